@@ -1,0 +1,5 @@
+"""`python -m dsf`."""
+
+from dsf.cli import main
+
+main()

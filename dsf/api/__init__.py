@@ -1,0 +1,1 @@
+"""The wire: custom resources, scorer summaries, the scoring API, conditions and names."""

@@ -1,0 +1,60 @@
+"""Kubernetes conditions as values.
+
+Source: the Kubernetes API conventions, `meta/v1` Condition.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Status = Literal["True", "False", "Unknown"]
+
+MESSAGE_LIMIT = 32768
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition to be set; the time of its last transition is worked out by `merged`."""
+
+    type: str
+    status: Status
+    reason: str
+    message: str = ""
+
+
+def merged(
+    observed: Sequence[Mapping[str, Any]],
+    desired: Iterable[Condition],
+    *,
+    now: str,
+    generation: int | None = None,
+) -> list[dict[str, Any]]:
+    """Return the observed conditions with the desired ones set, the order of types kept.
+
+    `now` is an RFC 3339 time. `lastTransitionTime` changes only where the status does; conditions
+    of other types stay as they are.
+    """
+    result = {str(item.get("type")): dict(item) for item in observed}
+    for condition in desired:
+        before = result.get(condition.type, {})
+        same = before.get("status") == condition.status
+        result[condition.type] = {
+            "type": condition.type,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": condition.message[:MESSAGE_LIMIT],
+            "lastTransitionTime": before.get("lastTransitionTime", now) if same else now,
+            **({} if generation is None else {"observedGeneration": generation}),
+        }
+    return list(result.values())
+
+
+def find(conditions: Iterable[Mapping[str, Any]], type_: str) -> Mapping[str, Any] | None:
+    """Return the condition of one type, or None."""
+    return next((item for item in conditions if item.get("type") == type_), None)
+
+
+def is_true(obj: Mapping[str, Any], type_: str) -> bool:
+    """Tell whether an object's `status.conditions` holds the type with status True."""
+    condition = find(obj.get("status", {}).get("conditions") or [], type_)
+    return condition is not None and condition.get("status") == "True"

@@ -1,0 +1,81 @@
+"""The score dimension format: how a result's labels become the name of one score entry."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from dsf.api.invalid import Invalid
+
+PLACEHOLDERS = (
+    "cluster",
+    "node",
+    "device",
+    "namespace",
+    "app",
+    "pod",
+    "container",
+    "meta",
+    "scoreName",
+)
+_PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionFormat:
+    """A parsed `scoreDimensionFormat`: literals[0], fields[0], literals[1], … literals[n]."""
+
+    literals: tuple[str, ...]
+    fields: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Self | Invalid:
+        """Parse text such as `${app};${device}`; unknown or missing placeholders are Invalid."""
+        pieces = _PLACEHOLDER.split(text)
+        literals, fields = tuple(pieces[::2]), tuple(pieces[1::2])
+        unknown = sorted({field for field in fields if field not in PLACEHOLDERS})
+        known = ", ".join(f"${{{name}}}" for name in PLACEHOLDERS)
+        if unknown:
+            named = ", ".join(f"${{{name}}}" for name in unknown)
+            return Invalid("InvalidDimensionFormat", f"unknown placeholder {named}; use {known}")
+        if not fields:
+            return Invalid(
+                "InvalidDimensionFormat", f"format {text!r} has no placeholder; use {known}"
+            )
+        return cls(literals, fields)
+
+    def render(self, labels: Mapping[str, str]) -> str:
+        """Return the entry name for labels keyed by placeholder name; a missing label is empty."""
+        parts = [self.literals[0]]
+        for field, literal in zip(self.fields, self.literals[1:], strict=True):
+            parts += [labels.get(field, ""), literal]
+        return "".join(parts)
+
+    def match(self, name: str) -> dict[str, str] | None:
+        """Return the labels that an entry name spells, or None where it has another form.
+
+        Each value ends at the first occurrence of the literal after it, so the work is linear in
+        the name. A placeholder that stands twice must have the same value both times.
+        """
+        if not name.startswith(self.literals[0]):
+            return None
+        rest, labels = name[len(self.literals[0]) :], dict[str, str]()
+        for index, (field, literal) in enumerate(zip(self.fields, self.literals[1:], strict=True)):
+            last = index == len(self.fields) - 1
+            value, found, rest = _cut(rest, literal, last=last)
+            if not found or labels.setdefault(field, value) != value:
+                return None
+        return labels
+
+    def __str__(self) -> str:
+        parts = [self.literals[0]]
+        for field, literal in zip(self.fields, self.literals[1:], strict=True):
+            parts += [f"${{{field}}}", literal]
+        return "".join(parts)
+
+
+def _cut(text: str, literal: str, *, last: bool) -> tuple[str, bool, str]:
+    if last:
+        return text[: len(text) - len(literal)], text.endswith(literal), ""
+    value, separator, rest = text.partition(literal) if literal else ("", "", text)
+    return value, bool(separator) or not literal, rest

@@ -1,0 +1,40 @@
+"""Names of the wire contract: API groups, fixed object names, labels, ports."""
+
+import re
+
+GROUP = "dynamic-scoring.open-cluster-management.io"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+HUB_NAMESPACE = "open-cluster-management"
+AGENT_NAMESPACE = "dynamic-scoring"
+
+ADDON = "dynamic-scoring-framework"
+ADDON_DEPLOYMENT_CONFIG = "dynamic-scoring-addon-config"
+AGENT_DEPLOYMENT = "dynamic-scoring-agent"
+AGENT_SERVICE_ACCOUNT = "dynamic-scoring-agent-sa"
+HUB_KUBECONFIG_SECRET = "dynamic-scoring-framework-hub-kubeconfig"  # noqa: S105 - an object name
+
+SCORING_CONFIG = "dynamic-scoring-config"
+SCORING_CONFIG_FINALIZER = f"{GROUP}/dynamic-scoring-config-finalizer"
+MANIFEST_WORK = "dynamic-scoring-config-manifestwork"
+CONFIG_MAP = "dynamic-scoring-config"
+SUMMARIES_KEY = "summaries"
+
+GENERATED_LABEL = "dynamic-scoring-framework-mcp/generated"
+CLUSTER_CLAIM = "policy-watcher-claim"
+SCORE_NAME_LABEL = f"{GROUP}/score-name"
+MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
+
+OPTIMIZER_PORT = 8338
+
+_NOT_DNS = re.compile(r"[^a-z0-9.-]+")
+
+
+def score_object_name(score_name: str) -> str:
+    """Return the AddOnPlacementScore name of a score: lower case, DNS-1123, at most 253 characters.
+
+    `_` and every other character that DNS does not know become `-`. The result is empty when
+    nothing usable is left.
+    """
+    return _NOT_DNS.sub("-", score_name.lower())[:253].strip("-.")

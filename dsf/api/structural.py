@@ -1,0 +1,55 @@
+"""From a pydantic JSON schema to a structural OpenAPI v3 schema.
+
+Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema
+"""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from pydantic import BaseModel
+
+Schema = dict[str, Any]
+
+
+def structural(model: type[BaseModel]) -> Schema:
+    """Return the structural schema of a model: no references, titles, unions with null."""
+    schema = model.model_json_schema(by_alias=True)
+    return _inline(schema, schema.get("$defs", {}))
+
+
+def _inline(node: Mapping[str, Any], definitions: Mapping[str, Schema]) -> Schema:
+    merged = _resolve(node, definitions)
+    result: Schema = {}
+    for key, value in merged.items():
+        match key:
+            case "title" | "$defs":
+                continue
+            case "properties":
+                result[key] = {name: _inline(sub, definitions) for name, sub in value.items()}
+            case "items":
+                result[key] = _inline(value, definitions)
+            case "additionalProperties" if not isinstance(value, Mapping):
+                continue
+            case "const":
+                result["enum"] = [value]
+            case "default" if value is None:
+                continue
+            case _:
+                result[key] = deepcopy(value)
+    if result.get("type") == "integer":
+        result.setdefault("format", "int64")
+    return result
+
+
+def _resolve(node: Mapping[str, Any], definitions: Mapping[str, Schema]) -> Schema:
+    """Follow references and drop the null branch; what stands beside them wins."""
+    outer = {key: value for key, value in node.items() if key not in {"$ref", "anyOf"}}
+    inner: Mapping[str, Any] = {}
+    if "$ref" in node:
+        inner = definitions[node["$ref"].rsplit("/", 1)[-1]]
+    elif "anyOf" in node:
+        (inner,) = [branch for branch in node["anyOf"] if branch.get("type") != "null"]
+    if not inner:
+        return outer
+    return {**_resolve(inner, definitions), **outer}

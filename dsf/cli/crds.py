@@ -1,0 +1,26 @@
+"""`dsf crds`: the CustomResourceDefinitions as YAML."""
+
+from pathlib import Path
+
+import click
+import yaml
+
+
+@click.command()
+@click.option(
+    "--output-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write one file per CRD into this directory instead of printing them.",
+)
+def crds(output_dir: Path | None) -> None:
+    """Print the CustomResourceDefinitions, ready for kubectl apply -f -."""
+    from dsf.api.crds import crds as definitions  # noqa: PLC0415 - keeps `dsf --help` light
+
+    if output_dir is None:
+        click.echo(yaml.safe_dump_all(definitions(), sort_keys=False), nl=False)
+        return
+    output_dir.mkdir(parents=True, exist_ok=True)
+    for definition in definitions():
+        path = output_dir / f"{definition['metadata']['name']}.yaml"
+        path.write_text(yaml.safe_dump(definition, sort_keys=False), encoding="utf-8")
+        click.echo(path)

@@ -1,0 +1,81 @@
+"""The root command: lazy subcommands, and every failure as one line and an exit code."""
+
+import importlib
+import os
+import sys
+
+import click
+
+from dsf import __version__
+from dsf.cli.commands import COMMANDS
+
+EXIT_FAILURE = 1
+EXIT_INTERNAL = 70
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the commands in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command, or explain which extra is missing."""
+        command = COMMANDS.get(cmd_name)
+        if command is None:
+            return super().get_command(ctx, cmd_name)
+        module, _, attribute = command.target.partition(":")
+        try:
+            loaded = getattr(importlib.import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            raise click.ClickException(_missing(cmd_name, command.extra, error)) from error
+        if not isinstance(loaded, click.Command):
+            raise TypeError(f"{command.target} is not a command")
+        return loaded
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the commands with the help of the table, importing none."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.help) for name, command in COMMANDS.items()])
+
+
+def _missing(command: str, extra: str, error: ModuleNotFoundError) -> str:
+    if not extra:
+        return f"the module {error.name!r} is missing; reinstall dynamic-scoring-framework"
+    return (
+        f"`dsf {command}` needs the module {error.name!r}; install it with"
+        f" pip install 'dynamic-scoring-framework[{extra}]'"
+    )
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DSF"},
+)
+@click.version_option(__version__, message="%(version)s")
+def root() -> None:
+    """Dynamic Scoring Framework for Open Cluster Management.
+
+    Every option can also be set in the environment, as DSF_<COMMAND>_<OPTION>.
+    """
+
+
+def main() -> None:
+    """Run the command line; exit 0 on success, 1 on failure, 2 on wrong usage."""
+    try:
+        root(prog_name="dsf")
+    except Exception as error:  # noqa: BLE001 - the outermost door: a user is owed a sentence
+        _fail(error)
+
+
+def _fail(error: Exception) -> None:
+    from dsf.kube.errors import KubeError  # noqa: PLC0415 - `dsf --help` does not pay for it
+
+    if os.environ.get("DSF_TRACEBACK"):
+        raise error
+    expected = isinstance(error, KubeError)
+    text = str(error) if expected else f"internal error: {type(error).__name__}: {error}"
+    hint = "" if expected else " (set DSF_TRACEBACK=1 to see where)"
+    click.echo(f"Error: {text}{hint}", err=True)
+    sys.exit(EXIT_FAILURE if expected else EXIT_INTERNAL)

@@ -1,0 +1,1 @@
+"""One port to Kubernetes, its adapters and its wrappers."""

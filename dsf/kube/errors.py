@@ -1,0 +1,160 @@
+"""What can go wrong between us and an API server.
+
+    KubeError
+    ├── ApiError              the API server answered with a Status
+    │   ├── BadRequest        400
+    │   ├── Unauthorized      401
+    │   ├── Forbidden         403
+    │   ├── NotFound          404
+    │   ├── AlreadyExists     409, reason AlreadyExists
+    │   ├── Conflict          409, reason Conflict
+    │   ├── Gone              410, reasons Expired and Gone
+    │   ├── Invalid           422
+    │   ├── TooManyRequests   429
+    │   └── ServerError       5xx
+    └── Unreachable           no answer: refused, reset, timed out, bad TLS
+
+`retryable` tells whether the same call may succeed later without anybody changing it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class KubeError(Exception):
+    """The root of the tree."""
+
+    retryable: ClassVar[bool] = False
+
+
+class Unreachable(KubeError):
+    """No usable answer came from the API server."""
+
+    retryable = True
+
+
+class ApiError(KubeError):
+    """The API server refused; carries the Kubernetes Status body."""
+
+    code: ClassVar[int] = 500
+    reason: ClassVar[str] = "InternalError"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        details: Mapping[str, Any] | None = None,
+        reason: str | None = None,
+        code: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = dict(details or {})
+        self.actual_code = self.code if code is None else code
+        self.actual_reason = self.reason if reason is None else reason
+
+    def status(self) -> dict[str, Any]:
+        """Return the `meta/v1` Status object."""
+        return {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.actual_reason,
+            **({"details": self.details} if self.details else {}),
+            "code": self.actual_code,
+        }
+
+
+class BadRequest(ApiError):
+    """The request itself is malformed."""
+
+    code, reason = 400, "BadRequest"
+
+
+class Unauthorized(ApiError):
+    """The credentials are missing, wrong or expired."""
+
+    code, reason, retryable = 401, "Unauthorized", True
+
+
+class Forbidden(ApiError):
+    """The user lacks the right."""
+
+    code, reason, retryable = 403, "Forbidden", True
+
+
+class NotFound(ApiError):
+    """No such object, or no such kind."""
+
+    code, reason = 404, "NotFound"
+
+
+class AlreadyExists(ApiError):
+    """An object of that name exists."""
+
+    code, reason = 409, "AlreadyExists"
+
+
+class Conflict(ApiError):
+    """The object changed since it was read, or a precondition failed."""
+
+    code, reason, retryable = 409, "Conflict", True
+
+
+class Gone(ApiError):
+    """The resource version or the continue token is too old: list again."""
+
+    code, reason, retryable = 410, "Expired", True
+
+
+class Invalid(ApiError):
+    """The object does not fit its schema or its rules."""
+
+    code, reason = 422, "Invalid"
+
+
+class TooManyRequests(ApiError):
+    """The API server is busy; `details.retryAfterSeconds` may say how long to wait."""
+
+    code, reason, retryable = 429, "TooManyRequests", True
+
+
+class ServerError(ApiError):
+    """The API server failed."""
+
+    code, reason, retryable = 500, "InternalError", True
+
+
+_BY_CODE: dict[int, type[ApiError]] = {
+    error.code: error
+    for error in (
+        BadRequest,
+        Unauthorized,
+        Forbidden,
+        NotFound,
+        Gone,
+        Invalid,
+        TooManyRequests,
+    )
+}
+
+
+def from_status(code: int, body: Mapping[str, Any]) -> ApiError:
+    """Return the error for an HTTP code and a Status body, which may be incomplete."""
+    reason = str(body.get("reason") or "")
+    message = str(body.get("message") or f"the API server answered {code}")
+    details = body.get("details")
+    return _error_type(code, reason)(
+        message,
+        details=details if isinstance(details, Mapping) else None,
+        reason=reason or None,
+        code=code,
+    )
+
+
+def _error_type(code: int, reason: str) -> type[ApiError]:
+    if code == Conflict.code:
+        return AlreadyExists if reason == AlreadyExists.reason else Conflict
+    return _BY_CODE.get(code, ServerError if code >= ServerError.code else BadRequest)

@@ -1,0 +1,94 @@
+"""The kinds of objects that the product reads and writes."""
+
+from dataclasses import dataclass
+
+from dsf.api import names
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A served kind: what a client needs to know to build its URL."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """The `apiVersion` of its objects: `v1` for the core group, else `group/version`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def resource(self) -> str:
+        """The qualified resource, as Kubernetes names it in messages."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, namespace: str | None = None, name: str | None = None) -> str:
+        """Return the REST path of the collection or of one object."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        scope = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
+        return f"{root}{scope}/{self.plural}" + (f"/{name}" if name else "")
+
+
+CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
+EVENT = Kind("", "v1", "Event", "events")
+NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
+NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+SECRET = Kind("", "v1", "Secret", "secrets")
+LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+CUSTOM_RESOURCE_DEFINITION = Kind(
+    "apiextensions.k8s.io",
+    "v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    namespaced=False,
+)
+
+DYNAMIC_SCORER = Kind(names.GROUP, names.VERSION, "DynamicScorer", "dynamicscorers")
+DYNAMIC_SCORING_CONFIG = Kind(
+    names.GROUP, names.VERSION, "DynamicScoringConfig", "dynamicscoringconfigs"
+)
+
+_CLUSTER = "cluster.open-cluster-management.io"
+ADD_ON_PLACEMENT_SCORE = Kind(_CLUSTER, "v1alpha1", "AddOnPlacementScore", "addonplacementscores")
+CLUSTER_CLAIM = Kind(_CLUSTER, "v1alpha1", "ClusterClaim", "clusterclaims", namespaced=False)
+MANAGED_CLUSTER = Kind(_CLUSTER, "v1", "ManagedCluster", "managedclusters", namespaced=False)
+PLACEMENT = Kind(_CLUSTER, "v1beta1", "Placement", "placements")
+PLACEMENT_DECISION = Kind(_CLUSTER, "v1beta1", "PlacementDecision", "placementdecisions")
+
+_ADDON = "addon.open-cluster-management.io"
+MANAGED_CLUSTER_ADD_ON = Kind(_ADDON, "v1alpha1", "ManagedClusterAddOn", "managedclusteraddons")
+
+_WORK = "work.open-cluster-management.io"
+MANIFEST_WORK = Kind(_WORK, "v1", "ManifestWork", "manifestworks")
+MANIFEST_WORK_REPLICA_SET = Kind(
+    _WORK, "v1alpha1", "ManifestWorkReplicaSet", "manifestworkreplicasets"
+)
+
+_POLICY = "policy.open-cluster-management.io"
+POLICY = Kind(_POLICY, "v1", "Policy", "policies")
+PLACEMENT_BINDING = Kind(_POLICY, "v1", "PlacementBinding", "placementbindings")
+
+KINDS = (
+    CONFIG_MAP,
+    EVENT,
+    NAMESPACE,
+    NODE,
+    SECRET,
+    LEASE,
+    CUSTOM_RESOURCE_DEFINITION,
+    DYNAMIC_SCORER,
+    DYNAMIC_SCORING_CONFIG,
+    ADD_ON_PLACEMENT_SCORE,
+    CLUSTER_CLAIM,
+    MANAGED_CLUSTER,
+    PLACEMENT,
+    PLACEMENT_DECISION,
+    MANAGED_CLUSTER_ADD_ON,
+    MANIFEST_WORK,
+    MANIFEST_WORK_REPLICA_SET,
+    POLICY,
+    PLACEMENT_BINDING,
+)

@@ -1,0 +1,1 @@
+"""A simulated Open Cluster Management for the embedded hub, and the demo."""
