@@ -1,6 +1,6 @@
 """JSON merge patch: apply one, and work out the smallest one between two documents.
 
-Source: RFC 7386. Arguments are never changed and results share nothing with them.
+Arguments are never changed, and results share nothing with them. Source: RFC 7386.
 """
 
 from collections.abc import Mapping
@@ -24,15 +24,14 @@ def patched(target: Any, patch: Any) -> Any:
 def patch_between(source: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:
     """Return the smallest patch that turns `source` into `target`; empty where they are equal.
 
-    A null in `target` cannot be expressed by a merge patch and means that the key is absent.
+    A merge patch cannot say null, so a null counts as an absent key on both sides.
     """
-    removed: dict[str, Any] = {
-        key: None for key in source if source[key] is not None and target.get(key) is None
-    }
+    source, target = without_nulls(source), without_nulls(target)
+    removed: dict[str, Any] = dict.fromkeys(key for key in source if key not in target)
     changed = {
         key: _value_between(source.get(key), value)
         for key, value in target.items()
-        if value is not None and not same(source.get(key), value)
+        if key not in source or not same(source[key], value)
     }
     return removed | changed
 
@@ -46,7 +45,14 @@ def same(left: Any, right: Any) -> bool:
     return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
 
 
+def without_nulls(value: Any) -> Any:
+    """Return a copy of `value` whose objects have no null members; lists are left as they are."""
+    if not isinstance(value, Mapping):
+        return deepcopy(value)
+    return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
+
+
 def _value_between(before: Any, after: Any) -> Any:
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         return patch_between(before, after)
-    return patched({}, after) if isinstance(after, Mapping) else deepcopy(after)
+    return after
