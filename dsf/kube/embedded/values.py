@@ -1,0 +1,61 @@
+"""JSON values at the door: copied on the way in and on the way out."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from dsf.kube.errors import BadRequest
+
+_INT64 = range(-(2**63), 2**63)
+MAX_DEPTH = 200
+
+
+def copied(value: Any) -> Any:
+    """Return a copy of a JSON value that shares no container with it."""
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [copied(item) for item in value]
+    return value
+
+
+def accepted(value: Any, depth: int = MAX_DEPTH) -> Any:
+    """Return a copy of a caller's value as JSON keeps it; BadRequest where JSON has no such value.
+
+    As in Go's decoder a whole float is an integer, and an integer beyond 64 bits is a float.
+    Raises TypeError for objects that no JSON text could have been parsed into.
+    """
+    if depth == 0:
+        raise BadRequest(f"the object is nested deeper than {MAX_DEPTH} levels")
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return _text(value)
+        case int() | float():
+            return _number(value)
+        case Mapping():
+            return {_key(key): accepted(item, depth - 1) for key, item in value.items()}
+        case list() | tuple():
+            return [accepted(item, depth - 1) for item in value]
+    raise TypeError(f"{type(value).__name__} is not a JSON value: {value!r}")
+
+
+def _key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise TypeError(f"{key!r} is not a JSON key: it is {type(key).__name__}, not str")
+    return _text(key)
+
+
+def _text(text: str) -> str:
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        return text.encode("utf-8", "replace").decode("utf-8")
+    return text
+
+
+def _number(value: float) -> float:
+    if not math.isfinite(value):
+        raise BadRequest(f"{value} is not a JSON number")
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and int(value) in _INT64 else value
+    return value if value in _INT64 else float(value)
