@@ -1,23 +1,58 @@
-"""JSON merge patch.
+"""JSON merge patch: apply one, and work out the smallest one between two documents.
 
-Source: RFC 7386.
+Arguments are never changed, and results share nothing with them. Source: RFC 7386.
 """
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 
 def merged(target: Any, patch: Any) -> Any:
-    """Return the target with a merge patch applied; neither argument is changed.
-
-    A null in the patch removes, a mapping merges, anything else replaces.
-    """
+    """Return `target` with `patch` applied: null removes a key, anything but an object replaces."""
     if not isinstance(patch, Mapping):
-        return patch
-    result = dict(target) if isinstance(target, Mapping) else {}
+        return deepcopy(patch)
+    result = dict(deepcopy(target)) if isinstance(target, Mapping) else {}
     for key, value in patch.items():
         if value is None:
             result.pop(key, None)
         else:
             result[key] = merged(result.get(key), value)
     return result
+
+
+def patch_between(source: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the smallest patch that turns `source` into `target`; empty where they are equal.
+
+    A merge patch cannot say null, so a null counts as an absent key on both sides.
+    """
+    source, target = without_nulls(source), without_nulls(target)
+    removed: dict[str, Any] = dict.fromkeys(key for key in source if key not in target)
+    changed = {
+        key: _value_between(source.get(key), value)
+        for key, value in target.items()
+        if key not in source or not same(source[key], value)
+    }
+    return removed | changed
+
+
+def same(left: Any, right: Any) -> bool:
+    """Tell whether two JSON values are equal, where `true` is not 1."""
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
+
+
+def without_nulls(value: Any) -> Any:
+    """Return a copy of `value` whose objects have no null members; lists are left as they are."""
+    if not isinstance(value, Mapping):
+        return deepcopy(value)
+    return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
+
+
+def _value_between(before: Any, after: Any) -> Any:
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        return patch_between(before, after)
+    return after

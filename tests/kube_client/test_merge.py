@@ -40,7 +40,7 @@ documents = st.dictionaries(st.sampled_from("abc"), values, max_size=3)
 
 @pytest.mark.parametrize(("target", "patch", "result"), RFC_7386_APPENDIX_A)
 def test_the_examples_of_the_rfc(target: Any, patch: Any, result: Any) -> None:
-    assert merge.patched(target, patch) == result
+    assert merge.merged(target, patch) == result
 
 
 @given(source=documents, target=documents)
@@ -48,9 +48,7 @@ def test_the_patch_between_two_documents_leads_from_one_to_the_other(
     source: dict[str, Any], target: dict[str, Any]
 ) -> None:
     patch = merge.patch_between(source, target)
-    assert merge.same(
-        merge.without_nulls(merge.patched(source, patch)), merge.without_nulls(target)
-    )
+    assert merge.same(merge.without_nulls(merge.merged(source, patch)), merge.without_nulls(target))
 
 
 @given(source=documents, target=documents)
@@ -64,9 +62,9 @@ def test_a_patch_is_empty_exactly_where_nothing_differs(
 @given(target=values, patch=values)
 def test_a_patch_changes_neither_argument_and_may_be_applied_twice(target: Any, patch: Any) -> None:
     before = deepcopy((target, patch))
-    once = merge.patched(target, patch)
+    once = merge.merged(target, patch)
     assert (target, patch) == before
-    assert merge.patched(once, patch) == once
+    assert merge.merged(once, patch) == once
 
 
 def test_true_is_not_one() -> None:
