@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from dsf.kube import merge
 from dsf.kube.embedded.store import Store, key
 from dsf.kube.embedded.values import accepted, copied
 from dsf.kube.errors import AlreadyExists, Conflict, NotFound
 from dsf.kube.kinds import Kind
-from dsf.kube.merge import merged
 from dsf.kube.port import Object, ObjectList, Propagation, Subresource, WatchEvent
 
 
@@ -95,9 +95,10 @@ class EmbeddedHub:
         metadata = new.setdefault("metadata", {})
         if not metadata.get("name"):
             metadata["name"] = metadata["generateName"] + self._new_uid()[:5]
-        if key(metadata.get("namespace"), metadata["name"]) in self._store.collection(
-            kind.resource
-        ).objects:
+        if (
+            key(metadata.get("namespace"), metadata["name"])
+            in self._store.collection(kind.resource).objects
+        ):
             raise AlreadyExists(f'{kind.resource} "{metadata["name"]}" already exists')
         new["apiVersion"], new["kind"] = kind.api_version, kind.kind
         new.pop("status", None)
@@ -126,7 +127,7 @@ class EmbeddedHub:
     ) -> Object:
         """Apply a JSON merge patch."""
         old = self._current(kind, name, namespace)
-        return self._replace(kind, old, merged(copied(old), accepted(patch)), subresource)
+        return self._replace(kind, old, merge.patched(old, accepted(patch)), subresource)
 
     def _replace(self, kind: Kind, old: Object, new: Object, subresource: str | None) -> Object:
         version = new["metadata"].get("resourceVersion")
