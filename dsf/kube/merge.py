@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 
-def patched(target: Any, patch: Any) -> Any:
+def merged(target: Any, patch: Any) -> Any:
     """Return `target` with `patch` applied: null removes a key, anything but an object replaces."""
     if not isinstance(patch, Mapping):
         return deepcopy(patch)
@@ -17,7 +17,7 @@ def patched(target: Any, patch: Any) -> Any:
         if value is None:
             result.pop(key, None)
         else:
-            result[key] = patched(result.get(key), value)
+            result[key] = merged(result.get(key), value)
     return result
 
 

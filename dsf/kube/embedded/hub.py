@@ -127,7 +127,7 @@ class EmbeddedHub:
     ) -> Object:
         """Apply a JSON merge patch."""
         old = self._current(kind, name, namespace)
-        return self._replace(kind, old, merge.patched(old, accepted(patch)), subresource)
+        return self._replace(kind, old, merge.merged(old, accepted(patch)), subresource)
 
     def _replace(self, kind: Kind, old: Object, new: Object, subresource: str | None) -> Object:
         version = new["metadata"].get("resourceVersion")
