@@ -1,6 +1,8 @@
 """The kinds of objects that the product reads and writes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dsf.api import names
 
@@ -37,6 +39,7 @@ EVENT = Kind("", "v1", "Event", "events")
 NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 SECRET = Kind("", "v1", "Secret", "secrets")
+DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io",
@@ -55,6 +58,9 @@ _CLUSTER = "cluster.open-cluster-management.io"
 ADD_ON_PLACEMENT_SCORE = Kind(_CLUSTER, "v1alpha1", "AddOnPlacementScore", "addonplacementscores")
 CLUSTER_CLAIM = Kind(_CLUSTER, "v1alpha1", "ClusterClaim", "clusterclaims", namespaced=False)
 MANAGED_CLUSTER = Kind(_CLUSTER, "v1", "ManagedCluster", "managedclusters", namespaced=False)
+MANAGED_CLUSTER_SET_BINDING = Kind(
+    _CLUSTER, "v1beta2", "ManagedClusterSetBinding", "managedclustersetbindings"
+)
 PLACEMENT = Kind(_CLUSTER, "v1beta1", "Placement", "placements")
 PLACEMENT_DECISION = Kind(_CLUSTER, "v1beta1", "PlacementDecision", "placementdecisions")
 
@@ -77,6 +83,7 @@ KINDS = (
     NAMESPACE,
     NODE,
     SECRET,
+    DEPLOYMENT,
     LEASE,
     CUSTOM_RESOURCE_DEFINITION,
     DYNAMIC_SCORER,
@@ -84,6 +91,7 @@ KINDS = (
     ADD_ON_PLACEMENT_SCORE,
     CLUSTER_CLAIM,
     MANAGED_CLUSTER,
+    MANAGED_CLUSTER_SET_BINDING,
     PLACEMENT,
     PLACEMENT_DECISION,
     MANAGED_CLUSTER_ADD_ON,
@@ -92,3 +100,10 @@ KINDS = (
     POLICY,
     PLACEMENT_BINDING,
 )
+
+_BY_NAME = {(kind.api_version, kind.kind): kind for kind in KINDS}
+
+
+def find(obj: Mapping[str, Any]) -> Kind | None:
+    """Return the kind of an object by its `apiVersion` and `kind`, or None where it isn't ours."""
+    return _BY_NAME.get((str(obj.get("apiVersion")), str(obj.get("kind"))))

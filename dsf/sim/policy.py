@@ -1,0 +1,144 @@
+"""Simulated governance: policies reach the clusters their bindings name, are enforced, and report.
+
+Source: https://open-cluster-management.io/docs/getting-started/integration/policy-controllers/
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dsf.kube.changes import Change
+from dsf.kube.kinds import POLICY, find
+from dsf.kube.port import Object
+from dsf.sim.musthave import Observed, Reference, contains, ensure
+
+ROOT_LABEL = "policy.open-cluster-management.io/root-policy"
+CLUSTER_LABEL = "policy.open-cluster-management.io/cluster-name"
+
+Decisions = Mapping[tuple[str, str], Iterable[str]]
+"""Decided cluster names by namespace and name of the Placement."""
+
+
+def replicated(
+    policies: Iterable[Object], bindings: Iterable[Object], decisions: Decisions
+) -> list[Object]:
+    """Return the replicated policies, one per bound policy and decided cluster."""
+    roots = {
+        (policy["metadata"]["namespace"], policy["metadata"]["name"]): policy for policy in policies
+    }
+    wanted = {
+        (namespace, subject["name"], cluster)
+        for binding in bindings
+        for namespace in [binding["metadata"]["namespace"]]
+        for cluster in decisions.get((namespace, binding["placementRef"]["name"]), ())
+        for subject in binding.get("subjects") or []
+        if (namespace, subject["name"]) in roots
+    }
+    return [
+        _replica(roots[namespace, name], cluster)
+        for namespace, name, cluster in sorted(wanted)
+        if not (roots[namespace, name].get("spec") or {}).get("disabled")
+    ]
+
+
+def objects_of(policy: Object) -> list[Reference]:
+    """Return what the templates of a policy speak of; kinds that aren't served are left out."""
+    return [
+        reference
+        for template in _templates(policy)
+        for item in template["spec"].get("object-templates") or []
+        if (reference := _reference(item["objectDefinition"])) is not None
+    ]
+
+
+def enforce(policy: Object, observed: Observed) -> list[Change]:
+    """Return what the enforced templates of a policy change on their cluster."""
+    changes: list[Change] = []
+    for template in _templates(policy):
+        if _action(policy, template) != "enforce":
+            continue
+        for item in template["spec"].get("object-templates") or []:
+            changes += _ensure(item, observed)
+    return changes
+
+
+def status(policy: Object, observed: Observed) -> dict[str, Any]:
+    """Return the status of a replicated policy: per template and as a whole."""
+    details = [
+        {
+            "templateMeta": {"name": template["metadata"]["name"]},
+            "compliant": "Compliant" if _compliant(template, observed) else "NonCompliant",
+        }
+        for template in _templates(policy)
+    ]
+    whole = all(detail["compliant"] == "Compliant" for detail in details)
+    return {"compliant": "Compliant" if whole else "NonCompliant", "details": details}
+
+
+def root_status(replicas: Sequence[Object]) -> dict[str, Any]:
+    """Return the status of a root policy from its replicas."""
+    listed = [
+        {
+            "clustername": replica["metadata"]["namespace"],
+            "clusternamespace": replica["metadata"]["namespace"],
+            "compliant": (replica.get("status") or {}).get("compliant", "Pending"),
+        }
+        for replica in replicas
+    ]
+    states = {item["compliant"] for item in listed}
+    order = ("NonCompliant", "Pending", "Compliant")
+    whole = next((state for state in order if state in states), None)
+    return {"compliant": whole, "status": listed or None}
+
+
+def _replica(policy: Object, cluster: str) -> Object:
+    metadata = policy["metadata"]
+    full_name = f"{metadata['namespace']}.{metadata['name']}"
+    return {
+        "apiVersion": POLICY.api_version,
+        "kind": POLICY.kind,
+        "metadata": {
+            "name": full_name,
+            "namespace": cluster,
+            "labels": {ROOT_LABEL: full_name, CLUSTER_LABEL: cluster},
+        },
+        "spec": policy["spec"],
+    }
+
+
+def _templates(policy: Object) -> list[Object]:
+    listed = (policy.get("spec") or {}).get("policy-templates") or []
+    templates = [item["objectDefinition"] for item in listed]
+    return [template for template in templates if template.get("kind") == "ConfigurationPolicy"]
+
+
+def _action(policy: Object, template: Object) -> str:
+    whole = (policy.get("spec") or {}).get("remediationAction")
+    return str(whole or template["spec"].get("remediationAction", "inform")).lower()
+
+
+def _reference(definition: Object) -> Reference | None:
+    kind, metadata = find(definition), definition.get("metadata", {})
+    if kind is None or not metadata.get("name"):
+        return None
+    namespace = metadata.get("namespace", "default") if kind.namespaced else None
+    return (kind, namespace, metadata["name"])
+
+
+def _ensure(item: Object, observed: Observed) -> list[Change]:
+    definition = item["objectDefinition"]
+    reference = _reference(definition)
+    if reference is None or item.get("complianceType", "musthave").lower() != "musthave":
+        return []
+    return ensure(reference, definition, observed)
+
+
+def _compliant(template: Object, observed: Observed) -> bool:
+    return all(_holds(item, observed) for item in template["spec"].get("object-templates") or [])
+
+
+def _holds(item: Object, observed: Observed) -> bool:
+    definition = item["objectDefinition"]
+    reference = _reference(definition)
+    present = reference is not None and contains(observed.get(reference), definition)
+    wanted = str(item.get("complianceType", "musthave")).lower() != "mustnothave"
+    return present == wanted

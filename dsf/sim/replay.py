@@ -1,0 +1,146 @@
+"""A Prometheus-compatible server that replays a recording.
+
+It evaluates no PromQL: it knows the recorded answers of the recorded queries, lays them end to end
+over time, and serves them by `query_range` and `query`.
+
+Source: https://prometheus.io/docs/prometheus/latest/querying/api/
+"""
+
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from aiohttp import web
+
+MAX_POINTS = 11_000
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedSeries:
+    """One recorded series: its labels and one value per step."""
+
+    metric: dict[str, str]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """The recorded answers by query; `step` is the seconds between two values."""
+
+    step: int
+    queries: Mapping[str, tuple[RecordedSeries, ...]]
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a recording from a JSON file."""
+        document = json.loads(path.read_text(encoding="utf-8"))
+        queries = {
+            item["query"]: tuple(
+                RecordedSeries(series["metric"], tuple(series["values"]))
+                for series in item["series"]
+            )
+            for item in document["queries"]
+        }
+        return cls(document["step"], queries)
+
+
+def matrix(
+    series: Iterable[RecordedSeries], times: Iterable[float], *, step: int, shift: int
+) -> list[dict[str, Any]]:
+    """Return the series in matrix form at the given unix times; the recording repeats for ever.
+
+    `shift` moves the recording by so many steps, so that clusters sharing it differ.
+    """
+    indices = [(time, int(time // step) + shift) for time in times]
+    return [
+        {
+            "metric": one.metric,
+            "values": [
+                [time, format(one.values[index % len(one.values)], ".6g")]
+                for time, index in indices
+            ],
+        }
+        for one in series
+    ]
+
+
+@asynccontextmanager
+async def replaying(
+    recording: Recording, *, labels: Mapping[str, str], shift: int, port: int = 0
+) -> AsyncIterator[str]:
+    """Serve a recording on loopback; yield the base URL. `labels` are added to every series."""
+    replay = _Replay(recording, labels, shift)
+    app = web.Application()
+    for path, handler in (
+        ("/api/v1/query_range", replay.query_range),
+        ("/api/v1/query", replay.query),
+    ):
+        app.router.add_route("GET", path, handler)
+        app.router.add_route("POST", path, handler)
+    app.router.add_get("/-/ready", _ready)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", port)
+        await site.start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+async def _ready(_: web.Request) -> web.Response:
+    return web.Response(text="ready\n")
+
+
+class _Replay:
+    def __init__(self, recording: Recording, labels: Mapping[str, str], shift: int) -> None:
+        self._recording = recording
+        self._labels = labels
+        self._shift = shift
+
+    async def query_range(self, request: web.Request) -> web.Response:
+        parameters = await _parameters(request)
+        try:
+            start, end, step = (float(parameters[name]) for name in ("start", "end", "step"))
+            count = int((end - start) // step) + 1
+        except (KeyError, ValueError, ZeroDivisionError, OverflowError) as error:
+            return _bad(f"invalid parameter: {error}")
+        if not 0 < count <= MAX_POINTS:
+            return _bad(f"start, end and step must ask for 1 to {MAX_POINTS} points")
+        return self._answer(parameters, [start + index * step for index in range(count)])
+
+    async def query(self, request: web.Request) -> web.Response:
+        parameters = await _parameters(request)
+        try:
+            time = float(parameters["time"])
+        except (KeyError, ValueError) as error:
+            return _bad(f"invalid parameter: {error}")
+        return self._answer(parameters, [time], instant=True)
+
+    def _answer(
+        self, parameters: Mapping[str, str], times: list[float], *, instant: bool = False
+    ) -> web.Response:
+        query = parameters.get("query", "")
+        series = self._recording.queries.get(query)
+        if series is None:
+            known = "; ".join(self._recording.queries)
+            return _bad(f"the recording has no answer to {query!r}; it has: {known}")
+        labelled = [RecordedSeries({**one.metric, **self._labels}, one.values) for one in series]
+        result = matrix(labelled, times, step=self._recording.step, shift=self._shift)
+        if instant:
+            result = [{"metric": one["metric"], "value": one["values"][0]} for one in result]
+        data = {"resultType": "vector" if instant else "matrix", "result": result}
+        return web.json_response({"status": "success", "data": data})
+
+
+async def _parameters(request: web.Request) -> dict[str, str]:
+    form = await request.post() if request.method == "POST" else {}
+    return {**request.query, **{key: str(value) for key, value in form.items()}}
+
+
+def _bad(message: str) -> web.Response:
+    body = {"status": "error", "errorType": "bad_data", "error": message}
+    return web.json_response(body, status=400)

@@ -1,0 +1,50 @@
+"""Simulated ManifestWorkReplicaSet controller: one ManifestWork per decided cluster.
+
+Source: https://open-cluster-management.io/docs/concepts/work-distribution/manifestworkreplicaset/
+"""
+
+from collections.abc import Iterable, Mapping
+
+from dsf.kube.kinds import MANIFEST_WORK
+from dsf.kube.port import Object
+
+OWNER_LABEL = "work.open-cluster-management.io/manifestworkreplicaset"
+
+Decisions = Mapping[tuple[str, str], Iterable[str]]
+"""Decided cluster names by namespace and name of the Placement."""
+
+
+def works(replica_sets: Iterable[Object], decisions: Decisions) -> list[Object]:
+    """Return the ManifestWorks that the replica sets ask for."""
+    return [
+        _work(replica_set, cluster)
+        for replica_set in replica_sets
+        if not replica_set["metadata"].get("deletionTimestamp")
+        for cluster in _clusters(replica_set, decisions)
+    ]
+
+
+def _clusters(replica_set: Object, decisions: Decisions) -> list[str]:
+    namespace = replica_set["metadata"]["namespace"]
+    references = replica_set["spec"].get("placementRefs") or []
+    return sorted(
+        {
+            cluster
+            for reference in references
+            for cluster in decisions.get((namespace, reference["name"]), ())
+        }
+    )
+
+
+def _work(replica_set: Object, cluster: str) -> Object:
+    metadata = replica_set["metadata"]
+    return {
+        "apiVersion": MANIFEST_WORK.api_version,
+        "kind": MANIFEST_WORK.kind,
+        "metadata": {
+            "name": metadata["name"],
+            "namespace": cluster,
+            "labels": {OWNER_LABEL: f"{metadata['namespace']}.{metadata['name']}"},
+        },
+        "spec": replica_set["spec"]["manifestWorkTemplate"],
+    }

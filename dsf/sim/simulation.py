@@ -1,0 +1,220 @@
+"""The simulated OCM: every controller in turn, over an embedded hub and its managed clusters.
+
+The shell of the pure deciders beside it: read, decide, apply, until nothing changes.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+
+from dsf.kube.changes import Change, apply, diff
+from dsf.kube.errors import NotFound
+from dsf.kube.kinds import (
+    ADD_ON_PLACEMENT_SCORE,
+    CLUSTER_CLAIM,
+    MANAGED_CLUSTER,
+    MANAGED_CLUSTER_SET_BINDING,
+    MANIFEST_WORK,
+    MANIFEST_WORK_REPLICA_SET,
+    PLACEMENT,
+    PLACEMENT_BINDING,
+    PLACEMENT_DECISION,
+    POLICY,
+    Kind,
+)
+from dsf.kube.port import Kube, Object
+from dsf.sim import placement, policy, registration, replica_set, work
+from dsf.sim.musthave import Observed, Reference
+
+MAX_PASSES = 50
+PAUSE_SECONDS = 0.2
+
+
+class DidNotSettle(RuntimeError):
+    """The simulated controllers kept changing things; names the last changes."""
+
+
+class Simulation:
+    """OCM's controllers over one hub and its managed clusters, each a `Kube`."""
+
+    def __init__(
+        self, hub: Kube, clusters: Mapping[str, Kube], *, now: Callable[[], datetime]
+    ) -> None:
+        self._hub = hub
+        self._clusters = dict(clusters)
+        self._now = now
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        while True:
+            await self.settle()
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def settle(self) -> None:
+        """Run every controller until a whole pass changes nothing."""
+        changed: list[Change] = []
+        for _ in range(MAX_PASSES):
+            changed = await self.step()
+            if not changed:
+                return
+        raise DidNotSettle(f"still changing after {MAX_PASSES} passes: {changed[-1]}")
+
+    async def step(self) -> list[Change]:
+        """Run every controller once; return what was changed."""
+        changed: list[Change] = []
+        for name, cluster in self._clusters.items():
+            changed += await self._registration(name, cluster)
+            changed += await self._work(name, cluster)
+            changed += await self._configuration_policies(name, cluster)
+        changed += await self._placements()
+        changed += await self._replica_sets()
+        changed += await self._policies()
+        return changed
+
+    def _timestamp(self) -> str:
+        return self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    async def _registration(self, name: str, cluster: Kube) -> list[Change]:
+        managed = await _get(self._hub, MANAGED_CLUSTER, name)
+        if managed is None:
+            return []
+        claims = await _items(cluster, CLUSTER_CLAIM)
+        return await _applied(self._hub, registration.report_claims(managed, claims))
+
+    async def _work(self, name: str, cluster: Kube) -> list[Change]:
+        changed: list[Change] = []
+        for manifest_work in await _items(self._hub, MANIFEST_WORK, name):
+            observed = await _observe(cluster, work.references(manifest_work))
+            delivery = work.deliver(manifest_work, observed, now=self._timestamp())
+            changed += await _applied(cluster, delivery.on_cluster)
+            changed += await _applied(self._hub, delivery.on_hub)
+        return changed
+
+    async def _placements(self) -> list[Change]:
+        placements = await _items(self._hub, PLACEMENT)
+        if not placements:
+            return []
+        clusters = await _items(self._hub, MANAGED_CLUSTER)
+        bindings = await _items(self._hub, MANAGED_CLUSTER_SET_BINDING)
+        scores = _live_scores(await _items(self._hub, ADD_ON_PLACEMENT_SCORE), self._now())
+        decisions = _by_placement(await _items(self._hub, PLACEMENT_DECISION))
+        changed: list[Change] = []
+        for item in placements:
+            namespace, name = item["metadata"]["namespace"], item["metadata"]["name"]
+            changes = placement.decide(
+                item,
+                clusters=clusters,
+                bindings=[b for b in bindings if b["metadata"]["namespace"] == namespace],
+                scores=scores,
+                decision=decisions.get((namespace, name)),
+                now=self._timestamp(),
+            )
+            changed += await _applied(self._hub, changes)
+        return changed
+
+    async def _decided(self) -> dict[tuple[str, str], list[str]]:
+        decisions = _by_placement(await _items(self._hub, PLACEMENT_DECISION))
+        return {
+            key: [item["clusterName"] for item in obj.get("status", {}).get("decisions") or []]
+            for key, obj in decisions.items()
+        }
+
+    async def _replica_sets(self) -> list[Change]:
+        sets = await _items(self._hub, MANIFEST_WORK_REPLICA_SET)
+        desired = replica_set.works(sets, await self._decided())
+        observed = await _items(self._hub, MANIFEST_WORK, labels=replica_set.OWNER_LABEL)
+        return await _applied(self._hub, diff(MANIFEST_WORK, desired, observed))
+
+    async def _policies(self) -> list[Change]:
+        everything = await _items(self._hub, POLICY)
+        observed = [obj for obj in everything if _is_replica(obj)]
+        roots = [obj for obj in everything if not _is_replica(obj)]
+        bindings = await _items(self._hub, PLACEMENT_BINDING)
+        desired = policy.replicated(roots, bindings, await self._decided())
+        changes = diff(POLICY, desired, observed)
+        for root in roots:
+            full_name = f"{root['metadata']['namespace']}.{root['metadata']['name']}"
+            replicas = [obj for obj in observed if obj["metadata"]["name"] == full_name]
+            changes += diff(POLICY, [{**root, "status": policy.root_status(replicas)}], [root])
+        return await _applied(self._hub, changes)
+
+    async def _configuration_policies(self, name: str, cluster: Kube) -> list[Change]:
+        desired = [_bare(obj) for obj in await _items(self._hub, POLICY, name) if _is_replica(obj)]
+        changed = await _applied(
+            cluster, diff(POLICY, desired, await _items(cluster, POLICY, name))
+        )
+        for replica in await _items(cluster, POLICY, name):
+            observed = await _observe(cluster, policy.objects_of(replica))
+            changed += await _applied(cluster, policy.enforce(replica, observed))
+            observed = await _observe(cluster, policy.objects_of(replica))
+            reported = {**_bare(replica), "status": policy.status(replica, observed)}
+            changed += await _applied(cluster, diff(POLICY, [reported], [replica]))
+            on_hub = await _get(self._hub, POLICY, replica["metadata"]["name"], name)
+            if on_hub is not None:
+                changed += await _applied(self._hub, diff(POLICY, [reported], [on_hub]))
+        return changed
+
+
+async def _applied(kube: Kube, changes: Iterable[Change]) -> list[Change]:
+    outcomes = await apply(kube, changes)
+    return [outcome.change for outcome in outcomes if outcome.error is None]
+
+
+async def _items(
+    kube: Kube, kind: Kind, namespace: str | None = None, *, labels: str = ""
+) -> list[Object]:
+    try:
+        return list((await kube.list(kind, namespace, labels=labels)).items)
+    except NotFound:
+        return []
+
+
+async def _get(kube: Kube, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
+    try:
+        return await kube.get(kind, name, namespace)
+    except NotFound:
+        return None
+
+
+async def _observe(kube: Kube, references: Iterable[Reference]) -> Observed:
+    return {
+        (kind, namespace, name): await _get(kube, kind, name, namespace)
+        for kind, namespace, name in references
+    }
+
+
+def _bare(obj: Object) -> Object:
+    metadata = obj["metadata"]
+    kept = {key: metadata[key] for key in ("name", "namespace", "labels") if key in metadata}
+    return {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "metadata": kept,
+        "spec": obj["spec"],
+    }
+
+
+def _is_replica(obj: Object) -> bool:
+    return policy.ROOT_LABEL in (obj["metadata"].get("labels") or {})
+
+
+def _by_placement(decisions: Iterable[Object]) -> dict[tuple[str, str], Object]:
+    return {
+        (obj["metadata"]["namespace"], obj["metadata"]["labels"][placement.PLACEMENT_LABEL]): obj
+        for obj in decisions
+        if placement.PLACEMENT_LABEL in (obj["metadata"].get("labels") or {})
+    }
+
+
+def _live_scores(scores: Iterable[Object], now: datetime) -> placement.Scores:
+    return {
+        (obj["metadata"]["namespace"], obj["metadata"]["name"], entry["name"]): entry["value"]
+        for obj in scores
+        if not _expired(obj, now)
+        for entry in obj.get("status", {}).get("scores") or []
+    }
+
+
+def _expired(score: Object, now: datetime) -> bool:
+    until = score.get("status", {}).get("validUntil")
+    return until is not None and datetime.fromisoformat(until) <= now

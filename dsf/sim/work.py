@@ -1,0 +1,116 @@
+"""A simulated work agent: what a ManifestWork asks for stands on the managed cluster.
+
+Source: https://open-cluster-management.io/docs/concepts/work-distribution/manifestwork/
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dsf.api.conditions import Condition, merged
+from dsf.kube.changes import Change, Delete, Patch
+from dsf.kube.kinds import MANIFEST_WORK, find
+from dsf.kube.port import Object
+from dsf.sim.musthave import Observed, Reference, ensure
+
+FINALIZER = "cluster.open-cluster-management.io/manifest-work-cleanup"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What a work changes on its managed cluster, and on the hub afterwards."""
+
+    on_cluster: tuple[Change, ...] = ()
+    on_hub: tuple[Change, ...] = ()
+
+
+def references(work: Object) -> list[Reference]:
+    """Return what the manifests of a work refer to; kinds that aren't served are left out."""
+    return [reference for reference, _ in _manifests(work)]
+
+
+def deliver(work: Object, observed: Observed, *, now: str) -> Delivery:
+    """Decide on one ManifestWork, given what stands on the cluster for each reference."""
+    if work["metadata"].get("deletionTimestamp"):
+        return _remove(work, observed)
+    if FINALIZER not in (work["metadata"].get("finalizers") or []):
+        return Delivery(on_hub=(_finalizers(work, [FINALIZER]),))
+    changes = tuple(
+        change
+        for reference, manifest in _manifests(work)
+        for change in ensure(reference, manifest, observed)
+    )
+    return Delivery(on_cluster=changes, on_hub=_report(work, settled=not changes, now=now))
+
+
+def _remove(work: Object, observed: Observed) -> Delivery:
+    if FINALIZER not in (work["metadata"].get("finalizers") or []):
+        return Delivery()
+    left = tuple(
+        Delete(kind, name, namespace)
+        for (kind, namespace, name) in references(work)
+        if observed.get((kind, namespace, name)) is not None
+        and not _orphaned(work, (kind, namespace, name))
+    )
+    return Delivery(on_cluster=left) if left else Delivery(on_hub=(_finalizers(work, []),))
+
+
+def _orphaned(work: Object, reference: Reference) -> bool:
+    option = work["spec"].get("deleteOption") or {}
+    policy = option.get("propagationPolicy", "Foreground")
+    if policy == "SelectivelyOrphan":
+        rules = (option.get("selectivelyOrphans") or {}).get("orphaningRules") or []
+        kind, namespace, name = reference
+        return any(
+            (rule.get("group", ""), rule.get("resource"), rule.get("name"))
+            == (kind.group, kind.plural, name)
+            and rule.get("namespace", "") == (namespace or "")
+            for rule in rules
+        )
+    return bool(policy == "Orphan")
+
+
+def _report(work: Object, *, settled: bool, now: str) -> tuple[Change, ...]:
+    unknown = [
+        f"{manifest.get('apiVersion')} {manifest.get('kind')}"
+        for manifest in _raw(work)
+        if find(manifest) is None
+    ]
+    if unknown:
+        applied = Condition(
+            "Applied", "False", "AppliedManifestWorkFailed", f"not served: {unknown}"
+        )
+        desired = [applied]
+    elif settled:
+        desired = [
+            Condition("Applied", "True", "AppliedManifestWorkComplete"),
+            Condition("Available", "True", "ResourcesAvailable"),
+        ]
+    else:
+        return ()
+    before = work.get("status", {}).get("conditions") or []
+    conditions = merged(before, desired, now=now, generation=work["metadata"].get("generation"))
+    if conditions == before:
+        return ()
+    metadata = work["metadata"]
+    body = {"status": {"conditions": conditions}}
+    return (Patch(MANIFEST_WORK, metadata["name"], metadata["namespace"], body, "status"),)
+
+
+def _finalizers(work: Object, finalizers: list[str]) -> Change:
+    metadata = work["metadata"]
+    body = {"metadata": {"finalizers": finalizers}}
+    return Patch(MANIFEST_WORK, metadata["name"], metadata["namespace"], body)
+
+
+def _manifests(work: Object) -> Iterator[tuple[Reference, Object]]:
+    for manifest in _raw(work):
+        kind = find(manifest)
+        if kind is not None:
+            metadata = manifest.get("metadata", {})
+            namespace = metadata.get("namespace", "default") if kind.namespaced else None
+            yield (kind, namespace, metadata.get("name", "")), manifest
+
+
+def _raw(work: Object) -> list[Object]:
+    manifests = (work["spec"].get("workload") or {}).get("manifests") or []
+    return list(manifests)
