@@ -1,0 +1,1 @@
+"""Decides which policy each cluster enforces and where each workload runs."""

@@ -1,0 +1,30 @@
+"""A request that can't be fulfilled, as a value with the fields of RFC 9457."""
+
+from dataclasses import dataclass
+
+UNPROCESSABLE = 422
+CONFLICT = 409
+TOO_MANY_REQUESTS = 429
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """One wrong field: where it stands, what is wrong, and what could stand there instead."""
+
+    field: str
+    message: str
+    available: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestProblem:
+    """Why nothing was done: `reason` is CamelCase, `status` the HTTP status that fits it.
+
+    Reasons: UnknownName (422), NotGenerated (409), StalePlan (409), Busy (429).
+    """
+
+    status: int
+    reason: str
+    title: str
+    detail: str
+    errors: tuple[FieldProblem, ...] = ()
