@@ -1,0 +1,49 @@
+# Every target sets up what it needs: Python 3.11 or newer and the package registries are enough.
+
+PYTHON ?= python3
+UV ?= .build/uv/bin/uv
+UV_VERSION := 0.13.8
+RUN := .venv/bin
+export UV_PYTHON_DOWNLOADS := never
+export UV_NO_PROGRESS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types check crds hub test-hub benchmarks clean
+
+help: ## Show these targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: .venv/.ready ## Make .venv with everything from uv.lock
+
+demo: setup ## Run the whole loop on this machine: no cluster, no container, no network
+	@$(RUN)/dsf demo $(ARGS)
+
+test: setup ## Run the quick suite: everything that needs nothing but Python
+	@$(RUN)/python -m pytest $(ARGS)
+
+lint: setup ## Check style, structure and import directions
+	@$(RUN)/ruff check .
+	@$(RUN)/ruff format --check .
+	@$(RUN)/lint-imports
+
+types: setup ## Check types
+	@$(RUN)/mypy
+
+check: lint types test ## Run lint, types and the quick suite
+
+crds: setup ## Generate the chart's CRDs from the wire types
+	@$(RUN)/dsf crds --output-dir charts/dynamic-scoring-framework/files/crds
+
+clean: ## Remove what the other targets made
+	rm -rf .venv .build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist
+
+.build/uv/bin/uv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; name one by: make PYTHON=python3.11 ..." >&2; exit 1; }
+	@$(PYTHON) -m venv .build/uv
+	@.build/uv/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+
+.venv/.ready: pyproject.toml uv.lock | $(UV)
+	@echo "Setting up .venv (once)"
+	@$(UV) sync --quiet --locked --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')"
+	@touch $@

@@ -1,0 +1,29 @@
+{{- define "dsf.labels" -}}
+app.kubernetes.io/name: dynamic-scoring-framework
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{- define "dsf.image" -}}
+{{ .image.name }}:{{ .image.tag | default .root.Chart.AppVersion }}
+{{- end }}
+
+{{- define "dsf.securityContext" -}}
+allowPrivilegeEscalation: false
+capabilities:
+  drop: [ALL]
+readOnlyRootFilesystem: true
+runAsNonRoot: true
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{- define "dsf.probes" -}}
+livenessProbe:
+  httpGet: {path: /healthz, port: metrics}
+  initialDelaySeconds: 10
+readinessProbe:
+  httpGet: {path: /readyz, port: metrics}
+{{- end }}
