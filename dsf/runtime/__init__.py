@@ -1,0 +1,1 @@
+"""What every long-running part shares: watch, queue, reconcile, endpoints, logs, signals."""

@@ -1,0 +1,83 @@
+"""Liveness, readiness and metrics over HTTP: `/healthz`, `/readyz`, `/metrics`.
+
+Served by aiohttp, which the Kubernetes client has loaded already.
+"""
+
+import errno
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+HIGHEST_PORT = 65535
+
+Ready = Callable[[], str | None]
+
+
+class CannotListen(Exception):
+    """An address that cannot be listened on; the message says which and what to do."""
+
+
+@asynccontextmanager
+async def serve_endpoints(
+    bind: str, *, registry: CollectorRegistry, ready: Ready
+) -> AsyncIterator[str]:
+    """Serve the endpoints on `host:port` while the context lasts, and yield their base URL.
+
+    Port 0 takes a free one. `ready` returns None, or what is still missing, which `/readyz` answers
+    with 503. `/metrics` answers in the format that the client asks for (Prometheus text or
+    OpenMetrics). Raises CannotListen.
+    """
+    host, port = _address(bind)
+    runner = web.AppRunner(_app(registry, ready), access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        await _listen(web.TCPSite(runner, host, port), bind)
+        yield _url(*runner.addresses[0][:2])
+    finally:
+        await runner.cleanup()
+
+
+def _app(registry: CollectorRegistry, ready: Ready) -> web.Application:
+    async def healthz(_: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def readyz(_: web.Request) -> web.Response:
+        missing = ready()
+        return web.Response(text=f"{missing or 'ok'}\n", status=503 if missing else 200)
+
+    async def metrics(request: web.Request) -> web.Response:
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        return web.Response(body=encode(registry), headers={"Content-Type": content_type})
+
+    app = web.Application()
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+    app.router.add_get("/metrics", metrics)
+    return app
+
+
+async def _listen(site: web.TCPSite, bind: str) -> None:
+    try:
+        await site.start()
+    except OSError as error:
+        used = error.errno == errno.EADDRINUSE
+        reason = "the address is in use" if used else error.strerror or str(error)
+        raise CannotListen(
+            f"cannot listen on {bind}: {reason}; choose another with --bind-address"
+        ) from error
+
+
+def _address(bind: str) -> tuple[str | None, int]:
+    host, colon, port = bind.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > HIGHEST_PORT:
+        raise CannotListen(
+            f'cannot listen on "{bind}": it has to be host:port, like 127.0.0.1:8080 or [::1]:8080'
+        )
+    return host.removeprefix("[").removesuffix("]") or None, int(port)
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,43 @@
+"""A process that stops when it is told to."""
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from typing import Any
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Run `main` until it ends, or until SIGTERM or SIGINT cancels it, which is no error.
+
+    Where task groups have wrapped a single error, that error is raised itself.
+    """
+    try:
+        asyncio.run(_until_signalled(main))
+    except BaseExceptionGroup as group:
+        raise _only(group) from None
+
+
+async def _until_signalled(main: Coroutine[Any, Any, None]) -> None:
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(main)
+    stopping = asyncio.Event()
+
+    def stop() -> None:
+        stopping.set()
+        task.cancel()
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, stop)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not stopping.is_set():
+            raise
+
+
+def _only(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,24 @@
+"""Credentials taken out of text before anybody reads it."""
+
+import re
+
+REDACTED = "[redacted]"
+
+_SCHEME = re.compile(r"(?i)\b(bearer|basic)[ \t]+(?!\[redacted\])[^\s,;\"']+")
+_JWT = re.compile(r"\beyJ[\w-]{4,}\.[\w-]+(\.[\w-]*)?")
+_USERINFO = re.compile(r"(?<=://)[^/\s@\"']+(?=@)")
+_MEMBER = re.compile(
+    r"(?i)([\"']?\b(?:token|password|client-key-data|api[_-]?key)\b[\"']?\s*[:=]\s*)"
+    r"(\"[^\"]*\"|'[^']*'|[^\s,;}]+)"
+)
+
+
+def redact(text: str) -> str:
+    """Return `text` without bearer tokens, basic credentials, JWTs, passwords in URLs and fields.
+
+    A net under code that takes care not to log any, not a replacement for that care.
+    """
+    text = _SCHEME.sub(rf"\1 {REDACTED}", text)
+    text = _JWT.sub(REDACTED, text)
+    text = _USERINFO.sub(REDACTED, text)
+    return _MEMBER.sub(rf"\1{REDACTED}", text)

@@ -1,0 +1,183 @@
+"""A local copy of a collection, kept fresh by list and watch.
+
+Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+
+from dsf.kube.changes import key
+from dsf.kube.errors import Gone, KubeError, Unreachable
+from dsf.kube.kinds import Kind
+from dsf.kube.port import Kube, Object, WatchEvent
+from dsf.runtime.backoff import Backoff, retry_after
+
+log = logging.getLogger(__name__)
+
+Key = tuple[str, str]
+
+PAGE = 500
+WATCH_SECONDS = (240, 300)
+SHORT_SECONDS = 1.0
+
+
+class Reflector:
+    """Keeps `items`, by namespace (empty where there is none) and name, as the API server has them.
+
+    The objects are shared, so don't change them; `managedFields` are left out. `synced` is set
+    once the first list is complete. No KubeError ends `run`: after a back-off it goes on from the
+    last version seen, or lists again where that is gone, and notices then what was deleted
+    meanwhile. `draw` returns random numbers in [0, 1).
+    """
+
+    def __init__(
+        self,
+        kube: Kube,
+        kind: Kind,
+        namespace: str | None = None,
+        labels: str = "",
+        fields: str = "",
+        *,
+        backoff: Backoff | None = None,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self.items: dict[Key, Object] = {}
+        self.synced = asyncio.Event()
+        self._kube = kube
+        self._kind = kind
+        self._namespace = namespace
+        self._labels = labels
+        self._fields = fields
+        self._backoff = backoff or Backoff(0.5, 15.0)
+        self._draw = draw
+        self._failures = 0
+        self._version: str | None = None
+        self._callbacks: list[Callable[[Key], None]] = []
+
+    def on_change(self, callback: Callable[[Key], None]) -> None:
+        """Have `callback` called with the key of every object that came, changed or went."""
+        self._callbacks.append(callback)
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        while True:
+            try:
+                if self._version is None:
+                    await self._replace()
+                await self._watch(self._version or "")
+            except KubeError as error:
+                await self._recover(error)
+
+    async def _recover(self, error: KubeError) -> None:
+        if isinstance(error, Gone):
+            self._version = None
+        self._failures += 1
+        delay = max(self._backoff.delay(self._failures, self._draw()), retry_after(error))
+        log.warning(
+            "list or watch failed",
+            extra={
+                "resource": self._kind.resource,
+                "error": f"{type(error).__name__}: {error}",
+                "retry_in": round(delay, 1),
+            },
+        )
+        await asyncio.sleep(delay)
+
+    async def _replace(self) -> None:
+        after, self._version = await self._list(PAGE)
+        differing = [k for k in self.items.keys() | after.keys() if self._differs(k, after.get(k))]
+        self.items.clear()
+        self.items.update(after)
+        self.synced.set()
+        self._notify(*differing)
+
+    async def _list(self, limit: int) -> tuple[dict[Key, Object], str]:
+        items: dict[Key, Object] = {}
+        token = ""
+        while True:
+            try:
+                page = await self._kube.list(
+                    self._kind,
+                    self._namespace,
+                    labels=self._labels,
+                    fields=self._fields,
+                    limit=limit,
+                    continue_token=token,
+                )
+            except Gone:
+                if not token:
+                    raise
+                # The pages outlived what the server remembers: only one big page is consistent.
+                return await self._list(limit=0)
+            items.update((key(obj), _slim(obj)) for obj in page.items)
+            token = page.continue_token
+            if not token:
+                return items, page.resource_version
+
+    async def _watch(self, version: str) -> None:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        shortest, longest = WATCH_SECONDS
+        events = self._kube.watch(
+            self._kind,
+            self._namespace,
+            labels=self._labels,
+            fields=self._fields,
+            resource_version=version,
+            timeout_seconds=shortest + int(self._draw() * (longest - shortest)),
+        )
+        async with _closing(events):
+            async for event in events:
+                self._take(event)
+        if self._version == version and loop.time() - started < SHORT_SECONDS:
+            raise Unreachable("the API server closed the watch at once")
+        self._failures = 0
+
+    def _take(self, event: WatchEvent) -> None:
+        obj = _slim(event.object)
+        self._version = obj["metadata"]["resourceVersion"]
+        self._failures = 0
+        if event.type != "BOOKMARK":
+            self._put(key(obj), None if event.type == "DELETED" else obj)
+
+    def _put(self, k: Key, obj: Object | None) -> None:
+        differs = self._differs(k, obj)
+        if obj is None:
+            self.items.pop(k, None)
+        else:
+            self.items[k] = obj
+        if differs:
+            self._notify(k)
+
+    def _differs(self, k: Key, obj: Object | None) -> bool:
+        return _identity(self.items.get(k)) != _identity(obj)
+
+    def _notify(self, *keys: Key) -> None:
+        for k in keys:
+            for callback in self._callbacks:
+                callback(k)
+
+
+def _identity(obj: Object | None) -> tuple[str, str] | None:
+    if obj is None:
+        return None
+    metadata = obj["metadata"]
+    return metadata.get("uid", ""), metadata.get("resourceVersion", "")
+
+
+def _slim(obj: Object) -> Object:
+    metadata: Mapping[str, object] = obj["metadata"]
+    return {**obj, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
+
+
+@asynccontextmanager
+async def _closing(events: AsyncIterator[WatchEvent]) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        close = getattr(events, "aclose", None)
+        if close is not None:
+            await close()

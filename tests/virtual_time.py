@@ -1,0 +1,51 @@
+"""An event loop whose clock jumps: what waits for hours is tested in no time.
+
+A test is run on it by `@pytest.mark.virtual_time`. Only for what stays inside the process: a
+socket's answer doesn't move the clock.
+"""
+
+import asyncio
+import selectors
+from collections.abc import Mapping
+from typing import Any
+
+
+class _JumpingSelector(selectors.BaseSelector):
+    """Never waits: where nothing is ready, the time asked for is taken to have passed."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._real = selectors.DefaultSelector()
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = self._real.select(0)
+        if ready:
+            return ready
+        if timeout is None:
+            raise RuntimeError("every task waits, and for nothing that time could bring")
+        self.now += max(timeout, 0.0)
+        return ready
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._real.register(fileobj, events, data)
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._real.unregister(fileobj)
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._real.get_map()
+
+    def close(self) -> None:
+        self._real.close()
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """An event loop that starts at 0 seconds and waits for nobody."""
+
+    def __init__(self) -> None:
+        self._jumping = _JumpingSelector()
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        """Return the seconds that have passed."""
+        return self._jumping.now
