@@ -1,0 +1,23 @@
+"""Reading AddOnPlacementScores: which entry has which value on which managed cluster."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+ByDimension = dict[str, dict[str, int]]
+"""Entry name -> managed cluster -> value."""
+
+
+def by_score(objects: Iterable[Mapping[str, Any]]) -> dict[str, ByDimension]:
+    """Return AddOnPlacementScore name -> entry name -> managed cluster -> value, all sorted.
+
+    A managed cluster is the namespace of its objects.
+    """
+    found: dict[str, ByDimension] = {}
+    for obj in objects:
+        name, cluster = obj["metadata"]["name"], obj["metadata"]["namespace"]
+        for entry in (obj.get("status") or {}).get("scores") or []:
+            found.setdefault(name, {}).setdefault(entry["name"], {})[cluster] = entry["value"]
+    return {
+        name: {entry: dict(sorted(values.items())) for entry, values in sorted(entries.items())}
+        for name, entries in sorted(found.items())
+    }

@@ -1,0 +1,17 @@
+"""Text in aligned columns, as kubectl prints it."""
+
+from collections.abc import Sequence
+
+GAP = 3
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return the header in capitals and the rows, every column as wide as its widest cell."""
+    lines = [[cell.upper() for cell in header], *rows]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(header))]
+    return "\n".join(
+        (" " * GAP)
+        .join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        .rstrip()
+        for line in lines
+    )

@@ -1,0 +1,43 @@
+"""`dsf demo`."""
+
+import asyncio
+import contextlib
+import shutil
+import tempfile
+from pathlib import Path
+
+import click
+
+from dsf.api.names import OPTIMIZER_PORT
+
+
+@click.command()
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=OPTIMIZER_PORT,
+    show_default=True,
+    help="Port of the optimizer on 127.0.0.1; 0 takes a free one.",
+)
+@click.option("--keep", is_flag=True, help="Stay up afterwards, until Ctrl-C.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+def demo(port: int, keep: bool, as_json: bool) -> None:
+    """Run the whole loop on this machine.
+
+    An embedded hub, two managed clusters, scoring APIs, agents, the optimizer: scores arrive,
+    placement is optimised for performance and then for power, and workloads follow.
+    """
+    from dsf.sim.demo.processes import DemoError, free_port, require_free  # noqa: PLC0415
+    from dsf.sim.demo.screen import Machines, People  # noqa: PLC0415
+    from dsf.sim.demo.story import tell  # noqa: PLC0415
+
+    work_dir = Path(tempfile.mkdtemp(prefix="dsf-demo-"))
+    try:
+        if port:
+            require_free(port, "--port")
+        screen = Machines() if as_json else People()
+        with contextlib.suppress(KeyboardInterrupt):
+            asyncio.run(tell(screen, work_dir, port=port or free_port(), keep=keep))
+    except DemoError as error:
+        raise click.ClickException(str(error)) from error
+    shutil.rmtree(work_dir, ignore_errors=True)

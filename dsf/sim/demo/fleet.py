@@ -1,0 +1,104 @@
+"""The demo's fleet: an embedded hub, two managed clusters, and what stands in them at the start."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import yaml
+
+from dsf.api.crds import crds
+from dsf.api.names import AGENT_NAMESPACE, HUB_NAMESPACE
+from dsf.kube.changes import Change, Create, apply
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.embedded.ocm import ocm_crds
+from dsf.kube.embedded.serve import kubeconfig, serving
+from dsf.kube.kinds import (
+    MANAGED_CLUSTER_SET_BINDING,
+    NAMESPACE,
+    NODE,
+    Kind,
+)
+from dsf.kube.port import Object
+from dsf.sim.demo.processes import DemoError
+from dsf.sim.registration import join
+
+CLUSTERS = ("worker01", "worker02")
+WORKLOAD_NAMESPACE = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """One API server of the demo, in memory and over HTTP."""
+
+    name: str
+    kube: EmbeddedHub
+    url: str
+    kubeconfig: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The hub and its managed clusters."""
+
+    hub: Cluster
+    workers: tuple[Cluster, ...]
+
+
+@asynccontextmanager
+async def fleet(work_dir: Path) -> AsyncIterator[Fleet]:
+    """Serve a hub and its managed clusters on loopback; write their kubeconfigs."""
+    async with AsyncExitStack() as stack:
+        hub = await _cluster("hub", work_dir, stack)
+        workers = [await _cluster(name, work_dir, stack) for name in CLUSTERS]
+        await must(hub.kube, _hub_objects())
+        for worker in workers:
+            await must(worker.kube, _worker_objects(worker.name))
+        yield Fleet(hub, tuple(workers))
+
+
+async def must(kube: EmbeddedHub, changes: Iterable[Change]) -> None:
+    """Apply changes; DemoError names the first that was refused."""
+    for outcome in await apply(kube, changes):
+        if outcome.error is not None:
+            raise DemoError(f"{outcome.change}: {outcome.error}")
+
+
+def timestamp() -> str:
+    """Return the time of now, as Kubernetes writes it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def _cluster(name: str, work_dir: Path, stack: AsyncExitStack) -> Cluster:
+    kube = EmbeddedHub(crds=[*crds(), *ocm_crds()])
+    url = await stack.enter_async_context(serving(kube))
+    path = work_dir / f"{name}.kubeconfig"
+    path.write_text(yaml.safe_dump(kubeconfig(url)), encoding="utf-8")
+    return Cluster(name, kube, url, path)
+
+
+def _hub_objects() -> list[Change]:
+    binding = _object(MANAGED_CLUSTER_SET_BINDING, "default", WORKLOAD_NAMESPACE)
+    return [
+        Create(NAMESPACE, _object(NAMESPACE, HUB_NAMESPACE)),
+        *(
+            change
+            for name in CLUSTERS
+            for change in join(name, {"cluster-name": name}, now=timestamp())
+        ),
+        Create(MANAGED_CLUSTER_SET_BINDING, {**binding, "spec": {"clusterSet": "default"}}),
+    ]
+
+
+def _worker_objects(name: str) -> list[Change]:
+    return [
+        Create(NAMESPACE, _object(NAMESPACE, AGENT_NAMESPACE)),
+        Create(NAMESPACE, _object(NAMESPACE, name)),
+        Create(NODE, _object(NODE, f"{name}-control-plane")),
+    ]
+
+
+def _object(kind: Kind, name: str, namespace: str | None = None) -> Object:
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}

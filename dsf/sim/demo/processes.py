@@ -1,0 +1,136 @@
+"""The demo's components as processes of their own, each with a log file."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+STOP_SECONDS = 5.0
+POLL_SECONDS = 0.1
+LOG_TAIL_LINES = 5
+
+
+class DemoError(Exception):
+    """A step of the demo failed; the message is for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A running component."""
+
+    name: str
+    process: asyncio.subprocess.Process
+    log: Path
+
+    def check(self) -> None:
+        """Raise DemoError if it has ended."""
+        if self.process.returncode is not None:
+            raise DemoError(
+                f"{self.name} ended with exit code {self.process.returncode}:"
+                f" {_tail(self.log)} (log: {self.log})"
+            )
+
+
+class Components:
+    """Starts components and knows the running ones."""
+
+    def __init__(self, log_dir: Path) -> None:
+        self._log_dir = log_dir
+        self._running: list[Component] = []
+
+    async def start(
+        self, name: str, arguments: Sequence[str], env: Mapping[str, str] | None = None
+    ) -> Component:
+        """Start `python -m ARGUMENTS`, its output in a log file of its own."""
+        log = self._log_dir / f"{name}.log"
+        with log.open("wb") as output:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                *arguments,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={**os.environ, **(env or {})},
+                start_new_session=True,
+            )
+        component = Component(name, process, log)
+        self._running.append(component)
+        return component
+
+    def check(self) -> None:
+        """Raise DemoError if any component has ended."""
+        for component in self._running:
+            component.check()
+
+    async def stop(self) -> None:
+        """Stop all components: gently, then for good."""
+        for component in self._running:
+            _signal(component.process, signal.SIGTERM)
+        done = asyncio.gather(*(component.process.wait() for component in self._running))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(done), STOP_SECONDS)
+        for component in self._running:
+            _signal(component.process, signal.SIGKILL)
+        await done
+
+
+@asynccontextmanager
+async def components(log_dir: Path) -> AsyncIterator[Components]:
+    """Yield a starter of components; all of them are stopped at the end."""
+    starter = Components(log_dir)
+    try:
+        yield starter
+    finally:
+        await starter.stop()
+
+
+async def answering(component: Component, url: str, *, deadline: float) -> None:
+    """Wait until a component answers 200 at a URL; `deadline` is loop time."""
+    loop = asyncio.get_running_loop()
+    async with httpx.AsyncClient(trust_env=False, timeout=2.0) as client:
+        while loop.time() < deadline:
+            component.check()
+            with contextlib.suppress(httpx.HTTPError):
+                if (await client.get(url)).status_code == httpx.codes.OK:
+                    return
+            await asyncio.sleep(POLL_SECONDS)
+    raise DemoError(f"{component.name} does not answer at {url} (log: {component.log})")
+
+
+def free_port() -> int:
+    """Return a loopback port that is free at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def require_free(port: int, flag: str) -> None:
+    """Raise DemoError where a port is used, saying which flag chooses another."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise DemoError(
+                f"port {port} is in use on 127.0.0.1; choose another by {flag} PORT"
+            ) from error
+
+
+def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return " | ".join(lines[-LOG_TAIL_LINES:]) or "it printed nothing"
