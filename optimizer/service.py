@@ -1,14 +1,30 @@
 """The optimizer as a service: observe the hub, decide, apply."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import datetime
 
+from dsf.kube.changes import apply
+from dsf.kube.kinds import (
+    ADD_ON_PLACEMENT_SCORE,
+    DYNAMIC_SCORER,
+    MANAGED_CLUSTER,
+    PLACEMENT,
+    PLACEMENT_BINDING,
+)
 from dsf.kube.port import Kube
-from optimizer.plan import Plan
-from optimizer.refusal import RequestProblem
+from optimizer.generated import changes, failures, successes
+from optimizer.manifests import GENERATED_SELECTOR
+from optimizer.observation import Observation
+from optimizer.observe import every, observe
+from optimizer.plan import Plan, fleet_of, plan, stale
+from optimizer.problem import formulate
+from optimizer.refusal import TOO_MANY_REQUESTS, RequestProblem
 from optimizer.request import OptimizeRequest
-from optimizer.results import Applied, ResetResult, ScoreObject
+from optimizer.results import Applied, ObjectRef, ResetResult, ScoreObject
+from optimizer.score_list import score_list
 from optimizer.settings import DEFAULTS, Settings
+from optimizer.solve import solve
 
 
 class Optimizer:
@@ -23,21 +39,83 @@ class Optimizer:
         self._kube = kube
         self._settings = settings
         self._now = now
+        self._solving = 0
+        self._writing = asyncio.Lock()
+
+    async def ready(self) -> None:
+        """Raise KubeError where the hub can't be read."""
+        await self._kube.list(MANAGED_CLUSTER, limit=1)
 
     async def scores(
         self, *, namespace: str | None = None, name: str | None = None
     ) -> tuple[ScoreObject, ...]:
         """Return the AddOnPlacementScores of all clusters, or of one namespace or name."""
-        raise NotImplementedError
+        objects, scorers = await asyncio.gather(
+            every(self._kube, ADD_ON_PLACEMENT_SCORE, namespace), every(self._kube, DYNAMIC_SCORER)
+        )
+        return score_list(objects, scorers, name=name, now=self._now())
 
     async def plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
         """Observe and decide, write nothing."""
-        raise NotImplementedError
+        if self._solving >= self._settings.max_solves:
+            return _busy(self._settings.max_solves)
+        self._solving += 1
+        try:
+            return await self._plan(request)
+        finally:
+            self._solving -= 1
 
     async def apply(self, plan: Plan) -> Applied | RequestProblem:
         """Apply exactly the changes of a plan; refuse where what it rests on has moved."""
-        raise NotImplementedError
+        namespace = plan.request.namespace
+        async with self._writing:
+            observation = await observe(self._kube, namespace)
+            refused = stale(plan, observation, settings=self._settings, now=self._now())
+            if refused:
+                return refused
+            outcomes = await apply(self._kube, plan.changes)
+        return Applied(digest=plan.digest, applied=successes(outcomes), failed=failures(outcomes))
 
     async def reset(self, namespace: str) -> ResetResult:
         """Delete every generated Placement and PlacementBinding of a namespace."""
-        raise NotImplementedError
+        async with self._writing:
+            placements, bindings = await asyncio.gather(
+                every(self._kube, PLACEMENT, namespace, labels=GENERATED_SELECTOR),
+                every(self._kube, PLACEMENT_BINDING, namespace, labels=GENERATED_SELECTOR),
+            )
+            observation = Observation(placements=placements, bindings=bindings)
+            outcomes = await apply(self._kube, changes((), observation))
+        deleted = tuple(
+            ObjectRef(kind=change.kind, namespace=change.namespace, name=change.name)
+            for change in successes(outcomes)
+        )
+        return ResetResult(deleted=deleted, failed=failures(outcomes))
+
+    async def _plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
+        observation = await observe(self._kube, request.namespace)
+        fleet = fleet_of(observation, request, settings=self._settings, now=self._now())
+        if isinstance(fleet, RequestProblem):
+            return fleet
+        problem = formulate(fleet)
+        solution = await solve(
+            problem,
+            solver=self._settings.solver,
+            time_limit_seconds=self._settings.time_limit_seconds,
+        )
+        return plan(
+            observation,
+            request,
+            fleet=fleet,
+            problem=problem,
+            solution=solution,
+            settings=self._settings,
+        )
+
+
+def _busy(most: int) -> RequestProblem:
+    return RequestProblem(
+        status=TOO_MANY_REQUESTS,
+        reason="Busy",
+        title="The optimizer is busy",
+        detail=f"{most} plans are being made; try again later",
+    )

@@ -1,0 +1,21 @@
+"""What was read from the hub for one namespace."""
+
+from dataclasses import dataclass
+
+from dsf.kube.port import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Objects as the API server returned them, one list per kind.
+
+    Policies, workloads, Placements and PlacementBindings are those of the request's namespace;
+    managed clusters and AddOnPlacementScores are the whole hub's.
+    """
+
+    managed_clusters: tuple[Object, ...] = ()
+    policies: tuple[Object, ...] = ()
+    workloads: tuple[Object, ...] = ()
+    scores: tuple[Object, ...] = ()
+    placements: tuple[Object, ...] = ()
+    bindings: tuple[Object, ...] = ()

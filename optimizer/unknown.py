@@ -1,0 +1,81 @@
+"""Names in a request that the hub does not know, with those that it does."""
+
+from collections.abc import Iterable, Iterator
+
+from dsf.kube.port import Object
+from optimizer.labels import name_of
+from optimizer.observation import Observation
+from optimizer.refusal import UNPROCESSABLE, FieldProblem, RequestProblem
+from optimizer.request import OptimizeRequest
+
+
+def unknown_names(observation: Observation, request: OptimizeRequest) -> RequestProblem | None:
+    """Return every cluster, policy, workload and score of the request that does not exist."""
+    errors = (
+        *_unknown_clusters(observation, request),
+        *_unknown_policies(observation, request),
+        *_unknown_workloads(observation, request),
+        *_unknown_score(observation, request),
+    )
+    if not errors:
+        return None
+    return RequestProblem(
+        status=UNPROCESSABLE,
+        reason="UnknownName",
+        title="The request names what does not exist",
+        detail="; ".join(error.message for error in errors[:10]),
+        errors=errors,
+    )
+
+
+def _unknown_clusters(observation: Observation, request: OptimizeRequest) -> Iterator[FieldProblem]:
+    known = _names(observation.managed_clusters)
+    for index, cluster in enumerate(request.clusters):
+        if cluster.name not in known:
+            yield _unknown(f"clusters[{index}].name", "managed cluster", cluster.name, known)
+
+
+def _unknown_policies(observation: Observation, request: OptimizeRequest) -> Iterator[FieldProblem]:
+    known, where = _names(observation.policies), f"policy in namespace {request.namespace}"
+    for index, cluster in enumerate(request.clusters):
+        for position, policy in enumerate(cluster.available_policies):
+            if policy.name not in known:
+                field = f"clusters[{index}].availablePolicies[{position}].name"
+                yield _unknown(field, where, policy.name, known)
+
+
+def _unknown_workloads(
+    observation: Observation, request: OptimizeRequest
+) -> Iterator[FieldProblem]:
+    known = _names(observation.workloads)
+    where = f"ManifestWorkReplicaSet in namespace {request.namespace}"
+    for index, workload in enumerate(request.target_workloads):
+        if workload.name not in known:
+            yield _unknown(f"targetWorkloads[{index}].name", where, workload.name, known)
+
+
+def _unknown_score(observation: Observation, request: OptimizeRequest) -> Iterator[FieldProblem]:
+    clusters = {cluster.name for cluster in request.clusters}
+    score = request.preference.score_name
+    known = _names(
+        obj for obj in observation.scores if obj["metadata"].get("namespace") in clusters
+    )
+    if score not in known:
+        where = "AddOnPlacementScore in the namespaces of the clusters named"
+        yield _unknown("preference.addonPlacementScore", where, score, known)
+
+
+def _names(objects: Iterable[Object]) -> frozenset[str]:
+    return frozenset(name_of(obj) for obj in objects)
+
+
+def _unknown(field: str, what: str, name: str, known: frozenset[str]) -> FieldProblem:
+    available = tuple(sorted(known))
+    return FieldProblem(field, f"no {what} is named {name}{_instead(available)}", available)
+
+
+def _instead(available: tuple[str, ...], *, most: int = 10) -> str:
+    if not available:
+        return " (there is none at all)"
+    more = f" and {len(available) - most} more" if len(available) > most else ""
+    return f"; there is {', '.join(available[:most])}{more}"
