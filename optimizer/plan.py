@@ -1,6 +1,6 @@
 """The plan: a decision, what it rests on, and the changes that it implies."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,9 +16,9 @@ from optimizer.manifests import manifests
 from optimizer.observation import Observation
 from optimizer.problem import Problem
 from optimizer.read import read_fleet
-from optimizer.refusal import CONFLICT, RequestProblem
+from optimizer.refusal import CONFLICT, UNAVAILABLE, FieldProblem, RequestProblem
 from optimizer.request import OptimizeRequest
-from optimizer.results import Applied, Gap, OptimizeResult, Placed, Unplaced
+from optimizer.results import Applied, FailedChange, Gap, OptimizeResult, Placed, Unplaced
 from optimizer.settings import Settings
 from optimizer.solution import Solution
 from optimizer.unknown import unknown_names
@@ -129,7 +129,23 @@ def result(made: Plan, applied: Applied | None) -> OptimizeResult:
         gaps=made.gaps,
         changes=tuple(describe(change) for change in made.changes),
         applied=applied is not None,
-        failed=() if applied is None else applied.failed,
+    )
+
+
+def refused_writes(failed: Iterable[FailedChange]) -> RequestProblem | None:
+    """Return the problem that names every write the hub refused."""
+    errors = tuple(
+        FieldProblem(f"{change.kind} {change.namespace}/{change.name}", change.message)
+        for change in failed
+    )
+    if not errors:
+        return None
+    return RequestProblem(
+        status=UNAVAILABLE,
+        reason="HubRefused",
+        title="The hub refused a part of the plan",
+        detail="; ".join(f"{error.field}: {error.message}" for error in errors[:5]),
+        errors=errors,
     )
 
 

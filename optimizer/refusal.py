@@ -5,6 +5,7 @@ from dataclasses import dataclass
 UNPROCESSABLE = 422
 CONFLICT = 409
 TOO_MANY_REQUESTS = 429
+UNAVAILABLE = 503
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,8 @@ class FieldProblem:
 class RequestProblem:
     """Why nothing was done: `reason` is CamelCase, `status` the HTTP status that fits it.
 
-    Reasons: UnknownName (422), NotGenerated (409), StalePlan (409), Busy (429).
+    Reasons: UnknownName (422), NotGenerated (409), StalePlan (409), Busy (429),
+    HubRefused (503).
     """
 
     status: int

@@ -128,4 +128,3 @@ class OptimizeResult(Result):
     gaps: tuple[Gap, ...]
     changes: tuple[PlannedChange, ...]
     applied: Annotated[bool, Field(description="False for a dry run.")]
-    failed: tuple[FailedChange, ...] = ()

@@ -1,0 +1,162 @@
+"""The HTTP API: routes only."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import Body, FastAPI, Query, Response
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import PlainTextResponse
+from starlette.types import ASGIApp, Lifespan
+
+from dsf import __version__
+from dsf.kube.errors import Unreachable
+from optimizer.examples import OPTIMIZE_EXAMPLES, RESET_EXAMPLES
+from optimizer.plan import refused_writes, result
+from optimizer.problem_details import describe, documented, install, refusal
+from optimizer.refusal import RequestProblem
+from optimizer.request import OptimizeRequest, ResetRequest
+from optimizer.results import OptimizeResult, ResetResult, Scores
+from optimizer.service import Optimizer
+
+MAX_BODY_BYTES = 8 * 1024 * 1024
+READY_SECONDS = 5.0
+
+_DESCRIPTION = """Decides which policy each managed cluster enforces and where each workload runs,
+so that the sum of the chosen scores is highest, and writes the decision as Placements and
+PlacementBindings. Errors are `application/problem+json`."""
+
+
+def create_app(
+    optimizer: Optimizer,
+    *,
+    mounts: Sequence[tuple[str, ASGIApp]] = (),
+    lifespan: Lifespan[Any] | None = None,
+) -> FastAPI:
+    """Return the app; `mounts` are further apps by path, `lifespan` is run with it."""
+    app = FastAPI(
+        title="Dynamic Scoring Framework optimizer",
+        version=__version__,
+        description=_DESCRIPTION,
+        lifespan=lifespan,
+        max_body_size=MAX_BODY_BYTES,
+        openapi_tags=[{"name": "optimize"}, {"name": "health"}],
+    )
+    install(app)
+    _optimize_routes(app, optimizer)
+    _health_routes(app, optimizer)
+    for path, mounted in mounts:
+        app.mount(path, mounted)
+    _document(app)
+    return app
+
+
+def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
+    @app.get(
+        "/addonplacementscores",
+        tags=["optimize"],
+        summary="List the scores of all managed clusters",
+        operation_id="list_scores",
+        responses=documented(422, 503),
+    )
+    async def scores(
+        namespace: Annotated[
+            str | None, Query(description="Only this managed cluster.", max_length=253)
+        ] = None,
+        name: Annotated[
+            str | None, Query(description="Only scores of this name.", max_length=253)
+        ] = None,
+    ) -> Scores:
+        """List AddOnPlacementScores, ordered by cluster and name.
+
+        Where a DynamicScorer fills a score, its description and the form of its entries' names
+        are added. An expired score is not used for placement.
+        """
+        return Scores(items=await optimizer.scores(namespace=namespace, name=name))
+
+    @app.post(
+        "/optimize",
+        tags=["optimize"],
+        summary="Find the best placement and apply it",
+        operation_id="optimize",
+        response_model=OptimizeResult,
+        responses=documented(409, 413, 422, 429, 503),
+    )
+    async def optimize(
+        request: Annotated[OptimizeRequest, Body(openapi_examples=OPTIMIZE_EXAMPLES)],
+        dry_run: Annotated[
+            bool, Query(description="Only plan, write nothing; the same as dryRun in the body.")
+        ] = False,
+    ) -> OptimizeResult | Response:
+        """Choose at most one policy per cluster and a place for each workload.
+
+        What was generated before in the namespace and is no longer wanted is deleted. A placement
+        without any workload changes nothing. Where the hub refuses a write the answer is 503 and
+        names it; the other writes stay, and the same request repeats only what is missing.
+        """
+        plan = await optimizer.plan(request)
+        if isinstance(plan, RequestProblem):
+            return refusal(plan)
+        if dry_run or request.dry_run:
+            return result(plan, None)
+        applied = await optimizer.apply(plan)
+        if isinstance(applied, RequestProblem):
+            return refusal(applied)
+        failed = refused_writes(applied.failed)
+        return refusal(failed) if failed else result(plan, applied)
+
+    @app.post(
+        "/reset",
+        tags=["optimize"],
+        summary="Delete what was generated in a namespace",
+        operation_id="reset",
+        responses=documented(413, 422, 503),
+    )
+    async def reset(
+        request: Annotated[ResetRequest, Body(openapi_examples=RESET_EXAMPLES)],
+    ) -> ResetResult:
+        """Delete the generated Placements and PlacementBindings of a namespace, nothing else."""
+        return await optimizer.reset(request.namespace)
+
+
+def _health_routes(app: FastAPI, optimizer: Optimizer) -> None:
+    @app.get(
+        "/healthz",
+        tags=["health"],
+        summary="Tell whether the process lives",
+        response_class=PlainTextResponse,
+    )
+    async def healthz() -> str:
+        return "ok"
+
+    @app.get(
+        "/readyz",
+        tags=["health"],
+        summary="Tell whether the hub can be read",
+        response_class=PlainTextResponse,
+        responses=documented(503),
+    )
+    async def readyz() -> str:
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                await optimizer.ready()
+        except TimeoutError as error:
+            raise Unreachable(f"no answer within {READY_SECONDS:g} s") from error
+        return "ok"
+
+
+def _document(app: FastAPI) -> None:
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = describe(
+                get_openapi(
+                    title=app.title,
+                    version=app.version,
+                    description=app.description,
+                    routes=app.routes,
+                    tags=app.openapi_tags,
+                )
+            )
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way

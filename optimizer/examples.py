@@ -1,0 +1,37 @@
+"""Examples shown in the API's documentation."""
+
+from typing import Any
+
+from fastapi.openapi.models import Example
+
+
+def _request(score: str) -> dict[str, Any]:
+    return {
+        "namespace": "default",
+        "clusters": [
+            {
+                "name": cluster,
+                "availablePolicies": [
+                    {"name": f"policy-{setting}-{cluster}"}
+                    for setting in ("enable-mig-2g", "enable-mig-3g", "disable-mig")
+                ],
+            }
+            for cluster in ("worker01", "worker02")
+        ],
+        "targetWorkloads": [{"name": "mwrs-app01"}, {"name": "mwrs-app02"}],
+        "preference": {
+            "addonPlacementScore": score,
+            "scoreDimensionFormat": "${app};${device}",
+        },
+    }
+
+
+OPTIMIZE_EXAMPLES = {
+    "performance": Example(
+        summary="Highest performance", value=_request("example-performance-score")
+    ),
+    "power": Example(
+        summary="Lowest power consumption", value=_request("example-powerconsumption-score")
+    ),
+}
+RESET_EXAMPLES = {"default": Example(summary="One namespace", value={"namespace": "default"})}
