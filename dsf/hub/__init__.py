@@ -1,0 +1,1 @@
+"""The hub controller: registers scoring APIs and distributes them to the fleet."""

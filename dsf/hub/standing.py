@@ -1,0 +1,162 @@
+"""How each registered scorer stands: its summary or what is wrong with it, and its health."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from dsf.api import names
+from dsf.api.conditions import Condition
+from dsf.api.invalid import Invalid
+from dsf.api.scoring_api import ScorerConfig
+from dsf.api.summary import ScorerSummary
+from dsf.hub.registration import HealthStatus, Registration, is_full, is_leaving, register
+from dsf.hub.resolve import Resolved, resolve
+from dsf.hub.snapshot import Object, Probe, ProbeFailure, Target
+
+UNANSWERED = frozenset({"Unreachable", "TimedOut"})
+"""Reasons of probe failures that may only mean that the hub can't reach the API."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The health of a scoring API; `usable` tells whether agents should call it."""
+
+    status: HealthStatus
+    usable: bool
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the controller concludes about one scorer.
+
+    `config` is the API's config in use, `probed` whether the API was asked since the controller
+    started, `rival` the older scorer that holds the same score name.
+    """
+
+    scorer: Registration
+    outcome: Resolved | Invalid
+    health: Health
+    synced: Condition
+    config: ScorerConfig | None
+    probed: bool
+    rival: str = ""
+
+    @property
+    def summary(self) -> ScorerSummary | None:
+        """What is distributed; None where nothing is."""
+        if isinstance(self.outcome, Invalid) or not self.health.usable or self.rival:
+            return None
+        return self.outcome.summary
+
+    @property
+    def score_names(self) -> frozenset[str]:
+        """The score names by which a mask may mean this scorer."""
+        spec = self.scorer.spec
+        said = None if isinstance(spec, Invalid) or spec.scoring is None else spec.scoring.params
+        return frozenset(
+            name
+            for name in (
+                None if isinstance(self.outcome, Invalid) else self.outcome.summary.score_name,
+                said.name if said else None,
+            )
+            if name
+        )
+
+
+def judge(scorers: Iterable[Object], probes: Mapping[Target, Probe]) -> tuple[Standing, ...]:
+    """Return the standings of all scorers that are not being deleted, ordered by age."""
+    registered = [register(obj) for obj in scorers if not is_leaving(obj)]
+    registered.sort(key=lambda scorer: (scorer.created, scorer.name))
+    return _with_rivals([_stand(scorer, _probe_of(scorer, probes)) for scorer in registered])
+
+
+def _probe_of(scorer: Registration, probes: Mapping[Target, Probe]) -> Probe | None:
+    return probes.get(scorer.target) if scorer.target else None
+
+
+def _stand(scorer: Registration, probe: Probe | None) -> Standing:
+    config = _config_in_use(scorer, probe)
+    outcome = (
+        scorer.spec
+        if isinstance(scorer.spec, Invalid)
+        else resolve(scorer.name, scorer.spec, config)
+    )
+    failure = _fetch_failure(scorer, probe)
+    if isinstance(outcome, Invalid) and failure:
+        outcome = Invalid(failure.reason, failure.message)
+    return Standing(
+        scorer=scorer,
+        outcome=outcome,
+        health=_health(scorer, probe),
+        synced=_synced(scorer, probe, outcome),
+        config=config,
+        probed=probe is not None or isinstance(scorer.spec, Invalid),
+    )
+
+
+def _config_in_use(scorer: Registration, probe: Probe | None) -> ScorerConfig | None:
+    """Return the config fetched, else the one accepted last where it is of this very spec.
+
+    Before the first answer the one accepted last counts in any case: a restart changes nothing.
+    """
+    if isinstance(scorer.spec, Invalid) or not is_full(scorer.spec):
+        return None
+    if probe and isinstance(probe.config, ScorerConfig):
+        return probe.config
+    return scorer.said_config if probe is None or scorer.current else None
+
+
+def _fetch_failure(scorer: Registration, probe: Probe | None) -> ProbeFailure | None:
+    wanted = scorer.target is not None and scorer.target.full
+    return probe.config if wanted and probe and isinstance(probe.config, ProbeFailure) else None
+
+
+def _synced(scorer: Registration, probe: Probe | None, outcome: Resolved | Invalid) -> Condition:
+    failure = _fetch_failure(scorer, probe)
+    if failure:
+        kept = "" if isinstance(outcome, Invalid) else "; the config accepted last stays in use"
+        return Condition("ConfigSynced", "False", failure.reason, failure.message + kept)
+    if isinstance(outcome, Invalid):
+        return Condition("ConfigSynced", "False", outcome.reason, outcome.message)
+    if scorer.target and not scorer.target.full:
+        message = "configSyncMode is None: source and scoring of this object are used as they are"
+        return Condition("ConfigSynced", "True", "SyncDisabled", message)
+    return Condition("ConfigSynced", "True", "Synced", "what the API's config says is in use")
+
+
+def _health(scorer: Registration, probe: Probe | None) -> Health:
+    if probe is None:
+        return _health_said(scorer)
+    if probe.health is None:
+        return Health("Active", True, Condition("Healthy", "True", "Healthy", "/healthz answers"))
+    reason, message = probe.health.reason, probe.health.message
+    if reason in UNANSWERED and _only_clusters_may_reach(scorer):
+        message += "; an Internal scorer may be reachable from managed clusters only: distributed"
+        return Health("Unknown", True, Condition("Healthy", "Unknown", reason, message))
+    message += "; not distributed until it answers"
+    return Health("Inactive", False, Condition("Healthy", "False", reason, message))
+
+
+def _health_said(scorer: Registration) -> Health:
+    status = scorer.said_health or "Unknown"
+    usable = scorer.said_health in {"Active", "Unknown"}
+    return Health(status, usable, Condition("Healthy", "Unknown", "NotProbed", "not probed yet"))
+
+
+def _only_clusters_may_reach(scorer: Registration) -> bool:
+    spec = scorer.spec
+    return not isinstance(spec, Invalid) and not is_full(spec) and spec.location == "Internal"
+
+
+def _with_rivals(standings: list[Standing]) -> tuple[Standing, ...]:
+    """Mark each scorer whose score object an older one writes, even while that one is inactive."""
+    holders: dict[str, str] = {}
+    result = []
+    for standing in standings:
+        rival = ""
+        if isinstance(standing.outcome, Resolved):
+            name = names.score_object_name(standing.outcome.summary.score_name)
+            holder = holders.setdefault(name, standing.scorer.name)
+            rival = "" if holder == standing.scorer.name else holder
+        result.append(replace(standing, rival=rival))
+    return tuple(result)
