@@ -30,7 +30,8 @@ class Reflector:
     The objects are shared, so don't change them; `managedFields` are left out. `synced` is set
     once the first list is complete. No KubeError ends `run`: after a back-off it goes on from the
     last version seen, or lists again where that is gone, and notices then what was deleted
-    meanwhile. `draw` returns random numbers in [0, 1).
+    meanwhile. `watch_seconds` are the shortest and the longest time that a watch is asked to stay
+    open; `draw` returns random numbers in [0, 1).
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Reflector:
         fields: str = "",
         *,
         backoff: Backoff | None = None,
+        watch_seconds: tuple[int, int] = WATCH_SECONDS,
         draw: Callable[[], float] = random.random,
     ) -> None:
         self.items: dict[Key, Object] = {}
@@ -52,6 +54,7 @@ class Reflector:
         self._labels = labels
         self._fields = fields
         self._backoff = backoff or Backoff(0.5, 15.0)
+        self._watch_seconds = watch_seconds
         self._draw = draw
         self._failures = 0
         self._version: str | None = None
@@ -120,7 +123,7 @@ class Reflector:
     async def _watch(self, version: str) -> None:
         loop = asyncio.get_running_loop()
         started = loop.time()
-        shortest, longest = WATCH_SECONDS
+        shortest, longest = self._watch_seconds
         events = self._kube.watch(
             self._kind,
             self._namespace,
