@@ -1,0 +1,1 @@
+"""The scoring agent of one managed cluster."""

@@ -1,0 +1,99 @@
+"""HTTP answers of sources and scoring APIs, and what a person is told about bad ones."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import ValidationError
+
+from dsf.agent.failure import Failure, Stage
+from dsf.kube.redact import redact
+
+EXCERPT_LIMIT = 300
+
+_UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
+_OK = range(200, 300)
+_REDIRECT = range(300, 400)
+_SERVER_ERROR = range(500, 600)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP answer that was read to its end."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+    @property
+    def ok(self) -> bool:
+        """Whether the status is 2xx."""
+        return self.status in _OK
+
+
+def shown(url: str) -> str:
+    """Return a URL as it may be shown: without user, password, query and fragment."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "(not a URL)"
+    host = f"[{host}]" if ":" in host else host
+    return excerpt(urlunsplit((parts.scheme, f"{host}{port}", parts.path, "", "")))
+
+
+def is_http_url(url: str) -> bool:
+    """Tell whether a URL has the scheme http or https and a host."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def excerpt(text: str | bytes) -> str:
+    """Return text from a stranger on one line, cut, without controls and credentials."""
+    if isinstance(text, bytes):
+        text = text[: 4 * EXCERPT_LIMIT].decode(errors="replace")
+    line = redact(_UNPRINTABLE.sub(" ", text[: 4 * EXCERPT_LIMIT]).strip())
+    return line if len(line) <= EXCERPT_LIMIT else f"{line[:EXCERPT_LIMIT]}…"
+
+
+def refusal(stage: Stage, url: str, answer: Answer) -> Failure:
+    """Return the failure that an answer with a status other than 2xx means."""
+    reason, advice = _meaning(answer.status)
+    kind = answer.content_type.partition(";")[0].strip()
+    said = excerpt(answer.body)
+    what = f"{shown(url)} answered {answer.status}" + (f" ({excerpt(kind)})" if kind else "")
+    return Failure(stage, reason, f"{what}{f': {said}' if said else ''}; {advice}")
+
+
+def misfit(
+    stage: Stage, url: str, answer: Answer, form: str, why: str | ValidationError
+) -> Failure:
+    """Return the failure for a 2xx answer whose body does not have the form asked for."""
+    kind = excerpt(answer.content_type) or "no content type"
+    why = _first(why) if isinstance(why, ValidationError) else why
+    message = f"{shown(url)} answered {answer.status} ({kind}), but not {form}: {why}"
+    return Failure(stage, "InvalidResponse", message)
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return excerpt(f"{place}: {first['msg']}" if place else first["msg"])
+
+
+def _meaning(status: int) -> tuple[str, str]:
+    if status in _REDIRECT:
+        return "Redirected", "redirects are not followed: set the endpoint to the final URL"
+    if status in {401, 403}:
+        return "Unauthorized", "check the scorer's auth.tokenSecretRef and that Secret's token"
+    if status == 404:  # noqa: PLR2004 - HTTP's own number
+        return "NotFound", "check the endpoint's path"
+    if status == 429:  # noqa: PLR2004 - HTTP's own number
+        return "TooManyRequests", "raise the scorer's interval or the server's limit"
+    if status in _SERVER_ERROR:
+        return "ServerError", "look at that server's log"
+    return "UnexpectedStatus", "a status of 2xx was expected"

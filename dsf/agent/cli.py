@@ -1,0 +1,117 @@
+"""`dsf agent`."""
+
+import asyncio
+import os
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from dsf.agent.round import Round
+    from dsf.agent.run import Settings
+    from dsf.api.invalid import Invalid
+    from dsf.kube.port import Kube
+
+EXIT_FAILED = 1
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_LEVELS = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
+
+
+@click.command()
+@click.option("--cluster-name", required=True, help="Name of the managed cluster on the hub.")
+@click.option("--hub-kubeconfig", type=_FILE, help="Kubeconfig of the hub; needed but for --once.")
+@click.option("--kubeconfig", type=_FILE, help="Kubeconfig of the managed cluster.")
+@click.option("--namespace", default="dynamic-scoring", show_default=True, help="Own namespace.")
+@click.option(
+    "--metrics-bind-address",
+    "--bind-address",
+    "metrics_bind_address",
+    default="127.0.0.1:8080",
+    show_default=True,
+    help="Where /metrics, /healthz and /readyz are served.",
+)
+@click.option("--summaries-file", type=_FILE, help="Scorer summaries (JSON), for the ConfigMap's.")
+@click.option("--once", is_flag=True, help="Run one round, print its scores and publish nothing.")
+@click.option("--log-level", default="info", show_default=True, type=_LEVELS)
+@click.option(
+    "--log-format", default="text", show_default=True, type=click.Choice(["text", "json"])
+)
+def agent(*, hub_kubeconfig: Path | None, kubeconfig: Path | None, once: bool, **rest: Any) -> None:
+    """Run the scoring agent of one managed cluster.
+
+    It reads the scorers from the ConfigMap dynamic-scoring-config, their time series from the
+    sources that they name, has them scored, and publishes AddOnPlacementScores to the hub.
+    """
+    from dsf.agent.run import Settings  # noqa: PLC0415 - `dsf --help` does not pay for it
+    from dsf.runtime.logs import set_up  # noqa: PLC0415
+
+    set_up(rest["log_level"], rest["log_format"])
+    settings = Settings(
+        cluster=rest["cluster_name"],
+        namespace=rest["namespace"],
+        metrics_bind_address=rest["metrics_bind_address"],
+        summaries_file=rest["summaries_file"],
+    )
+    if once:
+        _print(settings.cluster, asyncio.run(_once(settings, kubeconfig)))
+    elif hub_kubeconfig is None:
+        raise click.UsageError("name the hub with --hub-kubeconfig, or try --once without a hub")
+    else:
+        _run(settings, hub_kubeconfig, kubeconfig)
+
+
+def _run(settings: "Settings", hub_kubeconfig: Path, kubeconfig: Path | None) -> None:
+    from dsf.runtime.endpoints import CannotListen  # noqa: PLC0415
+    from dsf.runtime.process import run  # noqa: PLC0415
+
+    try:
+        run(_serve(settings, hub_kubeconfig, kubeconfig))
+    except CannotListen as error:
+        raise click.ClickException(str(error)) from error
+
+
+async def _serve(settings: "Settings", hub_kubeconfig: Path, kubeconfig: Path | None) -> None:
+    from dsf.agent.run import run  # noqa: PLC0415
+    from dsf.kube.connect import connect  # noqa: PLC0415
+
+    async with AsyncExitStack() as stack:
+        hub = await stack.enter_async_context(connect(hub_kubeconfig))
+        managed = await _managed(stack, settings, kubeconfig)
+        await run(settings, hub=hub, managed=managed)
+
+
+async def _once(settings: "Settings", kubeconfig: Path | None) -> "tuple[Round, ...] | Invalid":
+    from dsf.agent.once import perform_once  # noqa: PLC0415
+
+    async with AsyncExitStack() as stack:
+        return await perform_once(settings, await _managed(stack, settings, kubeconfig))
+
+
+async def _managed(
+    stack: AsyncExitStack, settings: "Settings", kubeconfig: Path | None
+) -> "Kube | None":
+    """With a summaries file the managed cluster is only needed for Secrets: connect if told to."""
+    in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ
+    if settings.summaries_file is not None and kubeconfig is None and not in_cluster:
+        return None
+    from dsf.kube.connect import connect  # noqa: PLC0415
+
+    return await stack.enter_async_context(connect(kubeconfig))
+
+
+def _print(cluster: str, rounds: "tuple[Round, ...] | Invalid") -> None:
+    from dsf.agent.once import render  # noqa: PLC0415
+    from dsf.agent.run import utc_now  # noqa: PLC0415
+    from dsf.api.invalid import Invalid  # noqa: PLC0415
+
+    if isinstance(rounds, Invalid):
+        raise click.ClickException(f"{rounds.reason}: {rounds.message}")
+    click.echo(render(cluster, rounds, utc_now()), nl=False)
+    failures = [(done.summary.name, done.failure) for done in rounds if done.failure]
+    for name, failure in failures:
+        click.echo(f"Error: {name}: {failure.stage}: {failure.reason}: {failure.message}", err=True)
+    if failures:
+        raise click.exceptions.Exit(EXIT_FAILED)

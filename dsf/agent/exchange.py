@@ -1,0 +1,188 @@
+"""One HTTP exchange with a host that somebody else named: bounded in time and size."""
+
+import asyncio
+import os
+import zlib
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Protocol, Self
+
+import httpx
+
+from dsf import __version__
+from dsf.agent.answer import Answer, is_http_url, shown
+from dsf.agent.failure import Failure, Stage
+
+_REDIRECTS = range(300, 400)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of each call: its deadline follows the scorer's interval, within a floor and ceiling.
+
+    `max_bytes` counts the body after decompression.
+    """
+
+    min_seconds: float = 10.0
+    max_seconds: float = 120.0
+    max_bytes: int = 32 << 20
+
+    def deadline(self, interval_seconds: float) -> float:
+        """Return the seconds that one stage of a round may take."""
+        return min(max(interval_seconds, self.min_seconds), self.max_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is sent."""
+
+    method: str
+    url: str
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A moment of the running loop's clock by which something has to be done."""
+
+    seconds: float
+    at: float
+
+    @classmethod
+    def within(cls, seconds: float) -> Self:
+        """Return the deadline that ends `seconds` from now."""
+        return cls(seconds, asyncio.get_running_loop().time() + seconds)
+
+
+@asynccontextmanager
+async def http_client() -> AsyncIterator[httpx.AsyncClient]:
+    """Yield a client that takes nothing from the environment, follows nothing, keeps no cookies."""
+    async with httpx.AsyncClient(
+        trust_env=False,
+        follow_redirects=False,
+        timeout=None,  # noqa: S113 - exchange() sets one deadline over everything
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        headers={
+            "Accept": "application/json",
+            "Accept-Encoding": "gzip",
+            "User-Agent": f"dynamic-scoring-agent/{__version__}",
+        },
+    ) as client:
+        yield client
+
+
+async def exchange(
+    client: httpx.AsyncClient, request: Request, *, stage: Stage, deadline: Deadline, max_bytes: int
+) -> Answer | Failure:
+    """Send a request and read the whole answer, whatever its status."""
+    where = shown(request.url)
+    if not is_http_url(request.url):
+        message = f"{where} is no http or https URL: correct the scorer's endpoint"
+        return Failure(stage, "InvalidURL", message)
+    try:
+        async with asyncio.timeout_at(deadline.at):
+            return await _answer(client, request, max_bytes)
+    except TimeoutError:
+        message = f"{where} did not answer completely within {deadline.seconds:g} s"
+        return Failure(stage, "DeadlineExceeded", f"{message}: see what slows it down")
+    except _Unusable as error:
+        return Failure(stage, error.reason, f"the answer of {where} {error}")
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+        message = f"{where} is no usable URL: correct the scorer's endpoint"
+        return Failure(stage, "InvalidURL", message)
+    except httpx.HTTPError as error:
+        return Failure(stage, "Unreachable", f"{where}: {_why(error)}")
+
+
+class _Unusable(Exception):
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+async def _answer(client: httpx.AsyncClient, request: Request, max_bytes: int) -> Answer:
+    message = client.build_request(
+        request.method, request.url, content=request.body or None, headers=request.headers
+    )
+    response = await client.send(message, stream=True)
+    try:
+        body = b"" if response.status_code in _REDIRECTS else await _body(response, max_bytes)
+    finally:
+        await response.aclose()
+    if not response.is_success:
+        body = _without_token(body, request.headers)
+    return Answer(response.status_code, response.headers.get("content-type", ""), body)
+
+
+def _without_token(body: bytes, headers: Mapping[str, str]) -> bytes:
+    """A server may echo what it was sent; error bodies end up in front of people."""
+    _, _, token = headers.get("Authorization", "").partition(" ")
+    return body.replace(token.encode(), b"[redacted]") if token else body
+
+
+async def _body(response: httpx.Response, max_bytes: int) -> bytes:
+    """Read and inflate at most `max_bytes`: httpx itself inflates a chunk without any limit."""
+    inflater = _inflater(response.headers.get("content-encoding", ""))
+    body = bytearray()
+    async for chunk in response.aiter_raw():
+        body += _inflated(inflater, chunk, max_bytes - len(body)) if inflater else chunk
+        if len(body) > max_bytes:
+            message = f"is larger than {max_bytes} bytes: ask for less"
+            raise _Unusable("ResponseTooLarge", message)
+    if inflater and not inflater.eof:
+        raise _Unusable("InvalidResponse", "ends in the middle of its gzip data")
+    return bytes(body)
+
+
+class _Inflater(Protocol):
+    @property
+    def eof(self) -> bool: ...
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+def _inflater(encoding: str) -> _Inflater | None:
+    match encoding.strip().lower():
+        case "" | "identity":
+            return None
+        case "gzip" | "x-gzip":
+            return zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+    raise _Unusable("InvalidResponse", "has a Content-Encoding other than gzip")
+
+
+def _inflated(inflater: _Inflater, chunk: bytes, room: int) -> bytes:
+    try:
+        return inflater.decompress(chunk, room + 1)
+    except zlib.error as error:
+        message = "is said to be gzip, but is not"
+        raise _Unusable("InvalidResponse", message) from error
+
+
+def _why(error: httpx.HTTPError) -> str:
+    """Return the operating system's words or our own; never what was sent."""
+    system = [cause for cause in _causes(error) if isinstance(cause, OSError) and cause.strerror]
+    if system:
+        return f"{_words(system[-1])}; is the address right, and the server up?"
+    if isinstance(error, httpx.RemoteProtocolError | httpx.ReadError | httpx.WriteError):
+        return "the connection broke before the answer was complete"
+    return f"the call failed ({type(error).__name__})"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error:
+        yield error
+        if isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        else:
+            error = error.__cause__ or error.__context__
+
+
+def _words(error: OSError) -> str:
+    """asyncio words a refused connection as a Python tuple; the system's own word is shorter."""
+    if isinstance(error, ConnectionError) and error.errno:
+        return os.strerror(error.errno)
+    return str(error.strerror)

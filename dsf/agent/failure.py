@@ -1,0 +1,19 @@
+"""Expected failure of one stage of a round."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Stage = Literal["source", "scoring", "publish"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Which stage failed, a CamelCase reason, and a message: what, where, what to do.
+
+    The reason becomes a Condition's `reason`, the message its `message`. Both stay the same as
+    long as the cause does, so that a lasting failure is written once.
+    """
+
+    stage: Stage
+    reason: str
+    message: str

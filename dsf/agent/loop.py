@@ -1,0 +1,137 @@
+"""The shell around `rounds.step`: one event at a time, every round a task of its own."""
+
+import asyncio
+import logging
+
+from dsf.agent import config, rounds
+from dsf.agent.exchange import Limits
+from dsf.agent.failure import Failure
+from dsf.agent.metrics import SUCCESS, AgentMetrics
+from dsf.agent.placement_score import validity
+from dsf.agent.publish import Publisher
+from dsf.agent.round import Round, Rounder
+from dsf.agent.rounds import ConfigChanged, RoundFinished, StartRound, StopScorer, Tick, WakeAt
+from dsf.api.invalid import Invalid
+from dsf.api.summary import ScorerSummary
+from dsf.kube.errors import KubeError
+
+log = logging.getLogger(__name__)
+
+SWEEP_RETRY_SECONDS = 30.0
+
+
+class Agent:
+    """Runs the rounds of one managed cluster's scorers."""
+
+    def __init__(
+        self, rounder: Rounder, publisher: Publisher, metrics: AgentMetrics, limits: Limits
+    ) -> None:
+        self._rounder = rounder
+        self._publisher = publisher
+        self._metrics = metrics
+        self._limits = limits
+        self._events: asyncio.Queue[rounds.Event] = asyncio.Queue()
+        self._state = rounds.Rounds(rounder.cluster)
+        self._missing: str | None = "no scorer summaries have been read yet"
+        self._sweep = asyncio.Event()
+
+    def missing(self) -> str | None:
+        """Return what is missing to be ready, None where nothing is."""
+        return self._missing
+
+    def configure(self, text: str) -> None:
+        """Act on the text of `data.summaries` from now on; one that is invalid changes nothing."""
+        read = config.parse(text)
+        if isinstance(read, Invalid):
+            self._missing = self._missing and read.message
+            log.error("summaries kept as they were", extra=_why(read))
+            return
+        for problem in read.problems:
+            log.error("scorer left out", extra=_why(problem))
+        self._missing = None
+        self._events.put_nowait(ConfigChanged(read.summaries))
+
+    async def run(self) -> None:
+        """Run rounds until cancelled."""
+        clock = asyncio.get_running_loop().time
+        wake: float | None = None
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._sweeping())
+            while True:
+                event = await self._next(wake)
+                self._state, commands = rounds.step(self._state, event, clock())
+                if isinstance(event, ConfigChanged):
+                    self._sweep.set()
+                for command in commands:
+                    self._obey(command, tasks)
+                wake = next((c.time for c in commands if isinstance(c, WakeAt)), None)
+
+    def _obey(self, command: rounds.Command, tasks: asyncio.TaskGroup) -> None:
+        match command:
+            case StartRound(summary):
+                tasks.create_task(self._round(summary))
+            case StopScorer(summary):
+                self._stop(summary)
+
+    async def _next(self, wake: float | None) -> rounds.Event:
+        try:
+            async with asyncio.timeout_at(wake):
+                return await self._events.get()
+        except TimeoutError:
+            return Tick()
+
+    def _stop(self, summary: ScorerSummary) -> None:
+        current = (one.wanted for one in self._state.scorers.values())
+        if not any(one and one.score_name == summary.score_name for one in current):
+            self._metrics.remove(summary.score_name)
+        self._sweep.set()
+
+    async def _round(self, summary: ScorerSummary) -> None:
+        failed = True
+        try:
+            done = await self._rounder.perform(summary)
+            failed = done.failure is not None
+            self._note(done, await self._published(done))
+        except Exception:
+            log.exception("round broke", extra={"scorer": summary.name})
+        finally:
+            self._events.put_nowait(RoundFinished(summary.name, failed))
+
+    async def _published(self, done: Round) -> Failure | None:
+        summary, scores = done.summary, done.report.scores
+        if scores is not None:
+            valid_until = self._rounder.now() + validity(summary.scoring_interval)
+            self._metrics.scores.replace(
+                summary.score_name, scores.samples, valid_until.timestamp()
+            )
+        if summary.score_destination == "None":
+            return None
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        seconds = self._limits.deadline(summary.scoring_interval)
+        failure = await self._publisher.publish(summary, done.report, seconds=seconds)
+        done.seconds["send"] = clock() - began
+        return failure
+
+    def _note(self, done: Round, unpublished: Failure | None) -> None:
+        failures = [failure for failure in (done.failure, unpublished) if failure]
+        for failure in failures:
+            log.warning("round failed", extra={"scorer": done.summary.name, **_why(failure)})
+        status = failures[0].reason if failures else SUCCESS
+        self._metrics.finished(done.summary.score_name, status, done.seconds)
+
+    async def _sweeping(self) -> None:
+        """Delete what no scorer publishes any more, at the start and whenever one has stopped."""
+        while True:
+            await self._sweep.wait()
+            self._sweep.clear()
+            try:
+                await self._publisher.sweep(lambda: rounds.scores(self._state))
+            except KubeError as error:
+                log.warning("old scores not deleted yet", extra={"error": str(error)})
+                await asyncio.sleep(SWEEP_RETRY_SECONDS)
+                self._sweep.set()
+
+
+def _why(problem: Invalid | Failure) -> dict[str, str]:
+    return {"reason": problem.reason, "error": problem.message}

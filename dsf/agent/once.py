@@ -1,0 +1,62 @@
+"""One round of every scorer, shown and not published: a dry run for scorer authors."""
+
+import asyncio
+from collections.abc import Iterable
+from datetime import datetime
+
+import yaml
+
+from dsf.agent import config
+from dsf.agent.placement_score import placement_score, status_patch, validity
+from dsf.agent.round import Round
+from dsf.agent.run import Settings, rounder, utc_now
+from dsf.agent.watch import read, summaries_of
+from dsf.api import names
+from dsf.api.invalid import Invalid
+from dsf.kube.errors import NotFound
+from dsf.kube.kinds import CONFIG_MAP
+from dsf.kube.port import Kube, Object
+
+
+async def perform_once(settings: Settings, managed: Kube | None) -> tuple[Round, ...] | Invalid:
+    """Perform one round of every scorer at the same time. Raises KubeError."""
+    text = await _text(settings, managed)
+    read_config = text if isinstance(text, Invalid) else config.parse(text)
+    if isinstance(read_config, Invalid):
+        return read_config
+    if read_config.problems:
+        return read_config.problems[0]
+    async with rounder(settings, managed, utc_now) as performer:
+        rounds = [performer.perform(summary) for summary in read_config.summaries]
+        return tuple(await asyncio.gather(*rounds))
+
+
+def render(cluster: str, rounds: Iterable[Round], now: datetime) -> str:
+    """Return the AddOnPlacementScores that would be published, as a YAML stream."""
+    return "".join(_document(cluster, done, now) for done in rounds)
+
+
+def _document(cluster: str, done: Round, now: datetime) -> str:
+    summary = done.summary
+    obj: Object = placement_score(cluster, summary.score_name)
+    unseen = {"metadata": {"resourceVersion": ""}}
+    patch = status_patch(unseen, done.report, now=now, valid_for=validity(summary.scoring_interval))
+    obj["status"] = (patch or {}).get("status")
+    note = "# scoreDestination None: only on /metrics\n"
+    head = f"---\n{note if summary.score_destination == 'None' else ''}"
+    return head + yaml.safe_dump(obj, sort_keys=False, allow_unicode=True, width=100)
+
+
+async def _text(settings: Settings, managed: Kube | None) -> str | Invalid:
+    if settings.summaries_file is not None:
+        text = await asyncio.to_thread(read, settings.summaries_file)
+        message = f"{settings.summaries_file} can't be read"
+        return Invalid("FileUnreadable", message) if text is None else text
+    if managed is None:
+        raise ValueError("a summaries file or the managed cluster's API server is needed")
+    try:
+        found = await managed.get(CONFIG_MAP, names.CONFIG_MAP, settings.namespace)
+    except NotFound:
+        message = f"no ConfigMap {names.CONFIG_MAP} in namespace {settings.namespace}"
+        return Invalid("ConfigMapNotFound", f"{message}; or name a file with --summaries-file")
+    return summaries_of(found)

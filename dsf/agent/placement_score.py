@@ -1,0 +1,105 @@
+"""The AddOnPlacementScore: its name, its owner, and when its status is worth a write.
+
+Source: AddOnPlacementScore of `cluster.open-cluster-management.io/v1alpha1`.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+from dsf.agent.report import Report
+from dsf.agent.scores import Scores
+from dsf.api import names
+from dsf.api.conditions import merged
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
+from dsf.kube.port import Object
+
+MANAGED_BY = names.ADDON
+MIN_VALIDITY = timedelta(seconds=90)
+
+_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+
+
+def placement_score(cluster: str, score_name: str) -> Object:
+    """Return the object to create; its status follows by `status_patch`."""
+    return {
+        "apiVersion": ADD_ON_PLACEMENT_SCORE.api_version,
+        "kind": ADD_ON_PLACEMENT_SCORE.kind,
+        "metadata": {
+            "namespace": cluster,
+            "name": names.score_object_name(score_name),
+            "labels": {
+                names.SCORE_NAME_LABEL: score_label(score_name),
+                names.MANAGED_BY_LABEL: MANAGED_BY,
+            },
+        },
+    }
+
+
+def is_own(obj: Mapping[str, Any], score_name: str) -> bool:
+    """Tell whether the labels say that the object is the agent's, for that very score."""
+    labels = obj["metadata"].get("labels") or {}
+    return labels.get(names.MANAGED_BY_LABEL) == MANAGED_BY and labels.get(
+        names.SCORE_NAME_LABEL
+    ) == score_label(score_name)
+
+
+def score_label(score_name: str) -> str:
+    """Return a score's name as a label value; where it does not fit, a hash of it."""
+    if _LABEL.fullmatch(score_name):
+        return score_name
+    return f"sha256-{sha256(score_name.encode()).hexdigest()[:32]}"
+
+
+def validity(interval_seconds: int) -> timedelta:
+    """Return how long scores are valid: three intervals, at least 90 s."""
+    return max(timedelta(seconds=3 * interval_seconds), MIN_VALIDITY)
+
+
+def status_patch(
+    observed: Mapping[str, Any], report: Report, *, now: datetime, valid_for: timedelta
+) -> Object | None:
+    """Return the merge patch of the status, or None where nothing is worth a write.
+
+    Worth a write are other scores, other conditions, and scores that have spent half of their
+    validity. The patch holds only while the object is the observed one.
+    """
+    status = observed.get("status") or {}
+    changes = _changes(status, report, rfc3339(now))
+    if report.scores is not None and (changes or _half_spent(status, now, valid_for)):
+        changes["validUntil"] = rfc3339(now + valid_for)
+    if not changes:
+        return None
+    version = observed["metadata"]["resourceVersion"]
+    return {"metadata": {"resourceVersion": version}, "status": changes}
+
+
+def rfc3339(time: datetime) -> str:
+    """Return a time as Kubernetes writes it, in whole seconds."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _changes(status: Mapping[str, Any], report: Report, now: str) -> Object:
+    changes: Object = {}
+    if report.scores is not None:
+        scores = items(report.scores)
+        changes |= {} if scores == status.get("scores") else {"scores": scores}
+    before = status.get("conditions") or []
+    conditions = merged(before, report.conditions, now=now)
+    return changes if conditions == before else {**changes, "conditions": conditions}
+
+
+def items(scores: Scores) -> list[Object]:
+    """Return the entries as `status.scores` has them."""
+    return [{"name": entry.name, "value": entry.value} for entry in scores.entries]
+
+
+def _half_spent(status: Mapping[str, Any], now: datetime, valid_for: timedelta) -> bool:
+    """Also true for a time that is missing, unreadable or later than it may be."""
+    try:
+        left = datetime.fromisoformat(str(status.get("validUntil"))) - now
+    except (ValueError, TypeError):
+        return True
+    return not valid_for / 2 < left <= valid_for

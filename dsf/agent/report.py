@@ -1,0 +1,75 @@
+"""What a round tells the AddOnPlacementScore's readers: scores, and one condition per stage."""
+
+from dataclasses import dataclass
+
+from dsf.agent.failure import Failure
+from dsf.agent.scores import Scores
+from dsf.api.conditions import Condition
+
+SOURCE_FETCHED = "SourceFetched"
+SCORED = "Scored"
+PUBLISHED = "Published"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The outcome of one round, as the object's status tells it.
+
+    `scores` is None where a stage failed: the last good ones then stay until they expire.
+    """
+
+    scores: Scores | None
+    conditions: tuple[Condition, ...]
+
+
+def success(scores: Scores, warnings: tuple[str, ...] = ()) -> Report:
+    """Return the report of a round that ended with scores; what was adjusted is said."""
+    return Report(scores, (_fetched(warnings), _scored(scores), _published(scores)))
+
+
+def failed(failure: Failure, warnings: tuple[str, ...] = ()) -> Report:
+    """Return the report of a round that ended with the failure of its source or scoring stage."""
+    if failure.stage == "source":
+        why = "The source could not be read, so the scoring API was not called."
+        return Report(
+            None,
+            (_false(SOURCE_FETCHED, failure), Condition(SCORED, "Unknown", "NotAttempted", why)),
+        )
+    return Report(None, (_fetched(warnings), _false(SCORED, failure)))
+
+
+def _fetched(warnings: tuple[str, ...]) -> Condition:
+    reason = "FetchedWithWarnings" if warnings else "Fetched"
+    return Condition(SOURCE_FETCHED, "True", reason, "; ".join(warnings))
+
+
+def _scored(scores: Scores) -> Condition:
+    remarks = [
+        text
+        for count, text in (
+            (scores.not_finite, f"dropped {scores.not_finite} scores that are not finite"),
+            (scores.duplicates, f"dropped {scores.duplicates} results of a name that came before"),
+            (scores.clamped, f"brought {scores.clamped} scores into -100..100"),
+        )
+        if count
+    ]
+    if remarks:
+        return Condition(SCORED, "True", "ScoresAdjusted", "; ".join(remarks))
+    if not scores.entries:
+        return Condition(SCORED, "True", "NoResults", "The scoring API returned no results.")
+    return Condition(SCORED, "True", "Scored")
+
+
+def _published(scores: Scores) -> Condition:
+    if not scores.cut:
+        return Condition(PUBLISHED, "True", "Published")
+    message = (
+        f"{scores.cut} of {scores.cut + len(scores.entries)} entries do not fit into one object;"
+        " the last by name are left out: let the scorer return fewer results, or choose a coarser"
+        " scoreDimensionFormat"
+    )
+    return Condition(PUBLISHED, "True", "EntriesCut", message)
+
+
+def _false(type_: str, failure: Failure) -> Condition:
+    return Condition(type_, "False", failure.reason, failure.message)

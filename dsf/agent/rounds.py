@@ -1,0 +1,200 @@
+"""When rounds start: a pure state machine over the scorers of one managed cluster.
+
+A round of a scorer is: read its source, call its scoring API, publish. Rounds of one scorer never
+overlap. The first starts at once, but for a small spread; later ones start on a time grid of one
+interval whose phase hangs on the cluster and the scorer, so that a fleet does not call a central
+API in the same second. After failures the pause doubles, up to `CEILING_SECONDS` or the interval,
+whichever is longer.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+
+from dsf.api.summary import ScorerSummary
+
+SPREAD_SECONDS = 2.0
+CEILING_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChanged:
+    """These summaries, of distinct names, are all there is from now on."""
+
+    summaries: tuple[ScorerSummary, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundFinished:
+    """A started round has ended; `failed` asks for a longer pause."""
+
+    scorer: str
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed."""
+
+
+Event = ConfigChanged | RoundFinished | Tick
+
+
+@dataclass(frozen=True, slots=True)
+class StartRound:
+    """Run one round; answer with RoundFinished."""
+
+    summary: ScorerSummary
+
+
+@dataclass(frozen=True, slots=True)
+class StopScorer:
+    """What this summary published is to go; no round of it is running."""
+
+    summary: ScorerSummary
+
+
+@dataclass(frozen=True, slots=True)
+class WakeAt:
+    """Nothing is to be done before this time."""
+
+    time: float
+
+
+Command = StartRound | StopScorer | WakeAt
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """One scorer's place in time; times are seconds of any steady clock.
+
+    `wanted` is None once the scorer was removed while its last round runs; `running` is the
+    summary of the round that runs now.
+    """
+
+    wanted: ScorerSummary | None
+    due: float
+    running: ScorerSummary | None = None
+    started: float = -math.inf
+    failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """The scorers of a managed cluster by name."""
+
+    cluster: str
+    scorers: Mapping[str, Scorer] = field(default_factory=dict)
+
+
+def step(state: Rounds, event: Event, now: float) -> tuple[Rounds, tuple[Command, ...]]:
+    """Return the next state and what is to be done, stops first; `now` must not go back."""
+    match event:
+        case ConfigChanged(summaries):
+            scorers, stops = _configured(state, summaries, now)
+        case RoundFinished(name, failed):
+            scorers, stops = _finished(state, name, failed=failed, now=now)
+        case Tick():
+            scorers, stops = dict(state.scorers), ()
+    scorers, starts = _started(scorers, now)
+    return Rounds(state.cluster, scorers), (*stops, *starts, *_wake(scorers))
+
+
+def scores(state: Rounds) -> frozenset[str]:
+    """Return the names of the scores that AddOnPlacementScores are published for."""
+    summaries = [one for s in state.scorers.values() for one in (s.wanted, s.running) if one]
+    return frozenset(one.score_name for one in summaries if one.score_destination != "None")
+
+
+_Outcome = tuple[dict[str, Scorer], tuple[Command, ...]]
+
+
+def _configured(state: Rounds, summaries: tuple[ScorerSummary, ...], now: float) -> _Outcome:
+    scorers, stops = dict[str, Scorer](), list[Command]()
+    for summary in summaries:
+        before = state.scorers.get(summary.name)
+        scorers[summary.name] = _wanted(state.cluster, before, summary, now)
+        if before and not before.running and before.wanted:
+            stops += _left_behind(before.wanted, summary)
+    for name, before in state.scorers.items():
+        if name in scorers:
+            continue
+        if before.running:
+            scorers[name] = replace(before, wanted=None)
+        elif before.wanted:
+            stops.append(StopScorer(before.wanted))
+    return scorers, tuple(stops)
+
+
+def _wanted(cluster: str, before: Scorer | None, summary: ScorerSummary, now: float) -> Scorer:
+    if before is None:
+        return Scorer(summary, due=now + _spread(cluster, summary))
+    if before.wanted == summary:
+        return before
+    due = min(before.due, _slot(cluster, summary, now))
+    return replace(before, wanted=summary, due=due, failures=0)
+
+
+def _finished(state: Rounds, name: str, *, failed: bool, now: float) -> _Outcome:
+    scorers = dict(state.scorers)
+    before = scorers.get(name)
+    if before is None or before.running is None:
+        return scorers, ()
+    if before.wanted is None:
+        del scorers[name]
+        return scorers, (StopScorer(before.running),)
+    failures = before.failures + 1 if failed and before.running == before.wanted else 0
+    pause = _pause(_interval(before.wanted), failures)
+    after = max(now, before.started + pause - _interval(before.wanted) / 2)
+    due = _slot(state.cluster, before.wanted, after)
+    scorers[name] = replace(before, running=None, failures=failures, due=due)
+    return scorers, tuple(_left_behind(before.running, before.wanted))
+
+
+def _started(scorers: Mapping[str, Scorer], now: float) -> _Outcome:
+    result, starts = dict(scorers), list[Command]()
+    for name, scorer in scorers.items():
+        if scorer.wanted and not scorer.running and scorer.due <= now:
+            result[name] = replace(scorer, running=scorer.wanted, started=now)
+            starts.append(StartRound(scorer.wanted))
+    return result, tuple(starts)
+
+
+def _wake(scorers: Mapping[str, Scorer]) -> tuple[Command, ...]:
+    idle = [scorer.due for scorer in scorers.values() if not scorer.running]
+    return (WakeAt(min(idle)),) if idle else ()
+
+
+def _left_behind(before: ScorerSummary, after: ScorerSummary) -> tuple[Command, ...]:
+    moved = (before.score_name, before.score_destination) != (
+        after.score_name,
+        after.score_destination,
+    )
+    return (StopScorer(before),) if moved else ()
+
+
+def _interval(summary: ScorerSummary) -> float:
+    return max(1.0, float(summary.scoring_interval))
+
+
+def _pause(interval: float, failures: int) -> float:
+    doubled = interval * 2.0 ** min(max(failures - 1, 0), 32)
+    return min(doubled, max(interval, CEILING_SECONDS))
+
+
+def _spread(cluster: str, summary: ScorerSummary) -> float:
+    return _fraction(cluster, summary.name) * min(SPREAD_SECONDS, _interval(summary) / 10)
+
+
+def _slot(cluster: str, summary: ScorerSummary, after: float) -> float:
+    """Return the first point of the scorer's grid that is not before `after`."""
+    interval = _interval(summary)
+    phase = _fraction(cluster, summary.name) * interval
+    return max(after, phase + math.ceil((after - phase) / interval) * interval)
+
+
+def _fraction(cluster: str, scorer: str) -> float:
+    """Return a number in [0, 1) that is the same for these names everywhere and always."""
+    digest = sha256(f"{cluster}\0{scorer}".encode()).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48

@@ -1,0 +1,21 @@
+"""Summaries and objects, as the hub writes them."""
+
+from typing import Any
+
+from dsf.api.summary import ScorerSummary
+
+
+def summary(name: str = "sample-scorer", **changes: Any) -> ScorerSummary:
+    fields: dict[str, Any] = {
+        "name": name,
+        "score_name": "sample_my_score" if name == "sample-scorer" else f"{name}_score",
+        "source_type": "Prometheus",
+        "source_endpoint": "http://prometheus.monitoring.svc:9090/api/v1/query_range",
+        "source_query": "up",
+        "source_range": 3600,
+        "source_step": 60,
+        "scoring_endpoint": "http://scorer.example:8000/scoring",
+        "scoring_interval": 30,
+        "score_dimension_format": "${node};${namespace};${pod}",
+    }
+    return ScorerSummary(**(fields | changes))
