@@ -1,0 +1,96 @@
+"""`dsf controller`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from dsf.api import names
+
+if TYPE_CHECKING:
+    from dsf.hub.run import Options
+
+_LEVELS = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
+
+
+@click.command()
+@click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Kubeconfig of the hub; else KUBECONFIG, ~/.kube/config, or the pod's account.",
+)
+@click.option("--context", help="Context of the kubeconfig.")
+@click.option(
+    "--namespace",
+    default=names.HUB_NAMESPACE,
+    show_default=True,
+    help="Where DynamicScorers and the DynamicScoringConfig are.",
+)
+@click.option(
+    "--agent-namespace",
+    default=names.AGENT_NAMESPACE,
+    show_default=True,
+    help="Namespace of the agents on the managed clusters.",
+)
+@click.option(
+    "--resync-seconds",
+    default=30.0,
+    show_default=True,
+    type=click.FloatRange(min=1.0),
+    help="Seconds between two polls of one scoring API, and between two full comparisons.",
+)
+@click.option(
+    "--metrics-bind-address",
+    "--bind-address",
+    "metrics_bind_address",
+    default="127.0.0.1:8080",
+    show_default=True,
+    help="Where /metrics, /healthz and /readyz are served.",
+)
+@click.option("--log-level", default="info", show_default=True, type=_LEVELS)
+@click.option(
+    "--log-format", default="text", show_default=True, type=click.Choice(["text", "json"])
+)
+def controller(
+    *,
+    kubeconfig: Path | None,
+    context: str | None,
+    namespace: str,
+    agent_namespace: str,
+    resync_seconds: float,
+    metrics_bind_address: str,
+    log_level: str,
+    log_format: Literal["text", "json"],
+) -> None:
+    """Run the hub controller.
+
+    It checks the scoring APIs that DynamicScorers register, and distributes them by one
+    ManifestWork per managed cluster as the DynamicScoringConfig says.
+    """
+    from dsf.hub.run import Options  # noqa: PLC0415 - `dsf --help` does not pay for it
+    from dsf.kube.connect import BadKubeconfig  # noqa: PLC0415
+    from dsf.runtime.endpoints import CannotListen  # noqa: PLC0415
+    from dsf.runtime.logs import set_up  # noqa: PLC0415
+    from dsf.runtime.process import run  # noqa: PLC0415
+
+    set_up(log_level, log_format)
+    options = Options(namespace, agent_namespace, resync_seconds)
+    try:
+        run(_serve(kubeconfig, context, options, metrics_bind_address))
+    except (BadKubeconfig, CannotListen) as error:
+        raise click.ClickException(str(error)) from error
+
+
+async def _serve(
+    kubeconfig: Path | None, context: str | None, options: "Options", bind: str
+) -> None:
+    from prometheus_client import REGISTRY  # noqa: PLC0415
+
+    from dsf.hub.run import HubController  # noqa: PLC0415
+    from dsf.kube.connect import connect  # noqa: PLC0415
+    from dsf.runtime.endpoints import serve_endpoints  # noqa: PLC0415
+
+    async with connect(kubeconfig, context) as kube:
+        hub = HubController(kube, options)
+        async with serve_endpoints(bind, registry=REGISTRY, ready=hub.missing):
+            await hub.run()

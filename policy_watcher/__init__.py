@@ -1,0 +1,1 @@
+"""Turns policy compliance on a managed cluster into a ClusterClaim."""

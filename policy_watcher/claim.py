@@ -1,0 +1,36 @@
+"""The ClusterClaim that tells the fleet about the policies.
+
+Source: https://open-cluster-management.io/docs/concepts/cluster-inventory/clusterclaim/
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dsf.kube.changes import Change, diff
+from dsf.kube.kinds import CLUSTER_CLAIM
+from policy_watcher.verdict import Verdict
+from policy_watcher.window import Claim
+
+POLICIES_ANNOTATION = "dynamic-scoring.open-cluster-management.io/observed-policies"
+
+
+def changes(
+    name: str, value: Claim, verdict: Verdict, observed: Mapping[str, Any] | None
+) -> list[Change]:
+    """Return what makes the claim say `value` about the policies of the verdict."""
+    desired: dict[str, Any] = {
+        "apiVersion": CLUSTER_CLAIM.api_version,
+        "kind": CLUSTER_CLAIM.kind,
+        "metadata": {"name": name, "annotations": {POLICIES_ANNOTATION: verdict.digest}},
+        "spec": {"value": value},
+    }
+    return diff(CLUSTER_CLAIM, [desired], [dict(observed)] if observed else [])
+
+
+def published(claim: Mapping[str, Any] | None) -> tuple[str, str]:
+    """Return the value of a claim and the digest of the policies that it speaks of."""
+    if claim is None:
+        return "", ""
+    annotations = claim["metadata"].get("annotations") or {}
+    value = (claim.get("spec") or {}).get("value") or ""
+    return str(value), str(annotations.get(POLICIES_ANNOTATION) or "")

@@ -1,0 +1,153 @@
+"""`dsf policy-watcher`."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from policy_watcher.run import Settings
+
+Callback = Callable[[click.Context, click.Parameter, str], Any]
+
+_LEVELS = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
+_DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+class BadSetting(click.ClickException):
+    """A setting that can't be used: one line, whether it came from a flag or the environment."""
+
+    exit_code = 2
+
+
+def _whole_number(least: int) -> Callback:
+    def convert(_: click.Context, parameter: click.Parameter, value: str) -> int:
+        text = value.strip()
+        if not text.isascii() or not text.isdigit() or int(text) < least:
+            raise BadSetting(
+                f"{_spelled(parameter)} is {value!r}: it has to be a whole number of seconds,"
+                f" at least {least}"
+            )
+        return int(text)
+
+    return convert
+
+
+def _dns_name(_: click.Context, parameter: click.Parameter, value: str) -> str:
+    if not _DNS_NAME.fullmatch(value):
+        raise BadSetting(
+            f"{_spelled(parameter)} is {value!r}: it has to be the name of a Kubernetes object,"
+            " in lower case letters, digits, '-' and '.'"
+        )
+    return value
+
+
+def _spelled(parameter: click.Parameter) -> str:
+    return f"{parameter.opts[0]} ({parameter.envvar})"
+
+
+@click.command("policy-watcher")
+@click.option(
+    "--poll-interval-sec",
+    envvar="POLL_INTERVAL_SEC",
+    default="30",
+    show_default=True,
+    metavar="INTEGER",
+    callback=_whole_number(1),
+    help="Seconds between two looks at the policies.",
+)
+@click.option(
+    "--stable-duration-sec",
+    envvar="STABLE_DURATION_SEC",
+    default="120",
+    show_default=True,
+    metavar="INTEGER",
+    callback=_whole_number(0),
+    help="Seconds for which every policy must have been Compliant.",
+)
+@click.option(
+    "--target-claim-name",
+    envvar="TARGET_CLAIM_NAME",
+    default="policy-watcher-claim",
+    show_default=True,
+    callback=_dns_name,
+    help="Name of the ClusterClaim.",
+)
+@click.option(
+    "--watch-namespace",
+    envvar="WATCH_NAMESPACE",
+    default="default",
+    show_default=True,
+    callback=_dns_name,
+    help="Namespace of the replicated policies, which is the managed cluster's name.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Kubeconfig of the managed cluster; else KUBECONFIG, ~/.kube/config, or the pod's"
+    " account.",
+)
+@click.option("--context", help="Context of the kubeconfig.")
+@click.option(
+    "--metrics-bind-address",
+    "--bind-address",
+    "metrics_bind_address",
+    default="127.0.0.1:8080",
+    show_default=True,
+    help="Where /metrics, /healthz and /readyz are served.",
+)
+@click.option("--log-level", default="info", show_default=True, type=_LEVELS)
+@click.option(
+    "--log-format", default="text", show_default=True, type=click.Choice(["text", "json"])
+)
+def policy_watcher(
+    *,
+    poll_interval_sec: int,
+    stable_duration_sec: int,
+    target_claim_name: str,
+    watch_namespace: str,
+    kubeconfig: Path | None,
+    context: str | None,
+    metrics_bind_address: str,
+    log_level: str,
+    log_format: Literal["text", "json"],
+) -> None:
+    """Run the policy watcher of one managed cluster.
+
+    It says in a ClusterClaim whether the cluster's policies are compliant, noncompliant, or empty;
+    compliant only once all of them have been so for the whole stable duration.
+    """
+    from dsf.kube.connect import BadKubeconfig  # noqa: PLC0415 - `dsf --help` does not pay for it
+    from dsf.runtime.endpoints import CannotListen  # noqa: PLC0415
+    from dsf.runtime.logs import set_up  # noqa: PLC0415
+    from dsf.runtime.process import run  # noqa: PLC0415
+    from policy_watcher.run import Settings  # noqa: PLC0415
+
+    set_up(log_level, log_format)
+    settings = Settings(
+        poll_seconds=poll_interval_sec,
+        stable_seconds=stable_duration_sec,
+        claim_name=target_claim_name,
+        namespace=watch_namespace,
+    )
+    try:
+        run(_serve(kubeconfig, context, settings, metrics_bind_address))
+    except (BadKubeconfig, CannotListen) as error:
+        raise click.ClickException(str(error)) from error
+
+
+async def _serve(
+    kubeconfig: Path | None, context: str | None, settings: "Settings", bind: str
+) -> None:
+    from prometheus_client import REGISTRY  # noqa: PLC0415
+
+    from dsf.kube.connect import connect  # noqa: PLC0415
+    from dsf.runtime.endpoints import serve_endpoints  # noqa: PLC0415
+    from policy_watcher.run import PolicyWatcher  # noqa: PLC0415
+
+    async with connect(kubeconfig, context) as kube:
+        watcher = PolicyWatcher(kube, settings)
+        async with serve_endpoints(bind, registry=REGISTRY, ready=watcher.missing):
+            await watcher.run()

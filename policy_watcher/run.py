@@ -1,0 +1,111 @@
+"""The watcher of one managed cluster: read the policies, decide, write the claim."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prometheus_client import REGISTRY, CollectorRegistry, Gauge
+
+from dsf.api import names
+from dsf.kube.changes import apply
+from dsf.kube.errors import NotFound
+from dsf.kube.kinds import CLUSTER_CLAIM, POLICY
+from dsf.kube.port import Kube, Object
+from dsf.runtime.backoff import Backoff
+from dsf.runtime.controller import Controller
+from dsf.runtime.queue import Queue
+from policy_watcher import claim
+from policy_watcher.verdict import Verdict, verdict
+from policy_watcher.window import Claim, Window, resumed, step
+
+log = logging.getLogger(__name__)
+
+POLICIES = "policies"
+CLAIMS: tuple[Claim, ...] = ("compliant", "noncompliant", "empty")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Which policies are read, and how long they must have been Compliant."""
+
+    poll_seconds: float = 30.0
+    stable_seconds: float = 120.0
+    claim_name: str = names.CLUSTER_CLAIM
+    namespace: str = "default"
+
+
+class PolicyWatcher:
+    """Keeps the ClusterClaim as the policies of a namespace ask for.
+
+    Policies are looked at every `poll_seconds`: what comes and goes between two looks is not seen.
+    While they can't be read the claim stays as it is. Metrics: those of `dsf.runtime.metrics` for
+    the controller `policies`, `policy_watcher_claim{value}` and
+    `policy_watcher_policies{compliant}`.
+    """
+
+    def __init__(
+        self,
+        kube: Kube,
+        settings: Settings | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        registry: CollectorRegistry = REGISTRY,
+    ) -> None:
+        self._kube = kube
+        self._settings = settings or Settings()
+        self._clock = clock
+        self._window: Window | None = None
+        self._seen = False
+        queue = Queue(Backoff(0.5, max(1.0, self._settings.poll_seconds)))
+        self._loop = Controller(POLICIES, self._look, queue=queue, registry=registry)
+        self._claims = Gauge(
+            "policy_watcher_claim", "1 for the value.", ["value"], registry=registry
+        )
+        self._policies = Gauge(
+            "policy_watcher_policies", "Policies.", ["compliant"], registry=registry
+        )
+
+    def missing(self) -> str | None:
+        """Return what keeps the claim from being true, None where nothing does."""
+        return None if self._seen else "the policies can't be read or the claim can't be written"
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        self._loop.enqueue(POLICIES)
+        await self._loop.run()
+
+    async def _look(self, _: str) -> float:
+        self._seen = False
+        seen = verdict((await self._kube.list(POLICY, self._settings.namespace)).items)
+        observed = await self._claim()
+        value = self._decide(seen, observed)
+        for outcome in await apply(
+            self._kube, claim.changes(self._settings.claim_name, value, seen, observed)
+        ):
+            if outcome.error:
+                raise outcome.error
+            log.info("claim written", extra={"value": value, "policies": len(seen.policies)})
+        self._show(seen, value)
+        self._seen = True
+        return self._settings.poll_seconds
+
+    async def _claim(self) -> Object | None:
+        try:
+            return await self._kube.get(CLUSTER_CLAIM, self._settings.claim_name)
+        except NotFound:
+            return None
+
+    def _decide(self, seen: Verdict, observed: Object | None) -> Claim:
+        now, stable = self._clock(), self._settings.stable_seconds
+        if self._window is None:
+            value, digest = claim.published(observed)
+            self._window = resumed(seen, now, published=value, digest=digest, stable_seconds=stable)
+        self._window, decided = step(self._window, seen, now, stable_seconds=stable)
+        return decided
+
+    def _show(self, seen: Verdict, value: Claim) -> None:
+        for name in CLAIMS:
+            self._claims.labels(name).set(name == value)
+        self._policies.labels("true").set(len(seen.compliant))
+        self._policies.labels("false").set(len(seen.policies - seen.compliant))

@@ -1,0 +1,58 @@
+"""A stranger's scoring API on loopback, as well or ill behaved as a test wants it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from tests.hub_controller.builders import api_config
+
+
+@dataclass
+class ScoringAPI:
+    """What it answers, and how often it was asked; changed by the test while it runs."""
+
+    url: str = ""
+    status: int = 200
+    body: bytes = field(default_factory=lambda: json.dumps(api_config()).encode())
+    headers: dict[str, str] = field(default_factory=dict)
+    drip_seconds: float = 0.0
+    health: int = 200
+    asked: list[str] = field(default_factory=list)
+
+    @property
+    def config_url(self) -> str:
+        return f"{self.url}/base/config"
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(request.path)
+        if request.path == "/healthz":
+            return web.Response(status=self.health)
+        if request.path != "/base/config":
+            return web.Response(status=404)
+        response = web.StreamResponse(status=self.status, headers=self.headers)
+        await response.prepare(request)
+        for start in range(0, len(self.body), 1 if self.drip_seconds else 65536):
+            await response.write(self.body[start : start + (1 if self.drip_seconds else 65536)])
+            if self.drip_seconds:
+                await asyncio.sleep(self.drip_seconds)
+        return response
+
+
+@asynccontextmanager
+async def scoring_api(api: ScoringAPI | None = None) -> AsyncIterator[ScoringAPI]:
+    api = api or ScoringAPI()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", api.answer)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    api.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        yield api
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,150 @@
+"""Probing over real sockets: what APIs do wrong becomes a reason, and nothing else."""
+
+import asyncio
+import gzip
+import json
+import socket
+
+import pytest
+
+from dsf.api.scoring_api import ScorerConfig
+from dsf.hub.probe import Limits, Prober
+from dsf.hub.snapshot import Probe, ProbeFailure, Target
+from tests.hub_controller.builders import api_config
+from tests.hub_controller.scoring_api import ScoringAPI, scoring_api
+
+GOOD = ScorerConfig.model_validate(api_config())
+
+
+async def probed(url: str, *, full: bool = True, limits: Limits | None = None) -> Probe:
+    return await Prober(limits).probe(Target(url, full=full))
+
+
+async def test_a_good_api() -> None:
+    async with scoring_api() as api:
+        assert await probed(api.config_url) == Probe(None, GOOD)
+        assert sorted(api.asked) == ["/base/config", "/healthz"]
+
+
+async def test_mode_none_only_asks_for_health() -> None:
+    async with scoring_api() as api:
+        assert await probed(api.config_url, full=False) == Probe(None, None)
+        assert api.asked == ["/healthz"]
+
+
+async def test_a_sick_api_with_a_good_config() -> None:
+    async with scoring_api(ScoringAPI(health=503)) as api:
+        answer = await probed(api.config_url)
+    assert answer.config == GOOD
+    assert answer.health == ProbeFailure(
+        "BadStatus", f"GET {api.url}/healthz: answered 503 instead of 200"
+    )
+
+
+REPLIES = {
+    "not JSON": (ScoringAPI(body=b"<html>"), "NotJSON"),
+    "not UTF-8": (ScoringAPI(body=b'{"name": "\xff"}'), "NotJSON"),
+    "nothing": (ScoringAPI(body=b""), "NotJSON"),
+    "half a surrogate": (ScoringAPI(body=b'{"name": "\\ud800"}'), "NotJSON"),
+    "deep nesting": (ScoringAPI(body=b"[" * 100_000), "NotJSON"),
+    "a list": (ScoringAPI(body=b"[]"), "InvalidConfig"),
+    "no scoring": (ScoringAPI(body=b'{"name": "x", "source": {}}'), "InvalidConfig"),
+    "too large": (ScoringAPI(body=b" " * 10_000_000), "TooLarge"),
+    "an error": (ScoringAPI(status=500), "BadStatus"),
+    "a redirect": (ScoringAPI(status=302, headers={"Location": "/healthz"}), "Redirected"),
+    "a loop": (ScoringAPI(status=307, headers={"Location": "/base/config"}), "Redirected"),
+    "compression": (
+        ScoringAPI(body=gzip.compress(b" " * 10_000), headers={"Content-Encoding": "gzip"}),
+        "Compressed",
+    ),
+    "a wrong type": (
+        ScoringAPI(
+            body=json.dumps(
+                {**api_config(), "scoring": {"params": {"name": "x", "interval": -1}}}
+            ).encode()
+        ),
+        "InvalidConfig",
+    ),
+}
+
+
+@pytest.mark.parametrize("reply", REPLIES)
+async def test_bad_replies(reply: str) -> None:
+    behaviour, reason = REPLIES[reply]
+    async with scoring_api(behaviour) as api:
+        answer = await probed(api.config_url)
+    assert answer.health is None
+    assert isinstance(answer.config, ProbeFailure)
+    assert answer.config.reason == reason
+    assert answer.config.message.startswith(f"GET {api.url}/base/config")
+    assert len(answer.config.message) < 1000
+
+
+async def test_redirects_are_not_followed() -> None:
+    async with scoring_api() as other, scoring_api() as api:
+        api.status, api.headers = 302, {"Location": other.config_url}
+        answer = await probed(api.config_url)
+        assert isinstance(answer.config, ProbeFailure)
+        assert other.config_url in answer.config.message
+        assert other.asked == []
+
+
+async def test_invalid_fields_are_named() -> None:
+    body = {**api_config(), "scoring": {"params": {"name": "a b", "interval": 0}}}
+    async with scoring_api(ScoringAPI(body=json.dumps(body).encode())) as api:
+        answer = await probed(api.config_url)
+    assert isinstance(answer.config, ProbeFailure)
+    assert "scoring.params.name" in answer.config.message
+    assert "scoring.params.interval" in answer.config.message
+
+
+async def test_one_deadline_for_a_slow_drip() -> None:
+    # Every byte comes well before the deadline, the last one far behind it.
+    slow = ScoringAPI(drip_seconds=0.02, body=b" " * 1_000_000)
+    async with scoring_api(slow) as api:
+        answer = await probed(api.config_url, limits=Limits(seconds=1.0))
+    assert isinstance(answer.config, ProbeFailure)
+    assert answer.config.reason == "TimedOut"
+    assert "1 s" in answer.config.message
+    assert answer.health is None
+
+
+async def test_nobody_there() -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}/config"
+        answer = await probed(url)
+    assert isinstance(answer.health, ProbeFailure)
+    assert isinstance(answer.config, ProbeFailure)
+    assert (answer.health.reason, answer.config.reason) == ("Unreachable", "Unreachable")
+
+
+@pytest.mark.parametrize("noise", [b"", b"\x00\x01\x02", b"HTTP/1.1 200 OK\r\nA: b\rc\r\n\r\n"])
+async def test_what_is_not_http(noise: bytes) -> None:
+    async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(noise)
+        writer.close()
+
+    server = await asyncio.start_server(babble, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        answer = await probed(f"http://127.0.0.1:{port}/config")
+    assert isinstance(answer.config, ProbeFailure)
+    assert answer.config.reason == "Unreachable"
+
+
+@pytest.mark.parametrize(
+    "url", [f"http://{'a' * 70}.example/config", "http://[::1%25x]/config", "http://a..b/config"]
+)
+async def test_names_that_cannot_be_looked_up(url: str) -> None:
+    answer = await probed(url)
+    assert isinstance(answer.config, ProbeFailure)
+    assert answer.config.reason in {"Unreachable", "InvalidURL"}
+
+
+async def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scoring_api() as proxy, scoring_api() as api:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy.url)
+        assert (await probed(api.config_url)).config == GOOD
+        assert proxy.asked == []
