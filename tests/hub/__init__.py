@@ -1,0 +1,1 @@
+"""Tests that run against a real hub: kube-apiserver, etcd and OCM's own controllers."""

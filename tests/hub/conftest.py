@@ -1,0 +1,98 @@
+"""A real hub for every test in this folder: built once, started once, torn down at the end."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .build import Assets, BuildError, locate
+from .harness import policy
+from .harness.hub import Hub, running_hub
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .harness.cluster import ManagedCluster
+
+LOGS = pytest.StashKey[Path]()
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def hub_assets() -> Assets:
+    """The programs of the hub; ends the whole run with one message where there are none."""
+    try:
+        return locate()
+    except BuildError as error:
+        pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+
+
+@pytest.fixture(scope="session")
+def hub(hub_assets: Assets, request: pytest.FixtureRequest) -> Iterator[Hub]:
+    """A hub with OCM's controllers and, at first, no managed cluster."""
+    directory = Path(tempfile.mkdtemp(prefix="dsf-hub-test-"))
+    request.config.stash[LOGS] = directory / "logs"
+    with running_hub(directory, hub_assets) as running:
+        yield running
+    if not request.session.testsfailed:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def clusters(hub: Hub) -> list[ManagedCluster]:
+    """Two managed clusters, ``east`` and ``west``, joined and available."""
+    return hub.join("east", "west")
+
+
+@pytest.fixture(scope="session")
+def east(clusters: list[ManagedCluster]) -> ManagedCluster:
+    """The first managed cluster."""
+    return clusters[0]
+
+
+@pytest.fixture(scope="session")
+def west(clusters: list[ManagedCluster]) -> ManagedCluster:
+    """The second managed cluster."""
+    return clusters[1]
+
+
+@pytest.fixture(scope="session")
+def policies(hub: Hub, clusters: list[ManagedCluster]) -> None:
+    """OCM's governance policies on the hub and on both clusters."""
+    policy.start_on_hub(hub)
+    for cluster in clusters:
+        policy.start_on_cluster(cluster)
+
+
+@pytest.fixture
+def namespace(hub: Hub) -> str:
+    """A namespace on the hub that no other test uses."""
+    return hub.namespace(f"test-{next(NUMBERS)}")
+
+
+@pytest.fixture
+def bound_namespace(hub: Hub, namespace: str) -> str:
+    """A namespace of its own whose Placements can choose from every cluster."""
+    hub.apply(
+        {
+            "apiVersion": "cluster.open-cluster-management.io/v1beta2",
+            "kind": "ManagedClusterSetBinding",
+            "metadata": {"name": "global", "namespace": namespace},
+            "spec": {"clusterSet": "global"},
+        }
+    )
+    return namespace
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say where the hub's logs are when a test failed."""
+    logs = config.stash.get(LOGS, None)
+    if logs and logs.exists():
+        terminalreporter.write_line(f"logs of the real hub: {logs}")

@@ -1,0 +1,1 @@
+"""A real OCM hub on this machine: real programs, real certificates, no containers."""

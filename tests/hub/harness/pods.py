@@ -1,0 +1,134 @@
+"""What a kubelet would do for a Deployment: run its container, and say that its Pods are ready."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from .api import Object
+    from .control_plane import ControlPlane
+
+
+@dataclass(frozen=True)
+class Command:
+    """A process as a Pod's container would be it."""
+
+    argv: list[str]
+    env: dict[str, str]
+
+
+def run_deployment(
+    plane: ControlPlane,
+    namespace: str,
+    name: str,
+    *,
+    entrypoint: Sequence[str],
+    env: Mapping[str, str] | None = None,
+) -> str:
+    """Run a Deployment's first container as a process, and return the process's name.
+
+    It gets the arguments, the environment and the Secrets that its Pod would get, and the token
+    of its service account (``KUBECONFIG``). ``entrypoint`` stands for the image's; ``env`` wins
+    over the container's. Raises ApiError (404) for what is missing in the cluster and ValueError
+    for what this cannot do (see ``command_of``).
+    """
+    deployment = plane.api.get("apps/v1", "Deployment", name, namespace)
+    pod = deployment["spec"]["template"]["spec"]
+    account = f"{namespace}/{pod.get('serviceAccountName', 'default')}"
+    mounts = mounted(plane, namespace, pod)
+    command = command_of(pod, entrypoint, namespace=namespace, pod_name=name, mounts=mounts)
+    process = f"{plane.name}-{name}"
+    plane.processes.start(
+        process,
+        command.argv,
+        env={
+            "KUBECONFIG": str(plane.kubeconfig(service_account=account)),
+            **command.env,
+            **(env or {}),
+        },
+    )
+    return process
+
+
+def mounted(plane: ControlPlane, namespace: str, pod: Object) -> dict[str, Path]:
+    """Folder of every Secret volume, and an empty one for every other, by its path in the Pod."""
+    folders = {}
+    for volume in pod.get("volumes", []):
+        if secret := volume.get("secret"):
+            folders[volume["name"]] = plane.mount_secret(namespace, secret["secretName"])
+        else:
+            folders[volume["name"]] = plane.directory / "volumes" / namespace / volume["name"]
+            folders[volume["name"]].mkdir(parents=True, exist_ok=True)
+    mounts = pod["containers"][0].get("volumeMounts", [])
+    return {mount["mountPath"]: folders[mount["name"]] for mount in mounts}
+
+
+def command_of(
+    pod: Object,
+    entrypoint: Sequence[str],
+    *,
+    namespace: str,
+    pod_name: str,
+    mounts: Mapping[str, Path],
+) -> Command:
+    """The process that the first container of a Pod's spec is.
+
+    Paths below a mount are replaced by the folder that stands for it. Raises ValueError for an
+    environment variable whose value is not a literal or the Pod's name or namespace.
+    """
+    container = pod["containers"][0]
+    env = {
+        entry["name"]: value_of(entry, namespace=namespace, pod_name=pod_name)
+        for entry in container.get("env", [])
+    }
+    words = [*container.get("command", entrypoint), *container.get("args", [])]
+    return Command(
+        argv=[located(expanded(word, env), mounts) for word in words],
+        env={name: located(value, mounts) for name, value in env.items()},
+    )
+
+
+def value_of(entry: Object, *, namespace: str, pod_name: str) -> str:
+    """Value of an environment variable."""
+    fields = {"metadata.name": pod_name, "metadata.namespace": namespace}
+    if "valueFrom" not in entry:
+        return str(entry.get("value", ""))
+    path = entry["valueFrom"].get("fieldRef", {}).get("fieldPath")
+    if path not in fields:
+        raise ValueError(f"{entry['name']}: cannot tell {entry['valueFrom']}")
+    return fields[path]
+
+
+def expanded(word: str, env: Mapping[str, str]) -> str:
+    """An argument with ``$(NAME)`` replaced, as Kubernetes does; unknown names stay."""
+    return re.sub(r"\$\((\w+)\)", lambda found: env.get(found[1], found[0]), word)
+
+
+def located(word: str, mounts: Mapping[str, Path]) -> str:
+    """An argument with paths in the Pod replaced by paths here."""
+    for inside, folder in mounts.items():
+        word = re.sub(rf"(?<![\w.-]){re.escape(inside)}(?=$|/)", str(folder), word)
+    return word
+
+
+def mark_ready(plane: ControlPlane, namespace: str, deployment: str) -> None:
+    """Report a Deployment's Pods as running and ready, and wait until it is available."""
+    spec = plane.api.get("apps/v1", "Deployment", deployment, namespace)["spec"]
+    labels = ",".join(f"{k}={v}" for k, v in spec["selector"]["matchLabels"].items())
+
+    def available() -> bool:
+        for pod in plane.api.list("v1", "Pod", namespace, labels=labels):
+            ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+            name = pod["metadata"]["name"]
+            plane.api.patch("v1", "Pod", name, {"status": ready}, namespace, subresource="status")
+        status = plane.api.get("apps/v1", "Deployment", deployment, namespace)["status"]
+        return bool(status.get("availableReplicas") == spec["replicas"])
+
+    until(f"Deployment {deployment} to be available", available, every=0.5)
