@@ -1,0 +1,74 @@
+"""The command line as a user meets it: a process, its output, its exit code."""
+
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from dsf.api.crds import crds
+from dsf.cli.commands import COMMANDS
+
+
+def dsf(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "dsf", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"},
+    )
+
+
+def test_help_lists_every_command() -> None:
+    answer = dsf("--help")
+    assert answer.returncode == 0
+    assert all(name in answer.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name: str) -> None:
+    answer = dsf(name, "--help")
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.startswith(f"Usage: dsf {name}")
+
+
+def test_an_unknown_command_is_one_line_and_exit_code_2() -> None:
+    answer = dsf("optimise")
+    assert answer.returncode == 2
+    assert "No such command 'optimise'" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_crds_prints_what_kubectl_can_apply() -> None:
+    answer = dsf("crds")
+    assert list(yaml.safe_load_all(answer.stdout)) == crds()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_printed_for_the_shell(shell: str) -> None:
+    answer = dsf("completion", shell)
+    assert answer.returncode == 0
+    assert "_DSF_COMPLETE" in answer.stdout
+
+
+@pytest.mark.parametrize("command", ["scores", "controller"])
+def test_a_missing_kubeconfig_is_named_in_one_line(command: str) -> None:
+    answer = dsf(command, "--kubeconfig", "/nonexistent/hub.kubeconfig")
+    assert answer.returncode == 1
+    assert "/nonexistent/hub.kubeconfig" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_help_imports_no_heavy_module() -> None:
+    code = (
+        "import sys, dsf.cli.main as m\n"
+        "from click.testing import CliRunner\n"
+        "assert CliRunner().invoke(m.root, ['--help']).exit_code == 0\n"
+        "heavy = {'pydantic', 'kubernetes', 'httpx', 'fastapi', 'pulp', 'fastmcp', 'asyncio'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.strip() == "[]"
