@@ -1,15 +1,17 @@
-"""The embedded hub: the port, in memory."""
+"""The embedded hub: the port to Kubernetes, in memory."""
 
-import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from dsf.api.crds import crds as product_crds
 from dsf.kube import merge
-from dsf.kube.embedded.store import Store, key
-from dsf.kube.embedded.values import accepted, copied
-from dsf.kube.errors import AlreadyExists, Conflict, NotFound
+from dsf.kube.embedded import reads
+from dsf.kube.embedded.ocm import ocm_crds
+from dsf.kube.embedded.server import Options, Server
+from dsf.kube.embedded.store import HISTORY
+from dsf.kube.embedded.values import copied
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object, ObjectList, Propagation, Subresource, WatchEvent
 
@@ -23,22 +25,28 @@ def _new_uid() -> str:
 
 
 class EmbeddedHub:
-    """A Kubernetes API server in memory; implements `dsf.kube.port.Kube`."""
+    """A Kubernetes API server in memory; implements `dsf.kube.port.Kube`.
+
+    It serves the built-in kinds that the product needs, OCM's kinds, and those of `crds` (the
+    product's own unless told otherwise). `history` is how many changes of each resource a watch
+    may be behind. Namespaces must exist before something is created in them.
+    """
 
     def __init__(
         self,
         *,
-        crds: list[Object] | None = None,
+        crds: Iterable[Mapping[str, Any]] | None = None,
         now: Callable[[], datetime] = _utc_now,
         new_uid: Callable[[], str] = _new_uid,
+        history: int = HISTORY,
     ) -> None:
-        self._now = now
-        self._new_uid = new_uid
-        self._store = Store()
+        served = [*(product_crds() if crds is None else crds), *ocm_crds()]
+        self.server = Server(crds=served, now=now, new_uid=new_uid, history=history)
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
         """Return one object."""
-        return copied(self._current(kind, name, namespace))
+        found = self.server.current(kind, name, namespace)
+        return _shown(kind, found)
 
     async def list(
         self,
@@ -51,11 +59,18 @@ class EmbeddedHub:
         continue_token: str = "",
     ) -> ObjectList:
         """Return a page of objects."""
-        objects = self._store.collection(kind.resource).objects
-        items = tuple(copied(objects[k]) for k in sorted(objects) if _within(k, namespace))
-        return ObjectList(items, str(self._store.revision))
+        resource = self.server.catalog.resource(kind)
+        chosen = reads.selection(resource, namespace, labels, fields)
+        store = self.server.objects.store
+        return reads.page(
+            chosen,
+            store.collection(kind.resource),
+            store.revision,
+            limit=limit,
+            token=continue_token,
+        )
 
-    async def watch(
+    def watch(
         self,
         kind: Kind,
         namespace: str | None = None,
@@ -65,56 +80,33 @@ class EmbeddedHub:
         resource_version: str,
         timeout_seconds: int = 270,
     ) -> AsyncIterator[WatchEvent]:
-        """Yield every change after a resource version."""
-        collection = self._store.collection(kind.resource)
-        after = int(resource_version)
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_seconds
-        with collection.waiting() as changed:
-            while True:
-                changed.clear()
-                for change in collection.since(after):
-                    after = change.revision
-                    if not _within(change.key, namespace):
-                        continue
-                    if change.after is None:
-                        yield WatchEvent("DELETED", copied(change.last))
-                    elif change.before is None:
-                        yield WatchEvent("ADDED", copied(change.last))
-                    else:
-                        yield WatchEvent("MODIFIED", copied(change.last))
-                try:
-                    async with asyncio.timeout_at(deadline):
-                        await changed.wait()
-                except TimeoutError:
-                    return
+        """Yield every change after a resource version, in order and without a gap."""
+        resource = self.server.catalog.resource(kind)
+        chosen = reads.selection(resource, namespace, labels, fields)
+        collection = self.server.objects.store.collection(kind.resource)
+        return reads.changes(chosen, collection, resource_version, timeout_seconds)
 
-    async def create(self, kind: Kind, obj: Mapping[str, Any]) -> Object:
-        """Create an object."""
-        new = accepted(obj)
-        metadata = new.setdefault("metadata", {})
-        if not metadata.get("name"):
-            metadata["name"] = metadata["generateName"] + self._new_uid()[:5]
-        if (
-            key(metadata.get("namespace"), metadata["name"])
-            in self._store.collection(kind.resource).objects
-        ):
-            raise AlreadyExists(f'{kind.resource} "{metadata["name"]}" already exists')
-        new["apiVersion"], new["kind"] = kind.api_version, kind.kind
-        new.pop("status", None)
-        metadata["uid"] = self._new_uid()
-        metadata["creationTimestamp"] = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        metadata["generation"] = 1
-        return copied(self._store.put(kind.resource, new))
+    async def create(
+        self, kind: Kind, obj: Mapping[str, Any], *, options: Options | None = None
+    ) -> Object:
+        """Create an object; its `status` is dropped where the kind has a status subresource."""
+        return _shown(kind, self.server.create(kind, obj, options))
 
     async def update(
-        self, kind: Kind, obj: Mapping[str, Any], *, subresource: Subresource | None = None
+        self,
+        kind: Kind,
+        obj: Mapping[str, Any],
+        *,
+        subresource: Subresource | None = None,
+        options: Options | None = None,
     ) -> Object:
         """Replace an object, or its status."""
-        new = accepted(obj)
-        metadata = new["metadata"]
-        old = self._current(kind, metadata["name"], metadata.get("namespace"))
-        return self._replace(kind, old, new, subresource)
+        metadata = obj.get("metadata") or {}
+        name, namespace = str(metadata.get("name", "")), metadata.get("namespace")
+        stored = self.server.replace(
+            kind, name, namespace, obj, subresource=subresource, options=options
+        )
+        return _shown(kind, stored)
 
     async def patch(
         self,
@@ -124,35 +116,18 @@ class EmbeddedHub:
         namespace: str | None = None,
         *,
         subresource: Subresource | None = None,
+        options: Options | None = None,
     ) -> Object:
         """Apply a JSON merge patch."""
-        old = self._current(kind, name, namespace)
-        return self._replace(kind, old, merge.merged(old, accepted(patch)), subresource)
-
-    def _replace(self, kind: Kind, old: Object, new: Object, subresource: str | None) -> Object:
-        version = new["metadata"].get("resourceVersion")
-        if version and version != old["metadata"]["resourceVersion"]:
-            raise Conflict(
-                f'Operation cannot be fulfilled on {kind.resource} "{old["metadata"]["name"]}": '
-                "the object has been modified; please apply your changes to the latest version "
-                "and try again"
-            )
-        if subresource == "status":
-            new = {**old, "status": new.get("status")}
-        else:
-            new = {**new, "status": old.get("status")}
-        if new["status"] is None:
-            del new["status"]
-        for field in ("uid", "creationTimestamp", "generation"):
-            new["metadata"] = {**new["metadata"], field: old["metadata"][field]}
-        new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-        if new == old:
-            return copied(old)
-        if new.get("spec") != old.get("spec"):
-            new["metadata"]["generation"] = old["metadata"]["generation"] + 1
-        if new["metadata"].get("deletionTimestamp") and not new["metadata"].get("finalizers"):
-            return copied(self._store.remove(kind.resource, new))
-        return copied(self._store.put(kind.resource, new))
+        stored = self.server.patch(
+            kind,
+            name,
+            namespace,
+            lambda old: merge.merged(old, patch),
+            subresource=subresource,
+            options=options,
+        )
+        return _shown(kind, stored)
 
     async def delete(
         self,
@@ -165,26 +140,15 @@ class EmbeddedHub:
         propagation: Propagation = "Background",
     ) -> None:
         """Delete an object, or mark it as being deleted while it has finalizers."""
-        old = self._current(kind, name, namespace)
-        if uid and uid != old["metadata"]["uid"]:
-            raise Conflict("the UID in the precondition does not match")
-        if old["metadata"].get("finalizers"):
-            stamp = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
-            new = copied(old)
-            new["metadata"]["deletionTimestamp"] = stamp
-            self._store.put(kind.resource, new)
-        else:
-            self._store.remove(kind.resource, old)
-
-    def _current(self, kind: Kind, name: str, namespace: str | None) -> Object:
-        found = self._store.collection(kind.resource).objects.get(key(namespace, name))
-        if found is None:
-            raise NotFound(
-                f'{kind.resource} "{name}" not found',
-                details={"name": name, "group": kind.group, "kind": kind.plural},
-            )
-        return found
+        self.server.delete(
+            kind,
+            name,
+            namespace,
+            uid=uid,
+            resource_version=resource_version,
+            propagation=propagation,
+        )
 
 
-def _within(object_key: str, namespace: str | None) -> bool:
-    return not namespace or object_key.startswith(f"{namespace}/")
+def _shown(kind: Kind, stored: Object) -> Object:
+    return {**copied(stored), "apiVersion": kind.api_version}

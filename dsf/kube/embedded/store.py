@@ -35,12 +35,13 @@ class Change:
 class Collection:
     """The objects of one resource by `namespace/name`, and their latest changes."""
 
-    def __init__(self, history: int) -> None:
+    def __init__(self, store: "Store", history: int, forgotten: int = 0) -> None:
+        self._store = store
         self.objects: dict[str, Object] = {}
         self.closed = False
         self._changes: deque[Change] = deque()
         self._history = history
-        self._forgotten = 0
+        self._forgotten = forgotten
         self._waiting: set[asyncio.Event] = set()
 
     def record(self, change: Change) -> None:
@@ -64,6 +65,10 @@ class Collection:
         if self._changes:
             self._forgotten = self._changes[-1].revision
             self._changes.clear()
+
+    def revision(self) -> int:
+        """Return the revision that the collection shows: the store's."""
+        return self._store.revision
 
     def since(self, revision: int) -> list[Change]:
         """Return the changes after a revision, in order; Gone where some are forgotten."""
@@ -104,10 +109,14 @@ class Store:
         self.revision = 1
         self._history = history
         self._collections: dict[str, Collection] = {}
+        self._dropped: dict[str, int] = {}
 
     def collection(self, resource: str) -> Collection:
         """Return the collection of a qualified resource."""
-        return self._collections.setdefault(resource, Collection(self._history))
+        if resource not in self._collections:
+            forgotten = self._dropped.get(resource, 0)
+            self._collections[resource] = Collection(self, self._history, forgotten)
+        return self._collections[resource]
 
     def collections(self) -> list[tuple[str, Collection]]:
         """Return all collections with their resources."""
@@ -115,6 +124,7 @@ class Store:
 
     def drop(self, resource: str) -> None:
         """Forget a collection and end its watches."""
+        self._dropped[resource] = self.revision
         if collection := self._collections.pop(resource, None):
             collection.close()
 

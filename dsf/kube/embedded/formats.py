@@ -1,0 +1,64 @@
+"""The string and number formats that schemas name; formats not listed here are not checked.
+
+Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
+"""
+
+import base64
+import binascii
+import ipaddress
+import re
+import uuid
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+_TIME = re.compile(r"(\d{2}):(\d{2}):(\d{2})(\.\d+)?(z|[+-]\d{2}:\d{2})", re.ASCII)
+
+
+def fits(value: Any, format_: str) -> bool:
+    """Tell whether a value has a format; values of other types and unknown formats always fit."""
+    if isinstance(value, str):
+        return _fits(value, _TEXTS.get(format_))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value in _INTEGERS.get(format_, range(-(2**63), 2**63))
+    return True
+
+
+def _fits(text: str, check: Callable[[str], object] | None) -> bool:
+    if check is None:
+        return True
+    try:
+        return check(text) is not False
+    except (ValueError, binascii.Error):
+        return False
+
+
+def _date_time(text: str) -> bool:
+    day, _, time = text.lower().partition("t")
+    date.fromisoformat(day)
+    found = _TIME.fullmatch(time)
+    if not found or len(day) != len("2006-01-02"):
+        return False
+    hours, minutes, seconds = (int(found.group(place)) for place in (1, 2, 3))
+    return hours < 24 and minutes < 60 and seconds < 60  # noqa: PLR2004 - a clock
+
+
+def _date(text: str) -> bool:
+    date.fromisoformat(text)
+    return len(text) == len("2006-01-02")
+
+
+_TEXTS: dict[str, Callable[[str], object]] = {
+    "byte": lambda text: base64.b64decode(text, validate=True),
+    "date": _date,
+    "date-time": _date_time,
+    "datetime": _date_time,
+    "ipv4": ipaddress.IPv4Address,
+    "ipv6": ipaddress.IPv6Address,
+    "uuid": uuid.UUID,
+}
+_INTEGERS = {
+    "int32": range(-(2**31), 2**31),
+    "uint32": range(2**32),
+    "uint64": range(2**64),
+}

@@ -1,0 +1,27 @@
+"""Open Cluster Management's kinds, as far as the product reads and writes them.
+
+The definitions beside this file are our own: they have OCM's constraints where these matter and
+keep unknown fields elsewhere. Source: https://github.com/open-cluster-management-io/api
+"""
+
+from functools import cache
+from importlib import resources
+
+import yaml
+
+from dsf.kube.embedded.values import copied
+from dsf.kube.port import Object
+
+
+def ocm_crds() -> list[Object]:
+    """Return the CustomResourceDefinitions of OCM's kinds."""
+    return [copied(crd) for crd in _read()]
+
+
+@cache
+def _read() -> tuple[Object, ...]:
+    files = sorted(
+        (file for file in resources.files(__package__).iterdir() if file.name.endswith(".yaml")),
+        key=lambda file: file.name,
+    )
+    return tuple(yaml.safe_load(file.read_text(encoding="utf-8")) for file in files)
