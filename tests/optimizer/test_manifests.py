@@ -1,0 +1,103 @@
+import re
+
+import yaml
+
+from dsf.api.names import GENERATED_LABEL
+from optimizer.fleet import Cluster, Fleet, Selector, Workload
+from optimizer.manifests import generated_name, manifests
+from optimizer.solution import Choice, Decision, Place
+
+CLAIM = "policy-watcher-claim"
+
+
+def _fleet(selector: Selector) -> Fleet:
+    return Fleet(
+        "default",
+        (Cluster("worker01", selector, ()),),
+        (Workload("mwrs-app01", "app01", "gpu", 2, "app01-placement"),),
+        {},
+    )
+
+
+DECISION = Decision(
+    (Choice("worker01", "policy-3g"),), (Place("mwrs-app01", "worker01", "3g.48gb"),)
+)
+
+
+def test_a_decision_becomes_the_contracts_objects() -> None:
+    objects = manifests(_fleet(Selector("worker01", "cluster-name")), DECISION, claim_name=CLAIM)
+    expected = f"""
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata:
+  name: {objects[0]["metadata"]["name"]}
+  namespace: default
+  labels: {{{GENERATED_LABEL}: "true"}}
+spec:
+  numberOfClusters: 1
+  predicates:
+    - requiredClusterSelector:
+        labelSelector:
+          matchLabels: {{cluster-name: worker01}}
+---
+apiVersion: policy.open-cluster-management.io/v1
+kind: PlacementBinding
+metadata:
+  name: {objects[1]["metadata"]["name"]}
+  namespace: default
+  labels: {{{GENERATED_LABEL}: "true"}}
+placementRef:
+  name: {objects[0]["metadata"]["name"]}
+  kind: Placement
+  apiGroup: cluster.open-cluster-management.io
+subjects:
+  - name: policy-3g
+    kind: Policy
+    apiGroup: policy.open-cluster-management.io
+---
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata:
+  name: app01-placement
+  namespace: default
+  labels: {{{GENERATED_LABEL}: "true"}}
+spec:
+  numberOfClusters: 1
+  predicates:
+    - requiredClusterSelector:
+        labelSelector:
+          matchLabels: {{cluster-name: worker01}}
+        claimSelector:
+          matchExpressions:
+            - {{key: {CLAIM}, operator: In, values: [compliant]}}
+"""
+    assert list(objects) == list(yaml.safe_load_all(expected))
+
+
+def test_names_carry_the_cluster_and_eight_digits() -> None:
+    objects = manifests(_fleet(Selector("worker01", "cluster-name")), DECISION, claim_name=CLAIM)
+    assert re.fullmatch(r"placement-worker01-[0-9a-f]{8}", objects[0]["metadata"]["name"])
+    assert re.fullmatch(r"binding-worker01-[0-9a-f]{8}", objects[1]["metadata"]["name"])
+
+
+def test_a_cluster_without_a_label_is_selected_by_its_name() -> None:
+    objects = manifests(_fleet(Selector("worker01")), DECISION, claim_name=CLAIM)
+    by_name = {"celExpressions": ['managedCluster.metadata.name == "worker01"']}
+    for placement in (objects[0], objects[2]):
+        (predicate,) = placement["spec"]["predicates"]
+        assert predicate["requiredClusterSelector"]["celSelector"] == by_name
+        assert "labelSelector" not in predicate["requiredClusterSelector"]
+
+
+def test_a_name_depends_on_its_own_choice_alone() -> None:
+    name = generated_name("placement", "default", Choice("worker01", "policy-3g"))
+    assert name == generated_name("placement", "default", Choice("worker01", "policy-3g"))
+    assert name != generated_name("placement", "default", Choice("worker01", "policy-2g"))
+    assert name != generated_name("placement", "other", Choice("worker01", "policy-3g"))
+
+
+def test_long_cluster_names_stay_apart_within_the_length_of_a_label() -> None:
+    clusters = [f"{'x' * 62}{end}" for end in "ab"]
+    names = {generated_name("placement", "default", Choice(c, "p")) for c in clusters}
+    assert len(names) == 2
+    assert all(len(name) <= 63 for name in names)

@@ -1,0 +1,154 @@
+"""The solver's answers against the golden scenario and against brute force."""
+
+from collections import defaultdict
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optimizer.fleet import Fleet
+from optimizer.milp import solve_here
+from optimizer.problem import formulate, objective
+from optimizer.rules import violations
+from optimizer.settings import SolverName
+from optimizer.solution import Choice, Place, Solution
+from tests.optimizer.build import PERFORMANCE, POWER, SETTINGS, fleet
+
+SOLVERS: tuple[SolverName, ...] = ("highs", "cbc")
+GUIDE = {"worker01": SETTINGS, "worker02": SETTINGS}
+
+
+def solved(problem_fleet: Fleet, solver: SolverName = "highs") -> Solution:
+    return solve_here(formulate(problem_fleet), solver=solver, time_limit_seconds=60)
+
+
+def guide(scores: dict[tuple[str, str], int]) -> Fleet:
+    everywhere = {(c, *pair): float(value) for c in GUIDE for pair, value in scores.items()}
+    return fleet(GUIDE, {"app01": 2, "app02": 2}, everywhere)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(
+    ("scores", "device", "value"), [(PERFORMANCE, "3g.48gb", 115.0), (POWER, "2g.24gb", 170.0)]
+)
+def test_the_development_guides_scenario(
+    solver: SolverName, scores: dict[tuple[str, str], int], device: str, value: float
+) -> None:
+    solution = solved(guide(scores), solver)
+    assert (solution.status, solution.objective_value) == ("Optimal", value)
+    assert (solution.bound, solution.gap, solution.solver) == (value, 0.0, solver)
+    assert solution.decision.choices == (Choice("worker01", device), Choice("worker02", device))
+    assert solution.decision.places == (
+        Place("app01", "worker01", device),
+        Place("app02", "worker02", device),
+    )
+
+
+@st.composite
+def fleets(draw: st.DrawFn) -> Fleet:
+    devices = ["d0", "d1", "d2"]
+    amounts = st.integers(0, 4)
+    clusters = {
+        f"c{index}": [(device, draw(amounts)) for device in devices[: draw(st.integers(1, 3))]]
+        for index in range(draw(st.integers(1, 3)))
+    }
+    demands = {f"w{index}": draw(st.integers(0, 3)) for index in range(draw(st.integers(1, 4)))}
+    value = st.one_of(st.none(), st.integers(-100, 100))
+    scores = {
+        (cluster, name, device): float(found)
+        for cluster, options in clusters.items()
+        for name in demands
+        for device, _ in options
+        if (found := draw(value)) is not None
+    }
+    return fleet(clusters, demands, scores)
+
+
+def brute_force(given_fleet: Fleet) -> float:
+    """Try every policy choice and every assignment, by the definition and not by the rows."""
+    best = 0.0
+    options = [[None, *cluster.supplies] for cluster in given_fleet.clusters]
+    for chosen in product(*options):
+        supplied = {
+            cluster.name: supply
+            for cluster, supply in zip(given_fleet.clusters, chosen, strict=True)
+            if supply is not None
+        }
+        for places in product([None, *supplied], repeat=len(given_fleet.workloads)):
+            used: dict[str, int] = defaultdict(int)
+            total, possible = 0.0, True
+            for workload, cluster in zip(given_fleet.workloads, places, strict=True):
+                if cluster is None:
+                    continue
+                score = given_fleet.scores.get((cluster, workload.app, supplied[cluster].device))
+                used[cluster] += workload.amount
+                possible = possible and score is not None
+                total += score or 0.0
+            if possible and all(used[name] <= supplied[name].amount for name in used):
+                best = max(best, total)
+    return best
+
+
+@settings(max_examples=60, deadline=None)
+@given(fleets())
+def test_the_optimum_is_that_of_brute_force(given_fleet: Fleet) -> None:
+    problem = formulate(given_fleet)
+    solution = solved(given_fleet)
+    assert solution.objective_value == brute_force(given_fleet)
+    assert violations(problem, solution.decision) == ()
+    assert objective(problem, solution.decision) == solution.objective_value
+    assert solution.status == ("Optimal" if problem.values else "Infeasible")
+
+
+@settings(max_examples=10, deadline=None)
+@given(fleets())
+def test_both_solvers_find_the_same_value(given_fleet: Fleet) -> None:
+    assert solved(given_fleet, "cbc").objective_value == solved(given_fleet).objective_value
+
+
+def test_names_that_a_solver_would_confuse_stay_apart() -> None:
+    names = ["a-b", "a_b", "a b", "a+b"]
+    solution = solved(
+        fleet({"c": [("d", 4)]}, dict.fromkeys(names, 1), {("c", name, "d"): 1.0 for name in names})
+    )
+    assert [place.workload for place in solution.decision.places] == names
+
+
+def test_a_place_that_lowers_the_total_is_not_taken() -> None:
+    solution = solved(fleet({"c": [("d", 2)]}, {"w": 1}, {("c", "w", "d"): -1.0}))
+    assert (solution.status, solution.objective_value) == ("Optimal", 0.0)
+    assert solution.decision.choices == ()
+
+
+def test_of_equal_values_the_one_with_more_workloads_is_taken() -> None:
+    solution = solved(fleet({"c": [("d", 2)]}, {"w": 1}, {("c", "w", "d"): 0.0}))
+    assert solution.decision.places == (Place("w", "c", "d"),)
+
+
+def test_of_equal_policies_the_first_of_the_request_is_taken() -> None:
+    scores = {("c", "w", device): 5.0 for device in ("b", "a")}
+    solution = solved(fleet({"c": [("b", 1), ("a", 1)]}, {"w": 1}, scores))
+    assert solution.decision.choices == (Choice("c", "b"),)
+
+
+def test_nothing_that_could_be_placed_is_infeasible() -> None:
+    assert solved(fleet({"c": [("d", 1)]}, {"w": 2}, {("c", "w", "d"): 1.0})).status == "Infeasible"
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_time_limit_never_yields_more_than_was_proven(solver: SolverName) -> None:
+    clusters = {f"c{i}": [("all", 1), ("3g", 5), ("2g", 8)] for i in range(8)}
+    demands = {f"w{i}": 1 + i % 4 for i in range(24)}
+    scores = {
+        (c, w, d): float((i * 7919 + j * 104729 + k * 15485863) % 101)
+        for i, (c, options) in enumerate(clusters.items())
+        for j, w in enumerate(demands)
+        for k, (d, _) in enumerate(options)
+    }
+    problem = formulate(fleet(clusters, demands, scores))
+    hurried = solve_here(problem, solver=solver, time_limit_seconds=0.001)
+    assert hurried.status in {"Feasible", "NotSolved"}
+    assert hurried.bound is not None
+    assert hurried.bound >= hurried.objective_value
+    assert violations(problem, hurried.decision) == ()

@@ -1,0 +1,39 @@
+from dataclasses import replace
+
+from optimizer.observation import Observation
+from optimizer.unknown import unknown_names
+from tests.optimizer.build import guide, policy, request
+
+
+def test_names_that_exist_are_not_refused() -> None:
+    assert unknown_names(guide(), request()) is None
+
+
+def test_every_unknown_name_is_named_with_its_field_and_what_exists() -> None:
+    observation = replace(guide(["worker01"]), policies=(policy("other"),), scores=())
+    problem = unknown_names(observation, request("fastest", ["worker09"], ["mwrs-app09"]))
+    assert problem is not None
+    assert (problem.status, problem.reason) == (422, "UnknownName")
+    assert [(error.field, error.available) for error in problem.errors] == [
+        ("clusters[0].name", ("worker01",)),
+        ("clusters[0].availablePolicies[0].name", ("other",)),
+        ("clusters[0].availablePolicies[1].name", ("other",)),
+        ("clusters[0].availablePolicies[2].name", ("other",)),
+        ("targetWorkloads[0].name", ("mwrs-app01", "mwrs-app02")),
+        ("preference.addonPlacementScore", ()),
+    ]
+    assert "worker09; there is worker01" in problem.detail
+
+
+def test_a_score_that_only_other_clusters_have_does_not_exist_for_the_request() -> None:
+    observation = guide(["worker01", "worker02"])
+    scores = tuple(obj for obj in observation.scores if obj["metadata"]["name"] == "power")
+    problem = unknown_names(replace(observation, scores=scores), request())
+    assert problem is not None
+    assert problem.errors[0].available == ("power",)
+
+
+def test_an_empty_hub_says_that_there_is_nothing() -> None:
+    problem = unknown_names(Observation(), request())
+    assert problem is not None
+    assert "there is none at all" in problem.detail
