@@ -27,8 +27,8 @@ def _new_uid() -> str:
 class EmbeddedHub:
     """A Kubernetes API server in memory; implements `dsf.kube.port.Kube`.
 
-    It serves the built-in kinds that the product needs, OCM's kinds, and those of `crds` (the
-    product's own unless told otherwise). `history` is how many changes of each resource a watch
+    It serves the built-in kinds that the product needs, OCM's kinds, and those of `crds`: the
+    product's own unless told otherwise; a definition given takes the place of OCM's. `history` is how many changes of each resource a watch
     may be behind. Namespaces must exist before something is created in them.
     """
 
@@ -40,8 +40,9 @@ class EmbeddedHub:
         new_uid: Callable[[], str] = _new_uid,
         history: int = HISTORY,
     ) -> None:
-        served = [*(product_crds() if crds is None else crds), *ocm_crds()]
-        self.server = Server(crds=served, now=now, new_uid=new_uid, history=history)
+        own = product_crds() if crds is None else crds
+        served = {crd["metadata"]["name"]: crd for crd in (*ocm_crds(), *own)}
+        self.server = Server(crds=served.values(), now=now, new_uid=new_uid, history=history)
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
         """Return one object."""
