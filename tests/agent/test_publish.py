@@ -1,0 +1,223 @@
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from dsf.agent import report
+from dsf.agent.failure import Failure
+from dsf.agent.placement_score import placement_score
+from dsf.agent.publish import Publisher
+from dsf.agent.report import Report
+from dsf.agent.scores import Entry, Scores
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.errors import Forbidden, KubeError, Unreachable
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
+from dsf.kube.port import Kube
+from dsf.kube.wrappers import Counting, Fault, Faulty, at
+from tests.agent.builders import summary
+from tests.agent.conftest import CLUSTER
+
+SCORER = summary(score_name="my_score")
+BROKEN = report.failed(Failure("scoring", "ServerError", "answered 500"))
+
+
+def good(*values: int) -> Report:
+    return report.success(Scores(tuple(Entry(f"app{n}", v) for n, v in enumerate(values))))
+
+
+@dataclass
+class Clock:
+    time: datetime = field(default=datetime(2026, 1, 1, 12, tzinfo=UTC))
+
+    def __call__(self) -> datetime:
+        return self.time
+
+    def pass_(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+async def publish(
+    publisher: Publisher, told: Report, scorer: Any = SCORER, seconds: float = 20
+) -> Failure | None:
+    return await publisher.publish(scorer, told, seconds=seconds)
+
+
+async def status(hub: Kube, name: str = "my-score") -> dict[str, Any]:
+    obj = await hub.get(ADD_ON_PLACEMENT_SCORE, name, CLUSTER)
+    return dict(obj.get("status") or {})
+
+
+async def objects(hub: Kube) -> set[str]:
+    page = await hub.list(ADD_ON_PLACEMENT_SCORE, CLUSTER)
+    return {obj["metadata"]["name"] for obj in page.items}
+
+
+def values(found: dict[str, Any]) -> list[int]:
+    return [item["value"] for item in found["scores"]]
+
+
+async def test_scores_reach_the_hub(hub: EmbeddedHub, clock: Clock) -> None:
+    assert await publish(Publisher(hub, CLUSTER, clock), good(1, -2)) is None
+
+    found = await status(hub)
+    assert found["scores"] == [{"name": "app0", "value": 1}, {"name": "app1", "value": -2}]
+    assert found["validUntil"] == "2026-01-01T12:01:30Z"
+
+
+async def test_an_unchanged_hour_costs_renewals_only(hub: EmbeddedHub, clock: Clock) -> None:
+    counting = Counting(hub)
+    publisher = Publisher(counting, CLUSTER, clock)
+    await publish(publisher, good(1))
+    writes, reads = counting.writes, sum(counting.calls.values()) - counting.writes
+    for _ in range(120):
+        clock.pass_(30)
+        assert await publish(publisher, good(1)) is None
+
+    assert counting.writes - writes == 60
+    assert sum(counting.calls.values()) - counting.writes == reads
+
+
+async def test_a_lasting_failure_is_written_once_and_keeps_the_last_scores(
+    hub: EmbeddedHub, clock: Clock
+) -> None:
+    counting = Counting(hub)
+    publisher = Publisher(counting, CLUSTER, clock)
+    await publish(publisher, good(7))
+    before, writes = await status(hub), counting.writes
+    for _ in range(100):
+        clock.pass_(300)
+        await publish(publisher, BROKEN)
+
+    found = await status(hub)
+    assert counting.writes == writes + 1
+    assert (found["scores"], found["validUntil"]) == (before["scores"], before["validUntil"])
+    assert {c["type"]: c["reason"] for c in found["conditions"]}["Scored"] == "ServerError"
+
+
+async def test_a_failure_before_the_first_scores_is_told_too(
+    hub: EmbeddedHub, clock: Clock
+) -> None:
+    await publish(Publisher(hub, CLUSTER, clock), BROKEN)
+    found = await status(hub)
+    assert "scores" not in found
+    assert "validUntil" not in found
+    assert found["conditions"]
+
+
+async def test_a_restarted_agent_goes_on_with_the_object_it_finds(
+    hub: EmbeddedHub, clock: Clock
+) -> None:
+    await publish(Publisher(hub, CLUSTER, clock), good(1))
+    counting = Counting(hub)
+    assert await publish(Publisher(counting, CLUSTER, clock), good(1)) is None
+    assert counting.writes == 0
+
+
+async def test_what_others_changed_or_deleted_is_mended(hub: EmbeddedHub, clock: Clock) -> None:
+    publisher = Publisher(hub, CLUSTER, clock)
+    await publish(publisher, good(1))
+    forged = {"status": {"scores": [{"name": "app0", "value": 100}]}}
+    await hub.patch(ADD_ON_PLACEMENT_SCORE, "my-score", forged, CLUSTER, subresource="status")
+    assert await publish(publisher, good(2)) is None
+    assert values(await status(hub)) == [2]
+
+    await hub.delete(ADD_ON_PLACEMENT_SCORE, "my-score", CLUSTER)
+    assert await publish(publisher, good(3)) is None
+    assert values(await status(hub)) == [3]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        None,
+        {"app.kubernetes.io/managed-by": "another-addon"},
+        placement_score(CLUSTER, "my-score")["metadata"]["labels"],
+    ],
+)
+async def test_an_object_of_another_owner_is_left_alone(
+    hub: EmbeddedHub, clock: Clock, labels: dict[str, str] | None
+) -> None:
+    obj = placement_score(CLUSTER, "my_score")
+    obj["metadata"]["labels"] = labels or {}
+    before = await hub.create(ADD_ON_PLACEMENT_SCORE, obj)
+
+    failure = await publish(Publisher(hub, CLUSTER, clock), good(1))
+    assert failure is not None
+    assert (failure.stage, failure.reason) == ("publish", "ForeignObject")
+    assert f"{CLUSTER}/my-score" in failure.message
+    assert await hub.get(ADD_ON_PLACEMENT_SCORE, "my-score", CLUSTER) == before
+
+
+async def test_a_score_whose_name_no_object_can_have(hub: EmbeddedHub, clock: Clock) -> None:
+    nameless = SCORER.model_copy(update={"score_name": "___"})
+    failure = await publish(Publisher(hub, CLUSTER, clock), good(1), nameless)
+    assert failure is not None
+    assert failure.reason == "InvalidScoreName"
+
+
+@pytest.mark.parametrize("error", [Unreachable("connection refused"), Forbidden("no right")])
+async def test_a_hub_that_refuses_is_a_failure(
+    hub: EmbeddedHub, clock: Clock, error: KubeError
+) -> None:
+    faulty = Faulty(hub, lambda _: Fault(error))
+    failure = await publish(Publisher(faulty, CLUSTER, clock), good(1))
+    assert failure is not None
+    assert failure.reason == type(error).__name__
+    assert str(error) in failure.message
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("number", range(1, 6))
+async def test_any_lost_call_is_made_up_for(
+    hub: EmbeddedHub, clock: Clock, number: int, when: Any
+) -> None:
+    faulty = Faulty(hub, at({number: Fault(Unreachable("lost"), when)}))
+    publisher = Publisher(faulty, CLUSTER, clock)
+    for value in (1, 2, 2, 2, 2, 2):
+        await publish(publisher, good(value))
+        clock.pass_(30)
+    assert await publish(publisher, good(2)) is None
+    assert values(await status(hub)) == [2]
+    assert await objects(hub) == {"my-score"}
+
+
+async def test_the_sweep_deletes_only_own_objects_of_scores_that_are_gone(
+    hub: EmbeddedHub, clock: Clock
+) -> None:
+    publisher = Publisher(hub, CLUSTER, clock)
+    for name in ("old", "my_score"):
+        await publish(publisher, good(1), summary(score_name=name))
+    foreign = placement_score(CLUSTER, "foreign")
+    foreign["metadata"]["labels"] = {}
+    await hub.create(ADD_ON_PLACEMENT_SCORE, foreign)
+
+    await publisher.sweep(lambda: {"my_score"})
+    assert await objects(hub) == {"foreign", "my-score"}
+
+
+async def test_the_sweep_makes_way_for_a_score_of_the_same_object(
+    hub: EmbeddedHub, clock: Clock
+) -> None:
+    publisher = Publisher(hub, CLUSTER, clock)
+    await publish(publisher, good(1), summary(score_name="my-score"))
+    assert (await publish(publisher, good(2))) is not None
+    await publisher.sweep(lambda: {"my_score"})
+    assert await publish(publisher, good(2)) is None
+    assert values(await status(hub)) == [2]
+
+
+async def test_every_page_of_old_objects_is_swept(hub: EmbeddedHub, clock: Clock) -> None:
+    def names(count: int) -> Iterable[str]:
+        return (f"score-{n}" for n in range(count))
+
+    for name in names(600):
+        await hub.create(ADD_ON_PLACEMENT_SCORE, placement_score(CLUSTER, name))
+    await Publisher(hub, CLUSTER, clock).sweep(set)
+    assert await objects(hub) == set()

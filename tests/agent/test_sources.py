@@ -1,0 +1,168 @@
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from dsf.agent.exchange import Limits, http_client
+from dsf.agent.failure import Failure
+from dsf.agent.matrix import Fetched
+from dsf.agent.secrets import Secrets
+from dsf.agent.sources import Sources
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.kinds import SECRET
+from tests.agent import servers
+from tests.agent.builders import summary
+from tests.agent.servers import Server, matrix, replying, serving
+
+NOW = 1_700_000_000.0
+
+
+@pytest.fixture
+async def sources(managed: EmbeddedHub) -> AsyncIterator[Sources]:
+    async with http_client() as client:
+        limits = Limits(min_seconds=0.2, max_seconds=20, max_bytes=1 << 20)
+        yield Sources(client, Secrets(managed, "dynamic-scoring"), limits)
+
+
+@pytest.fixture
+async def prometheus() -> AsyncIterator[Server]:
+    async with serving(replying(matrix(({"pod": "a"}, [[1, "1.5"]])))) as server:
+        yield server
+
+
+def asking(server: Server, **changes: Any) -> Any:
+    return summary(source_endpoint=f"{server.url}/api/v1/query_range", **changes)
+
+
+async def failed(sources: Sources, asked: Any) -> Failure:
+    found = await sources.fetch(asked, NOW)
+    assert isinstance(found, Failure)
+    assert found.stage == "source"
+    return found
+
+
+async def create_secret(managed: EmbeddedHub, value: str) -> None:
+    await managed.create(
+        SECRET,
+        {
+            "metadata": {"name": "prometheus-auth", "namespace": "dynamic-scoring"},
+            "type": "Opaque",
+            "data": {"token": b64encode(value.encode()).decode()},
+        },
+    )
+
+
+async def test_a_range_is_queried(sources: Sources, prometheus: Server) -> None:
+    found = await sources.fetch(asking(prometheus, source_range=60, source_step=5), NOW)
+
+    assert isinstance(found, Fetched)
+    assert found.series[0].metric == {"pod": "a"}
+    (call,) = prometheus.calls
+    assert (call.method, call.path) == ("GET", "/api/v1/query_range")
+    assert call.parameters == {
+        "query": "up",
+        "start": "1699999940.000",
+        "end": "1700000000.000",
+        "step": "5",
+    }
+
+
+async def test_range_0_is_an_instant_query(sources: Sources, prometheus: Server) -> None:
+    vector = {"resultType": "vector", "result": [{"metric": {}, "value": [1, "2"]}]}
+    prometheus.answer = replying({"status": "success", "data": vector})
+
+    found = await sources.fetch(asking(prometheus, source_range=0), NOW)
+
+    assert isinstance(found, Fetched)
+    assert found.series[0].values == [(1.0, "2")]
+    assert prometheus.calls[0].path == "/api/v1/query"
+
+
+async def test_a_long_query_goes_by_post(sources: Sources, prometheus: Server) -> None:
+    query = 'up{x="é"} + ' * 300 + "up"
+    assert isinstance(await sources.fetch(asking(prometheus, source_query=query), NOW), Fetched)
+    (call,) = prometheus.calls
+    assert call.method == "POST"
+    assert call.parameters["query"] == query
+
+
+async def test_several_queries_are_joined(sources: Sources, prometheus: Server) -> None:
+    found = await sources.fetch(asking(prometheus, source_query='a{x=";"};b'), NOW)
+    assert isinstance(found, Fetched)
+    assert len(found.series) == 2
+    assert [call.parameters["query"] for call in prometheus.calls] == ['a{x=";"}', "b"]
+
+
+async def test_several_queries_share_one_deadline(sources: Sources, prometheus: Server) -> None:
+    prometheus.answer = servers.dripping
+    asked = asking(prometheus, source_query=";".join(["up"] * 50), scoring_interval=0)
+    assert (await failed(sources, asked)).reason == "DeadlineExceeded"
+    assert len(prometheus.calls) == 1
+
+
+async def test_the_servers_own_message_is_surfaced(sources: Sources, prometheus: Server) -> None:
+    said = "query processing would load too many samples into memory"
+    error = {"status": "error", "errorType": "execution", "error": said}
+    prometheus.answer = replying(error, 422)
+    found = await failed(sources, asking(prometheus))
+    assert found.reason == "QueryRejected"
+    assert said in found.message
+
+
+async def test_a_token_from_a_secret_is_sent_and_its_rotation_acts_at_once(
+    sources: Sources, prometheus: Server, managed: EmbeddedHub
+) -> None:
+    await create_secret(managed, "first-token\n")
+    asked = asking(
+        prometheus, source_endpoint_auth_name="prometheus-auth", source_endpoint_auth_key="token"
+    )
+    await sources.fetch(asked, NOW)
+    rotated = {"data": {"token": b64encode(b"second-token").decode()}}
+    await managed.patch(SECRET, "prometheus-auth", rotated, "dynamic-scoring")
+    await sources.fetch(asked, NOW)
+
+    sent = [call.headers.get("Authorization") for call in prometheus.calls]
+    assert sent == ["Bearer first-token", "Bearer second-token"]
+
+
+async def test_a_missing_secret_sends_nothing(sources: Sources, prometheus: Server) -> None:
+    asked = asking(prometheus, source_endpoint_auth_name="gone", source_endpoint_auth_key="token")
+    found = await failed(sources, asked)
+    assert found.reason == "SecretNotFound"
+    assert "dynamic-scoring/gone" in found.message
+    assert prometheus.calls == []
+
+
+async def test_a_refused_token_is_named(sources: Sources, prometheus: Server) -> None:
+    prometheus.answer = replying(b"no", 401)
+    found = await failed(sources, asking(prometheus))
+    assert found.reason == "Unauthorized"
+    assert "tokenSecretRef" in found.message
+
+
+@pytest.mark.parametrize("type_", ["None", "none", ""])
+async def test_no_source_is_an_empty_list(sources: Sources, type_: str) -> None:
+    assert await sources.fetch(summary(source_type=type_), NOW) == Fetched()
+
+
+async def test_the_type_counts_in_any_case(sources: Sources, prometheus: Server) -> None:
+    asked = asking(prometheus, source_type="prometheus")
+    assert isinstance(await sources.fetch(asked, NOW), Fetched)
+
+
+@pytest.mark.parametrize("type_", ["OpenTelemetry", "Graphite"])
+async def test_other_types_are_not_supported_yet(sources: Sources, type_: str) -> None:
+    found = await failed(sources, summary(source_type=type_))
+    assert found.reason == "UnsupportedSource"
+    assert type_ in found.message
+
+
+async def test_an_empty_query_is_named(sources: Sources, prometheus: Server) -> None:
+    assert (await failed(sources, asking(prometheus, source_query=" ; "))).reason == "EmptyQuery"
+
+
+async def test_an_endpoint_that_is_no_url(sources: Sources) -> None:
+    for endpoint in ("", "prometheus:9090", "http://[::1"):
+        found = await failed(sources, summary(source_endpoint=endpoint))
+        assert found.reason == "InvalidURL"
