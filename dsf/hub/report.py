@@ -119,7 +119,7 @@ def _ready(told: Iterable[Condition]) -> Condition:
         if condition.status == "False" and condition.type != "ConfigConflict":
             message = f"{condition.type}: {condition.message}"
             return Condition("Ready", "False", condition.reason, message)
-    return Condition("Ready", "True", "Distributed", "agents score with it")
+    return Condition("Ready", "True", "Distributed", "the agents have been told")
 
 
 def _conflict(standing: Standing) -> Condition:

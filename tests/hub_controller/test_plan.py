@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsf.api.conditions import find
+from dsf.api.scoring_api import ScorerConfig
 from dsf.hub.plan import plan
 from dsf.hub.snapshot import Object, Probe, ProbeFailure, Snapshot
 from dsf.hub.work import manifest_work, summaries_text
@@ -19,6 +20,7 @@ from tests.hub_controller.builders import (
     NOW,
     after,
     answer,
+    api_config,
     cluster,
     leaving,
     scorer,
@@ -276,6 +278,15 @@ def test_the_accepted_config_of_another_spec_is_not_used() -> None:
     moved = settled(replace(end, scorers=(edited,), probes=probes))
     assert distributed(moved) == {"c1": [], "c2": []}
     assert "lastSyncedConfig" not in status_of(moved, "cpu")["status"]
+
+
+def test_what_the_api_no_longer_says_leaves_the_status() -> None:
+    obj = scorer()
+    end = settled(fleet((obj, answer())))
+    shorter = ScorerConfig.model_validate(api_config(params={"query": "up"}))
+    changed = settled(replace(end, probes={target(obj): Probe(config=shorter)}))
+    source = status_of(changed, "cpu")["status"]["lastSyncedConfig"]["source"]
+    assert source["params"] == {"query": "up"}
 
 
 def test_a_scorer_that_the_schema_would_refuse_is_told_not_probed() -> None:

@@ -1,0 +1,69 @@
+"""`dsf controller`: what a user gets wrong is one line."""
+
+import logging
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from dsf.hub.cli import controller
+
+
+@pytest.fixture(autouse=True)
+def _root_logger() -> Iterator[None]:
+    """The command sets up logging for its process, which here is the test's."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> Path:
+    path = tmp_path / "kubeconfig"
+    document = {
+        "current-context": "hub",
+        "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "me"}}],
+        "clusters": [{"name": "hub", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "users": [{"name": "me", "user": {}}],
+    }
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def test_no_kubeconfig() -> None:
+    result = CliRunner().invoke(controller, [], env={"KUBECONFIG": "/nonexistent/kubeconfig"})
+    assert result.exit_code == 1
+    (line,) = result.stderr.splitlines()
+    assert "/nonexistent/kubeconfig" in line
+
+
+def test_an_unknown_context(kubeconfig: Path) -> None:
+    result = CliRunner().invoke(controller, ["--kubeconfig", str(kubeconfig), "--context", "x"])
+    assert result.exit_code == 1
+    assert "x" in result.stderr.splitlines()[-1]
+
+
+def test_a_used_port_is_named_with_the_flag_for_another(kubeconfig: Path) -> None:
+    with socket.socket() as used:
+        used.bind(("127.0.0.1", 0))
+        used.listen()
+        address = f"127.0.0.1:{used.getsockname()[1]}"
+        result = CliRunner().invoke(
+            controller,
+            ["--kubeconfig", str(kubeconfig), "--metrics-bind-address", address],
+        )
+    assert result.exit_code == 1
+    line = result.stderr.splitlines()[-1]
+    assert address in line
+    assert "--bind-address" in line
+
+
+def test_a_resync_that_would_flood_the_apis() -> None:
+    result = CliRunner().invoke(controller, ["--resync-seconds", "0"])
+    assert result.exit_code == 2
+    assert "--resync-seconds" in result.stderr
