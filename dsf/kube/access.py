@@ -39,7 +39,7 @@ class Access:
     verify: bool = True
     authority: Content | None = None
     server_name: str | None = None
-    proxy: str | None = None
+    proxy: str | None = field(default=None, repr=False)
     certificate: Content | None = None
     key: Content | None = field(default=None, repr=False)
     token: Content | None = field(default=None, repr=False)

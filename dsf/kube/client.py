@@ -14,7 +14,6 @@ import aiohttp
 from dsf.kube.connection import Request
 from dsf.kube.errors import ApiError, BadRequest, NotFound, Unreachable, from_status
 from dsf.kube.kinds import Kind
-from dsf.kube.lines import lines
 from dsf.kube.port import (
     EventType,
     Object,
@@ -23,6 +22,7 @@ from dsf.kube.port import (
     Subresource,
     WatchEvent,
 )
+from dsf.kube.streams import lines
 from dsf.kube.transport import Transport
 
 CALL_SECONDS = 30.0

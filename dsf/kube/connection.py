@@ -17,6 +17,7 @@ import dsf
 from dsf.kube.access import BadKubeconfig
 from dsf.kube.credentials import Credentials
 from dsf.kube.errors import Unreachable
+from dsf.kube.redact import redact
 
 USER_AGENT = f"dynamic-scoring-framework/{dsf.__version__}"
 CONNECT_SECONDS = 10.0
@@ -97,7 +98,8 @@ def _reachable(server: str, request: Request) -> Iterator[None]:
         problem = str(error) or f"no complete answer within {request.seconds:.0f} s"
         raise Unreachable(f"{where}: {problem}") from error
     except (aiohttp.ClientError, OSError) as error:
-        raise Unreachable(f"{where}: {error or type(error).__name__}") from error
+        problem = redact(str(error)) or type(error).__name__
+        raise Unreachable(f"{where}: {problem}") from error
 
 
 def _api_client(credentials: Credentials) -> Any:

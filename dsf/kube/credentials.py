@@ -23,7 +23,7 @@ class Credentials:
     verify: bool
     authority: bytes | None
     server_name: str | None
-    proxy: str | None
+    proxy: str | None = field(repr=False)
     certificate: bytes | None
     key: bytes | None = field(repr=False)
     authorization: str | None = field(repr=False)

@@ -61,10 +61,13 @@ def parse(plugin: ExecPlugin, output: bytes) -> ExecCredential:
 
 
 def _credential(status: Mapping[str, Any]) -> ExecCredential:
+    token = status.get("token")
+    if token is not None and not isinstance(token, str):
+        raise TypeError("the token is no text")
     certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
     expires = status.get("expirationTimestamp")
     return ExecCredential(
-        token=status.get("token"),
+        token=token,
         certificate=certificate.encode() if certificate else None,
         key=key.encode() if key else None,
         expires=_time(expires) if expires else None,

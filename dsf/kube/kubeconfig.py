@@ -33,6 +33,12 @@ class _Entry:
             raise self.bad(f"{key} has to be text")
         return value
 
+    def items(self, key: str) -> list[Any]:
+        value = self.fields.get(key) or []
+        if not isinstance(value, list):
+            raise self.bad(f"{key} has to be a list")
+        return value
+
     def content(self, key: str) -> Content | None:
         """Return `<key>-data`, decoded, or else the path in `key`."""
         data = self.text(f"{key}-data")
@@ -119,7 +125,7 @@ def _exec_plugin(user: _Entry) -> ExecPlugin | None:
         raise plugin.bad("interactiveMode Always can't be served by a background process")
     return ExecPlugin(
         command=_command(user.file, fields["command"]),
-        args=tuple(str(arg) for arg in fields.get("args") or ()),
+        args=tuple(str(arg) for arg in plugin.items("args")),
         env=tuple(_environment(plugin)),
         api_version=plugin.text("apiVersion") or EXEC_API_VERSION,
         install_hint=plugin.text("installHint") or "",
@@ -131,7 +137,7 @@ def _command(file: Path, command: str) -> str:
 
 
 def _environment(plugin: _Entry) -> Iterable[tuple[str, str]]:
-    for item in plugin.fields.get("env") or ():
+    for item in plugin.items("env"):
         if not isinstance(item, Mapping) or "name" not in item:
             raise plugin.bad("env has to be a list of name and value")
         yield str(item["name"]), str(item.get("value") or "")

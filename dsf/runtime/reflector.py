@@ -6,13 +6,13 @@ Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-d
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 
 from dsf.kube.changes import key
 from dsf.kube.errors import Gone, KubeError, Unreachable
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object, WatchEvent
+from dsf.kube.streams import closing
 from dsf.runtime.backoff import Backoff, retry_after
 
 log = logging.getLogger(__name__)
@@ -132,7 +132,7 @@ class Reflector:
             resource_version=version,
             timeout_seconds=shortest + int(self._draw() * (longest - shortest)),
         )
-        async with _closing(events):
+        async with closing(events):
             async for event in events:
                 self._take(event)
         if self._version == version and loop.time() - started < SHORT_SECONDS:
@@ -174,13 +174,3 @@ def _identity(obj: Object | None) -> tuple[str, str] | None:
 def _slim(obj: Object) -> Object:
     metadata: Mapping[str, object] = obj["metadata"]
     return {**obj, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
-
-
-@asynccontextmanager
-async def _closing(events: AsyncIterator[WatchEvent]) -> AsyncIterator[None]:
-    try:
-        yield
-    finally:
-        close = getattr(events, "aclose", None)
-        if close is not None:
-            await close()

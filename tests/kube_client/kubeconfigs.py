@@ -1,5 +1,6 @@
 """Builders of kubeconfig files."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,10 @@ import yaml
 
 
 def kubeconfig(
-    server: str, *, user: dict[str, Any] | None = None, **cluster: Any
+    server: str,
+    *,
+    user: Mapping[str, Any] | None = None,
+    cluster: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """A kubeconfig of one cluster, and of one user where there is something to say of it."""
     context = {"cluster": "c"} | ({"user": "u"} if user else {})
@@ -16,7 +20,7 @@ def kubeconfig(
         "kind": "Config",
         "current-context": "here",
         "contexts": [{"name": "here", "context": context}],
-        "clusters": [{"name": "c", "cluster": {"server": server, **cluster}}],
+        "clusters": [{"name": "c", "cluster": {"server": server, **(cluster or {})}}],
         "users": [{"name": "u", "user": user}] if user else [],
     }
 

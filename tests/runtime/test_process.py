@@ -1,0 +1,69 @@
+"""Processes that are told to stop: real ones, by real signals."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from dsf.kube.errors import Unreachable
+from dsf.runtime.process import run
+
+PROGRAM = """
+import asyncio
+from dsf.runtime.process import run
+
+async def main():
+    try:
+        print("started", flush=True)
+        await asyncio.sleep(3600)
+    finally:
+        print("cleaned up", flush=True)
+
+run(main())
+print("ended", flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_the_process_clean_up_and_end_well(number: signal.Signals) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "started\n"
+        process.send_signal(number)
+        assert process.stdout.read() == "cleaned up\nended\n"
+    assert process.returncode == 0
+
+
+def test_a_process_may_end_by_itself() -> None:
+    ended: list[bool] = []
+
+    async def main() -> None:
+        ended.append(True)
+
+    run(main())
+    assert ended == [True]
+
+
+def test_a_single_error_is_taken_out_of_the_groups_around_it() -> None:
+    async def fail() -> None:
+        raise Unreachable("away")
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as outer, asyncio.TaskGroup() as inner:
+            outer.create_task(asyncio.sleep(3600))
+            inner.create_task(fail())
+
+    with pytest.raises(Unreachable, match="away"):
+        run(main())
+
+
+def test_a_cancellation_that_no_signal_asked_for_is_an_error() -> None:
+    async def main() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        run(main())
