@@ -1,13 +1,11 @@
 """The HTTP API: routes only."""
 
 import asyncio
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import Body, FastAPI, Query, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import PlainTextResponse
-from starlette.types import ASGIApp, Lifespan
 
 from dsf import __version__
 from dsf.kube.errors import Unreachable
@@ -27,26 +25,18 @@ so that the sum of the chosen scores is highest, and writes the decision as Plac
 PlacementBindings. Errors are `application/problem+json`."""
 
 
-def create_app(
-    optimizer: Optimizer,
-    *,
-    mounts: Sequence[tuple[str, ASGIApp]] = (),
-    lifespan: Lifespan[Any] | None = None,
-) -> FastAPI:
-    """Return the app; `mounts` are further apps by path, `lifespan` is run with it."""
+def create_app(optimizer: Optimizer) -> FastAPI:
+    """Return the app."""
     app = FastAPI(
         title="Dynamic Scoring Framework optimizer",
         version=__version__,
         description=_DESCRIPTION,
-        lifespan=lifespan,
         max_body_size=MAX_BODY_BYTES,
         openapi_tags=[{"name": "optimize"}, {"name": "health"}],
     )
     install(app)
     _optimize_routes(app, optimizer)
     _health_routes(app, optimizer)
-    for path, mounted in mounts:
-        app.mount(path, mounted)
     _document(app)
     return app
 

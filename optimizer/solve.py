@@ -1,22 +1,44 @@
-"""Solving in a process of its own: the event loop stays free and a time limit can be enforced."""
+"""Solving in a process of its own: the event loop stays free and a time limit can be enforced.
+
+The process is forked from a server that has loaded PuLP already, where the platform can fork: a
+solve then costs milliseconds to start, and a solver that hangs or crashes takes nothing with it.
+"""
 
 import asyncio
 import contextlib
 import logging
+import multiprocessing
 import os
-import pickle
 import signal
 import sys
 import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkServerContext, SpawnContext
+from multiprocessing.process import BaseProcess
 
 from optimizer.problem import Problem, upper_bound
 from optimizer.settings import SolverName
 from optimizer.solution import Decision, Solution
-from optimizer.worker import Task
 
 GRACE_SECONDS = 10.0
 
 _log = logging.getLogger(__name__)
+
+_FORKS = "forkserver" in multiprocessing.get_all_start_methods()
+_context: ForkServerContext | SpawnContext = (
+    multiprocessing.get_context("forkserver") if _FORKS else multiprocessing.get_context("spawn")
+)
+_context.set_forkserver_preload(["optimizer.milp"])
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What to solve and how."""
+
+    problem: Problem
+    solver: SolverName
+    time_limit_seconds: float
 
 
 async def solve(problem: Problem, *, solver: SolverName, time_limit_seconds: float) -> Solution:
@@ -28,43 +50,50 @@ async def solve(problem: Problem, *, solver: SolverName, time_limit_seconds: flo
     if not problem.values:
         return Solution("Infeasible", Decision(), 0.0, 0.0, 0.0, solver)
     started = time.perf_counter()
-    task = pickle.dumps(Task(problem, solver, time_limit_seconds))
-    answer = await _run(task, time_limit_seconds + GRACE_SECONDS)
-    if answer is None:
-        seconds = time.perf_counter() - started
-        return Solution("NotSolved", Decision(), 0.0, upper_bound(problem), seconds, solver)
-    return answer
+    cancelled, cancel = _context.Pipe(duplex=False)
+    with cancel:
+        task = Task(problem, solver, time_limit_seconds)
+        answer = await asyncio.to_thread(_supervise, task, cancelled)
+    if answer is not None:
+        return answer
+    seconds = time.perf_counter() - started
+    return Solution("NotSolved", Decision(), 0.0, upper_bound(problem), seconds, solver)
 
 
-async def _run(task: bytes, seconds: float) -> Solution | None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-P",
-        "-m",
-        "optimizer.worker",
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
+def work(task: Task, answers: "Connection[Solution, None]") -> None:
+    """Solve in the process that this is called in; runs there alone."""
+    from optimizer.milp import solve_here  # noqa: PLC0415 - the parent never loads PuLP
+
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()
+    sys.stdout = sys.stderr
+    answers.send(
+        solve_here(task.problem, solver=task.solver, time_limit_seconds=task.time_limit_seconds)
     )
-    try:
-        async with asyncio.timeout(seconds):
-            output, errors = await process.communicate(task)
-    except TimeoutError:
-        _log.warning("the solver's process was stopped after %.0f s", seconds)
-        return None
-    finally:
-        await _killed(process)
-    if process.returncode:
-        _log.error("the solver's process failed: %s", errors.decode(errors="replace")[-2000:])
-        return None
-    solution: Solution = pickle.loads(output)  # noqa: S301 - written by our own process
-    return solution
 
 
-async def _killed(process: asyncio.subprocess.Process) -> None:
+def _supervise(task: Task, cancelled: "Connection[None, None]") -> Solution | None:
+    """Wait for the answer, the time limit, or the caller's end of `cancelled` to close."""
+    answers, theirs = _context.Pipe(duplex=False)
+    process = _context.Process(target=work, args=(task, theirs), daemon=True)
+    with cancelled, answers:
+        process.start()
+        theirs.close()
+        try:
+            ready = wait([answers, cancelled], timeout=task.time_limit_seconds + GRACE_SECONDS)
+            return answers.recv() if answers in ready else None
+        except EOFError:
+            _log.error("the solver's process died")
+            return None
+        finally:
+            _kill(process)
+
+
+def _kill(process: BaseProcess) -> None:
     """Kill the process and what it started, and collect it."""
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
+    if process.pid is not None and hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+    process.kill()
+    process.join()
+    process.close()

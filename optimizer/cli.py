@@ -1,0 +1,255 @@
+"""`dsf optimizer` and `dsf plan`."""
+
+import importlib
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from optimizer.results import OptimizeResult
+    from optimizer.service import Optimizer
+    from optimizer.settings import Settings
+
+SERVICE_APP = "mcp_server.app:create_service_app"
+EXIT_NOTHING_PLACED = 1
+
+_log = logging.getLogger(__name__)
+
+_LEVELS = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
+_POSITIVE = click.FloatRange(min=0, min_open=True, max=86_400)
+
+
+class _MissingScore(click.ParamType[str | float]):
+    name = "forbid|NUMBER"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | float:
+        if value == "forbid":
+            return "forbid"
+        try:
+            number = float(value)
+        except ValueError:
+            number = float("nan")
+        if not -1e6 <= number <= 1e6:  # noqa: PLR2004 - scores are within -100..100
+            self.fail(f"{value!r} is neither 'forbid' nor a number", param, ctx)
+        return number
+
+
+def _model_options(command: Any) -> Any:
+    for option in (
+        click.option(
+            "--cluster-label-key",
+            default="cluster-name",
+            show_default=True,
+            help="Label whose value is the managed cluster's name; where a cluster lacks it,"
+            " Placements select it by the label name or by its metadata.name.",
+        ),
+        click.option(
+            "--claim-name",
+            default="policy-watcher-claim",
+            show_default=True,
+            help="ClusterClaim that workloads wait for to be 'compliant'.",
+        ),
+        click.option(
+            "--solver", type=click.Choice(["highs", "cbc"]), default="highs", show_default=True
+        ),
+        click.option(
+            "--time-limit",
+            type=_POSITIVE,
+            default=30.0,
+            show_default=True,
+            help="Seconds for the solver; then the best placement found is taken.",
+        ),
+        click.option(
+            "--missing-score",
+            type=_MissingScore(),
+            default="forbid",
+            show_default=True,
+            help="What a place without a usable score is worth; 'forbid' leaves it out.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Kubeconfig of the hub; else KUBECONFIG, ~/.kube/config, or the pod's account.",
+)
+@click.option("--context", help="Context of the kubeconfig.")
+@click.option("--bind-address", default="127.0.0.1", show_default=True, help="Address to serve on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8338, show_default=True, help="0: a free one."
+)
+@_model_options
+@click.option(
+    "--read-only/--allow-writes",
+    default=True,
+    show_default=True,
+    help="Whether MCP tools may write; POST /optimize and POST /reset always do.",
+)
+@click.option(
+    "--allowed-host", multiple=True, help="Host name under which /mcp may be called; repeatable."
+)
+@click.option("--log-level", default="info", show_default=True, type=_LEVELS)
+@click.option(
+    "--log-format", default="text", show_default=True, type=click.Choice(["text", "json"])
+)
+def optimizer(
+    *,
+    kubeconfig: Path | None,
+    context: str | None,
+    bind_address: str,
+    port: int,
+    log_level: str,
+    log_format: Any,
+    **rest: Any,
+) -> None:
+    """Serve the optimizer: HTTP API, its documentation at /docs, MCP at /mcp.
+
+    Callers are not authenticated: keep it on loopback or behind a proxy that authenticates.
+    """
+    from dsf.kube.access import BadKubeconfig  # noqa: PLC0415 - `dsf --help` does not pay for it
+    from dsf.runtime.logs import set_up  # noqa: PLC0415
+    from dsf.runtime.process import run  # noqa: PLC0415
+    from optimizer.serving import CannotListen, listen  # noqa: PLC0415
+
+    set_up(log_level, log_format)
+    try:
+        with listen(bind_address, port) as listener:
+            run(_serve(kubeconfig, context, listener, rest))
+    except (CannotListen, BadKubeconfig) as error:
+        raise click.ClickException(str(error)) from error
+
+
+async def _serve(
+    kubeconfig: Path | None, context: str | None, listener: Any, rest: dict[str, Any]
+) -> None:
+    from dsf.kube.connect import connect  # noqa: PLC0415
+    from optimizer.clock import utc_now  # noqa: PLC0415
+    from optimizer.service import Optimizer  # noqa: PLC0415
+    from optimizer.serving import serve, url  # noqa: PLC0415
+
+    async with connect(kubeconfig, context) as kube:
+        service = Optimizer(kube, _settings(rest), now=utc_now)
+        app = _app(service, read_only=rest["read_only"], allowed_hosts=rest["allowed_host"])
+        _log.info("serving", extra={"url": url(listener)})
+        await serve(app, listener)
+
+
+def _app(service: "Optimizer", *, read_only: bool, allowed_hosts: tuple[str, ...]) -> "FastAPI":
+    """Return the app with MCP where it is installed, else the HTTP API alone."""
+    from optimizer.app import create_app  # noqa: PLC0415
+
+    module, _, attribute = SERVICE_APP.partition(":")
+    try:
+        create = getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        _log.warning(
+            "/mcp is off: install dynamic-scoring-framework[mcp] to have it",
+            extra={"missing": error.name},
+        )
+        return create_app(service)
+    app: FastAPI = create(service, read_only=read_only, allowed_hosts=allowed_hosts)
+    return app
+
+
+def _settings(rest: dict[str, Any]) -> "Settings":
+    from optimizer.settings import Settings  # noqa: PLC0415
+
+    return Settings(
+        cluster_label_key=rest["cluster_label_key"],
+        claim_name=rest["claim_name"],
+        solver=rest["solver"],
+        time_limit_seconds=rest["time_limit"],
+        missing_score=rest["missing_score"],
+    )
+
+
+@click.command()
+@click.option(
+    "--filename",
+    "-f",
+    "paths",
+    multiple=True,
+    required=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="File or folder with Kubernetes objects and the request, as YAML or JSON; repeatable.",
+)
+@click.option(
+    "--request",
+    "request_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The body of POST /optimize; else it is looked for among the files.",
+)
+@_model_options
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["table", "json", "yaml", "manifests"]),
+    default="table",
+    show_default=True,
+    help="manifests: the generated objects alone, ready for kubectl apply -f -.",
+)
+def plan(*, paths: tuple[Path, ...], request_file: Path | None, output: str, **rest: Any) -> None:
+    """Solve a placement offline from files, print the plan, write nothing.
+
+    The files hold ManagedClusters, Policies, ManifestWorkReplicaSets and AddOnPlacementScores.
+    """
+    import asyncio  # noqa: PLC0415 - `dsf --help` does not pay for it
+
+    from optimizer.files import BadFile  # noqa: PLC0415
+
+    try:
+        result = asyncio.run(_plan(paths, request_file, rest))
+    except BadFile as error:
+        raise click.ClickException(str(error)) from error
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"`dsf plan` needs the module {error.name!r}; install it with"
+            " pip install 'dynamic-scoring-framework[embedded]'"
+        ) from error
+    click.echo(_text(result, output), nl=False)
+    if not result.placements:
+        raise click.exceptions.Exit(EXIT_NOTHING_PLACED)
+
+
+async def _plan(
+    paths: tuple[Path, ...], request_file: Path | None, rest: dict[str, Any]
+) -> "OptimizeResult":
+    from optimizer.clock import utc_now  # noqa: PLC0415
+    from optimizer.offline import offline  # noqa: PLC0415
+    from optimizer.plan import result  # noqa: PLC0415
+    from optimizer.refusal import RequestProblem  # noqa: PLC0415
+    from optimizer.service import Optimizer  # noqa: PLC0415
+
+    read = await offline(paths, request_file)
+    for text in read.ignored:
+        click.echo(f"Ignored: {text}", err=True)
+    made = await Optimizer(read.hub, _settings(rest), now=utc_now).plan(read.request)
+    if isinstance(made, RequestProblem):
+        raise click.ClickException(f"{made.title}: {made.detail}")
+    return result(made, None)
+
+
+def _text(result: "OptimizeResult", output: str) -> str:
+    match output:
+        case "json":
+            return result.model_dump_json(indent=2) + "\n"
+        case "yaml":
+            import yaml  # noqa: PLC0415
+
+            return yaml.safe_dump(result.model_dump(mode="json"), sort_keys=False)
+        case "manifests":
+            return result.output_yaml
+        case _:
+            from optimizer.table import render  # noqa: PLC0415
+
+            return render(result)

@@ -1,0 +1,81 @@
+"""Serving an ASGI app on one address until the caller is cancelled."""
+
+import asyncio
+import contextlib
+import errno
+import ipaddress
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+from starlette.types import ASGIApp
+
+SHUTDOWN_SECONDS = 10
+
+
+class CannotListen(Exception):
+    """An address that can't be listened on; the message says which and what to do."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Take the address now, so that a used port is an error before anything else starts.
+
+    Port 0 takes a free one. Raises CannotListen.
+    """
+    listener = socket.socket(_family(host), socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        raise CannotListen(_sentence(host, port, error)) from error
+    return listener
+
+
+def url(listener: socket.socket) -> str:
+    """Return the base URL of a listening socket."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def serve(app: ASGIApp, listener: socket.socket) -> None:
+    """Serve until cancelled; open requests get SHUTDOWN_SECONDS to end."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        server_header=False,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+    )
+    server = _Server(config)
+    running = asyncio.ensure_future(server.serve(sockets=[listener]))
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        server.should_exit = True
+        await running
+        raise
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to whoever runs the process."""
+        yield
+
+
+def _family(host: str) -> socket.AddressFamily:
+    try:
+        six = isinstance(ipaddress.ip_address(host), ipaddress.IPv6Address)
+    except ValueError:
+        six = False
+    return socket.AF_INET6 if six else socket.AF_INET
+
+
+def _sentence(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} of {host} is in use; choose another with --port"
+    return (
+        f"cannot listen on {host} port {port}: {error.strerror or error};"
+        " choose another with --bind-address and --port"
+    )

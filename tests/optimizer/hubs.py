@@ -1,0 +1,46 @@
+"""An embedded hub that holds the development guide's fleet."""
+
+from collections.abc import Iterable
+
+from dsf.kube import kinds
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.kinds import Kind
+from dsf.kube.port import Object
+from optimizer.observation import Observation
+from tests.optimizer.build import NOW, guide, obj
+
+
+async def hub_of(observation: Observation | None = None) -> EmbeddedHub:
+    observation = observation or guide()
+    hub = EmbeddedHub(now=lambda: NOW)
+    for cluster in observation.managed_clusters:
+        await hub.create(kinds.NAMESPACE, obj(kinds.NAMESPACE, cluster["metadata"]["name"]))
+    await _create(hub, kinds.MANAGED_CLUSTER, observation.managed_clusters)
+    await _create(hub, kinds.POLICY, observation.policies)
+    await _create(hub, kinds.MANIFEST_WORK_REPLICA_SET, observation.workloads)
+    await _create(hub, kinds.ADD_ON_PLACEMENT_SCORE, observation.scores)
+    return hub
+
+
+async def names(hub: EmbeddedHub, kind: Kind) -> list[str]:
+    return [item["metadata"]["name"] for item in (await hub.list(kind, "default")).items]
+
+
+async def bound(hub: EmbeddedHub) -> set[str]:
+    """The policies that are bound to some Placement."""
+    bindings = (await hub.list(kinds.PLACEMENT_BINDING, "default")).items
+    return {subject["name"] for binding in bindings for subject in binding["subjects"]}
+
+
+async def _create(hub: EmbeddedHub, kind: Kind, objects: Iterable[Object]) -> None:
+    for item in objects:
+        await hub.create(kind, item)
+        if "status" in item:
+            metadata = item["metadata"]
+            await hub.patch(
+                kind,
+                metadata["name"],
+                {"status": item["status"]},
+                metadata.get("namespace"),
+                subresource="status",
+            )

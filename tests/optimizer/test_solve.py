@@ -1,0 +1,64 @@
+"""Solving in another process."""
+
+import asyncio
+import multiprocessing
+
+import pytest
+
+from optimizer.problem import Problem, formulate
+from optimizer.solution import Decision, Place
+from optimizer.solve import solve
+from tests.optimizer.build import fleet
+
+
+def _problem(clusters: int, workloads: int) -> Problem:
+    names = [f"c{index}" for index in range(clusters)]
+    demands = {f"w{index}": 1 + index % 3 for index in range(workloads)}
+    scores = {
+        (cluster, name, "d"): float((17 * i + 31 * j) % 101)
+        for i, cluster in enumerate(names)
+        for j, name in enumerate(demands)
+    }
+    return formulate(fleet({name: [("d", 4)] for name in names}, demands, scores))
+
+
+async def test_the_answer_comes_back_from_the_process() -> None:
+    solution = await solve(_problem(2, 2), solver="highs", time_limit_seconds=60)
+    assert (solution.status, len(solution.decision.places)) == ("Optimal", 2)
+
+
+async def test_the_event_loop_runs_on_while_solving() -> None:
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0)
+            ticks += 1
+
+    ticking = asyncio.create_task(tick())
+    await solve(_problem(4, 8), solver="highs", time_limit_seconds=60)
+    ticking.cancel()
+    assert ticks > 100
+
+
+async def test_a_process_that_dies_is_not_solved() -> None:
+    impossible = Problem({}, {}, {Place("w", "c", "d"): 1.0})
+    solution = await solve(impossible, solver="highs", time_limit_seconds=60)
+    assert (solution.status, solution.decision) == ("NotSolved", Decision())
+    assert solution.bound == 1.0
+
+
+async def test_a_cancelled_caller_leaves_no_process_behind() -> None:
+    running = asyncio.create_task(solve(_problem(30, 90), solver="highs", time_limit_seconds=3_000))
+    await asyncio.sleep(0.1)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    while multiprocessing.active_children():
+        await asyncio.sleep(0.01)
+
+
+async def test_nothing_to_place_needs_no_process() -> None:
+    solution = await solve(Problem({}, {}, {}), solver="highs", time_limit_seconds=60)
+    assert (solution.status, solution.bound) == ("Infeasible", 0.0)
