@@ -39,7 +39,6 @@ EVENT = Kind("", "v1", "Event", "events")
 NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
 SECRET = Kind("", "v1", "Secret", "secrets")
-DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io",
@@ -83,7 +82,6 @@ KINDS = (
     NAMESPACE,
     NODE,
     SECRET,
-    DEPLOYMENT,
     LEASE,
     CUSTOM_RESOURCE_DEFINITION,
     DYNAMIC_SCORER,

@@ -10,5 +10,5 @@ def holds(expression: str, variables: Mapping[str, Any]) -> bool:
     """Tell whether an expression is true; one that can't be evaluated selects nothing."""
     try:
         return cel.evaluate(expression, dict(variables)) is True
-    except (RuntimeError, TypeError, ValueError):
+    except (KeyError, RuntimeError, TypeError, ValueError):
         return False
