@@ -1,11 +1,15 @@
-"""What all tests share: the mark that runs a test in virtual time."""
+"""What all tests share: the mark that runs a test in virtual time, and no wall-clock deadlines."""
 
 import asyncio
 from collections.abc import Callable
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.virtual_time import VirtualTimeLoop
+
+settings.register_profile("any-speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any-speed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
