@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,12 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _LEVELS = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
 
 
+def _url(_: click.Context, __: click.Parameter, value: str) -> str:
+    if value and not re.match(r"https?://[^/\s?#]+(/[^\s?#]*)?$", value):
+        raise click.BadParameter(f"{value!r} is no http or https URL of a server")
+    return value
+
+
 @click.command()
 @click.option("--cluster-name", required=True, help="Name of the managed cluster on the hub.")
 @click.option("--hub-kubeconfig", type=_FILE, help="Kubeconfig of the hub; needed but for --once.")
@@ -32,6 +39,12 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"], case_sensitive=Fal
     default="127.0.0.1:8080",
     show_default=True,
     help="Where /metrics, /healthz and /readyz are served.",
+)
+@click.option(
+    "--prometheus-url",
+    default="",
+    callback=_url,
+    help="This cluster's Prometheus, in place of the host that scorers name.",
 )
 @click.option("--summaries-file", type=_FILE, help="Scorer summaries (JSON), for the ConfigMap's.")
 @click.option("--once", is_flag=True, help="Run one round, print its scores and publish nothing.")
@@ -54,6 +67,7 @@ def agent(*, hub_kubeconfig: Path | None, kubeconfig: Path | None, once: bool, *
         namespace=rest["namespace"],
         metrics_bind_address=rest["metrics_bind_address"],
         summaries_file=rest["summaries_file"],
+        prometheus_url=rest["prometheus_url"],
     )
     if once:
         _print(settings.cluster, asyncio.run(_once(settings, kubeconfig)))

@@ -57,6 +57,16 @@ def split_queries(text: str) -> tuple[str, ...]:
     return tuple(query.strip() for query in queries if query.strip())
 
 
+def located(endpoint: str, server: str) -> str:
+    """Return the endpoint as it is on another server; unchanged where `server` is empty.
+
+    `server` is a URL; a path in it goes in front, as with a proxy. Raises ValueError.
+    """
+    if not server:
+        return endpoint
+    return server.rstrip("/") + (urlsplit(endpoint).path or DEFAULT_SOURCE_PATH)
+
+
 def build(endpoint: str, query: str, *, range_: int, step: int, now: float) -> Query:
     """Return the call for one query over the last `range_` seconds until `now` (unix seconds).
 

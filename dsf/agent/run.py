@@ -30,13 +30,18 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What an agent is told at its start; `summaries_file` replaces the ConfigMap."""
+    """What an agent is told at its start; `summaries_file` replaces the ConfigMap.
+
+    `prometheus_url` replaces the server of every Prometheus source: clusters differ in where
+    theirs lives.
+    """
 
     cluster: str
     namespace: str = names.AGENT_NAMESPACE
     metrics_bind_address: str = "127.0.0.1:8080"
     summaries_file: Path | None = None
     limits: Limits = field(default_factory=Limits)
+    prometheus_url: str = ""
 
 
 async def run(
@@ -77,7 +82,7 @@ async def rounder(
     async with http_client() as client:
         yield Rounder(
             settings.cluster,
-            Sources(client, secrets, settings.limits),
+            Sources(client, secrets, settings.limits, settings.prometheus_url),
             ScoringApi(client, secrets, settings.limits),
             now,
         )

@@ -21,11 +21,15 @@ _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The source types that a summary may name, over one shared client."""
+    """The source types that a summary may name, over one shared client.
+
+    `prometheus_url` is where this cluster's Prometheus is, whatever host the scorers name.
+    """
 
     client: httpx.AsyncClient
     secrets: Secrets
     limits: Limits
+    prometheus_url: str = ""
 
     async def fetch(self, summary: ScorerSummary, now: float) -> Fetched | Failure:
         """Return the series that a scorer asks for, as of `now` (unix seconds)."""
@@ -58,7 +62,7 @@ class Sources:
         deadline = Deadline.within(self.limits.deadline(summary.scoring_interval))
         total = Fetched()
         for text in queries:
-            fetched = await self._one(_request(summary, text, headers, now), deadline)
+            fetched = await self._one(self._request(summary, text, headers, now), deadline)
             if isinstance(fetched, Failure):
                 return fetched
             total = Fetched(total.series + fetched.series, total.warnings + fetched.warnings)
@@ -76,24 +80,23 @@ class Sources:
         )
         return answer if isinstance(answer, Failure) else matrix.parse(request.url, answer)
 
-
-def _request(
-    summary: ScorerSummary, text: str, headers: Mapping[str, str], now: float
-) -> Request | Failure:
-    try:
-        call = query.build(
-            summary.source_endpoint,
-            text,
-            range_=summary.source_range,
-            step=summary.source_step,
-            now=now,
-        )
-    except ValueError:
-        message = f"{shown(summary.source_endpoint)}: correct spec.source.host and path"
-        return Failure("source", "InvalidURL", message)
-    if call.method == "GET":
-        return Request("GET", f"{call.url}?{call.encoded}", headers=headers)
-    return Request("POST", call.url, call.encoded.encode(), {**headers, **_FORM})
+    def _request(
+        self, summary: ScorerSummary, text: str, headers: Mapping[str, str], now: float
+    ) -> Request | Failure:
+        try:
+            call = query.build(
+                query.located(summary.source_endpoint, self.prometheus_url),
+                text,
+                range_=summary.source_range,
+                step=summary.source_step,
+                now=now,
+            )
+        except ValueError:
+            message = f"{shown(summary.source_endpoint)}: correct spec.source.host and path"
+            return Failure("source", "InvalidURL", message)
+        if call.method == "GET":
+            return Request("GET", f"{call.url}?{call.encoded}", headers=headers)
+        return Request("POST", call.url, call.encoded.encode(), {**headers, **_FORM})
 
 
 async def _nothing(_summary: ScorerSummary, _now: float) -> Fetched:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.agent.query import GET_LIMIT, build, split_queries
+from dsf.agent.query import GET_LIMIT, build, located, split_queries
 
 ENDPOINT = "http://prometheus:9090/api/v1/query_range"
 
@@ -90,3 +90,16 @@ def test_a_long_query_goes_by_post() -> None:
 def test_what_is_no_url_is_refused() -> None:
     with pytest.raises(ValueError, match="IPv6"):
         build("http://[::1", "up", range_=0, step=1, now=1)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "server", "expected"),
+    [
+        ("http://a:9090/api/v1/query_range", "", "http://a:9090/api/v1/query_range"),
+        ("http://a:9090/api/v1/query_range", "http://b:1", "http://b:1/api/v1/query_range"),
+        ("http://a/api/v1/query_range", "https://b/thanos/", "https://b/thanos/api/v1/query_range"),
+        ("", "http://b:1", "http://b:1/api/v1/query_range"),
+    ],
+)
+def test_a_cluster_names_its_own_prometheus(endpoint: str, server: str, expected: str) -> None:
+    assert located(endpoint, server) == expected
