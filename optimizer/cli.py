@@ -2,6 +2,7 @@
 
 import importlib
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,8 @@ class _MissingScore(click.ParamType[str | float]):
         return number
 
 
-def _model_options(command: Any) -> Any:
+def model_options(command: Any) -> Any:
+    """Add the options that shape the optimizer's model; `settings_of` reads them."""
     for option in (
         click.option(
             "--cluster-label-key",
@@ -88,7 +90,7 @@ def _model_options(command: Any) -> Any:
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8338, show_default=True, help="0: a free one."
 )
-@_model_options
+@model_options
 @click.option(
     "--read-only/--allow-writes",
     default=True,
@@ -138,7 +140,7 @@ async def _serve(
     from optimizer.serving import serve, url  # noqa: PLC0415
 
     async with connect(kubeconfig, context) as kube:
-        service = Optimizer(kube, _settings(rest), now=utc_now)
+        service = Optimizer(kube, settings_of(rest), now=utc_now)
         app = _app(service, read_only=rest["read_only"], allowed_hosts=rest["allowed_host"])
         _log.info("serving", extra={"url": url(listener)})
         await serve(app, listener)
@@ -161,7 +163,8 @@ def _app(service: "Optimizer", *, read_only: bool, allowed_hosts: tuple[str, ...
     return app
 
 
-def _settings(rest: dict[str, Any]) -> "Settings":
+def settings_of(rest: Mapping[str, Any]) -> "Settings":
+    """Return the settings that the options of `model_options` name."""
     from optimizer.settings import Settings  # noqa: PLC0415
 
     return Settings(
@@ -189,7 +192,7 @@ def _settings(rest: dict[str, Any]) -> "Settings":
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The body of POST /optimize; else it is looked for among the files.",
 )
-@_model_options
+@model_options
 @click.option(
     "--output",
     "-o",
@@ -233,7 +236,7 @@ async def _plan(
     read = await offline(paths, request_file)
     for text in read.ignored:
         click.echo(f"Ignored: {text}", err=True)
-    made = await Optimizer(read.hub, _settings(rest), now=utc_now).plan(read.request)
+    made = await Optimizer(read.hub, settings_of(rest), now=utc_now).plan(read.request)
     if isinstance(made, RequestProblem):
         raise click.ClickException(f"{made.title}: {made.detail}")
     return result(made, None)

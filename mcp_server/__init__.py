@@ -1,0 +1,18 @@
+"""The MCP server: the optimizer as tools that an assistant can call.
+
+FastMCP reads its environment when it is imported, so what it must not do is said here: its logs
+go through this program's own logging, nothing but the protocol goes to standard output, nothing
+is fetched from the network, and no `.env` file of the working directory is read.
+"""
+
+import os
+
+for _name, _value in {
+    "FASTMCP_LOG_ENABLED": "false",
+    "FASTMCP_ENABLE_RICH_LOGGING": "false",
+    "FASTMCP_ENABLE_RICH_TRACEBACKS": "false",
+    "FASTMCP_SHOW_SERVER_BANNER": "false",
+    "FASTMCP_CHECK_FOR_UPDATES": "off",
+    "FASTMCP_ENV_FILE": os.devnull,
+}.items():
+    os.environ.setdefault(_name, _value)

@@ -1,0 +1,145 @@
+"""`dsf mcp`."""
+
+import asyncio
+import logging
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+from click.core import ParameterSource
+
+from optimizer.cli import model_options, settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping
+    from socket import socket
+
+    from optimizer.service import Optimizer
+
+_log = logging.getLogger(__name__)
+
+_HTTP_OPTIONS = ("bind_address", "port", "allowed_host")
+
+_LEVELS = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
+
+
+@click.command()
+@click.option(
+    "--transport",
+    type=click.Choice(["stdio", "http"]),
+    default="stdio",
+    show_default=True,
+    help="stdio: an assistant starts this program; http: many connect to it.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Kubeconfig of the hub; else KUBECONFIG, ~/.kube/config, or the pod's account.",
+)
+@click.option("--context", help="Context of the kubeconfig.")
+@click.option(
+    "--bind-address", default="127.0.0.1", show_default=True, help="Address to serve http on."
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8338, show_default=True, help="0: a free one."
+)
+@click.option(
+    "--read-only/--allow-writes",
+    default=True,
+    show_default=True,
+    help="Whether tools that write exist.",
+)
+@click.option(
+    "--allowed-host", multiple=True, help="Host name under which /mcp may be called; repeatable."
+)
+@model_options
+@click.option("--log-level", default="info", show_default=True, type=_LEVELS)
+@click.option(
+    "--log-format", default="text", show_default=True, type=click.Choice(["text", "json"])
+)
+@click.pass_context
+def mcp(
+    invocation: click.Context,
+    /,
+    *,
+    transport: Literal["stdio", "http"],
+    log_level: str,
+    log_format: Any,
+    **rest: Any,
+) -> None:
+    """Serve the MCP tools alone: on standard input and output, or at http://localhost:8338/mcp.
+
+    Callers over http are not authenticated: keep it on loopback or behind a proxy that
+    authenticates. Logs go to standard error.
+    """
+    _refuse_http_options(invocation, transport)
+    try:
+        _run(transport, log_level, log_format, rest)
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"`dsf mcp` needs the module {error.name!r}; install it with"
+            " pip install 'dynamic-scoring-framework[mcp]'"
+        ) from error
+
+
+def _refuse_http_options(invocation: click.Context, transport: str) -> None:
+    given = [
+        option.opts[0]
+        for option in invocation.command.params
+        if option.name in _HTTP_OPTIONS
+        and invocation.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+    ]
+    if given and transport != "http":
+        raise click.UsageError(f"{given[0]} needs --transport http")
+
+
+def _run(transport: str, log_level: str, log_format: Any, rest: "Mapping[str, Any]") -> None:
+    from dsf.kube.access import BadKubeconfig  # noqa: PLC0415 - `dsf --help` does not pay for it
+    from dsf.runtime.logs import set_up  # noqa: PLC0415
+    from dsf.runtime.process import run  # noqa: PLC0415
+    from optimizer.serving import CannotListen, listen  # noqa: PLC0415
+
+    set_up(log_level, log_format)
+    try:
+        if transport == "stdio":
+            _run_as_filter(_serve(None, rest))
+        else:
+            with listen(rest["bind_address"], rest["port"]) as listener:
+                run(_serve(listener, rest))
+    except (CannotListen, BadKubeconfig) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _run_as_filter(main: "Coroutine[Any, Any, None]") -> None:
+    """Run until standard input ends; a signal ends the process at once, as any filter.
+
+    A graceful end would have to wait for the thread that reads standard input.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    asyncio.run(main)
+
+
+async def _serve(listener: "socket | None", rest: "Mapping[str, Any]") -> None:
+    from dsf.kube.connect import connect  # noqa: PLC0415
+    from mcp_server.app import create_mcp  # noqa: PLC0415 - FastMCP is heavy
+    from optimizer.clock import utc_now  # noqa: PLC0415
+    from optimizer.service import Optimizer  # noqa: PLC0415
+
+    async with connect(rest["kubeconfig"], rest["context"]) as kube:
+        service = Optimizer(kube, settings_of(rest), now=utc_now)
+        if listener is None:
+            await create_mcp(service, read_only=rest["read_only"]).run_stdio_async(
+                show_banner=False
+            )
+        else:
+            await _serve_http(service, listener, rest)
+
+
+async def _serve_http(service: "Optimizer", listener: "socket", rest: "Mapping[str, Any]") -> None:
+    from mcp_server.app import PATH, create_mcp_app  # noqa: PLC0415
+    from optimizer.serving import serve, url  # noqa: PLC0415
+
+    app = create_mcp_app(service, read_only=rest["read_only"], allowed_hosts=rest["allowed_host"])
+    _log.info("serving", extra={"url": f"{url(listener)}{PATH}"})
+    await serve(app, listener)

@@ -1,0 +1,77 @@
+"""Asking the person behind the client, in both eras of the protocol.
+
+Up to 2025-11-25 the server sends a request while the tool waits. From 2026-07-28 on the tool
+returns what it needs to know and is run again from the top with the answer, so nothing may be
+written before `ask` has returned an Answer.
+
+Source: MCP 2025-11-25 and 2026-07-28, elicitation; SEP-2322 (multi-round-trip requests).
+"""
+
+from enum import Enum
+
+from fastmcp import Context
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    ClientCapabilities,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    InputRequiredResult,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+_KEY = "confirm"
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        _KEY: {"type": "boolean", "title": "Yes, do it", "default": False},
+    },
+    "required": [_KEY],
+}
+
+
+class Answer(Enum):
+    """What came of asking."""
+
+    YES = "yes"
+    NO = "no"
+    CANNOT_ASK = "the client can't ask"
+
+
+async def ask(context: Context, question: str, *, about: str) -> Answer | InputRequiredResult:
+    """Ask for a yes; `about` names the action, so that the answer to another one does not count.
+
+    An InputRequiredResult has to be returned by the tool as it is.
+    """
+    session = context.session
+    if not _can_show_a_form(session.client_capabilities):
+        return Answer.CANNOT_ASK
+    if session.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        return _ask_by_result(context, question, about)
+    if not session.can_send_request:
+        return Answer.CANNOT_ASK
+    try:
+        reply = await session.elicit_form(question, _SCHEMA, related_request_id=context.request_id)
+    except MCPError:
+        return Answer.NO
+    return _answer(reply)
+
+
+def _ask_by_result(context: Context, question: str, about: str) -> Answer | InputRequiredResult:
+    reply = (context.input_responses or {}).get(_KEY)
+    if isinstance(reply, ElicitResult) and context.request_state == about:
+        return _answer(reply)
+    form = ElicitRequestFormParams(message=question, requested_schema=_SCHEMA)
+    return InputRequiredResult(
+        request_state=about, input_requests={_KEY: ElicitRequest(params=form)}
+    )
+
+
+def _can_show_a_form(capabilities: ClientCapabilities | None) -> bool:
+    elicitation = capabilities.elicitation if capabilities else None
+    return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+
+
+def _answer(reply: ElicitResult) -> Answer:
+    agreed = reply.action == "accept" and (reply.content or {}).get(_KEY) is True
+    return Answer.YES if agreed else Answer.NO

@@ -1,0 +1,35 @@
+"""The plans that were shown and may be applied."""
+
+from collections import OrderedDict
+
+from optimizer.plan import Plan
+
+
+class ShownPlans:
+    """The latest plans by digest, at most `capacity`; the oldest is forgotten first.
+
+    They live in this process: another replica, or this one after a restart, knows none of them.
+    """
+
+    def __init__(self, capacity: int = 16) -> None:
+        self._plans: OrderedDict[str, Plan] = OrderedDict()
+        self._capacity = capacity
+
+    def add(self, plan: Plan) -> None:
+        """Remember a plan that is about to be shown."""
+        self._plans[plan.digest] = plan
+        self._plans.move_to_end(plan.digest)
+        while len(self._plans) > self._capacity:
+            self._plans.popitem(last=False)
+
+    def get(self, digest: str) -> Plan | None:
+        """Return the plan with this digest, or None."""
+        return self._plans.get(digest)
+
+    def forget(self, digest: str) -> None:
+        """Let go of a plan that was applied or is stale."""
+        self._plans.pop(digest, None)
+
+    def digests(self) -> tuple[str, ...]:
+        """Return the digests known, the latest first."""
+        return tuple(reversed(self._plans))

@@ -1,0 +1,224 @@
+"""The tools: two that read, two that write.
+
+Every failure that a caller can do something about is a ToolError that says what was wrong and
+what exists instead; what else goes wrong is masked by the server.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, NoReturn
+
+from fastmcp import Context
+from fastmcp.exceptions import ToolError
+from fastmcp.tools.base import ToolResult
+from mcp_types import InputRequiredResult
+from pydantic import Field, ValidationError
+
+from dsf.kube.errors import KubeError
+from mcp_server import present
+from mcp_server.confirm import Answer, ask
+from mcp_server.results import applied_view, plan_view, reset_view, score_page
+from mcp_server.shown import ShownPlans
+from mcp_server.text import MESSAGE_LIMIT, clean
+from optimizer.plan import Plan
+from optimizer.refusal import RequestProblem
+from optimizer.request import (
+    ClusterChoice,
+    Namespace,
+    OptimizeRequest,
+    Preference,
+    WorkloadChoice,
+)
+from optimizer.service import Optimizer
+
+logger = logging.getLogger(__name__)
+
+MAX_ENTRIES = 1000
+
+Cluster = Annotated[
+    str,
+    Field(
+        max_length=63,
+        pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$",
+        description="Only the scores of this managed cluster.",
+    ),
+]
+ScoreName = Annotated[
+    str, Field(max_length=253, description="Only scores of this name, such as my-score.")
+]
+Digest = Annotated[
+    str, Field(max_length=128, description="The digest that plan_placement returned.")
+]
+
+
+class ReadTools:
+    """The tools that write nothing."""
+
+    def __init__(self, optimizer: Optimizer, shown: ShownPlans, *, read_only: bool) -> None:
+        self._optimizer = optimizer
+        self._shown = shown
+        self._read_only = read_only
+
+    async def list_scores(
+        self,
+        cluster: Cluster | None = None,
+        name: ScoreName | None = None,
+        offset: Annotated[int, Field(ge=0, description="Entries to skip.")] = 0,
+        limit: Annotated[int, Field(ge=1, le=MAX_ENTRIES, description="Entries to return.")] = 200,
+    ) -> ToolResult:
+        """List the AddOnPlacementScores of the managed clusters: what is known of each cluster.
+
+        Entries are sorted by cluster, score and entry name. An expired score is too old to rule.
+        """
+        with _hub_errors():
+            found = await self._optimizer.scores(namespace=cluster, name=name)
+            if not found and (cluster or name):
+                await self._none_found(cluster, name)
+        page = score_page(found, offset=offset, limit=limit)
+        return ToolResult(content=present.scores_text(page), structured_content=page)
+
+    async def _none_found(self, cluster: str | None, name: str | None) -> NoReturn:
+        everything = await self._optimizer.scores()
+        clusters = present.few(sorted({score.cluster for score in everything}))
+        names = present.few(sorted({score.name for score in everything}))
+        wanted = f"no score {clean(name)}" if name else "no scores"
+        where = f" of cluster {clean(cluster)}" if cluster else ""
+        raise _refused(f"{wanted}{where}; clusters with scores: {clusters}; score names: {names}")
+
+    async def plan_placement(
+        self,
+        namespace: Namespace,
+        clusters: Annotated[
+            tuple[ClusterChoice, ...],
+            Field(min_length=1, max_length=1000, description="Clusters and candidate policies."),
+        ],
+        target_workloads: Annotated[
+            tuple[WorkloadChoice, ...],
+            Field(
+                alias="targetWorkloads",
+                min_length=1,
+                max_length=1000,
+                description="The ManifestWorkReplicaSets to place.",
+            ),
+        ],
+        preference: Preference,
+    ) -> ToolResult:
+        """Work out the best policy for each cluster and the best cluster for each workload.
+
+        Writes nothing. Returns the decision, what applying it would write, and its digest.
+        The arguments are the body of POST /optimize.
+        """
+        request = _request(
+            namespace=namespace,
+            clusters=clusters,
+            target_workloads=target_workloads,
+            preference=preference,
+        )
+        with _hub_errors():
+            plan = await self._optimizer.plan(request)
+        if isinstance(plan, RequestProblem):
+            raise _refused(present.refusal(plan))
+        self._shown.add(plan)
+        view = plan_view(plan, present.explanation(plan))
+        text = f"{view.explanation}\n{present.next_step(view, read_only=self._read_only)}".strip()
+        return ToolResult(content=text, structured_content=view)
+
+
+class WriteTools:
+    """The tools that write, after a person has agreed where the client can ask one."""
+
+    def __init__(self, optimizer: Optimizer, shown: ShownPlans) -> None:
+        self._optimizer = optimizer
+        self._shown = shown
+
+    async def apply_plan(
+        self, digest: Digest, context: Context
+    ) -> ToolResult | InputRequiredResult:
+        """Apply exactly the plan with this digest, made by plan_placement before.
+
+        Show the plan to the user first. Refused where the hub has changed since: plan again.
+        """
+        plan = self._known(digest)
+        question = present.question(plan)
+        asked = await _agreed(context, question, about=f"apply_plan {digest}")
+        if isinstance(asked, InputRequiredResult):
+            return asked
+        with _hub_errors():
+            outcome = await self._optimizer.apply(plan)
+        self._shown.forget(digest)
+        if isinstance(outcome, RequestProblem):
+            raise _refused(present.refusal(outcome))
+        view = applied_view(outcome)
+        logger.info("applied a plan", extra={"digest": digest, "failed": len(outcome.failed)})
+        return ToolResult(
+            content=present.applied_text(view),
+            structured_content=view,
+            is_error=bool(view.failed),
+        )
+
+    def _known(self, digest: str) -> Plan:
+        plan = self._shown.get(digest)
+        if plan is None:
+            raise _refused(
+                f"no plan with digest {clean(digest)}: it was not made by this server, is too old,"
+                " or was applied already; make one with plan_placement; plans that can be applied:"
+                f" {present.few(self._shown.digests())}"
+            )
+        return plan
+
+    async def reset_placements(
+        self, namespace: Namespace, context: Context
+    ) -> ToolResult | InputRequiredResult:
+        """Delete every generated Placement and PlacementBinding of a namespace.
+
+        The workloads placed by them lose their place and the policies are no longer enforced.
+        """
+        asked = await _agreed(
+            context,
+            f"Delete every generated Placement and PlacementBinding of namespace {namespace}?",
+            about=f"reset_placements {namespace}",
+        )
+        if isinstance(asked, InputRequiredResult):
+            return asked
+        with _hub_errors():
+            result = await self._optimizer.reset(namespace)
+        view = reset_view(namespace, result)
+        done = {"deleted": len(result.deleted), "failed": len(result.failed)}
+        logger.info("reset a namespace", extra={"namespace": namespace, **done})
+        return ToolResult(
+            content=present.reset_text(view),
+            structured_content=view,
+            is_error=bool(view.failed),
+        )
+
+
+async def _agreed(context: Context, question: str, *, about: str) -> InputRequiredResult | None:
+    answer = await ask(context, question, about=about)
+    if isinstance(answer, InputRequiredResult):
+        return answer
+    if answer is Answer.NO:
+        raise _refused("the user did not agree; nothing was written")
+    return None
+
+
+def _refused(why: str) -> ToolError:
+    return ToolError(why, log_level=logging.INFO)
+
+
+def _request(**fields: Any) -> OptimizeRequest:
+    """Make the request of valid arguments, which together may still be wrong."""
+    try:
+        return OptimizeRequest(**fields, dry_run=True)
+    except ValidationError as error:
+        raise _refused(present.wrong_arguments(error)) from error
+
+
+@contextmanager
+def _hub_errors() -> Iterator[None]:
+    try:
+        yield
+    except KubeError as error:
+        message = clean(str(error), MESSAGE_LIMIT)
+        logger.warning("the hub can't be read", extra={"error": message})
+        raise _refused(f"the hub can't be read: {message}; nothing was written") from error

@@ -1,0 +1,96 @@
+"""The golden scenario on an embedded hub, and the service on a loopback socket."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import dsf.sim
+from dsf.api.crds import crds
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.errors import AlreadyExists
+from dsf.kube.kinds import KINDS, NAMESPACE, PLACEMENT, PLACEMENT_BINDING
+from dsf.kube.port import Kube, Object
+from mcp_server.app import create_service_app
+from optimizer.clock import utc_now
+from optimizer.service import Optimizer
+from optimizer.serving import listen, serve, url
+
+SCENARIO = Path(dsf.sim.__file__).parent / "scenario"
+PERFORMANCE = "example-performance-score"
+POWER = "example-powerconsumption-score"
+NAMESPACES = ("default", "worker01", "worker02")
+
+_BY_KIND = {kind.kind: kind for kind in KINDS}
+
+
+def request(score: str = PERFORMANCE) -> dict[str, Any]:
+    """The development guide's request, with another preference."""
+    params: dict[str, Any] = json.loads((SCENARIO / "params.json").read_text())
+    params["preference"]["addonPlacementScore"] = score
+    return params
+
+
+async def scenario_hub() -> EmbeddedHub:
+    hub = EmbeddedHub(crds=crds())
+    for name in NAMESPACES:
+        await put(hub, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    for path in sorted(SCENARIO.rglob("*.yaml")):
+        for obj in yaml.safe_load_all(path.read_text()):
+            await put(hub, obj)
+    return hub
+
+
+async def put(hub: EmbeddedHub, obj: Object) -> None:
+    kind = _BY_KIND[obj["kind"]]
+    try:
+        created = await hub.create(kind, obj)
+    except AlreadyExists:
+        assert kind is NAMESPACE
+        return
+    if "status" in obj:
+        await hub.update(kind, {**created, "status": obj["status"]}, subresource="status")
+
+
+async def generated(hub: Kube) -> list[str]:
+    """The names of all Placements and PlacementBindings."""
+    lists = [await hub.list(kind, "default") for kind in (PLACEMENT, PLACEMENT_BINDING)]
+    return sorted(obj["metadata"]["name"] for found in lists for obj in found.items)
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running service: its hub, and where it answers."""
+
+    hub: EmbeddedHub
+    url: str
+
+    @property
+    def mcp(self) -> str:
+        return f"{self.url}/mcp"
+
+
+@asynccontextmanager
+async def serving(
+    *,
+    read_only: bool = True,
+    allowed_hosts: tuple[str, ...] = (),
+    through: Callable[[Kube], Kube] = lambda kube: kube,
+) -> AsyncIterator[Service]:
+    """Serve the scenario; `through` may put something between the optimizer and the hub."""
+    hub = await scenario_hub()
+    app = create_service_app(
+        Optimizer(through(hub), now=utc_now), read_only=read_only, allowed_hosts=allowed_hosts
+    )
+    with listen("127.0.0.1", 0) as listener:
+        task = asyncio.create_task(serve(app, listener))
+        try:
+            yield Service(hub, url(listener))
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
