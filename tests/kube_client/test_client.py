@@ -303,6 +303,44 @@ async def test_events_come_one_by_one_however_they_are_cut(
     assert events[0].object["data"] == {"é": "x" * 50}
 
 
+@pytest.mark.parametrize(
+    ("sent", "message"),
+    [
+        (b'{"type": "ADDED", "object": {"metadata"', "ended within a line"),
+        (b"<html>\n", "no JSON object"),
+        (b'{"type": "ADDED"}\n', "without an object"),
+    ],
+)
+async def test_an_event_that_cannot_be_read_ends_the_watch(
+    client: Client, server: ApiServer, sent: bytes, message: str
+) -> None:
+    async def broken(_: ApiServer, request: web.Request) -> web.StreamResponse:
+        response = await stream(request)
+        await send(response, "ADDED", OBJECT)
+        await response.write(sent)
+        return response
+
+    server.watches.append(broken)
+    watch = client.watch(CONFIG_MAP, "ns", resource_version="1")
+    assert (await anext(watch)).object["metadata"] == OBJECT["metadata"]
+    with pytest.raises(Unreachable, match=message):
+        await anext(watch)
+
+
+@pytest.mark.parametrize(("code", "error"), [(410, Gone), (500, ServerError), (None, ServerError)])
+async def test_an_error_event_is_raised(
+    client: Client, server: ApiServer, code: int | None, error: type[KubeError]
+) -> None:
+    async def failing(_: ApiServer, request: web.Request) -> web.StreamResponse:
+        response = await stream(request)
+        await send(response, "ERROR", {"kind": "Status", "code": code, "message": "m"})
+        return response
+
+    server.watches.append(failing)
+    with pytest.raises(error, match="m"):
+        await anext(client.watch(CONFIG_MAP, "ns", resource_version="1"))
+
+
 async def test_a_watch_that_nobody_reads_any_more_lets_the_connection_go(
     client: Client, server: ApiServer
 ) -> None:
