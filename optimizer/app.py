@@ -9,6 +9,7 @@ from fastapi.responses import PlainTextResponse
 
 from dsf import __version__
 from dsf.kube.errors import Unreachable
+from optimizer.body_limit import BodyLimit
 from optimizer.examples import OPTIMIZE_EXAMPLES, RESET_EXAMPLES
 from optimizer.plan import refused_writes, result
 from optimizer.problem_details import describe, documented, install, refusal
@@ -31,9 +32,9 @@ def create_app(optimizer: Optimizer) -> FastAPI:
         title="Dynamic Scoring Framework optimizer",
         version=__version__,
         description=_DESCRIPTION,
-        max_body_size=MAX_BODY_BYTES,
         openapi_tags=[{"name": "optimize"}, {"name": "health"}],
     )
+    app.add_middleware(BodyLimit, most=MAX_BODY_BYTES)
     install(app)
     _optimize_routes(app, optimizer)
     _health_routes(app, optimizer)

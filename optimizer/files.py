@@ -10,6 +10,7 @@ import yaml
 from pydantic import ValidationError
 
 from dsf.kube.port import Object
+from optimizer.field_errors import field_problems
 from optimizer.request import OptimizeRequest
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -71,10 +72,8 @@ def request_of(found: Document) -> OptimizeRequest:
     try:
         return OptimizeRequest.model_validate(found.content)
     except ValidationError as error:
-        wrong = "; ".join(
-            f"{'.'.join(str(part) for part in item['loc']) or 'request'}: {item['msg']}"
-            for item in error.errors(include_input=False, include_url=False)
-        )
+        problems = field_problems(error.errors(include_input=False, include_url=False))
+        wrong = "; ".join(f"{item.field}: {item.message}" for item in problems)
         raise BadFile(f"{found.path}: {wrong}") from error
 
 

@@ -5,7 +5,7 @@ text at all.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from dsf.kube.errors import KubeError, Unreachable
+from optimizer.field_errors import field_problems
 from optimizer.refusal import FieldProblem, RequestProblem
 
 MEDIA_TYPE = "application/problem+json"
@@ -92,7 +93,7 @@ def install(app: FastAPI) -> None:
 
 async def _validation(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's signature
     found = error.errors() if isinstance(error, RequestValidationError) else []
-    errors = [FieldProblem(_place(item["loc"]), _message(item)) for item in found]
+    errors = field_problems(found)
     detail = "; ".join(f"{item.field}: {item.message}" for item in errors[:5])
     return _response(
         422, "InvalidField", title="The request is not valid", detail=detail, errors=errors
@@ -102,6 +103,11 @@ async def _validation(request: Request, error: Exception) -> Response:  # noqa: 
 async def _http(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's signature
     if not isinstance(error, HTTPException):
         raise error
+    return error_response(error)
+
+
+def error_response(error: HTTPException) -> Response:
+    """Return the response of an HTTP error."""
     reason, title = _TITLES.get(error.status_code, ("HttpError", str(error.detail)))
     return _response(
         error.status_code,
@@ -159,24 +165,6 @@ def _response(
     return JSONResponse(
         body.model_dump(), status_code=status, headers=headers, media_type=MEDIA_TYPE
     )
-
-
-def _place(location: Sequence[str | int]) -> str:
-    parts = list(location[1:] if location and location[0] in {"body", "query"} else location)
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
-    return text.lstrip(".") or "body"
-
-
-def _message(item: dict[str, Any]) -> str:
-    match item["type"]:
-        case "json_invalid":
-            return "not valid JSON"
-        case "extra_forbidden":
-            return "unknown field"
-        case "model_attributes_type":
-            return "must be a JSON object, sent with Content-Type: application/json"
-        case _:
-            return str(item["msg"]).removeprefix("Value error, ")
 
 
 def _clean(text: str) -> str:

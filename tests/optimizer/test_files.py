@@ -62,5 +62,5 @@ def test_an_object_without_a_name_is_refused(tmp_path: Path) -> None:
 
 def test_a_wrong_request_names_its_fields(tmp_path: Path) -> None:
     (found,) = documents(_file(tmp_path, "{targetWorkloads: [{}], namespace: default}"))
-    with pytest.raises(BadFile, match=r"targetWorkloads\.0\.name: Field required"):
+    with pytest.raises(BadFile, match=r"targetWorkloads\[0\]\.name: Field required"):
         request_of(found)

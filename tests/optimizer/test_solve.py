@@ -2,6 +2,7 @@
 
 import asyncio
 import multiprocessing
+import time
 
 import pytest
 
@@ -55,8 +56,12 @@ async def test_a_cancelled_caller_leaves_no_process_behind() -> None:
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+    await asyncio.to_thread(_no_process_is_left)
+
+
+def _no_process_is_left() -> None:
     while multiprocessing.active_children():
-        await asyncio.sleep(0.01)
+        time.sleep(0.01)
 
 
 async def test_nothing_to_place_needs_no_process() -> None:

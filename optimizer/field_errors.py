@@ -1,0 +1,45 @@
+"""What pydantic found wrong, as fields and messages that never echo what was sent."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from optimizer.refusal import FieldProblem
+
+_SOURCES = ("body", "query", "path")
+
+
+def field_problems(found: Iterable[Mapping[str, Any]]) -> tuple[FieldProblem, ...]:
+    """Return one problem per wrong field.
+
+    `found` is what `ValidationError.errors()` returns. An error of a list or object that has a
+    wrong member is left out: it only repeats the member's.
+    """
+    errors = list(found)
+    places = {tuple(item["loc"]) for item in errors}
+    inner = {place[:length] for place in places for length in range(len(place))}
+    return tuple(
+        FieldProblem(_field(item), _message(item))
+        for item in errors
+        if tuple(item["loc"]) not in inner
+    )
+
+
+def _field(item: Mapping[str, Any]) -> str:
+    if item["type"] == "json_invalid":
+        return "body"
+    location: Sequence[str | int] = item["loc"]
+    parts = location[1:] if location and location[0] in _SOURCES else location
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+    return text.lstrip(".") or "body"
+
+
+def _message(item: Mapping[str, Any]) -> str:
+    match item["type"]:
+        case "json_invalid":
+            return "not valid JSON"
+        case "extra_forbidden":
+            return "unknown field"
+        case "model_attributes_type" | "model_type":
+            return "must be a JSON object, sent with Content-Type: application/json"
+        case _:
+            return str(item["msg"]).removeprefix("Value error, ")

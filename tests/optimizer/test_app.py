@@ -1,0 +1,265 @@
+"""The HTTP API, over ASGI and once over a real socket."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import resources
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from dsf.kube import kinds
+from dsf.kube.connect import connect
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.port import Kube
+from optimizer.app import MAX_BODY_BYTES, create_app
+from optimizer.examples import OPTIMIZE_EXAMPLES
+from optimizer.service import Optimizer
+from optimizer.serving import listen, serve, url
+from tests.optimizer.build import NOW, body, obj
+from tests.optimizer.hubs import bound, hub_of, names
+
+JSON = {"Content-Type": "application/json"}
+
+
+@asynccontextmanager
+async def client(kube: Kube | None = None) -> AsyncIterator[httpx.AsyncClient]:
+    app = create_app(Optimizer(kube or await hub_of(), now=lambda: NOW))
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://optimizer") as http:
+        yield http
+
+
+def problem(response: httpx.Response, status: int, reason: str) -> dict[str, Any]:
+    """Check that a response is a problem, and return it."""
+    assert response.headers["content-type"] == "application/problem+json"
+    found: dict[str, Any] = response.json()
+    assert (response.status_code, found["status"], found["reason"]) == (status, status, reason)
+    assert found["type"].startswith("urn:dynamic-scoring-framework:problem:")
+    assert found["title"]
+    assert found["detail"]
+    return found
+
+
+async def test_optimize_plans_and_applies() -> None:
+    hub = await hub_of()
+    async with client(hub) as http:
+        response = await http.post("/optimize", json=body())
+    answer = response.json()
+    assert response.status_code == 200
+    assert (answer["status"], answer["objective_value"], answer["applied"]) == (
+        "Optimal",
+        115.0,
+        True,
+    )
+    written = {item["metadata"]["name"] for item in yaml.safe_load_all(answer["output_yaml"])}
+    assert written == {
+        *await names(hub, kinds.PLACEMENT),
+        *await names(hub, kinds.PLACEMENT_BINDING),
+    }
+    assert await bound(hub) == {"3g.48gb-worker01", "3g.48gb-worker02"}
+
+
+@pytest.mark.parametrize(
+    ("path", "extra"), [("/optimize?dry_run=true", {}), ("/optimize", {"dryRun": True})]
+)
+async def test_a_dry_run_writes_nothing(path: str, extra: dict[str, bool]) -> None:
+    hub = await hub_of()
+    async with client(hub) as http:
+        answer = (await http.post(path, json={**body("power"), **extra})).json()
+    assert (answer["objective_value"], answer["applied"], len(answer["changes"])) == (
+        170.0,
+        False,
+        6,
+    )
+    assert await names(hub, kinds.PLACEMENT) == []
+
+
+async def test_reset_deletes_what_was_generated() -> None:
+    hub = await hub_of()
+    async with client(hub) as http:
+        await http.post("/optimize", json=body())
+        answer = (await http.post("/reset", json={"namespace": "default"})).json()
+    assert (len(answer["deleted"]), answer["failed"]) == (6, [])
+    assert await names(hub, kinds.PLACEMENT) == []
+
+
+async def test_scores_are_listed() -> None:
+    async with client() as http:
+        every = (await http.get("/addonplacementscores")).json()["items"]
+        one = (await http.get("/addonplacementscores?namespace=worker01&name=power")).json()
+    assert [(item["cluster"], item["name"]) for item in every] == [
+        ("worker01", "performance"),
+        ("worker01", "power"),
+        ("worker02", "performance"),
+        ("worker02", "power"),
+    ]
+    assert {"name": "app01;all", "value": 20} in one["items"][0]["scores"]
+
+
+async def test_names_that_do_not_exist_are_a_422_that_says_what_does() -> None:
+    hub = await hub_of()
+    async with client(hub) as http:
+        response = await http.post("/optimize", json=body("fastest", workloads=["mwrs-app09"]))
+    errors = problem(response, 422, "UnknownName")["errors"]
+    assert [(error["field"], error["available"]) for error in errors] == [
+        ("targetWorkloads[0].name", ["mwrs-app01", "mwrs-app02"]),
+        ("preference.addonPlacementScore", ["performance", "power"]),
+    ]
+    assert await names(hub, kinds.PLACEMENT) == []
+
+
+async def test_a_placement_of_somebody_else_is_a_409() -> None:
+    hub = await hub_of()
+    await hub.create(kinds.PLACEMENT, obj(kinds.PLACEMENT, "app01-placement", "default", spec={}))
+    async with client(hub) as http:
+        found = problem(await http.post("/optimize", json=body()), 409, "NotGenerated")
+    assert "Placement app01-placement" in found["detail"]
+
+
+async def test_a_hub_that_is_gone_is_a_503(tmp_path: Any) -> None:
+    with listen("127.0.0.1", 0) as taken:
+        server = url(taken)
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        yaml.safe_dump(
+            {
+                "clusters": [{"name": "gone", "cluster": {"server": server}}],
+                "contexts": [{"name": "gone", "context": {"cluster": "gone"}}],
+                "current-context": "gone",
+            }
+        )
+    )
+    async with connect(kubeconfig) as kube, client(kube) as http:
+        for response in (
+            await http.post("/optimize", json=body()),
+            await http.post("/reset", json={"namespace": "default"}),
+            await http.get("/addonplacementscores"),
+            await http.get("/readyz"),
+        ):
+            problem(response, 503, "HubUnreachable")
+            assert response.headers["retry-after"]
+        assert (await http.get("/healthz")).text == "ok"
+
+
+async def test_health() -> None:
+    async with client() as http:
+        assert (await http.get("/healthz")).status_code == 200
+        assert (await http.get("/readyz")).status_code == 200
+
+
+VALID = json.dumps(body()).encode()
+HOSTILE = {
+    "empty": b"",
+    "no JSON": b"{",
+    "NaN": b'{"namespace": NaN}',
+    "infinity": VALID.replace(b'"default"', b"1e999"),
+    "minus infinity": VALID.replace(b'"default"', b"-Infinity"),
+    "many digits": VALID.replace(b'"default"', b"1" * 5_000),
+    "a lone surrogate": VALID.replace(b'"default"', b'"\\ud800"'),
+    "a lone surrogate as field": VALID.replace(b'"namespace"', b'"\\ud800"'),
+    "a zero byte": VALID.replace(b'"default"', b'"\\u0000"'),
+    "binary": b"\x00\xff\xfe" * 100,
+    "deep nesting": b"[" * 200_000,
+    "deep nesting in a field": b'{"namespace":' * 50_000,
+    "a list": b"[]",
+    "null": b"null",
+    "a string": b'"x"',
+    "a huge name": VALID.replace(b'"default"', b'"' + b"a" * 100_000 + b'"'),
+    "a line break": VALID.replace(b'"default"', b'"a\\nkind: Secret"'),
+    "an unknown field": VALID.replace(b"{", b'{"spec": 1, ', 1),
+}
+
+
+@pytest.mark.parametrize("path", ["/optimize", "/reset"])
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_hostile_bodies_are_refused_in_order(path: str, name: str) -> None:
+    async with client() as http:
+        response = await http.post(path, content=HOSTILE[name], headers=JSON)
+    assert response.status_code in {400, 422}
+    problem(response, response.status_code, response.json()["reason"])
+
+
+async def test_a_field_error_names_the_field_and_not_what_was_sent() -> None:
+    raw = {**body(), "clusters": [{"name": "NOT A NAME", "policies": []}]}
+    async with client() as http:
+        found = problem(await http.post("/optimize", json=raw), 422, "InvalidField")
+    fields = {error["field"]: error["message"] for error in found["errors"]}
+    assert set(fields) == {"clusters[0].name", "clusters[0].policies"}
+    assert fields["clusters[0].policies"] == "unknown field"
+    assert "NOT A NAME" not in json.dumps(found)
+
+
+async def test_a_body_of_another_type_is_refused_with_the_right_one() -> None:
+    async with client() as http:
+        response = await http.post("/optimize", content=VALID, headers={"Content-Type": "text/csv"})
+    assert "application/json" in problem(response, 422, "InvalidField")["detail"]
+
+
+@pytest.mark.parametrize("announced", [True, False])
+async def test_a_body_above_the_limit_is_refused(*, announced: bool) -> None:
+    large = b" " * (MAX_BODY_BYTES + 1)
+
+    async def unannounced() -> AsyncIterator[bytes]:
+        yield large
+
+    content = large if announced else unannounced()
+    async with client() as http:
+        response = await http.post("/optimize", content=content, headers=JSON)
+    problem(response, 413, "BodyTooLarge")
+
+
+async def test_unknown_paths_and_methods_are_problems() -> None:
+    async with client() as http:
+        problem(await http.get("/nothing"), 404, "NotFound")
+        problem(await http.get("/optimize"), 405, "MethodNotAllowed")
+
+
+async def test_the_documentation_is_complete() -> None:
+    async with client() as http:
+        document = (await http.get("/openapi.json")).json()
+        page = await http.get("/docs")
+    assert page.status_code == 200
+    assert set(document["paths"]) == {
+        "/addonplacementscores",
+        "/optimize",
+        "/reset",
+        "/healthz",
+        "/readyz",
+    }
+    schemas, seen = document["components"]["schemas"], json.dumps(document)
+    assert "HTTPValidationError" not in schemas
+    references = {part.split('"')[0] for part in seen.split("#/components/schemas/")[1:]}
+    assert references <= set(schemas)
+    optimize = document["paths"]["/optimize"]["post"]
+    assert set(optimize["responses"]) == {"200", "409", "413", "422", "429", "503"}
+    examples = optimize["requestBody"]["content"]["application/json"]["examples"]
+    assert set(examples) == {"performance", "power"}
+
+
+async def test_the_shown_example_is_the_shipped_one() -> None:
+    shipped = resources.files("dsf.sim") / "scenario" / "params.json"
+    assert OPTIMIZE_EXAMPLES["performance"]["value"] == json.loads(shipped.read_text())
+
+
+async def test_it_is_served_on_a_real_socket_until_cancelled() -> None:
+    hub = EmbeddedHub(now=lambda: NOW)
+    with listen("127.0.0.1", 0) as listener:
+        app = create_app(Optimizer(hub, now=lambda: NOW))
+        running = asyncio.create_task(serve(app, listener))
+        async with httpx.AsyncClient(base_url=url(listener), trust_env=False) as http:
+            problem(await http.post("/optimize", json=body()), 422, "UnknownName")
+            chunks = (VALID[start : start + 50] for start in range(0, len(VALID), 50))
+
+            async def slowly() -> AsyncIterator[bytes]:
+                for chunk in chunks:
+                    yield chunk
+
+            response = await http.post("/optimize", content=slowly(), headers=JSON)
+            problem(response, 422, "UnknownName")
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
