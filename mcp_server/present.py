@@ -11,7 +11,7 @@ from mcp_server.results import LIST_LIMIT, AppliedView, PlanView, ResetView, Sco
 from mcp_server.text import MESSAGE_LIMIT, clean, quoted
 from optimizer.plan import Plan
 from optimizer.refusal import RequestProblem
-from optimizer.results import FailedChange, Gap, ObjectRef, PlannedChange, ScoreObject, Unplaced
+from optimizer.results import FailedChange, Gap, ObjectRef, ScoreObject, Unplaced
 
 NAMES_LIMIT = 20
 """Names listed in an error as what exists instead."""
@@ -51,7 +51,7 @@ def _score_line(score: ScoreObject) -> str:
 def explanation(plan: Plan) -> str:
     """Return what a plan decides, why it is not better, and what it would write."""
     lines = [_verdict(plan), *_clusters(plan), *_unplaced(plan), *_gaps(plan.gaps)]
-    return "\n".join([*lines, _writes(planned(plan))])
+    return "\n".join([*lines, _writes(plan)])
 
 
 def _verdict(plan: Plan) -> str:
@@ -89,10 +89,11 @@ def _gaps(gaps: Sequence[Gap]) -> Iterable[str]:
     return _capped([f"Not used: {gap.reason}: {quoted(gap.message)}" for gap in gaps], "gaps")
 
 
-def _writes(changes: Sequence[PlannedChange]) -> str:
-    if not changes:
-        return "Nothing would be written: the hub is as the plan wants it."
-    lines = [f"{change.action} {_ref(change)}" for change in changes]
+def _writes(plan: Plan) -> str:
+    lines = [f"{change.action} {_ref(change)}" for change in planned(plan)]
+    if not lines:
+        why = ": the hub is as the plan wants it" if plan.placements else ""
+        return f"Nothing would be written{why}."
     return "Would be written: " + ", ".join(_capped(lines, "changes")) + "."
 
 

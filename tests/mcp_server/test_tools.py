@@ -8,8 +8,8 @@ import pytest_asyncio
 from fastmcp import Client
 from fastmcp.exceptions import ToolError
 
-from dsf.kube.errors import Unreachable
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER
+from dsf.kube.errors import Forbidden, Unreachable
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, PLACEMENT_BINDING
 from dsf.kube.wrappers import Call, Wrapper
 from tests.mcp_server.service import (
     PERFORMANCE,
@@ -205,6 +205,32 @@ async def test_a_failing_hub_is_named_and_a_bug_of_ours_is_masked(
             await client.call_tool("list_scores")
     assert said in str(raised.value)
     assert "hunter2" not in str(raised.value)
+
+
+class _NoBindings(Wrapper):
+    """A hub that forbids creating PlacementBindings."""
+
+    def before(self, call: Call) -> None:
+        if call.verb == "create" and call.kind is PLACEMENT_BINDING:
+            raise Forbidden("placementbindings is forbidden")
+
+
+async def test_every_write_that_the_hub_refused_is_named() -> None:
+    async with (
+        serving(read_only=False, through=_NoBindings) as service,
+        Client(service.mcp) as client,
+    ):
+        plan = (await client.call_tool("plan_placement", request())).structured_content
+        result = await client.call_tool(
+            "apply_plan", {"digest": plan["digest"]}, raise_on_error=False
+        )
+        assert len(await generated(service.hub)) == 4
+    assert result.is_error
+    failed = result.structured_content["failed"]
+    assert {(one["action"], one["kind"]) for one in failed} == {("create", "PlacementBinding")}
+    text = result.content[0].text
+    assert text.startswith("Applied 4 changes.")
+    assert text.count("Failed: create PlacementBinding default/binding-worker") == 2
 
 
 INJECTIONS = (
