@@ -1,0 +1,1 @@
+"""The LLM forecast scorer: asks a language model to forecast each series."""

@@ -1,0 +1,85 @@
+"""`python -m sample_scorers.llm_forecast`: serve the LLM forecast scorer."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from ..program import add_prometheus_option, command_line, http_url, serve
+from .app import create_app
+from .settings import Settings
+
+NAME = "llm-forecast-scorer"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit code."""
+    parser = command_line(NAME, "Scores each pod by the CPU use that a language model forecasts.")
+    add_prometheus_option(parser)
+    _add_model_options(parser)
+    args = parser.parse_args(argv)
+    if not args.endpoint or not args.model:
+        parser.error("set VLLM_ENDPOINT and MODEL_NAME, or give --endpoint and --model")
+    settings = Settings(
+        endpoint=args.endpoint,
+        model=args.model,
+        prometheus_url=args.prometheus_url,
+        deadline=args.deadline,
+        concurrency=args.concurrency,
+        max_series=args.max_series,
+    )
+    return serve(NAME, create_app(settings), args.host, args.port)
+
+
+def _add_model_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--endpoint",
+        type=http_url,
+        default=os.environ.get("VLLM_ENDPOINT") or None,
+        metavar="URL",
+        help="OpenAI-compatible server such as http://vllm:8000/v1; or VLLM_ENDPOINT",
+    )
+    parser.add_argument(
+        "--model",
+        default=os.environ.get("MODEL_NAME"),
+        help="name of the model on that server; or MODEL_NAME",
+    )
+    parser.add_argument(
+        "--deadline",
+        type=_positive,
+        default=Settings.deadline,
+        metavar="SECONDS",
+        help="how long one scoring request may take (%(default)s)",
+    )
+    parser.add_argument(
+        "--concurrency",
+        type=_count,
+        default=Settings.concurrency,
+        help="questions asked at a time (%(default)s)",
+    )
+    parser.add_argument(
+        "--max-series",
+        type=_count,
+        default=Settings.max_series,
+        help="series that one request may hold (%(default)s)",
+    )
+
+
+def _positive(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return number
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

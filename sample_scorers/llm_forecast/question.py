@@ -1,0 +1,117 @@
+"""The question to the model and its answer: pure.
+
+Only numbers go into a question, never a label: text from inside a cluster could carry
+instructions. Its length is bounded: MAX_POINTS numbers for each of BATCH_SIZE series.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from pydantic import BaseModel, FiniteFloat, ValidationError
+
+HORIZON_SECONDS = 600
+BATCH_SIZE = 10
+MAX_POINTS = 48
+
+Points = Sequence[tuple[float, float]]
+
+INSTRUCTION = (
+    "You forecast time series of CPU cores in use. The user sends JSON: a horizon in seconds and "
+    "a list of series, each with an id, the step between its values in seconds, and its values, "
+    "oldest first. For each series, forecast the mean value over the horizon that follows its "
+    'last value. Reply with JSON only, with exactly one entry for each id: {"forecasts": '
+    '[{"id": 0, "value": 0.5}]}'
+)
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "forecasts": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"id": {"type": "integer"}, "value": {"type": "number"}},
+                "required": ["id", "value"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["forecasts"],
+    "additionalProperties": False,
+}
+"""What the reply looks like, in the part of JSON Schema that structured output accepts."""
+
+_ANSWER_START = re.compile(r'\{\s*"forecasts"')
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """Why a reply is no forecast."""
+
+    message: str
+
+
+class _Forecast(BaseModel):
+    id: int
+    value: FiniteFloat
+
+
+class _Answer(BaseModel):
+    forecasts: list[_Forecast]
+
+
+def batches(series: Sequence[Points]) -> list[Sequence[Points]]:
+    """Divide the series into questions."""
+    return [series[start : start + BATCH_SIZE] for start in range(0, len(series), BATCH_SIZE)]
+
+
+def messages(batch: Sequence[Points]) -> list[dict[str, str]]:
+    """Write the chat messages that ask for a forecast of each series, numbered from 0."""
+    data = {
+        "horizon_seconds": HORIZON_SECONDS,
+        "series": [{"id": number, **_outline(points)} for number, points in enumerate(batch)],
+    }
+    return [
+        {"role": "system", "content": INSTRUCTION},
+        {"role": "user", "content": json.dumps(data, separators=(",", ":"))},
+    ]
+
+
+def read_answer(text: str, count: int) -> list[float] | Unusable:
+    """Find the forecasts of series 0 to `count` - 1 in a reply.
+
+    Thoughts, prose and code fences around the JSON are passed over; the last answer counts.
+    """
+    starts = [match.start() for match in _ANSWER_START.finditer(text)]
+    if not starts:
+        return Unusable("the reply holds no forecasts")
+    try:
+        document, _ = json.JSONDecoder().raw_decode(text, starts[-1])
+        answer = _Answer.model_validate(document)
+    except ValidationError as error:
+        return Unusable(f"a forecast is not usable: {error.errors()[0]['msg']}")
+    except (ValueError, RecursionError):
+        return Unusable("the reply's JSON is broken")
+    return _in_order(answer, count)
+
+
+def _in_order(answer: _Answer, count: int) -> list[float] | Unusable:
+    values = {forecast.id: forecast.value for forecast in answer.forecasts}
+    if len(answer.forecasts) != count or values.keys() != set(range(count)):
+        return Unusable(f"the reply should hold one forecast for each of {count} series")
+    return [values[number] for number in range(count)]
+
+
+def _outline(points: Points) -> dict[str, Any]:
+    """Describe a series by at most MAX_POINTS means of four significant digits."""
+    size = -(-len(points) // MAX_POINTS)
+    chunks = [points[start : start + size] for start in range(0, len(points), size)]
+    seconds = points[-1][0] - points[0][0]
+    return {
+        "step_seconds": round(seconds * size / max(len(points) - 1, 1)),
+        "values": [float(f"{fmean(value for _, value in chunk):.4g}") for chunk in chunks],
+    }

@@ -1,0 +1,84 @@
+"""Errors as RFC 9457 problem details: every refusal says what was wrong, where, and what to do."""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+MAX_ERRORS = 10
+_MAX_TEXT = 500
+
+# The framework's own words for these say neither what was wrong nor what to do.
+_IN_OUR_WORDS = {
+    400: "the body is no JSON in UTF-8, or it is nested too deep or holds too long a number",
+    404: "there is nothing at this path; /docs lists what there is",
+}
+
+
+class ProblemResponse(JSONResponse):
+    """A response of the problem details media type."""
+
+    media_type = "application/problem+json"
+
+
+def problem(
+    status: int,
+    detail: str,
+    errors: Sequence[Mapping[str, str]] = (),
+    headers: Mapping[str, str] | None = None,
+) -> ProblemResponse:
+    """Build a problem; `errors` are {pointer, detail} as in RFC 9457's own example."""
+    body: dict[str, Any] = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail[:_MAX_TEXT],
+    }
+    if errors:
+        body["errors"] = list(errors)
+    return ProblemResponse(body, status, headers)
+
+
+def answer_with_problems(app: FastAPI) -> None:
+    """Make every error of `app` a problem."""
+    app.exception_handler(RequestValidationError)(_invalid)
+    app.exception_handler(HTTPException)(_refused)
+    app.exception_handler(Exception)(_broken)
+
+
+def _invalid(_request: Request, error: RequestValidationError) -> ProblemResponse:
+    if isinstance(error.body, bytes):
+        return problem(415, "the body should be JSON: send it with Content-Type: application/json")
+    found = error.errors()
+    if found[0]["type"] == "json_invalid":
+        return problem(400, f"the body is not JSON: {found[0]['ctx']['error']}")
+    errors = [
+        {"pointer": _pointer(each["loc"][1:]), "detail": each["msg"]} for each in found[:MAX_ERRORS]
+    ]
+    where = _dotted(found[0]["loc"][1:]) or "the body"
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return problem(422, f"{where}: {found[0]['msg']}{more}", errors)
+
+
+def _refused(_request: Request, error: HTTPException) -> ProblemResponse:
+    detail = _IN_OUR_WORDS.get(error.status_code, error.detail)
+    return problem(error.status_code, detail, headers=error.headers)
+
+
+def _broken(_request: Request, _error: Exception) -> ProblemResponse:
+    return problem(500, "the scorer has a defect: its log says more")
+
+
+def _pointer(location: Sequence[str | int]) -> str:
+    """Write a location as a JSON Pointer (RFC 6901) in a URI fragment."""
+    steps = (str(step)[:_MAX_TEXT].replace("~", "~0").replace("/", "~1") for step in location)
+    return "#" + "".join(f"/{step}" for step in steps)
+
+
+def _dotted(location: Sequence[str | int]) -> str:
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
+    return "".join(steps).removeprefix(".")

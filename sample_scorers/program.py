@@ -1,0 +1,110 @@
+"""A scorer as a program: its command line, and serving until it is told to stop."""
+
+import argparse
+import errno
+import os
+import socket
+import sys
+from urllib.parse import urlsplit
+
+import uvicorn
+from fastapi import FastAPI
+
+from .wire import PROMETHEUS_URL
+
+_HIGHEST_PORT = 65535
+_BACKLOG = 128
+
+
+def command_line(name: str, description: str) -> argparse.ArgumentParser:
+    """Return a parser with the options every scorer has: `--host` and `--port`."""
+    parser = argparse.ArgumentParser(prog=name, description=description)
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on; 0.0.0.0 for all (%(default)s)"
+    )
+    parser.add_argument(
+        "--port", type=_port, default=8000, help="port to listen on; 0 for a free one (%(default)s)"
+    )
+    return parser
+
+
+def add_prometheus_option(parser: argparse.ArgumentParser) -> None:
+    """Let the Prometheus that `/config` names be chosen."""
+    parser.add_argument(
+        "--prometheus-url",
+        type=http_url,
+        default=os.environ.get("PROMETHEUS_URL") or PROMETHEUS_URL,
+        metavar="URL",
+        help="the Prometheus that /config names to the agents; or PROMETHEUS_URL (%(default)s)",
+    )
+
+
+def http_url(text: str) -> str:
+    """Accept an absolute http(s) URL without a final slash, for argparse."""
+    try:
+        url = urlsplit(text)
+        usable = url.scheme in {"http", "https"} and url.port != 0 and bool(url.hostname)
+    except ValueError:
+        usable = False
+    if usable and "@" in url.netloc:
+        raise argparse.ArgumentTypeError("a URL with a password in it would be shown to others")
+    if not usable:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a URL such as http://name:9090")
+    return text.rstrip("/")
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > _HIGHEST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to {_HIGHEST_PORT}")
+    return int(text)
+
+
+def serve(name: str, app: FastAPI, host: str, port: int) -> int:
+    """Serve `app` until a signal ends it; return the exit code."""
+    try:
+        listener = _listen(host, port)
+    except OSError as error:
+        return fail(name, f"cannot listen on {host} port {port}: {_advice(error)}")
+    shown = f"[{host}]" if ":" in host else host
+    url = f"http://{shown}:{listener.getsockname()[1]}"
+    sys.stdout.write(f"{name} listens on {url} (API documentation at {url}/docs)\n")
+    sys.stdout.flush()
+    try:
+        config = uvicorn.Config(app, log_level="warning", lifespan="off")
+        uvicorn.Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:  # uvicorn has shut down by now and only passes the signal on
+        pass
+    finally:
+        listener.close()
+    return 0
+
+
+def fail(name: str, message: str) -> int:
+    """Write one line to standard error and return the exit code for it."""
+    sys.stderr.write(f"{name}: {message}\n")
+    return 1
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _advice(error: OSError) -> str:
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return "this machine has no such address; choose another with --host"
+    if error.errno == errno.EADDRINUSE:
+        return "the port is in use; choose another with --port"
+    if error.errno == errno.EACCES:
+        return "ports below 1024 need privileges; choose another with --port"
+    return str(error)

@@ -1,0 +1,32 @@
+"""The sample scorer as an HTTP application."""
+
+from fastapi import FastAPI
+
+from .. import service
+from ..wire import (
+    CPU_CORES_BY_POD,
+    PROMETHEUS_URL,
+    Config,
+    PrometheusSource,
+    Query,
+    Scoring,
+    ScoringParams,
+)
+from .score import score
+
+
+def config(prometheus_url: str = PROMETHEUS_URL) -> Config:
+    """Say what the agent should fetch, and how often it should ask."""
+    return Config(
+        name="sample-scorer",
+        description="A sample score for time series data",
+        source=PrometheusSource(
+            host=prometheus_url, params=Query(query=CPU_CORES_BY_POD, range=3600, step=60)
+        ),
+        scoring=Scoring(params=ScoringParams(name="sample_my_score", interval=30)),
+    )
+
+
+def create_app(prometheus_url: str = PROMETHEUS_URL) -> FastAPI:
+    """Build the application; `prometheus_url` is what `/config` names to the agents."""
+    return service.create_app(service.Scorer(config(prometheus_url), score))

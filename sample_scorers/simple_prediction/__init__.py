@@ -1,0 +1,1 @@
+"""The simple prediction scorer: forecasts each series over the next minutes."""

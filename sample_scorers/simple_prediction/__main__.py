@@ -1,0 +1,21 @@
+"""`python -m sample_scorers.simple_prediction`: serve the simple prediction scorer."""
+
+import sys
+from collections.abc import Sequence
+
+from ..program import add_prometheus_option, command_line, serve
+from .app import create_app
+
+NAME = "simple-prediction-scorer"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit code."""
+    parser = command_line(NAME, "Scores each pod by its forecast CPU use.")
+    add_prometheus_option(parser)
+    args = parser.parse_args(argv)
+    return serve(NAME, create_app(args.prometheus_url), args.host, args.port)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

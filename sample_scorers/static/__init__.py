@@ -1,0 +1,1 @@
+"""The static scorer: scores read from a table, without any source."""

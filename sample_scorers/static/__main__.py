@@ -1,0 +1,32 @@
+"""`python -m sample_scorers.static`: serve the static scorers."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..program import command_line, fail, serve
+from .app import create_app
+from .tables import SHIPPED, Invalid, read
+
+NAME = "static-scorer"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit code."""
+    parser = command_line(NAME, "Serves scores from a table.")
+    parser.add_argument(
+        "--scores",
+        type=Path,
+        default=SHIPPED,
+        metavar="FILE",
+        help="YAML or JSON file with the tables (%(default)s)",
+    )
+    args = parser.parse_args(argv)
+    tables = read(args.scores)
+    if isinstance(tables, Invalid):
+        return fail(NAME, tables.message)
+    return serve(NAME, create_app(tables), args.host, args.port)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,32 @@
+"""The table and its scores: pure."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt
+
+from ..wire import Result
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+class Table(BaseModel):
+    """One scorer of the scores file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    path: Annotated[str, Field(pattern=r"^(/[A-Za-z0-9._~-]+)+$")]
+    name: Text
+    description: Text
+    score_name: Text = Field(alias="scoreName")
+    interval: PositiveInt
+    scores: Mapping[Text, Mapping[Text, FiniteFloat]]
+
+
+def score(table: Table) -> list[Result]:
+    """List the table's scores, labelled with `app` and `device`."""
+    return [
+        Result(metric={"app": app, "device": device}, score=value)
+        for app, by_device in table.scores.items()
+        for device, value in by_device.items()
+    ]

@@ -1,0 +1,69 @@
+"""Reads a scores file."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from .score import Table
+
+SHIPPED = Path(__file__).with_name("scores.yaml")
+
+_TABLES = TypeAdapter(list[Table])
+
+
+@dataclass(frozen=True)
+class Invalid:
+    """Why a scores file cannot be used, in one line."""
+
+    message: str
+
+
+def shipped() -> list[Table]:
+    """Read the tables that come with this folder."""
+    return _TABLES.validate_python(yaml.safe_load(SHIPPED.read_text(encoding="utf-8")))
+
+
+def read(path: Path) -> list[Table] | Invalid:
+    """Read the tables of a YAML (or JSON) file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        return Invalid(f"cannot read {path}: {getattr(error, 'strerror', None) or error}")
+    read = parse(text)
+    return Invalid(f"{path}: {read.message}") if isinstance(read, Invalid) else read
+
+
+def parse(text: str) -> list[Table] | Invalid:
+    """Parse and check the tables."""
+    try:
+        tables = _TABLES.validate_python(yaml.safe_load(text))
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else "?"
+        return Invalid(f"line {line} is not YAML: {error.problem}")
+    except ValidationError as error:
+        return Invalid(_first(error))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        return Invalid(f"is not YAML: {error}".splitlines()[0])
+    return _without_clashes(tables)
+
+
+def _without_clashes(tables: list[Table]) -> list[Table] | Invalid:
+    if not tables:
+        return Invalid("holds no table")
+    for key, values in (
+        ("path", [table.path for table in tables]),
+        ("scoreName", [table.score_name for table in tables]),
+    ):
+        twice = [value for value, count in Counter(values).items() if count > 1]
+        if twice:
+            return Invalid(f"{key} {twice[0]} is used twice")
+    return tables
+
+
+def _first(error: ValidationError) -> str:
+    found = error.errors(include_url=False)[0]
+    where = "".join(f"[{step}]" for step in found["loc"]) or "the document"
+    return f"{where}: {found['msg']}"

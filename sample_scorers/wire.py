@@ -1,0 +1,167 @@
+"""The scoring API's documents: what `/config` says, what `/scoring` is sent and what it answers.
+
+A series is one element of a Prometheus range query's matrix
+(https://prometheus.io/docs/prometheus/latest/querying/api/#range-vectors).
+"""
+
+import math
+import re
+from itertools import chain
+from typing import Annotated, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    FailFast,
+    Field,
+    FiniteFloat,
+    PositiveInt,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
+
+PROMETHEUS_URL = "http://kube-prometheus-kube-prome-prometheus.monitoring.svc:9090"
+"""Where the kube-prometheus-stack chart, released as `kube-prometheus`, serves Prometheus."""
+
+CPU_CORES_BY_POD = (
+    "sum by (node, namespace, pod) "
+    '(rate(container_cpu_usage_seconds_total{container!="", pod!=""}[1m]))'
+)
+"""PromQL for the CPU cores that each pod uses."""
+
+MAX_MAGNITUDE = 1e100
+"""A sample beyond this counts as infinite, so that sums and squares of samples stay finite."""
+
+MAX_SERIES = 20_000
+"""No AddOnPlacementScore could hold as many scores."""
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_NOT_FINITE = {"NaN": math.nan, "Inf": math.inf, "+Inf": math.inf, "-Inf": -math.inf}
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_END_OF_YEAR_9999 = 253_402_300_799
+
+
+def _sample_value(raw: object) -> float:
+    if isinstance(raw, str):
+        if raw in _NOT_FINITE:
+            return _NOT_FINITE[raw]
+        if _DECIMAL.fullmatch(raw) and _is_finite(float(raw)):
+            return float(raw)
+    elif isinstance(raw, int | float) and not isinstance(raw, bool) and _is_finite(raw):
+        return float(raw)
+    raise PydanticCustomError(
+        "sample_value",
+        'a sample\'s value should be a number in a string such as "1.1", or "NaN", "+Inf", "-Inf"',
+    )
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # an integer that no float can hold
+        return False
+
+
+def _labels(raw: object) -> object:
+    """Refuse at the first wrong label, since a list of them all could outgrow the memory.
+
+    JSON can spell half of a surrogate pair, which no UTF-8 answer could carry back.
+    """
+    if isinstance(raw, dict):
+        for text in chain.from_iterable(raw.items()):
+            if not isinstance(text, str) or _LONE_SURROGATE.search(text):
+                raise PydanticCustomError(
+                    "labels", "labels should map Unicode text without lone surrogates to the same"
+                )
+    return raw
+
+
+Labels = Annotated[dict[str, str], BeforeValidator(_labels)]
+Timestamp = Annotated[float, Field(ge=0, le=_END_OF_YEAR_9999, description="Unix seconds")]
+SampleValue = Annotated[
+    float,
+    BeforeValidator(_sample_value),
+    WithJsonSchema({"type": "string", "examples": ["1.1", "NaN", "+Inf"]}),
+]
+
+
+class Series(BaseModel):
+    """One time series: its labels and its samples."""
+
+    metric: Labels
+    values: Annotated[list[tuple[Timestamp, SampleValue]], FailFast()]
+
+    def finite(self) -> list[tuple[float, float]]:
+        """Return the samples that a score can be made of: (unix seconds, number), oldest first.
+
+        NaN and infinities are legal in Prometheus and left out.
+        """
+        return sorted(point for point in self.values if abs(point[1]) <= MAX_MAGNITUDE)
+
+
+class ScoringRequest(BaseModel):
+    """What the agent posts: the result of the source's query, empty without a source."""
+
+    data: Annotated[list[Series], FailFast(), Field(max_length=MAX_SERIES)]
+
+
+class Result(BaseModel):
+    """One score. The agent reads its dimension from the labels.
+
+    The labels it knows are node, namespace, pod, container, app, device and meta.
+    """
+
+    metric: dict[str, str]
+    score: FiniteFloat
+
+
+class ScoringResponse(BaseModel):
+    """What a scorer answers."""
+
+    results: list[Result]
+
+
+class Query(BaseModel):
+    """A range query: PromQL, and the length and the step of its window in seconds."""
+
+    query: str
+    range: PositiveInt
+    step: PositiveInt
+
+
+class PrometheusSource(BaseModel):
+    """The agent fetches the series from a Prometheus HTTP API."""
+
+    type: Literal["Prometheus"] = "Prometheus"
+    host: str
+    path: str = "/api/v1/query_range"
+    params: Query
+
+
+class NoSource(BaseModel):
+    """The scorer needs no series; the agent posts an empty list."""
+
+    type: Literal["None"] = "None"
+
+
+class ScoringParams(BaseModel):
+    """The score's name, and how many seconds lie between two rounds."""
+
+    name: str
+    interval: PositiveInt
+
+
+class Scoring(BaseModel):
+    """Where to post, and what comes of it."""
+
+    path: str = "/scoring"
+    params: ScoringParams
+
+
+class Config(BaseModel):
+    """What `/config` answers."""
+
+    name: str
+    description: str
+    source: PrometheusSource | NoSource
+    scoring: Scoring

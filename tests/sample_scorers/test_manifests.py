@@ -1,0 +1,101 @@
+"""The manifests and images that the READMEs deploy."""
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dsf.api.scorer import DynamicScorerSpec
+from sample_scorers.sample.app import config as sample_config
+from sample_scorers.simple_prediction.app import config as simple_prediction_config
+from tests.sample_scorers.serving import SCORERS, run
+
+SCORER_FILES = sorted(SCORERS.glob("*/manifests/dynamicscorer.yaml"))
+WORK_FILES = sorted(SCORERS.glob("*/manifests/manifestwork.yaml"))
+needs_envsubst = pytest.mark.skipif(not shutil.which("envsubst"), reason="needs envsubst")
+
+
+def substituted(file: Path, *only: str, **values: str) -> list[dict[str, Any]]:
+    """Run the manifest through the real envsubst, as the READMEs do."""
+    done = run("envsubst", *only, stdin=file.read_text(), **values)
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def registered(file: Path) -> list[dict[str, Any]]:
+    variables = re.findall(r"envsubst '(\$\w+)'", file.read_text())
+    return substituted(file, *(variables or ["$NONE"]), NODE_IP="10.0.0.1", EXTERNAL_SCORER_IP="::")
+
+
+def test_every_scorer_can_be_registered_and_all_but_the_external_one_deployed() -> None:
+    folders = {"sample", "static", "simple_prediction", "llm_forecast"}
+    assert {file.parts[-3] for file in SCORER_FILES} == folders
+    assert {file.parts[-3] for file in WORK_FILES} == folders - {"llm_forecast"}
+
+
+@needs_envsubst
+@pytest.mark.parametrize("file", SCORER_FILES, ids=lambda file: file.parts[-3])
+def test_the_scorers_are_accepted_by_the_framework(file: Path) -> None:
+    for document in registered(file):
+        assert document["apiVersion"] == "dynamic-scoring.open-cluster-management.io/v1alpha1"
+        assert document["metadata"]["namespace"] == "open-cluster-management"
+        spec = DynamicScorerSpec.model_validate(document["spec"])
+        assert spec.config_url.startswith("http://")
+        assert "${" not in spec.config_url
+        assert spec.score_dimension_format in {"${node};${namespace};${pod}", "${app};${device}"}
+
+
+@needs_envsubst
+def test_names_and_addresses_fit_the_programs() -> None:
+    documents = {
+        document["metadata"]["name"]: document
+        for file in SCORER_FILES
+        for document in registered(file)
+    }
+    assert set(documents) == {
+        "sample-scorer",
+        "simple-prediction-scorer",
+        "llm-forecast-scorer",
+        "example-performance-scorer",
+        "example-powerconsumption-scorer",
+    }
+    for config in (sample_config(), simple_prediction_config()):
+        assert documents[config.name]["spec"]["description"] == config.description
+    llm = documents["llm-forecast-scorer"]["spec"]
+    assert llm["scoring"]["auth"]["tokenSecretRef"] == {"name": "api-auth-secret", "key": "token"}
+    assert llm["location"] == "External"
+
+
+@needs_envsubst
+@pytest.mark.parametrize("file", WORK_FILES, ids=lambda file: file.parts[-3])
+def test_a_manifest_work_deploys_a_restricted_pod_behind_a_service(file: Path) -> None:
+    (work,) = substituted(file, CLUSTER_NAME="worker01")
+    assert (work["kind"], work["metadata"]["namespace"]) == ("ManifestWork", "worker01")
+    deployment, service = work["spec"]["workload"]["manifests"]
+    pod = deployment["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    assert service["spec"]["selector"] == pod["metadata"]["labels"]
+    assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
+    assert service["spec"]["ports"][0]["port"] == container["ports"][0]["containerPort"] == 8000
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    node_port = service["spec"]["ports"][0].get("nodePort")
+    assert node_port == (30007 if "sample-scorer" in service["metadata"]["name"] else None)
+    assert (service["spec"].get("type") == "NodePort") == (node_port is not None)
+
+
+@pytest.mark.parametrize(
+    "folder", sorted(file.parent.name for file in SCORERS.glob("*/Dockerfile"))
+)
+def test_an_image_runs_as_a_numeric_user(folder: str) -> None:
+    """Without a number, the kubelet cannot tell that runAsNonRoot holds."""
+    text = (SCORERS / folder / "Dockerfile").read_text()
+    assert re.search(r"^USER [1-9]\d*:[1-9]\d*$", text, re.MULTILINE)

@@ -1,0 +1,173 @@
+"""The scorers as programs: what the READMEs tell, copies under another name, and wrong options."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from sample_scorers.llm_forecast.__main__ import main as llm_forecast
+from sample_scorers.sample.__main__ import main as sample
+from sample_scorers.static.__main__ import main as static
+from tests.sample_scorers.fake_model import Server
+from tests.sample_scorers.serving import SCORERS, run, served, started
+
+NAMES = ["sample", "static", "simple_prediction", "llm_forecast"]
+MODEL = {"VLLM_ENDPOINT": "http://127.0.0.1:9/v1", "MODEL_NAME": "tiny"}
+FOREIGN_TO_A_SCORER = ("dsf", "optimizer", "mcp_server", "policy_watcher")
+
+
+def module(name: str, *options: str) -> list[str]:
+    return [sys.executable, "-m", f"sample_scorers.{name}", *options]
+
+
+def blocks(name: str, language: str) -> list[str]:
+    text = (SCORERS / name / "README.md").read_text()
+    return re.findall(rf"```{language}\n(.*?)\n```", text, re.DOTALL)
+
+
+@pytest.mark.skipif(not shutil.which("jq") or not shutil.which("curl"), reason="needs curl and jq")
+@pytest.mark.parametrize("name", NAMES)
+def test_the_readme_commands_work_on_what_the_image_holds(name: str, tmp_path: Path) -> None:
+    """Start as the README tells, but on the files that the Dockerfile copies, and nothing else."""
+    copy_as_the_image_does(name, tmp_path)
+    start = next(block for block in blocks(name, "bash") if "python -m" in block)
+    ask = next(block for block in blocks(name, "bash") if "localhost:8000" in block)
+    with (
+        served(Server().app()) as model,
+        started(*on_a_free_port(start, f"{model}/v1"), cwd=tmp_path) as url,
+    ):
+        answer = run("bash", "-c", ask.replace("http://localhost:8000", url))
+    assert answer.returncode == 0, answer.stderr
+    shown = blocks(name, "json")
+    if shown:
+        assert json.loads(answer.stdout) == json.loads(shown[0])
+    else:
+        assert [each["score"] for each in json.loads(answer.stdout)["results"]] == [10.0, 16.0]
+
+
+def copy_as_the_image_does(name: str, target: Path) -> None:
+    lines = (SCORERS / name / "Dockerfile").read_text().splitlines()
+    for source, folder in (line.split()[1:] for line in lines if line.startswith("COPY ")):
+        (target / folder).mkdir(parents=True, exist_ok=True)
+        for file in SCORERS.glob(f"{source}*" if source.endswith("/") else source):
+            if file.is_file():
+                shutil.copy(file, target / folder)
+    for other in FOREIGN_TO_A_SCORER:
+        (target / f"{other}.py").write_text("raise ImportError('no part of a scorer')")
+    entry = json.loads(next(line for line in lines if line.startswith("ENTRYPOINT "))[11:])
+    assert entry == ["python", "-m", f"sample_scorers.{name}", "--host", "0.0.0.0"]  # noqa: S104  # in a container
+    assert (target / "requirements.txt").exists()
+
+
+def on_a_free_port(told: str, model_url: str) -> tuple[list[str], dict[str, str]]:
+    """Return the command and its environment."""
+    settings = dict(word.split("=", 1) for word in shlex.split(told) if "=" in word)
+    if "VLLM_ENDPOINT" in settings:
+        settings["VLLM_ENDPOINT"] = model_url
+    command = [word for word in shlex.split(told) if "=" not in word]
+    command[command.index("8000")] = "0"
+    return [sys.executable, *command[1:]], settings
+
+
+def test_a_copy_under_another_name_runs(tmp_path: Path) -> None:
+    shutil.copytree(SCORERS, tmp_path / "my_scorers")
+    for other in ("static", "simple_prediction", "llm_forecast"):
+        shutil.rmtree(tmp_path / "my_scorers" / other)
+    original = tmp_path / "sample_scorers.py"
+    original.write_text("raise ImportError('a copy should not need the original')")
+    command = [sys.executable, "-m", "my_scorers.sample", "--port", "0"]
+    with started(command, cwd=tmp_path) as url:
+        config = httpx.get(f"{url}/config", trust_env=False).json()
+    assert config["name"] == "sample-scorer"
+
+
+def test_a_used_port_is_told_in_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        ended = run(*module("sample", "--port", port))
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        f"sample-scorer: cannot listen on 127.0.0.1 port {port}: "
+        "the port is in use; choose another with --port\n"
+    )
+
+
+def test_an_option_chooses_the_prometheus_before_the_environment() -> None:
+    command = module("sample", "--port", "0", "--prometheus-url", "http://metrics:1/")
+    with started(command, {"PROMETHEUS_URL": "http://metrics:2"}) as url:
+        config = httpx.get(f"{url}/config", trust_env=False).json()
+    assert config["source"]["host"] == "http://metrics:1"
+
+
+def test_a_scores_file_replaces_the_tables(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "[{path: /mine, name: mine, description: mine, scoreName: m, interval: 5,"
+        " scores: {a: {b: 7}}}]"
+    )
+    with started(module("static", "--port", "0", "--scores", str(file))) as url:
+        answer = httpx.post(f"{url}/mine/scoring", json={"data": []}, trust_env=False)
+    assert answer.json() == {"results": [{"metric": {"app": "a", "device": "b"}, "score": 7}]}
+
+
+WRONG = [
+    (sample, ["--port", "70000"], {}, 2, "'70000' is not a port from 0 to 65535"),
+    (sample, ["--host", "203.0.113.1"], {}, 1, "choose another with --host"),
+    (sample, ["--prometheus-url", "prometheus"], {}, 2, "'prometheus' is not a URL"),
+    (sample, [], {"PROMETHEUS_URL": "ftp://x"}, 2, "'ftp://x' is not a URL"),
+    (static, ["--scores", "missing.yaml"], {}, 1, "cannot read missing.yaml: No such file"),
+    (static, ["--scores", "README.md"], {}, 1, "README.md: "),
+    (llm_forecast, [], {}, 2, "set VLLM_ENDPOINT and MODEL_NAME"),
+    (llm_forecast, ["--deadline", "nan"], MODEL, 2, "'nan' is not a positive number"),
+    (llm_forecast, ["--concurrency", "0"], MODEL, 2, "'0' is not a whole number from 1"),
+    (
+        llm_forecast,
+        ["--endpoint", "http://me:hidden@x"],
+        MODEL,
+        2,
+        "a URL with a password in it would be shown to others",
+    ),
+]
+
+
+@pytest.mark.parametrize(("main", "options", "env", "code", "said"), WRONG)
+def test_a_wrong_option_is_told_without_a_stack_trace(
+    main: Callable[[list[str]], int],
+    options: list[str],
+    env: dict[str, str],
+    code: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("PROMETHEUS_URL", *MODEL):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    try:
+        ended: object = main(options)
+    except SystemExit as stopped:  # argparse's way
+        ended = stopped.code
+    last_line = capsys.readouterr().err.splitlines()[-1]
+    assert ended == code
+    assert said in last_line
+    assert "hidden" not in last_line
+
+
+def test_the_test_script_tells_how_it_is_used_and_hands_on_refusals() -> None:
+    script = str(SCORERS / "sample/hack/test_scoring.sh")
+    assert os.access(script, os.X_OK)
+    assert run(script).returncode == 2
+    assert "cannot read nothing.json" in run(script, "http://localhost:1", "nothing.json").stderr
+    with started(module("sample", "--port", "0")) as url:
+        refused = run(script, url, "pyproject.toml")
+    assert refused.returncode != 0
+    assert "the body is not JSON" in refused.stdout

@@ -1,0 +1,250 @@
+"""The pure cores: sample values, the mean, the forecast, the static table."""
+
+import json
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from sample_scorers.sample.score import META
+from sample_scorers.sample.score import score as sample_score
+from sample_scorers.simple_prediction.forecast import (
+    MAX_BUCKETS,
+    Floats,
+    forecast_mean,
+    regular,
+)
+from sample_scorers.simple_prediction.score import score as prediction_score
+from sample_scorers.static.score import score as static_score
+from sample_scorers.static.tables import Invalid, parse, shipped
+from sample_scorers.wire import MAX_MAGNITUDE, Result, Series
+
+times = st.floats(0, 253_402_300_799)
+numbers = st.floats(-MAX_MAGNITUDE, MAX_MAGNITUDE)
+samples = st.lists(st.tuples(times, numbers), min_size=1, max_size=60)
+any_value = st.floats().map(
+    lambda value: {math.inf: "+Inf", -math.inf: "-Inf"}.get(
+        value, repr(value).replace("nan", "NaN")
+    )
+)
+any_series = st.builds(
+    lambda metric, values: Series.model_validate({"metric": metric, "values": values}),
+    st.dictionaries(st.text(), st.text(), max_size=3),
+    st.lists(st.tuples(times, any_value), max_size=30),
+)
+
+
+def series(*values: str, **labels: str) -> Series:
+    points = [(60 * position, value) for position, value in enumerate(values)]
+    return Series.model_validate({"metric": labels, "values": points})
+
+
+def forecast(values: list[float], step: float = 60, horizon: float = 600) -> float:
+    when = np.arange(len(values), dtype=np.float64) * step
+    return forecast_mean(when, np.array(values, dtype=np.float64), horizon)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_every_finite_number_is_read_as_prometheus_writes_it(value: float) -> None:
+    written_out = np.format_float_positional(value, trim="-")
+    assert series(written_out).values == [(0, value)]
+    assert series(repr(value)).values == [(0, value)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "abc", "1_0", " 1", "1e999", "infinity", "nan", "0x1", "\u0661", "1" * 401, "--1", "."],
+)
+def test_what_prometheus_never_writes_is_refused(text: str) -> None:
+    with pytest.raises(ValidationError, match="number in a string"):
+        series(text)
+
+
+def test_finite_samples_are_sorted_and_leave_out_what_no_score_can_be_made_of() -> None:
+    values = [(3, "NaN"), (2, "+Inf"), (4, "5"), (1, "-Inf"), (0, "1e101"), (0, "2"), (5, "-1e100")]
+    read = Series.model_validate({"metric": {}, "values": values})
+    assert read.finite() == [(0, 2), (4, 5), (5, -1e100)]
+
+
+@pytest.mark.parametrize("score", [sample_score, prediction_score])
+@given(found=st.lists(any_series, max_size=4))
+def test_each_series_with_a_finite_sample_gets_one_score_between_reasonable_bounds(
+    score: Callable[[list[Series]], list[Result]], found: list[Series]
+) -> None:
+    scorable = [each for each in found if each.finite()]
+    results = score(found)
+    assert [{**each.metric, "meta": ""} for each in results] == [
+        {**each.metric, "meta": ""} for each in scorable
+    ]
+    for result, scored in zip(results, scorable, strict=True):
+        values = [value for _, value in scored.finite()]
+        slack = 2 * (max(values) - min(values)) + 1e-9 * max(map(abs, values))
+        assert min(values) - slack <= result.score <= max(values) + slack
+
+
+def test_the_sample_score_is_the_mean_and_keeps_the_labels() -> None:
+    assert sample_score([series("1", "NaN", "2", "6", pod="a"), series("NaN", pod="b")]) == [
+        Result(metric={"pod": "a", "meta": META}, score=3)
+    ]
+
+
+@given(numbers, st.lists(times, min_size=1, max_size=40))
+def test_a_constant_is_forecast_to_stay(value: float, when: list[float]) -> None:
+    constant = np.full(len(when), value)
+    # Averaging equal numbers may round once.
+    assert forecast_mean(np.array(when), constant, 600) == pytest.approx(value, rel=1e-12)
+
+
+@given(samples, st.floats(1, 1e6))
+def test_a_forecast_stays_within_reason(points: list[tuple[float, float]], horizon: float) -> None:
+    when, values = np.array(points).T
+    low, high = values.min(), values.max()
+    found = forecast_mean(when, values, horizon)
+    assert low - (high - low) <= found <= high + (high - low)
+    assert found >= 0 or low < 0
+
+
+@given(samples, st.randoms(use_true_random=False))
+def test_the_order_of_samples_does_not_matter(points: list[tuple[float, float]], random) -> None:  # type: ignore[no-untyped-def]  # hypothesis' own Random
+    shuffled = random.sample(points, len(points))
+    sent = [[(when, repr(value)) for when, value in each] for each in (points, shuffled)]
+    first, second = (
+        prediction_score([Series.model_validate({"metric": {}, "values": each})]) for each in sent
+    )
+    assert first == second
+
+
+@given(samples)
+@example([(0, 1.0), (5e-324, 2.0), (253_402_300_799, 3.0)])
+def test_the_grid_keeps_its_bound_and_its_ends(points: list[tuple[float, float]]) -> None:
+    when, values = np.array(points).T
+    grid, step = regular(when, values)
+    assert 1 <= len(grid) <= MAX_BUCKETS + 1
+    assert not np.isnan(grid[[0, -1]]).any()
+    assert step > 0
+
+
+@given(st.floats(-100, 100), st.floats(0.001, 10), st.sampled_from([-1, 1]))
+def test_a_line_goes_on(start: float, slope: float, sign: int) -> None:
+    slope *= sign
+    values = [1000 + start + slope * position for position in range(60)]
+    expected = values[-1] + slope * 5.5  # the mean of the next ten
+    assert forecast(values) == pytest.approx(expected, abs=0.05 * abs(slope))
+
+
+def test_after_a_step_the_new_level_is_forecast() -> None:
+    assert forecast([1.0] * 30 + [3.0] * 30) == pytest.approx(3, abs=0.05)
+
+
+def test_gaps_and_uneven_steps_leave_a_line_a_line() -> None:
+    when = np.array([60.0 * minute + (minute % 3) for minute in range(120) if minute % 7 != 3])
+    assert forecast_mean(when, 5 + when / 60, 600) == pytest.approx(5 + 119 + 5.5, abs=0.5)
+
+
+def test_it_looks_at_most_half_a_window_ahead() -> None:
+    assert forecast([0.0, 1.0, 2.0, 3.0, 4.0], horizon=120) == forecast(
+        [0.0, 1.0, 2.0, 3.0, 4.0], horizon=1e9
+    )
+
+
+def test_it_forecasts_better_than_the_mean_and_than_the_last_value() -> None:
+    """Over loads of several kinds, by the mean absolute error of the next ten minutes' mean."""
+    random = np.random.default_rng(7)
+    errors = np.array(
+        [
+            [
+                abs(guess - load[60:].mean())
+                for guess in (forecast(list(past)), past.mean(), past[-1])
+            ]
+            for load in (kind(random) for kind in LOADS for _ in range(40))
+            for past in [load[:60]]
+        ]
+    ).mean(axis=0)
+    assert errors[0] < 0.8 * errors[1:].min()
+
+
+def _noise(random: np.random.Generator) -> Floats:
+    return random.normal(2, 0.5, 70).clip(0)
+
+
+def _ramp(random: np.random.Generator) -> Floats:
+    ramp: Floats = np.linspace(0, random.uniform(1, 4), 70) + random.normal(1, 0.1, 70)
+    return ramp
+
+
+def _scaled(random: np.random.Generator) -> Floats:
+    change = random.integers(15, 45)
+    return np.where(np.arange(70) < change, 1.0, random.uniform(0, 4)) + random.normal(1, 0.1, 70)
+
+
+def _wandering(random: np.random.Generator) -> Floats:
+    return 5 + np.cumsum(random.normal(0, 0.1, 70))
+
+
+LOADS = (_noise, _ramp, _scaled, _wandering)
+
+
+def test_the_static_tables_are_those_of_the_development_guide() -> None:
+    found = {
+        (table.score_name, each.metric["app"], each.metric["device"]): each.score
+        for table in shipped()
+        for each in static_score(table)
+    }
+    performance, power = "example_performance_score", "example_powerconsumption_score"
+    expected = {"all": (80, 80, 20, 10), "3g.48gb": (60, 55, 30, 55), "2g.24gb": (10, 15, 80, 90)}
+    assert found == {
+        (name, app, device): scores[position]
+        for device, scores in expected.items()
+        for position, (name, app) in enumerate(
+            (name, app) for name in (performance, power) for app in ("app01", "app02")
+        )
+    }
+
+
+TABLE = {
+    "path": "/x",
+    "name": "x-scorer",
+    "description": "x",
+    "scoreName": "x_score",
+    "interval": 30,
+    "scores": {"app": {"gpu": 1}},
+}
+
+
+def test_a_scores_file_may_be_json() -> None:
+    tables = parse(json.dumps([TABLE]))
+    assert not isinstance(tables, Invalid)
+    assert static_score(tables[0]) == [Result(metric={"app": "app", "device": "gpu"}, score=1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the document: Input should be a valid list"),
+        ("[]", "holds no table"),
+        ("a: [", "line 1 is not YAML"),
+        ("\x00", "is not YAML"),
+        ("[" * 100_000, "is not YAML"),
+        (json.dumps([{**TABLE, "interval": 0}]), "[0][interval]: Input should be greater than 0"),
+        (json.dumps([{**TABLE, "path": "x"}]), "[0][path]"),
+        (json.dumps([{**TABLE, "colour": 1}]), "[0][colour]: Extra inputs are not permitted"),
+        (json.dumps([{**TABLE, "scores": {"a": {"b": "x"}}}]), "[0][scores][a][b]"),
+        ("[{path: /x, scores: {a: {b: .nan}}}]", "[0][name]: Field required"),
+        (json.dumps([TABLE, TABLE]), "path /x is used twice"),
+        (json.dumps([TABLE, {**TABLE, "path": "/y"}]), "scoreName x_score is used twice"),
+    ],
+)
+def test_a_wrong_scores_file_is_told_in_one_line(text: str, said: str) -> None:
+    found = parse(text)
+    assert isinstance(found, Invalid)
+    assert said in found.message
+    assert "\n" not in found.message
+
+
+@given(st.text() | st.binary().map(lambda raw: raw.decode("latin-1")))
+def test_any_text_is_a_scores_file_or_told_why_not(text: str) -> None:
+    assert isinstance(parse(text), Invalid | list)
