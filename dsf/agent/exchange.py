@@ -15,6 +15,9 @@ from dsf import __version__
 from dsf.agent.answer import Answer, is_http_url, shown
 from dsf.agent.failure import Failure, Stage
 
+KEEPALIVE_SECONDS = 3.0
+"""Shorter than common servers wait (uvicorn: 5 s), lest a call meets a closing connection."""
+
 _REDIRECTS = range(300, 400)
 
 
@@ -64,7 +67,9 @@ async def http_client() -> AsyncIterator[httpx.AsyncClient]:
         trust_env=False,
         follow_redirects=False,
         timeout=None,  # noqa: S113 - exchange() sets one deadline over everything
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+        limits=httpx.Limits(
+            max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEPALIVE_SECONDS
+        ),
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         headers={
             "Accept": "application/json",

@@ -117,7 +117,7 @@ class Agent:
         failures = [failure for failure in (done.failure, unpublished) if failure]
         for failure in failures:
             log.warning("round failed", extra={"scorer": done.summary.name, **_why(failure)})
-        status = failures[0].reason if failures else SUCCESS
+        status = f"{failures[0].stage}_failed" if failures else SUCCESS
         self._metrics.finished(done.summary.score_name, status, done.seconds)
 
     async def _sweeping(self) -> None:

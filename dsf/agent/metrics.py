@@ -1,7 +1,9 @@
 """The metrics of an agent.
 
 dynamic_score{ds_cluster, ds_node, ...}                          the latest scores, not rounded
-dynamic_scoring_requests_total{score_name, status}               rounds: success, or why not
+dynamic_scoring_requests_total{score_name, status}               rounds by outcome: success,
+                                                                 source_failed, scoring_failed,
+                                                                 publish_failed
 dynamic_scoring_fetch_seconds_total{score_name}                  time spent on the source
 dynamic_scoring_perform_seconds_total{score_name}                time spent on the scoring API
 dynamic_scoring_send_seconds_total{score_name}                   time spent on the hub
@@ -61,7 +63,7 @@ class AgentMetrics:
         registry.register(self.scores)
         self._requests = Counter(
             "dynamic_scoring_requests",
-            "Rounds by their outcome: success, or the reason of the failure.",
+            "Rounds by their outcome: success, or the stage that failed.",
             ["score_name", "status"],
             registry=registry,
         )

@@ -18,6 +18,7 @@ from dsf.kube.port import Object
 
 MANAGED_BY = names.ADDON
 MIN_VALIDITY = timedelta(seconds=90)
+MAX_INTERVAL = 604_800
 
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
@@ -55,7 +56,7 @@ def score_label(score_name: str) -> str:
 
 def validity(interval_seconds: int) -> timedelta:
     """Return how long scores are valid: three intervals, at least 90 s."""
-    return max(timedelta(seconds=3 * interval_seconds), MIN_VALIDITY)
+    return max(timedelta(seconds=3 * min(interval_seconds, MAX_INTERVAL)), MIN_VALIDITY)
 
 
 def status_patch(

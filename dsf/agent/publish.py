@@ -72,7 +72,7 @@ class Publisher:
             if not is_own(observed, summary.score_name):
                 return _foreign(observed)
             try:
-                self._observed[name] = await self._patch(observed, summary, report)
+                self._observed[name] = _slim(await self._patch(observed, summary, report))
             except (Conflict, NotFound):
                 self._observed.pop(name, None)
             else:
@@ -116,6 +116,11 @@ class Publisher:
             token = page.continue_token
             if not token:
                 return owned
+
+
+def _slim(obj: Object) -> Object:
+    """managedFields outweigh the scores, and nobody here reads them."""
+    return {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k != "managedFields"}}
 
 
 def _failure(reason: str, message: str) -> Failure:

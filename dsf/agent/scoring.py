@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import httpx
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from dsf.agent.answer import Answer, misfit, refusal
 from dsf.agent.exchange import Deadline, Limits, Request, exchange
@@ -13,6 +13,8 @@ from dsf.agent.secrets import Secrets
 from dsf.api.invalid import Invalid
 from dsf.api.scoring_api import ScoringRequest, ScoringResponse, Series
 from dsf.api.summary import ScorerSummary
+
+_REQUEST = TypeAdapter(ScoringRequest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class ScoringApi:
         if isinstance(token, Invalid):
             return Failure("scoring", token.reason, token.message)
         headers = {"Content-Type": "application/json", **(token.headers if token else {})}
-        body = ScoringRequest.model_construct(data=list(series)).model_dump_json().encode()
+        body = _REQUEST.dump_json(ScoringRequest.model_construct(data=list(series)))
         answer = await exchange(
             self.client,
             Request("POST", summary.scoring_endpoint, body, headers),

@@ -75,13 +75,13 @@ def test_scores_that_nobody_renews_expire() -> None:
 def test_rounds_are_counted_with_their_times() -> None:
     registry, metrics, _ = build()
     metrics.finished("my_score", SUCCESS, {"fetch": 0.5, "perform": 1.5, "send": 0.25})
-    metrics.finished("my_score", "QueryRejected", {"fetch": 0.5})
+    metrics.finished("my_score", "source_failed", {"fetch": 0.5})
 
     def value(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(name, {"score_name": "my_score", **labels})
 
     assert value("dynamic_scoring_requests_total", status="success") == 1
-    assert value("dynamic_scoring_requests_total", status="QueryRejected") == 1
+    assert value("dynamic_scoring_requests_total", status="source_failed") == 1
     assert value("dynamic_scoring_fetch_seconds_total") == 1.0
     assert value("dynamic_scoring_perform_seconds_total") == 1.5
     assert value("dynamic_scoring_send_seconds_total") == 0.25

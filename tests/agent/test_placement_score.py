@@ -171,6 +171,7 @@ def test_validity_follows_the_interval() -> None:
     assert validity(1) == timedelta(seconds=90)
     assert validity(30) == timedelta(seconds=90)
     assert validity(60) == timedelta(seconds=180)
+    assert validity(10**30) == timedelta(days=21)
 
 
 def test_times_are_in_utc() -> None:

@@ -92,6 +92,14 @@ class World:
         async with httpx.AsyncClient(trust_env=False) as client:
             return await client.get(self.url + path)
 
+    async def counted(self, status: str = "success") -> str:
+        """Return the metrics once they have counted a round of that outcome."""
+        text = await self.metrics()
+        counter = "dynamic_scoring_requests_total"
+        return (
+            text if f'{counter}{{score_name="sample_my_score",status="{status}"}}' in text else ""
+        )
+
     async def metrics(self) -> str:
         return (await self.http("/metrics")).text
 
@@ -143,12 +151,10 @@ async def test_scores_arrive(world: World) -> None:
         assert (await world.condition("Published"))["status"] == "True"
         assert (await world.http("/healthz")).status_code == 200
         assert (await world.http("/readyz")).status_code == 200
-        text = await world.metrics()
-        labels = 'ds_cluster="cluster1"'
-        assert any(labels in line and line.endswith(" 12.7") for line in text.splitlines())
-        assert (
-            'dynamic_scoring_requests_total{score_name="sample_my_score",status="success"}' in text
-        )
+        text = await until(world.counted)
+        score = next(line for line in text.splitlines() if line.startswith("dynamic_score{"))
+        assert 'ds_cluster="cluster1"' in score
+        assert score.endswith(" 12.7")
 
 
 async def test_without_a_config_map_nothing_runs_and_all_is_well(world: World) -> None:
@@ -284,7 +290,7 @@ async def test_a_bad_source_is_told(world: World, answer: Handler, reason: str, 
         assert said in told["message"]
         assert f"{world.prometheus.url}/api/v1/query_range" in told["message"]
         assert world.scorer.calls == []
-        assert f'status="{reason}"' in await world.metrics()
+        assert await until(lambda: world.counted("source_failed"))
 
 
 async def test_the_last_good_scores_stay(world: World) -> None:
@@ -375,11 +381,7 @@ async def test_a_hub_that_is_away_is_waited_for(world: World) -> None:
 
     await world.distribute(world.summary())
     async with agent(world, hub=Faulty(world.hub, schedule)):
-
-        async def noticed() -> bool:
-            return 'status="Unreachable"' in await world.metrics()
-
-        await until(noticed)
+        await until(lambda: world.counted("publish_failed"))
         away = False
         assert await until(world.values) == {"n1;ns;a": 12}
 
@@ -407,6 +409,7 @@ async def test_tokens_are_never_logged_or_told(
         told = await until(lambda: world.failing("Scored"))
         assert world.scorer.calls[0].headers["Authorization"] == "Bearer canary-3f2a"
         assert told["reason"] == "Unauthorized"
+        await until(lambda: world.counted("scoring_failed"))
         page = await world.hub.list(ADD_ON_PLACEMENT_SCORE, CLUSTER)
         ours = "\n".join(r.getMessage() + str(vars(r)) for r in caplog.records if "dsf" in r.name)
         assert "round failed" in ours
