@@ -20,7 +20,7 @@ from optimizer.solution import Choice, Decision, Place, Solution, Variable
 from optimizer.ties import tie_weights, trimmed
 
 _HALF = 0.5
-_TIE_VARIABLES = 2_000
+_TIE_VARIABLES = 200  # beyond that the second solve can cost ten times the first
 _SAME_VALUE = 1e-6
 
 

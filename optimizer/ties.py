@@ -1,7 +1,8 @@
 """Which of several equally good decisions is taken.
 
 More workloads placed; then the order of the request: workloads listed first take clusters listed
-first, and policies listed first are preferred.
+first, and policies listed first are preferred. Problems too large for a second solve take what the
+solver finds first, which is the same every time.
 """
 
 from optimizer.problem import Problem

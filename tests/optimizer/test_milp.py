@@ -132,6 +132,15 @@ def test_of_equal_policies_the_first_of_the_request_is_taken() -> None:
     assert solution.decision.choices == (Choice("c", "b"),)
 
 
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_same_problem_has_the_same_answer(solver: SolverName) -> None:
+    clusters = {f"c{index}": [("a", 3), ("b", 4)] for index in range(5)}
+    demands = {f"w{index}": 1 + index % 2 for index in range(12)}
+    scores = {(c, w, d): 7.0 for c in clusters for w in demands for d in ("a", "b")}
+    equal = fleet(clusters, demands, scores)
+    assert solved(equal, solver).decision == solved(equal, solver).decision
+
+
 def test_nothing_that_could_be_placed_is_infeasible() -> None:
     assert solved(fleet({"c": [("d", 1)]}, {"w": 2}, {("c", "w", "d"): 1.0})).status == "Infeasible"
 
