@@ -28,8 +28,9 @@ class EmbeddedHub:
     """A Kubernetes API server in memory; implements `dsf.kube.port.Kube`.
 
     It serves the built-in kinds that the product needs, OCM's kinds, and those of `crds`: the
-    product's own unless told otherwise; a definition given takes the place of OCM's. `history` is how many changes of each resource a watch
-    may be behind. Namespaces must exist before something is created in them.
+    product's own unless told otherwise; a definition given takes the place of OCM's. `history` is
+    how many changes of each resource a watch may be behind. Namespaces must exist before something
+    is created in them.
     """
 
     def __init__(
@@ -149,6 +150,10 @@ class EmbeddedHub:
             resource_version=resource_version,
             propagation=propagation,
         )
+
+    def end_watches(self) -> None:
+        """End all watches, as a server does that shuts down; their clients watch again."""
+        self.server.objects.store.end_watches()
 
 
 def _shown(kind: Kind, stored: Object) -> Object:

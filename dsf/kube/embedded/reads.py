@@ -92,21 +92,35 @@ def page(
     )
 
 
-async def changes(
+def changes(
     chosen: Selection, collection: Collection, resource_version: str, timeout_seconds: float
 ) -> AsyncIterator[WatchEvent]:
-    """Yield what happens after a version, with a bookmark now and then and at the end.
+    """Return what happens after a version, with a bookmark now and then and at the end.
 
-    Without a version, or after version 0, it begins with what exists as ADDED.
+    Without a version, or after version 0, it begins with what exists as ADDED. Gone is raised for
+    a version that is forgotten, or that this server never had.
     """
     revision = version_number(resource_version)
     if revision > collection.revision():
         raise Gone(f"too large resource version: {revision}, current: {collection.revision()}")
+    present: list[Object] = []
     if revision == 0:
         revision = collection.revision()
-        for obj in _present(chosen, collection):
-            yield WatchEvent("ADDED", obj)
-    loop = asyncio.get_running_loop()
+        present = _present(chosen, collection)
+    collection.since(revision)
+    return _followed(chosen, collection, present, revision, timeout_seconds)
+
+
+async def _followed(
+    chosen: Selection,
+    collection: Collection,
+    present: list[Object],
+    revision: int,
+    timeout_seconds: float,
+) -> AsyncIterator[WatchEvent]:
+    for obj in present:
+        yield WatchEvent("ADDED", obj)
+    ended, loop = collection.watches_ended(), asyncio.get_running_loop()
     end = loop.time() + timeout_seconds
     with collection.waiting() as changed:
         while True:
@@ -115,7 +129,7 @@ async def changes(
             revision = collection.revision()
             for event in filter(None, (_event(chosen, change) for change in recent)):
                 yield event
-            if collection.closed:
+            if collection.watches_ended() != ended:
                 return
             await _set_before(changed, min(end, loop.time() + BOOKMARK_SECONDS))
             if not changed.is_set():

@@ -72,6 +72,8 @@ class Server:
         sent = self._decoded(resource, accepted(obj), options)
         if "resourceVersion" in sent["metadata"]:
             raise BadRequest("resourceVersion should not be set on objects to be created")
+        if kind.namespaced and not sent["metadata"].get("namespace"):
+            raise BadRequest("an empty namespace may not be set during creation")
         self._check_room(resource, sent)
         new = self._created(resource, sent)
         return self._commit(resource, None, new, options)

@@ -38,7 +38,7 @@ class Collection:
     def __init__(self, store: "Store", history: int, forgotten: int = 0) -> None:
         self._store = store
         self.objects: dict[str, Object] = {}
-        self.closed = False
+        self._ended = 0
         self._changes: deque[Change] = deque()
         self._history = history
         self._forgotten = forgotten
@@ -55,10 +55,14 @@ class Collection:
             self._forgotten = self._changes.popleft().revision
         self._wake()
 
-    def close(self) -> None:
-        """End all watches: the resource is no longer served."""
-        self.closed = True
+    def end_watches(self) -> None:
+        """End the watches that are open now."""
+        self._ended += 1
         self._wake()
+
+    def watches_ended(self) -> int:
+        """Return how often watches were ended."""
+        return self._ended
 
     def forget(self) -> None:
         """Drop the past, as a compaction does."""
@@ -126,7 +130,12 @@ class Store:
         """Forget a collection and end its watches."""
         self._dropped[resource] = self.revision
         if collection := self._collections.pop(resource, None):
-            collection.close()
+            collection.end_watches()
+
+    def end_watches(self) -> None:
+        """End the watches that are open now."""
+        for collection in self._collections.values():
+            collection.end_watches()
 
     def put(self, resource: str, obj: Object) -> Object:
         """Write an object and return it with its new resource version."""

@@ -48,9 +48,10 @@ def _key(key: Any) -> str:
 
 
 def _text(text: str) -> str:
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        return text.encode("utf-8", "replace").decode("utf-8")
-    return text
+    """Return a text whose lone surrogates are replaced, as UTF-8 cannot spell them."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _number(value: float) -> float:
