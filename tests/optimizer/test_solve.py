@@ -51,7 +51,9 @@ async def test_a_process_that_dies_is_not_solved() -> None:
 
 
 async def test_a_cancelled_caller_leaves_no_process_behind() -> None:
-    running = asyncio.create_task(solve(_problem(30, 90), solver="highs", time_limit_seconds=3_000))
+    running = asyncio.create_task(
+        solve(_problem(60, 200), solver="highs", time_limit_seconds=3_000)
+    )
     await asyncio.sleep(0.1)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
