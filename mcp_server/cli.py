@@ -34,7 +34,7 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"], case_sensitive=Fal
 )
 @click.option(
     "--kubeconfig",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Kubeconfig of the hub; else KUBECONFIG, ~/.kube/config, or the pod's account.",
 )
 @click.option("--context", help="Context of the kubeconfig.")

@@ -82,7 +82,7 @@ def model_options(command: Any) -> Any:
 @click.command()
 @click.option(
     "--kubeconfig",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Kubeconfig of the hub; else KUBECONFIG, ~/.kube/config, or the pod's account.",
 )
 @click.option("--context", help="Context of the kubeconfig.")

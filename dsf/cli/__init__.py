@@ -4,6 +4,6 @@ Commands are named by import path and loaded when they are called, so that `dsf 
 nothing and a missing extra is a sentence, not a traceback.
 """
 
-from dsf.cli.main import main
+from dsf.cli.root import main
 
 __all__ = ["main"]

@@ -52,19 +52,19 @@ def test_completion_is_printed_for_the_shell(shell: str) -> None:
     assert "_DSF_COMPLETE" in answer.stdout
 
 
-@pytest.mark.parametrize("command", ["scores", "controller"])
+@pytest.mark.parametrize("command", ["scores", "controller", "optimizer", "mcp", "policy-watcher"])
 def test_a_missing_kubeconfig_is_named_in_one_line(command: str) -> None:
     answer = dsf(command, "--kubeconfig", "/nonexistent/hub.kubeconfig")
-    assert answer.returncode == 1
+    assert answer.returncode == 2
     assert "/nonexistent/hub.kubeconfig" in answer.stderr
     assert "Traceback" not in answer.stderr
 
 
 def test_help_imports_no_heavy_module() -> None:
     code = (
-        "import sys, dsf.cli.main as m\n"
+        "import sys\nfrom dsf.cli.root import root\n"
         "from click.testing import CliRunner\n"
-        "assert CliRunner().invoke(m.root, ['--help']).exit_code == 0\n"
+        "assert CliRunner().invoke(root, ['--help']).exit_code == 0\n"
         "heavy = {'pydantic', 'kubernetes', 'httpx', 'fastapi', 'pulp', 'fastmcp', 'asyncio'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )

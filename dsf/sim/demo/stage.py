@@ -64,12 +64,12 @@ async def set_stage(screen: Screen, work_dir: Path, port: int) -> AsyncIterator[
 
 
 def scenario() -> Path:
-    """Return the folder of the development guide's manifests, request and recording."""
+    """Return the folder of the development guide's manifests and request."""
     return Path(str(resources.files("dsf.sim") / "scenario"))
 
 
 async def _prometheus(the_fleet: Fleet, stack: contextlib.AsyncExitStack) -> dict[str, str]:
-    recording = Recording.load(scenario() / "recording.json")
+    recording = Recording.load(Path(str(resources.files("dsf.sim") / "recording.json")))
     return {
         worker.name: await stack.enter_async_context(
             replaying(
