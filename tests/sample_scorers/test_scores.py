@@ -136,6 +136,10 @@ def test_a_line_goes_on(start: float, slope: float, sign: int) -> None:
     assert forecast(values) == pytest.approx(expected, abs=0.05 * abs(slope))
 
 
+def test_what_has_never_been_negative_is_not_forecast_to_be() -> None:
+    assert forecast([float(value) for value in range(60, 0, -1)]) == 0
+
+
 def test_after_a_step_the_new_level_is_forecast() -> None:
     assert forecast([1.0] * 30 + [3.0] * 30) == pytest.approx(3, abs=0.05)
 
