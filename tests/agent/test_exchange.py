@@ -2,6 +2,7 @@
 
 import gzip
 import socket
+import tracemalloc
 from collections.abc import AsyncIterator
 
 import httpx
@@ -92,8 +93,12 @@ async def test_gzip_is_understood(client: httpx.AsyncClient) -> None:
 async def test_a_gzip_bomb_is_not_unpacked(client: httpx.AsyncClient) -> None:
     bomb = gzip.compress(bytes(40 * MAX_BYTES))
     assert len(bomb) < MAX_BYTES
+    tracemalloc.start()
     found = await got(client, replying(bomb, headers={"Content-Encoding": "gzip"}))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
     assert found.reason == "ResponseTooLarge"
+    assert peak < 10 * MAX_BYTES
 
 
 @pytest.mark.parametrize(

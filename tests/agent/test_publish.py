@@ -20,6 +20,7 @@ from tests.agent.builders import summary
 from tests.agent.conftest import CLUSTER
 
 SCORER = summary(score_name="my_score")
+OWN = placement_score(CLUSTER, "my_score")["metadata"]["labels"]
 BROKEN = report.failed(Failure("scoring", "ServerError", "answered 500"))
 
 
@@ -138,6 +139,7 @@ async def test_what_others_changed_or_deleted_is_mended(hub: EmbeddedHub, clock:
     [
         None,
         {"app.kubernetes.io/managed-by": "another-addon"},
+        {**OWN, "app.kubernetes.io/managed-by": "another-addon"},
         placement_score(CLUSTER, "my-score")["metadata"]["labels"],
     ],
 )

@@ -36,7 +36,8 @@ from tests.agent.servers import (
     serving,
 )
 
-LIMITS = Limits(min_seconds=0.5, max_seconds=0.5, max_bytes=1 << 20)
+PATIENT = Limits(min_seconds=60, max_seconds=60, max_bytes=1 << 20)
+HASTY = Limits(min_seconds=0.5, max_seconds=0.5)
 SERIES = ({"node": "n1", "namespace": "ns", "pod": "a"}, [[1, "1.5"]])
 RESULT = {"node": "n1", "namespace": "ns", "pod": "a"}
 
@@ -115,13 +116,17 @@ async def world(hub: EmbeddedHub, managed: EmbeddedHub) -> AsyncIterator[World]:
 
 @asynccontextmanager
 async def agent(
-    world: World, *, hub: Kube | None = None, summaries_file: Path | None = None
+    world: World,
+    *,
+    hub: Kube | None = None,
+    summaries_file: Path | None = None,
+    limits: Limits = PATIENT,
 ) -> AsyncIterator[None]:
     settings = Settings(
         cluster=CLUSTER,
         metrics_bind_address="127.0.0.1:0",
         summaries_file=summaries_file,
-        limits=LIMITS,
+        limits=limits,
     )
     listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     running = asyncio.create_task(
@@ -276,7 +281,6 @@ async def test_metrics_only(world: World) -> None:
         (replying(b"<html>hello</html>"), "InvalidResponse", "not a Prometheus query result"),
         (replying(b'{"status": "\xff"}'), "InvalidResponse", "not a Prometheus query result"),
         (replying(b"", 302, {"Location": "/login"}), "Redirected", "redirects are not followed"),
-        (servers.dripping, "DeadlineExceeded", "0.5 s"),
         (servers.breaking, "Unreachable", "broke"),
         (servers.endless, "ResponseTooLarge", "1048576 bytes"),
     ],
@@ -311,7 +315,6 @@ async def test_the_last_good_scores_stay(world: World) -> None:
         (replying({"results": [{"metric": {}}]}), "InvalidResponse", "results.0.score"),
         (replying(b'{"results": [{"score": "\xff"}]}'), "InvalidResponse", "Invalid JSON"),
         (replying(b"", 307, {"Location": "http://127.0.0.1/"}), "Redirected", "redirects"),
-        (servers.hanging, "DeadlineExceeded", "0.5 s"),
         (servers.endless, "ResponseTooLarge", "1048576 bytes"),
     ],
 )
@@ -324,6 +327,23 @@ async def test_a_bad_scorer_is_told(world: World, answer: Handler, reason: str, 
         assert said in told["message"]
         assert "scores" not in await world.status()
         assert (await world.condition("SourceFetched"))["status"] == "True"
+
+
+async def test_a_source_that_drips_is_given_up(world: World) -> None:
+    world.prometheus.answer = servers.dripping
+    await world.distribute(world.summary())
+    async with agent(world, limits=HASTY):
+        told = await until(lambda: world.failing("SourceFetched"))
+        assert told["reason"] == "DeadlineExceeded"
+        assert "0.5 s" in told["message"]
+
+
+async def test_a_scorer_that_hangs_is_given_up(world: World) -> None:
+    world.scorer.answer = servers.hanging
+    await world.distribute(world.summary(source_type="None"))
+    async with agent(world, limits=HASTY):
+        told = await until(lambda: world.failing("Scored"))
+        assert told["reason"] == "DeadlineExceeded"
 
 
 async def test_a_refused_connection_and_its_recovery(world: World) -> None:
