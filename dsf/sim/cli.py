@@ -1,7 +1,5 @@
 """`dsf demo`."""
 
-import asyncio
-import contextlib
 import shutil
 import tempfile
 from pathlib import Path
@@ -27,6 +25,7 @@ def demo(port: int, keep: bool, as_json: bool) -> None:
     An embedded hub, two managed clusters, scoring APIs, agents, the optimizer: scores arrive,
     placement is optimised for performance and then for power, and workloads follow.
     """
+    from dsf.runtime.process import run  # noqa: PLC0415 - `dsf --help` does not pay for it
     from dsf.sim.demo.processes import DemoError, free_port, require_free  # noqa: PLC0415
     from dsf.sim.demo.screen import Machines, People  # noqa: PLC0415
     from dsf.sim.demo.story import tell  # noqa: PLC0415
@@ -36,8 +35,7 @@ def demo(port: int, keep: bool, as_json: bool) -> None:
         if port:
             require_free(port, "--port")
         screen = Machines() if as_json else People()
-        with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(tell(screen, work_dir, port=port or free_port(), keep=keep))
+        run(tell(screen, work_dir, port=port or free_port(), keep=keep))
     except DemoError as error:
         raise click.ClickException(str(error)) from error
     shutil.rmtree(work_dir, ignore_errors=True)

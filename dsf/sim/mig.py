@@ -16,7 +16,8 @@ APPLIED_ANNOTATION = "dynamic-scoring.open-cluster-management.io/simulated-mig-c
 def start(node: Object) -> list[Change]:
     """Withdraw the result while a newly wanted profile is being configured."""
     labels, applied = _labels(node), _applied(node)
-    if labels.get(SETTING_LABEL) == applied or labels.get(RESULT_LABEL) == "false":
+    wanted = labels.get(SETTING_LABEL)
+    if wanted in {None, applied} or labels.get(RESULT_LABEL) == "false":
         return []
     return [_patch(node, {"labels": {RESULT_LABEL: "false"}})]
 

@@ -16,6 +16,7 @@ from dsf.kube.kinds import (
     MANAGED_CLUSTER_SET_BINDING,
     MANIFEST_WORK,
     MANIFEST_WORK_REPLICA_SET,
+    NODE,
     PLACEMENT,
     PLACEMENT_BINDING,
     PLACEMENT_DECISION,
@@ -23,7 +24,7 @@ from dsf.kube.kinds import (
     Kind,
 )
 from dsf.kube.port import Kube, Object
-from dsf.sim import placement, policy, registration, replica_set, work
+from dsf.sim import mig, placement, policy, registration, replica_set, work
 from dsf.sim.musthave import Observed, Reference
 
 MAX_PASSES = 50
@@ -146,6 +147,7 @@ class Simulation:
         for replica in await _items(cluster, POLICY, name):
             observed = await _observe(cluster, policy.objects_of(replica))
             changed += await _applied(cluster, policy.enforce(replica, observed))
+            changed += await _nodes(cluster)
             observed = await _observe(cluster, policy.objects_of(replica))
             reported = {**_bare(replica), "status": policy.status(replica, observed)}
             changed += await _applied(cluster, diff(POLICY, [reported], [replica]))
@@ -158,6 +160,12 @@ class Simulation:
 async def _applied(kube: Kube, changes: Iterable[Change]) -> list[Change]:
     outcomes = await apply(kube, changes)
     return [outcome.change for outcome in outcomes if outcome.error is None]
+
+
+async def _nodes(cluster: Kube) -> list[Change]:
+    """Let the stand-in for the GPU operator see a new profile before compliance is judged."""
+    nodes = await _items(cluster, NODE)
+    return await _applied(cluster, [change for node in nodes for change in mig.start(node)])
 
 
 async def _items(

@@ -1,11 +1,14 @@
 """What the demo observes, as plain values, and the tables that show it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from dsf.api.placement_scores import by_score
+from dsf.api.placement_scores import ByDimension, by_score
 from dsf.kube.port import Object
+
+SHOWN_DIMENSIONS = 8
 
 Answer = Mapping[str, Any]
 """The JSON answer of POST /optimize."""
@@ -41,24 +44,25 @@ class WorkloadState:
 def score_tables(scores: Iterable[Object], clusters: Sequence[str]) -> list[Table]:
     """Return one table per score: dimensions by managed cluster."""
     return [
-        Table(
-            name,
-            ("dimension", *clusters),
-            tuple(
-                (dimension, *(str(values.get(cluster, "-")) for cluster in clusters))
-                for dimension, values in dimensions.items()
-            ),
-        )
+        Table(name, ("dimension", *clusters), tuple(_score_rows(dimensions, clusters)))
         for name, dimensions in by_score(scores).items()
     ]
+
+
+def _score_rows(dimensions: ByDimension, clusters: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    for dimension, values in islice(dimensions.items(), SHOWN_DIMENSIONS):
+        yield (dimension, *(str(values.get(cluster, "-")) for cluster in clusters))
+    left = len(dimensions) - SHOWN_DIMENSIONS
+    if left > 0:
+        yield (f"({left} more)", *("" for _ in clusters))
 
 
 def plan_tables(answer: Answer) -> list[Table]:
     """Return the tables of a plan: the policy of each cluster, the place of each workload."""
     return [
-        Table("Policies", ("cluster", "policy"), tuple(sorted(answer["policies"].items()))),
+        Table("", ("cluster", "policy"), tuple(sorted(answer["policies"].items()))),
         Table(
-            "Workloads",
+            "",
             ("workload", "cluster", "device", "score"),
             tuple(
                 (item["workload"], item["cluster"], item["device"], format(item["score"], "g"))
@@ -86,7 +90,7 @@ def policy_states(replicas: Iterable[Object]) -> list[PolicyState]:
 def policy_table(states: Iterable[PolicyState], claims: Mapping[str, str]) -> Table:
     """Return the table of compliance and of the claims that follow from it."""
     return Table(
-        "Compliance",
+        "",
         ("cluster", "policy", "compliant", "policy-watcher-claim"),
         tuple(
             (state.cluster, state.policy, state.compliant, claims.get(state.cluster, "-"))
@@ -109,31 +113,33 @@ def placement_table(placements: Iterable[Object]) -> Table:
                 str(status.get("numberOfSelectedClusters", "-")),
             )
         )
-    return Table("Placements", ("name", "succeeded", "reason", "selected clusters"), tuple(rows))
+    return Table("", ("placement", "succeeded", "reason", "clusters"), tuple(rows))
 
 
 def workload_table(states: Iterable[WorkloadState]) -> Table:
     """Return the table of delivered workloads."""
     return Table(
-        "Delivered",
+        "",
         ("workload", "cluster", "running there"),
         tuple((s.workload, s.cluster, "yes" if s.delivered else "no") for s in states),
     )
 
 
 def comparison(answers: Mapping[str, Answer]) -> Table:
-    """Return the two results side by side."""
+    """Return the results side by side, a row for each cluster."""
     return Table(
-        "Results",
-        ("preference", "status", "objective", "policies", "workloads"),
+        "",
+        ("preference", "status", "objective", "cluster", "policy", "workloads"),
         tuple(
             (
                 name,
                 str(answer["status"]),
                 format(answer["objective_value"], "g"),
-                ", ".join(f"{cluster}: {p}" for cluster, p in sorted(answer["policies"].items())),
-                ", ".join(f"{p['workload']} on {p['cluster']}" for p in answer["placements"]),
+                cluster,
+                policy,
+                ", ".join(p["workload"] for p in answer["placements"] if p["cluster"] == cluster),
             )
             for name, answer in answers.items()
+            for cluster, policy in sorted(answer["policies"].items())
         ),
     )

@@ -4,10 +4,12 @@ import json
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from rich.console import Console
-from rich.table import Table as RichTable
+import click
 
+from dsf.cli.columns import aligned
 from dsf.sim.demo.facts import Table
+
+INDENT = "   "
 
 
 class Screen(Protocol):
@@ -34,30 +36,28 @@ class People:
     """Readable steps and tables."""
 
     def __init__(self) -> None:
-        self._console = Console(highlight=False)
         self._steps = 0
 
     def step(self, title: str) -> None:
         """Begin a step."""
         self._steps += 1
-        self._console.print(f"\n[bold]{self._steps}. {title}[/bold]")
+        click.secho(f"\n{self._steps}. {title}", bold=True)
 
     def note(self, text: str) -> None:
         """Say a sentence within a step."""
-        self._console.print(f"   {text}", markup=False)
+        click.echo(INDENT + text)
 
     def show(self, tables: Iterable[Table]) -> None:
         """Show tables."""
         for table in tables:
-            drawn = RichTable(title=table.title, title_justify="left", title_style="italic")
-            for index, column in enumerate(table.columns):
-                drawn.add_column(column, no_wrap=index == 0, overflow="fold")
-            for row in table.rows:
-                drawn.add_row(*row)
-            self._console.print(drawn)
+            click.echo()
+            if table.title:
+                click.secho(INDENT + table.title, italic=True)
+            for line in aligned(table.columns, table.rows).splitlines():
+                click.echo(INDENT + line)
 
     def finish(self, result: Any) -> None:
-        """Nothing is left to say."""
+        """Nothing is left to say: the steps have told it."""
 
 
 class Machines:
@@ -74,4 +74,4 @@ class Machines:
 
     def finish(self, result: Any) -> None:
         """Print the result."""
-        print(json.dumps(result, indent=2))  # noqa: T201 - standard output is the interface
+        click.echo(json.dumps(result, indent=2))

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import yaml
 
 from dsf.api.names import CLUSTER_CLAIM
 from dsf.kube import kinds
-from dsf.kube.embedded.folder import load
+from dsf.kube.changes import Change, Create
 from dsf.kube.kinds import NODE
 from dsf.sim import mig
 from dsf.sim.demo import facts
@@ -75,7 +76,7 @@ async def _score(stage: Stage) -> None:
 async def _optimize(stage: Stage, name: str, score: str) -> dict[str, Any]:
     stage.screen.step(f"POST /optimize for {name}: {score}")
     if name == next(iter(PREFERENCES)):
-        await load(stage.fleet.hub.kube, scenario() / "manifests")
+        await must(stage.fleet.hub.kube, _scenario_objects())
     request = json.loads((scenario() / "params.json").read_text(encoding="utf-8"))
     request["preference"] = {**request["preference"], "addonPlacementScore": score}
     answer = await _post(stage, "/optimize", request)
@@ -116,10 +117,15 @@ async def _reset(stage: Stage) -> None:
     stage.screen.step("POST /reset: nothing generated is left")
     answer = await _post(stage, "/reset", {"namespace": WORKLOAD_NAMESPACE})
     stage.screen.note(f"deleted {len(answer['deleted'])}, failed {len(answer['failed'])}")
-    for worker in stage.fleet.workers:
-        for node in (await worker.kube.list(NODE)).items:
-            await must(worker.kube, mig.start(node))
     await _until(stage, _claims(stage, "empty"), "clusters to report empty")
+
+
+def _scenario_objects() -> list[Change]:
+    documents = [
+        yaml.safe_load(path.read_text(encoding="utf-8"))
+        for path in sorted((scenario() / "manifests").glob("*.yaml"))
+    ]
+    return [Create(kind, obj) for obj in documents if (kind := kinds.find(obj)) is not None]
 
 
 def _claims(stage: Stage, value: str) -> Callable[[], Awaitable[bool]]:
@@ -190,7 +196,9 @@ def _result(answer: dict[str, Any]) -> dict[str, Any]:
 
 def _what_next(stage: Stage, *, keep: bool) -> None:
     screen, hub = stage.screen, stage.fleet.hub
-    screen.step("What to try next" if keep else "What to try next (make demo ARGS=--keep)")
+    screen.step("What to try next")
+    if not keep:
+        screen.note("with `make demo ARGS=--keep` (or `dsf demo --keep`) all of it stays up; then:")
     screen.note(f"the API docs: {stage.optimizer_url}/docs")
     screen.note(
         f"the hub: kubectl --kubeconfig {hub.kubeconfig} get ds,dsc,addonplacementscores -A"
