@@ -8,12 +8,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 import yaml
 
 from dsf.api.summary import ScorerSummary, dump_summaries
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.embedded import serve as api
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, CONFIG_MAP
 from tests.agent.builders import summary
+from tests.agent.conftest import AGENT_NAMESPACE, CLUSTER
 from tests.agent.servers import eventually, matrix, replying, scores, serving
 
 MIB = 1 << 20
@@ -68,8 +71,7 @@ def hub_of(directory: Path) -> str:
         "clusters": [{**named, "cluster": {"server": "https://127.0.0.1:1"}}],
         "users": [{**named, "user": {"token": "t"}}],
     }
-    path.write_text(yaml.safe_dump(document), encoding="utf-8")
-    return f"--hub-kubeconfig={path}"
+    return f"--hub-kubeconfig={written(path, document)}"
 
 
 async def test_once_prints_what_would_be_published(tmp_path: Path) -> None:
@@ -139,46 +141,80 @@ async def test_a_used_port_is_named(tmp_path: Path) -> None:
     assert "--bind-address" in err
 
 
+async def test_the_agent_loads_no_web_framework() -> None:
+    code = (
+        "import sys, dsf.agent.cli, dsf.agent.run, dsf.agent.once, dsf.kube.connect;"
+        "print(sorted({'fastapi', 'starlette', 'uvicorn', 'numpy', 'pulp'} & set(sys.modules)))"
+    )
+    started = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await started.communicate()
+    assert out == b"[]\n"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-async def test_the_running_agent_is_small_and_ends_when_told(tmp_path: Path) -> None:
-    series = [
-        ({**SERIES[0], "pod": f"p{n}"}, [[60 * i, "1.5"] for i in range(60)]) for n in range(50)
-    ]
+async def test_the_running_agent_is_small_and_ends_when_told(
+    hub: EmbeddedHub, managed: EmbeddedHub, tmp_path: Path
+) -> None:
+    """Both API servers over HTTP, 5 scorers of 50 series of 60 points."""
+    times = range(0, 3600, 60)
+    metrics = [{"node": "n1", "namespace": "ns", "pod": f"p{n}"} for n in range(50)]
+    series = [(metric, [[time, "1.5"] for time in times]) for metric in metrics]
     async with (
         serving(replying(matrix(*series))) as prometheus,
-        serving(replying(scores(*((metric, 1.5) for metric, _ in series)))) as scorer,
+        serving(replying(scores(*((metric, 1.5) for metric in metrics)))) as scorer,
+        api_server(hub, tmp_path / "hub") as hub_kubeconfig,
+        api_server(managed, tmp_path / "managed") as kubeconfig,
     ):
-        summaries = [
-            summary(
-                f"scorer{n}",
-                source_endpoint=f"{prometheus.url}/api/v1/query_range",
-                scoring_endpoint=scorer.url,
-                scoring_interval=1,
-            )
-            for n in range(5)
-        ]
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            bind = f"127.0.0.1:{free.getsockname()[1]}"
-        arguments = (f"--metrics-bind-address={bind}", hub_of(tmp_path))
-        async with (
-            process(*arguments, file_of(tmp_path, *summaries), home=tmp_path) as running,
-            httpx.AsyncClient(trust_env=False) as client,
-        ):
+        await managed.create(
+            CONFIG_MAP,
+            {
+                "metadata": {"name": "dynamic-scoring-config", "namespace": AGENT_NAMESPACE},
+                "data": {
+                    "summaries": dump_summaries(
+                        summary(
+                            f"scorer{n}",
+                            source_endpoint=f"{prometheus.url}/api/v1/query_range",
+                            scoring_endpoint=scorer.url,
+                            scoring_interval=1,
+                        )
+                        for n in range(5)
+                    )
+                },
+            },
+        )
+        async with process(
+            f"--hub-kubeconfig={hub_kubeconfig}",
+            f"--kubeconfig={kubeconfig}",
+            "--metrics-bind-address=127.0.0.1:0",
+            home=tmp_path,
+        ) as running:
 
             async def scored() -> bool:
-                try:
-                    text = (await client.get(f"http://{bind}/metrics")).text
-                except httpx.ConnectError:
-                    return False
-                return text.count("dynamic_score{") == 250 and len(scorer.calls) > 15
+                page = await hub.list(ADD_ON_PLACEMENT_SCORE, CLUSTER)
+                found = [len(obj.get("status", {}).get("scores", [])) for obj in page.items]
+                return found == [50] * 5 and len(scorer.calls) > 15
 
-            await eventually(scored)
-            assert resident(running.pid) < LIMIT
+            await eventually(scored, seconds=60)
+            size = resident(running.pid)
             running.terminate()
             _, err = await running.communicate()
+    assert size < LIMIT
     assert running.returncode == 0
     assert b"Traceback" not in err
+
+
+@asynccontextmanager
+async def api_server(hub: EmbeddedHub, path: Path) -> AsyncIterator[Path]:
+    """Serve a hub over HTTP and yield its kubeconfig."""
+    async with api.serving(hub) as url:
+        yield written(path, api.kubeconfig(url))
+
+
+def written(path: Path, document: object) -> Path:
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    return path
 
 
 def resident(pid: int) -> int:
