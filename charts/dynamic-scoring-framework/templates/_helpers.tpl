@@ -27,3 +27,13 @@ livenessProbe:
 readinessProbe:
   httpGet: {path: /readyz, port: metrics}
 {{- end }}
+
+{{- /* TLS libraries take client certificates from files only. */}}
+{{- define "dsf.tmpMount" -}}
+- {name: tmp, mountPath: /tmp}
+{{- end }}
+
+{{- define "dsf.tmpVolume" -}}
+- name: tmp
+  emptyDir: {medium: Memory, sizeLimit: 1Mi}
+{{- end }}
