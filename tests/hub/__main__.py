@@ -1,7 +1,7 @@
 """A real hub for people: ``python -m tests.hub up east west``, ``status``, ``down``."""
 
 # A command: it prints, and runs what its own tables name.
-# ruff: noqa: T201, S603
+# ruff: noqa: T201
 
 from __future__ import annotations
 

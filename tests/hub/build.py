@@ -10,7 +10,7 @@ Needs nothing but Python's standard library, so that it runs before anything is 
 """
 
 # A command: it prints, and runs what its own tables name.
-# ruff: noqa: T201, S603
+# ruff: noqa: T201
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import dataclass
@@ -397,6 +399,8 @@ def build_programs(go: str, directory: Path, jobs: int | None, say: Say) -> None
     """Build what is neither prebuilt nor built, each program appearing whole or not at all."""
     target = directory / "bin"
     target.mkdir(parents=True, exist_ok=True)
+    for leftover in directory.glob("go-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
     for lock in dict.fromkeys(program.lock for program in PROGRAMS):
         missing = [
             program
@@ -405,9 +409,8 @@ def build_programs(go: str, directory: Path, jobs: int | None, say: Say) -> None
         ]
         if not missing:
             continue
-        partial = directory / f"{lock.strip('.') or 'main'}.partial"
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir()
+        # A name of its own: a compiler that outlived a killed build may still write to the last.
+        partial = Path(tempfile.mkdtemp(prefix="go-", dir=directory))
         compile_programs(go, lock, missing, partial, jobs, say)
         for program in missing:
             (partial / program.output).rename(target / program.name)
@@ -470,6 +473,8 @@ def main() -> int:
     parser.add_argument("--where", action="store_true", help="print every program's path as JSON")
     parser.add_argument("-p", "--jobs", type=int, help="parallel compilers (default: all cores)")
     arguments = parser.parse_args()
+    # An exit, unlike the default, takes the compilers along.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         assets = locate() if arguments.check else build(arguments.jobs)
     except BuildError as error:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from .harness.api import Api, ApiError
-from .harness.pods import mark_ready
+from .harness.pods import mark_ready, run_deployment
 from .harness.waiting import until
 
 if TYPE_CHECKING:
@@ -61,6 +62,14 @@ spec:
     resource: addontemplates
     defaultConfig: {name: greeter-1}
 """
+# What stands for the image: it reads the kubeconfig that it is told to read, and stays.
+GREETER = """
+import pathlib, sys, time
+kubeconfig = pathlib.Path(sys.argv[1].split("=")[1]).read_text()
+assert "kind: Config" in kubeconfig
+print("I am of", sys.argv[2].split("=")[1], flush=True)
+time.sleep(3600)
+"""
 
 
 def test_a_template_addon_is_deployed_and_registered(
@@ -94,6 +103,11 @@ def test_a_template_addon_is_deployed_and_registered(
         api.list("v1", "ConfigMap", west.name)
     api.close()
 
+    process = run_deployment(
+        east, "greetings", "greeter", entrypoint=[sys.executable, "-c", GREETER]
+    )
+    until("the greeter to greet", lambda: "I am of east" in east.processes.tail(process))
+    east.processes.stop(process)
     mark_ready(east, "greetings", "greeter")
     hub.api.delete(ADDON, "ManagedClusterAddOn", "greeter", east.name)
     hub.api.wait_gone(ADDON, "ManagedClusterAddOn", "greeter", east.name)

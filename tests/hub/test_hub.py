@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .build import kubernetes_version
 from .harness.api import Api, ApiError
 from .harness.waiting import until
 
 if TYPE_CHECKING:
+    from .harness.api import Object
     from .harness.hub import Hub
 
 CLUSTER = "cluster.open-cluster-management.io"
+SETS = "ManagedClusterSet"
 READER = """
 apiVersion: v1
 kind: ServiceAccount
@@ -43,7 +46,8 @@ def test_every_controller_runs_and_registration_has_made_its_cluster_sets(hub: H
     assert hub.processes.exited() == {}
 
 
-SETS = "ManagedClusterSet"
+def test_the_api_server_knows_its_version(hub: Hub) -> None:
+    assert hub.api.request("GET", "/version")["gitVersion"] == kubernetes_version()
 
 
 def test_a_user_without_rights_is_refused(hub: Hub) -> None:
@@ -85,13 +89,7 @@ def test_the_audit_log_says_what_a_user_asked_for(hub: Hub, namespace: str) -> N
 
 
 def test_a_deleted_namespace_takes_its_objects_along(hub: Hub, namespace: str) -> None:
-    hub.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": "passenger", "namespace": namespace},
-        }
-    )
+    hub.apply(config_map("passenger", namespace))
     hub.api.delete("v1", "Namespace", namespace)
     hub.api.wait_gone("v1", "Namespace", namespace)
     assert hub.api.find("v1", "ConfigMap", "passenger", namespace) is None
@@ -112,7 +110,7 @@ def test_owned_objects_are_collected(hub: Hub, namespace: str) -> None:
     hub.api.wait_gone("v1", "ConfigMap", "owned", namespace)
 
 
-def config_map(name: str, namespace: str) -> dict[str, dict[str, object]]:
+def config_map(name: str, namespace: str) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

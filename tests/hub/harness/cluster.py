@@ -60,6 +60,7 @@ class ManagedCluster(ControlPlane):
         for namespace in (AGENT_NAMESPACE, ADDON_NAMESPACE):
             self.namespace(namespace)
         ocm.install(self.api, [*klusterlet_manifests(self), AGGREGATE])
+        self.start_controllers()
         self.bootstrap = write_kubeconfig(
             self.directory / "kubeconfig" / "bootstrap.yaml",
             server=hub.server,

@@ -119,16 +119,19 @@ class ControlPlane:
         )
 
     def wait_ready(self) -> None:
-        """Wait for the API server, then start its controllers."""
+        """Wait until the API server is ready."""
         apiserver = f"{self.name}-kube-apiserver"
         until(
             f"the API server of {self.name} to be ready",
             self.api.healthy,
             check=lambda: self.processes.check(apiserver),
         )
-        self._start_controllers()
 
-    def _start_controllers(self) -> None:
+    def start_controllers(self) -> None:
+        """Start Kubernetes' own controllers.
+
+        Best after the CRDs are there: garbage collection looks for new kinds every 30 s only.
+        """
         ca = self.authority.own
         self.processes.start(
             f"{self.name}-kube-controller-manager",

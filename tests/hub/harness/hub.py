@@ -27,8 +27,9 @@ class Hub(ControlPlane):
         self.clusters: dict[str, ManagedCluster] = {}
 
     def install(self) -> None:
-        """Install OCM and start its controllers."""
+        """Install OCM and start Kubernetes' and OCM's controllers."""
         ocm.install_hub(self)
+        self.start_controllers()
         ocm.start_controllers(self)
 
     def join(self, *names: str) -> list[ManagedCluster]:

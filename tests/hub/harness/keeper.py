@@ -46,7 +46,7 @@ class Keeper:
             return {"error": f"{name} runs already"}
         with Path(log).open("ab") as output:
             try:
-                self.children[name] = subprocess.Popen(  # noqa: S603 - what the owner asks for
+                self.children[name] = subprocess.Popen(
                     argv,
                     env=env,
                     stdin=subprocess.DEVNULL,

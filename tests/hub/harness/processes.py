@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -31,7 +32,7 @@ class Processes:
         self.temporary = directory / "tmp"
         self.temporary.mkdir()
         self._lock = threading.Lock()
-        self._keeper = subprocess.Popen(  # noqa: S603 - this package's own script
+        self._keeper = subprocess.Popen(
             [sys.executable, "-I", "-S", keeper.__file__, str(directory)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -102,7 +103,9 @@ class Processes:
     def close(self) -> None:
         """End every process and delete everything but the logs."""
         if self._keeper.stdin and not self._keeper.stdin.closed:
-            self._keeper.stdin.close()
+            # Closing flushes; a keeper that was killed reads no more.
+            with contextlib.suppress(BrokenPipeError):
+                self._keeper.stdin.close()
         self._keeper.wait()
         if self._keeper.stdout:
             self._keeper.stdout.close()
@@ -110,7 +113,8 @@ class Processes:
     def _ask(self, **command: Any) -> dict[str, Any]:
         if self._keeper.stdin is None or self._keeper.stdout is None:
             raise ProcessDied("the keeper has no pipes")
-        with self._lock:
+        line = ""
+        with self._lock, contextlib.suppress(BrokenPipeError):
             self._keeper.stdin.write(json.dumps(command) + "\n")
             self._keeper.stdin.flush()
             line = self._keeper.stdout.readline()
