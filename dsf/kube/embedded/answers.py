@@ -270,11 +270,12 @@ def wants_table(request: Request) -> bool:
 
 def _checked(target: Target, body: Body, options: Options) -> Any:
     """Return the body's value; fields that stand in it twice are warned of, or refused."""
-    if body.duplicates and options.strict:
-        found = tuple(Unknown(name, ()) for name in body.duplicates)
+    if body.duplicates and options.field_validation == "Strict":
+        found = tuple(Unknown(name) for name in body.duplicates)
         message = strategy.strict_problem(target.resource, found)
         raise BadRequest(message.replace("unknown field", "duplicate field"))
-    options.warnings += [f'duplicate field "{name}"' for name in body.duplicates]
+    if options.field_validation == "Warn":
+        options.warnings += [f'duplicate field "{name}"' for name in body.duplicates]
     return body.value
 
 

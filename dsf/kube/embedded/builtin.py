@@ -234,7 +234,7 @@ def _custom_resource_definition() -> Resource:
         status=True,
         short_names=("crd", "crds"),
         categories=("api-extensions",),
-        columns=(Column("Created At", "date", ".metadata.creationTimestamp"),),
+        columns=(Column("Created At", "string", ".metadata.creationTimestamp"),),
         counts_generations=True,
         unconditional_update=False,
         prepare=definitions.prepared,

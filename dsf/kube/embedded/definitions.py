@@ -10,7 +10,7 @@ from dsf.kube import syntax
 from dsf.kube.embedded import fields, rules
 from dsf.kube.embedded.fields import FieldError, wrong
 from dsf.kube.embedded.resources import Column, Resource
-from dsf.kube.embedded.schema import EMBEDDED, PRESERVE, Schema, defaulted
+from dsf.kube.embedded.schema import EMBEDDED, PRESERVE, Schema
 from dsf.kube.embedded.validation import SchemaValidator, pattern_problem
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
@@ -153,8 +153,7 @@ def _schema_errors(schema: Mapping[str, Any], path: str) -> Iterator[FieldError]
         )
     yield from _rule_errors(schema, path)
     if "default" in schema:
-        found = SchemaValidator(schema).errors(defaulted(schema["default"], schema))
-        yield from (wrong(f"{path}.default", schema["default"], str(error)) for error in found)
+        yield from SchemaValidator(schema).errors(schema["default"], f"{path}.default")
     for key, member in schema.get("properties", {}).items():
         yield from _schema_errors(member, f"{path}.properties[{key}]")
     for key in ("items", "additionalProperties"):

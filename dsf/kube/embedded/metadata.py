@@ -80,7 +80,7 @@ def read(obj: Mapping[str, Any], described: str) -> tuple[Object, list[Unknown]]
     }
     if "ownerReferences" in kept:
         kept["ownerReferences"] = _without_repetition(kept["ownerReferences"])
-    return kept, [Unknown(f"metadata.{field.path}", field.known) for field in unknown]
+    return kept, [Unknown(f"metadata.{field.path}") for field in unknown]
 
 
 def errors(metadata: Object, *, namespaced: bool, name_check: NameCheck) -> list[FieldError]:

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast, get_args
 
 import yaml
 from starlette.requests import Request
 
+from dsf.kube.embedded import protobuf
 from dsf.kube.embedded.resources import Catalog, Resource
-from dsf.kube.embedded.server import Options
+from dsf.kube.embedded.server import FieldValidation, Options
 from dsf.kube.errors import ApiError, BadRequest
 from dsf.kube.port import Subresource
 
@@ -81,12 +82,12 @@ def number(request: Request, name: str, default: int = 0) -> int:
 def options(request: Request) -> Options:
     """Return how a write is done; BadRequest where a parameter has another value."""
     validation = request.query_params.get("fieldValidation") or "Warn"
-    if validation not in {"Ignore", "Warn", "Strict"}:
+    if validation not in get_args(FieldValidation):
         raise BadRequest(f"fieldValidation must be Ignore, Warn or Strict, not {validation!r}")
     dry_run = request.query_params.getlist("dryRun")
     if any(value != "All" for value in dry_run):
         raise BadRequest(f"dryRun must be All, not {dry_run[0]!r}")
-    return Options(strict=validation == "Strict", dry_run=bool(dry_run))
+    return Options(cast("FieldValidation", validation), dry_run=bool(dry_run))
 
 
 async def read(request: Request) -> bytes:
@@ -123,9 +124,11 @@ def check_media_type(request: Request, *accepted: str) -> str:
 
 async def body(request: Request, *accepted: str) -> Body:
     """Return the parsed body; BadRequest where it can't be parsed, 415 for other media types."""
-    found = check_media_type(request, *(accepted or (_JSON, _YAML)))
+    found = check_media_type(request, *(accepted or (_JSON, _YAML, protobuf.MEDIA_TYPE)))
     data = await read(request)
-    return _yaml(data) if found.endswith("yaml") else _json(data)
+    if found == protobuf.MEDIA_TYPE:
+        return _protobuf(data)
+    return _yaml(data) if found == _YAML else _json(data)
 
 
 def _json(data: bytes) -> Body:
@@ -152,6 +155,13 @@ def _yaml(data: bytes) -> Body:
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         first = str(error).splitlines()[0] if str(error) else "it can't be read"
         raise BadRequest(f"the body of the request is not YAML: {first}") from error
+
+
+def _protobuf(data: bytes) -> Body:
+    try:
+        return Body(protobuf.decoded(data))
+    except ValueError as error:
+        raise BadRequest(f"the body of the request can't be read: {error}") from error
 
 
 def _no_constant(name: str) -> None:

@@ -22,7 +22,7 @@ class Unknown:
     """A field that the schema does not have, and the fields that it has in its place."""
 
     path: str
-    known: tuple[str, ...]
+    known: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f'unknown field "{self.path}"'

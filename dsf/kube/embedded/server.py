@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from dsf.kube import kinds
 from dsf.kube.embedded import definitions, garbage, refusals, strategy
@@ -27,11 +27,14 @@ _ALWAYS = ("default", "kube-node-lease", "kube-public", "kube-system")
 _NEVER_DELETED = frozenset({"default", "kube-public", "kube-system"})
 
 
+FieldValidation = Literal["Ignore", "Warn", "Strict"]
+
+
 @dataclass(slots=True)
 class Options:
-    """How a write is done: `strict` refuses unknown fields, otherwise they become warnings."""
+    """How a write is done: unknown fields are warned of, refused (`strict`) or passed over."""
 
-    strict: bool = False
+    field_validation: FieldValidation = "Warn"
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)
 
@@ -55,7 +58,7 @@ class Server:
         for name in _ALWAYS:
             self.create(kinds.NAMESPACE, {"metadata": {"name": name}})
         for crd in crds:
-            self.create(kinds.CUSTOM_RESOURCE_DEFINITION, crd, Options(strict=True))
+            self.create(kinds.CUSTOM_RESOURCE_DEFINITION, crd, Options("Strict"))
 
     def current(self, kind: Kind, name: str, namespace: str | None) -> Object:
         """Return the stored object; NotFound where there is none."""
@@ -161,9 +164,10 @@ class Server:
         if not isinstance(obj, Mapping):
             raise BadRequest("an object is a mapping")
         found = strategy.decoded(resource, obj)
-        if found.unknown and options.strict:
+        if found.unknown and options.field_validation == "Strict":
             raise BadRequest(strategy.strict_problem(resource, found.unknown))
-        options.warnings += map(str, found.unknown)
+        if options.field_validation == "Warn":
+            options.warnings += map(str, found.unknown)
         return found.obj
 
     def _created(self, resource: Resource, sent: Object) -> Object:

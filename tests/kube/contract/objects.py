@@ -94,7 +94,6 @@ def widget_definition() -> Object:
             "nested": {
                 "type": "object",
                 "default": {},
-                "required": ["kept"],
                 "properties": {"kept": {"type": "boolean", "default": True}},
             },
             "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},

@@ -128,7 +128,7 @@ async def test_cluster_scoped_kinds_have_no_namespace(kube: Kube, namespace: str
         ("Upper", "a lowercase RFC 1123 subdomain must consist of"),
         ("under_score", "a lowercase RFC 1123 subdomain must consist of"),
         ("-edge", "a lowercase RFC 1123 subdomain must consist of"),
-        ("n" * 254, "must be no more than 253 bytes"),
+        ("n" * 254, "must be no more than 253"),
     ],
 )
 async def test_names_are_dns_subdomains(

@@ -27,7 +27,8 @@ async def test_malformed_metadata_is_refused(
 ) -> None:
     with pytest.raises(Invalid) as refused:
         await kube.create(CONFIG_MAP, config_map(namespace, **metadata))
-    assert {cause["field"] for cause in refused.value.details["causes"]} == {field}
+    causes = refused.value.details["causes"]
+    assert all(cause["field"].startswith(field) for cause in causes)
 
 
 @pytest.mark.parametrize(

@@ -309,7 +309,7 @@ async def test_a_definition_has_one_stored_version(kube: Kube) -> None:
 async def test_a_definition_needs_a_schema(kube: Kube) -> None:
     crd = _renamed(gadget_definition(), "gizmos")
     del crd["spec"]["versions"][0]["schema"]
-    with pytest.raises(Invalid, match="schemas are required"):
+    with pytest.raises(Invalid, match=r"openAPIV3Schema: Required value"):
         await kube.create(CUSTOM_RESOURCE_DEFINITION, crd)
 
 
@@ -317,6 +317,19 @@ async def test_the_schema_of_a_definition_has_types(kube: Kube) -> None:
     crd = _renamed(gadget_definition(), "gizmos")
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {}
     with pytest.raises(Invalid, match="must not be empty for specified object fields"):
+        await kube.create(CUSTOM_RESOURCE_DEFINITION, crd)
+
+
+async def test_a_default_fits_its_schema(kube: Kube) -> None:
+    crd = _renamed(gadget_definition(), "gizmos")
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"] = {
+        "type": "object",
+        "default": {},
+        "required": ["kept"],
+        "properties": {"kept": {"type": "boolean", "default": True}},
+    }
+    with pytest.raises(Invalid, match=r"default\.kept: Required value"):
         await kube.create(CUSTOM_RESOURCE_DEFINITION, crd)
 
 

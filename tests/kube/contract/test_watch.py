@@ -176,9 +176,8 @@ async def test_a_watch_ends_after_its_time(kube: Kube, namespace: str) -> None:
 
 
 async def test_a_malformed_version_is_refused(kube: Kube, namespace: str) -> None:
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError, match="abc"):
         await changes(kube, WIDGET, namespace, "abc", 1)
-    assert refused.value.actual_code in {400, 422}
 
 
 async def test_a_malformed_selector_is_refused(kube: Kube, namespace: str) -> None:
