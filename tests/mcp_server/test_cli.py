@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 from fastmcp import Client
@@ -22,6 +23,8 @@ from optimizer.serving import listen
 from tests.mcp_server.service import generated, request, scenario_hub
 
 DSF = [sys.executable, "-m", "dsf"]
+READS = ["list_scores", "plan_placement"]
+TOOLS_LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 INITIALIZE = {
     "protocolVersion": "2025-11-25",
     "capabilities": {},
@@ -38,7 +41,9 @@ async def hub(tmp_path: Path) -> AsyncIterator[EmbeddedHub]:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    return {**os.environ, "KUBECONFIG": str(folder / "config")}
+    """The environment of a shell: without what this process has set for itself."""
+    shell = {key: value for key, value in os.environ.items() if not key.startswith("FASTMCP_")}
+    return {**shell, "KUBECONFIG": str(folder / "config")}
 
 
 def _client(folder: Path, answer: ElicitResult[Any], *, era: str) -> Client[Any]:
@@ -92,11 +97,38 @@ async def test_nothing_but_the_protocol_is_on_standard_output(
         process.stdin.write(json.dumps({"jsonrpc": "2.0", **call}).encode() + b"\n")
     await process.stdin.drain()
     answers = [json.loads(await process.stdout.readline()) for _ in range(2)]
+    process.stdin.close()
     rest, _ = await process.communicate()
     assert [answer["id"] for answer in answers] == [1, 2]
     tools = [tool["name"] for tool in answers[1]["result"]["tools"]]
-    assert tools == ["list_scores", "plan_placement"]
+    assert tools == READS
     assert rest == b""
+    assert process.returncode == 0
+
+
+async def test_over_http_the_tools_are_alone_and_a_signal_ends_it(
+    hub: EmbeddedHub, tmp_path: Path
+) -> None:
+    arguments = ["--transport", "http", "--port", "0"]
+    process = await asyncio.create_subprocess_exec(
+        *DSF, "mcp", *arguments, stderr=subprocess.PIPE, env=_environment(tmp_path)
+    )
+    assert process.stderr
+    lines = [(await process.stderr.readline()).decode()]
+    while lines[-1] and "message=serving" not in lines[-1]:
+        lines.append((await process.stderr.readline()).decode())
+    url = lines[-1].rpartition("url=")[2].strip()
+    async with Client(url) as client:
+        assert [tool.name for tool in await client.list_tools()] == READS
+        scores = await client.call_tool("list_scores")
+        assert scores.structured_content["total"] == 24
+    async with httpx.AsyncClient(trust_env=False, base_url=url.removesuffix("/mcp")) as http:
+        assert (await http.get("/healthz")).text == "ok"
+        assert (await http.post("/optimize", json=request())).status_code == 404
+        evil = await http.post("/mcp", json=TOOLS_LIST, headers={"Host": "evil.example"})
+        assert evil.status_code == 421
+    process.terminate()
+    await process.communicate()
     assert process.returncode == 0
 
 
