@@ -98,7 +98,7 @@ async def _create(hub: EmbeddedHub, kind: Kind, obj: Object) -> None:
         await _namespace(hub, namespace)
     for assigned in ("resourceVersion", "uid", "generation", "creationTimestamp"):
         metadata.pop(assigned, None)
-    await hub.create(kind, {**obj, "metadata": metadata}, options=Options(strict=True))
+    await hub.create(kind, {**obj, "metadata": metadata}, options=Options("Strict"))
     if obj.get("status"):
         await hub.patch(
             kind,
@@ -106,7 +106,7 @@ async def _create(hub: EmbeddedHub, kind: Kind, obj: Object) -> None:
             {"status": obj["status"]},
             namespace,
             subresource="status",
-            options=Options(strict=True),
+            options=Options("Strict"),
         )
 
 
