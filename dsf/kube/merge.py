@@ -1,6 +1,7 @@
 """JSON merge patch: apply one, and work out the smallest one between two documents.
 
-Arguments are never changed, and results share nothing with them. Source: RFC 7386.
+Arguments are never changed, and results share nothing with them. Source: RFC 7386; as in an API
+server, and unlike there, objects inside lists lose their null members too.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import Any
 def merged(target: Any, patch: Any) -> Any:
     """Return `target` with `patch` applied: null removes a key, anything but an object replaces."""
     if not isinstance(patch, Mapping):
-        return deepcopy(patch)
+        return without_nulls(patch)
     result = dict(deepcopy(target)) if isinstance(target, Mapping) else {}
     for key, value in patch.items():
         if value is None:
@@ -46,7 +47,9 @@ def same(left: Any, right: Any) -> bool:
 
 
 def without_nulls(value: Any) -> Any:
-    """Return a copy of `value` whose objects have no null members; lists are left as they are."""
+    """Return a copy of `value` whose objects have no null members; nulls in lists stay."""
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
     if not isinstance(value, Mapping):
         return deepcopy(value)
     return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}

@@ -67,5 +67,11 @@ def test_a_patch_changes_neither_argument_and_may_be_applied_twice(target: Any, 
     assert merge.merged(once, patch) == once
 
 
+def test_objects_in_lists_lose_their_nulls_as_an_api_server_takes_them_away() -> None:
+    patch = {"a": [None, {"b": None, "c": [{"d": None}]}]}
+    assert merge.merged({"a": []}, patch) == {"a": [None, {"c": [{}]}]}
+    assert merge.patch_between({"a": [None, {"c": [{}]}]}, patch) == {}
+
+
 def test_true_is_not_one() -> None:
     assert merge.patch_between({"a": 1}, {"a": True}) == {"a": True}
