@@ -12,6 +12,7 @@ import pytest
 
 from .build import Assets, BuildError, locate
 from .harness import policy
+from .harness.helm import CHARTS, install_chart
 from .harness.hub import Hub, running_hub
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 LOGS = pytest.StashKey[Path]()
 NUMBERS = itertools.count(1)
+# The chart's own 30 s would make tests wait for nothing.
+RESYNC_SECONDS = 1
 
 
 @pytest.fixture(scope="session")
@@ -67,6 +70,15 @@ def policies(hub: Hub, clusters: list[ManagedCluster]) -> None:
     policy.start_on_hub(hub)
     for cluster in clusters:
         policy.start_on_cluster(cluster)
+
+
+@pytest.fixture(scope="session")
+def framework(hub: Hub) -> str:
+    """The framework's chart on the hub; returns the namespace of its controller."""
+    values = {"hubSetting": {"resourceController": {"resyncSeconds": RESYNC_SECONDS}}}
+    return install_chart(
+        hub, CHARTS / "dynamic-scoring-framework", "open-cluster-management", values=values
+    )
 
 
 @pytest.fixture

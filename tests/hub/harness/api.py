@@ -73,6 +73,7 @@ class Api:
         body: Mapping[str, Any] | None = None,
         *,
         content_type: str = "application/json",
+        accept: str = "application/json",
         params: Mapping[str, str] | None = None,
     ) -> Object:
         """Send one request; raises ApiError unless the answer is a success."""
@@ -81,7 +82,10 @@ class Api:
             path,
             json=body,
             params=params,
-            headers={"Content-Type": content_type} if body is not None else None,
+            headers={
+                "Accept": accept,
+                **({"Content-Type": content_type} if body is not None else {}),
+            },
         )
         return decoded(answer)
 

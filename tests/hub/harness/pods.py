@@ -31,13 +31,14 @@ def run_deployment(
     *,
     entrypoint: Sequence[str],
     env: Mapping[str, str] | None = None,
+    extra_args: Sequence[str] = (),
 ) -> str:
     """Run a Deployment's first container as a process, and return the process's name.
 
     It gets the arguments, the environment and the Secrets that its Pod would get, and the token
     of its service account (``KUBECONFIG``). ``entrypoint`` stands for the image's; ``env`` wins
-    over the container's. Raises ApiError (404) for what is missing in the cluster and ValueError
-    for what this cannot do (see ``command_of``).
+    over the container's, and ``extra_args`` come last. Raises ApiError (404) for what is missing
+    in the cluster and ValueError for what this cannot do (see ``command_of``).
     """
     deployment = plane.api.get("apps/v1", "Deployment", name, namespace)
     pod = deployment["spec"]["template"]["spec"]
@@ -47,7 +48,7 @@ def run_deployment(
     process = f"{plane.name}-{name}"
     plane.processes.start(
         process,
-        command.argv,
+        [*command.argv, *extra_args],
         env={
             "KUBECONFIG": str(plane.kubeconfig(service_account=account)),
             **command.env,
