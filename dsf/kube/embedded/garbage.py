@@ -22,6 +22,10 @@ class Graph:
     places: dict[str, Place] = field(default_factory=dict)
     dependents: dict[str, dict[Place, None]] = field(default_factory=dict)
 
+    def copy(self) -> "Graph":
+        """Return a graph of its own that says the same."""
+        return Graph(dict(self.places), {uid: dict(of) for uid, of in self.dependents.items()})
+
     def record(self, place: Place, before: Object | None, after: Object | None) -> None:
         """Take in one write."""
         if before:

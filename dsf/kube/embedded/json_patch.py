@@ -43,7 +43,8 @@ def _applied(document: Any, operation: Mapping[str, Any]) -> Any:
             return _added(_removed(document, keys), keys, copied(operation["value"]))
         case "move":
             source = _keys(operation["from"])
-            return _added(_removed(document, source), keys, _at(document, source))
+            moved = _at(document, source)
+            return _added(_removed(document, source), keys, moved)
         case "copy":
             return _added(document, keys, copied(_at(document, _keys(operation["from"]))))
         case "test":

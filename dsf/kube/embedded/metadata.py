@@ -57,6 +57,7 @@ OBJECT_META: Schema = {
     },
 }
 _VALIDATOR = SchemaValidator(OBJECT_META)
+_UNCOUNTED = ("generation", 0)
 _NOT_KEPT = ("selfLink", "managedFields")
 
 
@@ -76,7 +77,7 @@ def read(obj: Mapping[str, Any], described: str) -> tuple[Object, list[Unknown]]
     kept = {
         key: value
         for key, value in known.items()
-        if key not in _NOT_KEPT and value not in ("", {}, [], 0)
+        if key not in _NOT_KEPT and value not in ("", {}, []) and (key, value) != _UNCOUNTED
     }
     if "ownerReferences" in kept:
         kept["ownerReferences"] = _without_repetition(kept["ownerReferences"])

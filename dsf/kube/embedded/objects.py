@@ -2,14 +2,24 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from dsf.kube import kinds
 from dsf.kube.embedded import builtin, definitions, garbage
 from dsf.kube.embedded.garbage import Graph, Place
 from dsf.kube.embedded.resources import Catalog, Resource
-from dsf.kube.embedded.store import Store, key, key_of
+from dsf.kube.embedded.store import Store, StoreSnapshot, key, key_of
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything at one moment."""
+
+    store: StoreSnapshot
+    graph: Graph
+    resources: list[Resource]
 
 
 class Objects:
@@ -55,6 +65,17 @@ class Objects:
             self._finish(kinds.NAMESPACE, last["metadata"].get("namespace"))
             self._finish(kinds.CUSTOM_RESOURCE_DEFINITION, resource.kind.resource)
         return removed
+
+    def snapshot(self) -> Snapshot:
+        """Return what `reset` needs to undo every write after this."""
+        return Snapshot(self.store.snapshot(), self.graph.copy(), self.catalog.all())
+
+    def reset(self, snapshot: Snapshot) -> None:
+        """Undo every write since a snapshot."""
+        self.store.reset(snapshot.store)
+        self.graph = snapshot.graph
+        self.catalog.reset(snapshot.resources)
+        self.affected.clear()
 
     def contents(self, resource: Resource, obj: Object) -> Iterator[Place]:
         """Yield the objects in a namespace, or the instances of a definition."""

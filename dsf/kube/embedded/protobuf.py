@@ -38,9 +38,9 @@ def decoded(data: bytes) -> dict[str, Any]:
 
 
 def _message(fields: Mapping[int, _Field]) -> Read:
-    def read(data: bytes) -> dict[str, Any]:
+    def read(data: Any) -> dict[str, Any]:
         result: dict[str, Any] = {}
-        for number, value in _parts(data):
+        for number, value in _parts(_bytes(data)):
             field = fields.get(number)
             if field is None:
                 continue

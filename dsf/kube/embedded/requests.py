@@ -9,8 +9,10 @@ import yaml
 from starlette.requests import Request
 
 from dsf.kube.embedded import protobuf
+from dsf.kube.embedded.files import parsed_yaml
 from dsf.kube.embedded.resources import Catalog, Resource
 from dsf.kube.embedded.server import FieldValidation, Options
+from dsf.kube.embedded.values import accepted
 from dsf.kube.errors import ApiError, BadRequest
 from dsf.kube.port import Subresource
 
@@ -150,8 +152,8 @@ def _json(data: bytes) -> Body:
 
 def _yaml(data: bytes) -> Body:
     try:
-        value = yaml.safe_load(data)
-        return _json(json.dumps(value).encode())
+        (value,) = parsed_yaml(data, aliases=False)
+        return Body(accepted(value))
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         first = str(error).splitlines()[0] if str(error) else "it can't be read"
         raise BadRequest(f"the body of the request is not YAML: {first}") from error

@@ -89,6 +89,12 @@ class Catalog:
         for resource in resources:
             self.add(resource)
 
+    def reset(self, resources: Iterable[Resource]) -> None:
+        """Serve exactly these resources."""
+        self._resources.clear()
+        for resource in resources:
+            self.add(resource)
+
     def add(self, resource: Resource) -> None:
         """Serve a resource."""
         kind = resource.kind

@@ -5,7 +5,8 @@ namespaces and definitions, which controllers do on a real cluster, happen befor
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -55,10 +56,15 @@ class Server:
         self._now = now
         self._new_uid = new_uid
         self._collector = Collector(self.objects, self._time)
+        self._initial: dict[str, str] = {}
         for name in _ALWAYS:
             self.create(kinds.NAMESPACE, {"metadata": {"name": name}})
         for crd in crds:
             self.create(kinds.CUSTOM_RESOURCE_DEFINITION, crd, Options("Strict"))
+        self._initial = {
+            obj["metadata"]["uid"]: obj["metadata"]["resourceVersion"]
+            for _, obj in self._everything()
+        }
 
     def current(self, kind: Kind, name: str, namespace: str | None) -> Object:
         """Return the stored object; NotFound where there is none."""
@@ -159,6 +165,53 @@ class Server:
             result = self.objects.remove(resource, old)
         self._collector.collect()
         return result
+
+    def restore(self, resource: Resource, obj: Mapping[str, Any]) -> Object:
+        """Store an object as it is, and its namespace where there is none; unknown fields are an
+        error. It may take the place of what the hub began with, and nothing is collected.
+        """
+        sent = self._decoded(resource, accepted(obj), Options("Strict"))
+        kind, metadata = resource.kind, sent["metadata"]
+        name, namespace = metadata.get("name", ""), metadata.get("namespace")
+        if kind.namespaced and not namespace:
+            raise BadRequest("metadata.namespace is missing")
+        if kind.namespaced and not self.objects.find(kinds.NAMESPACE, namespace):
+            self.create(kinds.NAMESPACE, {"metadata": {"name": namespace}})
+        old = self.objects.find(kind, name, namespace)
+        if old and not self._is_initial(old):
+            raise refusals.already_exists(kind, name, old, generated=False)
+        new = strategy.restored(resource, sent, uid=self._new_uid(), now=self._time())
+        if is_definition(resource):
+            new = definitions.established(new, self._time())
+        stored = self.objects.put(resource, old, new)
+        self.objects.affected.clear()
+        return stored
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Undo every write of the block where it raises; nothing may be awaited in it."""
+        before = self.objects.snapshot()
+        try:
+            yield
+        except BaseException:
+            self.objects.reset(before)
+            raise
+
+    def worth_saving(self) -> list[tuple[Resource, Object]]:
+        """Return all objects but those that every hub begins with, in order of kind and key."""
+        return [found for found in self._everything() if not self._is_initial(found[1])]
+
+    def _everything(self) -> list[tuple[Resource, Object]]:
+        return [
+            (resource, collection.objects[object_key])
+            for name, collection in sorted(self.objects.store.collections())
+            if (resource := self.catalog.of(name))
+            for object_key in sorted(collection.objects)
+        ]
+
+    def _is_initial(self, obj: Object) -> bool:
+        metadata = obj["metadata"]
+        return bool(self._initial.get(metadata["uid"]) == metadata["resourceVersion"])
 
     def _decoded(self, resource: Resource, obj: Any, options: Options) -> Object:
         if not isinstance(obj, Mapping):

@@ -91,6 +91,14 @@ class Collection:
                 objects[change.key] = change.before
         return objects
 
+    def snapshot(self) -> tuple[dict[str, Object], deque[Change], int]:
+        """Return the present and the past."""
+        return dict(self.objects), self._changes.copy(), self._forgotten
+
+    def reset(self, snapshot: tuple[dict[str, Object], deque[Change], int]) -> None:
+        """Go back to a snapshot."""
+        self.objects, self._changes, self._forgotten = snapshot
+
     @contextmanager
     def waiting(self) -> Iterator[asyncio.Event]:
         """Yield an event that is set by every write."""
@@ -104,6 +112,14 @@ class Collection:
     def _wake(self) -> None:
         for event in self._waiting:
             event.set()
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSnapshot:
+    """All collections at one revision."""
+
+    revision: int
+    collections: dict[str, tuple[dict[str, Object], deque[Change], int]]
 
 
 class Store:
@@ -136,6 +152,20 @@ class Store:
         """End the watches that are open now."""
         for collection in self._collections.values():
             collection.end_watches()
+
+    def snapshot(self) -> StoreSnapshot:
+        """Return everything as it is now."""
+        content = {name: found.snapshot() for name, found in self._collections.items()}
+        return StoreSnapshot(self.revision, content)
+
+    def reset(self, snapshot: StoreSnapshot) -> None:
+        """Go back to a snapshot; nobody may have seen what came after it."""
+        self.revision = snapshot.revision
+        for name in list(self._collections):
+            if name in snapshot.collections:
+                self._collections[name].reset(snapshot.collections[name])
+            else:
+                del self._collections[name]
 
     def put(self, resource: str, obj: Object) -> Object:
         """Write an object and return it with its new resource version."""

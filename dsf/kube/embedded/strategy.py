@@ -83,6 +83,19 @@ def created(resource: Resource, sent: Object, *, name: str, uid: str, now: str) 
     return resource.prepare({**body, "metadata": meta})
 
 
+def restored(resource: Resource, sent: Object, *, uid: str, now: str) -> Object:
+    """Return an object taken as it is, with what it lacks; Invalid where it is not valid."""
+    given = {key: value for key, value in sent["metadata"].items() if key != "resourceVersion"}
+    name = given.get("name", "")
+    new = created(resource, sent, name=name, uid=given.get("uid", uid), now=now)
+    check_created(resource, new)
+    new = {**new, "metadata": {**new["metadata"], **given}}
+    if resource.has_status and "status" in sent:
+        old, new = new, with_status(new, sent)
+        check_status(resource, new, old)
+    return new
+
+
 def replaced(resource: Resource, old: Object, sent: Object) -> Object:
     """Return the object that an update of all but the status stores."""
     body = {key: value for key, value in sent.items() if key != "status" or not resource.has_status}

@@ -1,11 +1,14 @@
 """The adapters that the contract holds for."""
 
+import asyncio
 import json
 import os
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from queue import Queue
+from threading import Event, Thread
 
 import pytest
 
@@ -22,15 +25,32 @@ from tests.kube.contract.objects import eventually, gadget_definition, widget_de
 REAL = os.environ.get("DSF_CONTRACT_KUBECONFIG")
 
 
+@pytest.fixture(scope="session")
+def served() -> Iterator[str]:
+    """The URL of an embedded hub that a thread serves; every test has a namespace of its own."""
+    urls: Queue[str] = Queue()
+    stop = Event()
+
+    async def serve() -> None:
+        async with serving(EmbeddedHub()) as url:
+            urls.put(url)
+            await asyncio.to_thread(stop.wait)
+
+    thread = Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    yield urls.get()
+    stop.set()
+    thread.join()
+
+
 @pytest.fixture(params=["embedded", "http", *(["apiserver"] if REAL else [])])
 async def kube(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Kube]:
     """A hub with the product's kinds and the contract's own."""
     async with AsyncExitStack() as stack:
         adapter: Kube = EmbeddedHub()
         if request.param == "http":
-            url = await stack.enter_async_context(serving(EmbeddedHub()))
             file = tmp_path / "kubeconfig"
-            file.write_text(json.dumps(kubeconfig(url)))
+            file.write_text(json.dumps(kubeconfig(request.getfixturevalue("served"))))
             adapter = await stack.enter_async_context(connect(file))
         elif request.param == "apiserver":
             adapter = await stack.enter_async_context(connect(Path(str(REAL))))
