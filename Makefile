@@ -21,6 +21,12 @@ demo: setup ## Run the whole loop on this machine: no cluster, no container, no 
 test: setup ## Run the quick suite: everything that needs nothing but Python
 	@$(RUN)/python -m pytest $(ARGS)
 
+hub: setup ## Build a real OCM hub's programs, once: kube-apiserver, etcd, OCM, helm
+	@$(RUN)/python tests/hub/build.py
+
+test-hub: hub ## Run the suite against a real hub
+	@$(RUN)/python -m pytest tests/hub $(ARGS)
+
 lint: setup ## Check style, structure and import directions
 	@$(RUN)/ruff check .
 	@$(RUN)/ruff format --check .

@@ -22,7 +22,8 @@ def listen(host: str, port: int) -> socket.socket:
 
     Port 0 takes a free one. Raises CannotListen.
     """
-    listener = socket.socket(_family(host), socket.SOCK_STREAM)
+    # Only of a socket that names its protocol does asyncio turn Nagle's delay off.
+    listener = socket.socket(_family(host), socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
