@@ -3,12 +3,12 @@
 import asyncio
 import json
 import os
+import threading
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from pathlib import Path
-from queue import Queue
-from threading import Event, Thread
 
 import pytest
 
@@ -26,32 +26,32 @@ REAL = os.environ.get("DSF_CONTRACT_KUBECONFIG")
 
 
 @pytest.fixture(scope="session")
-def served() -> Iterator[str]:
-    """The URL of an embedded hub that a thread serves; every test has a namespace of its own."""
-    urls: Queue[str] = Queue()
-    stop = Event()
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The kubeconfig of an embedded hub that a thread of its own serves."""
+    url, stop = Future[str](), Future[None]()
 
     async def serve() -> None:
-        async with serving(EmbeddedHub()) as url:
-            urls.put(url)
-            await asyncio.to_thread(stop.wait)
+        async with serving(EmbeddedHub()) as served_at:
+            url.set_result(served_at)
+            await asyncio.wrap_future(stop)
 
-    thread = Thread(target=lambda: asyncio.run(serve()))
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
-    yield urls.get()
-    stop.set()
+    file = tmp_path_factory.mktemp("served") / "kubeconfig"
+    file.write_text(json.dumps(kubeconfig(url.result(timeout=60))))
+    yield file
+    stop.set_result(None)
     thread.join()
 
 
 @pytest.fixture(params=["embedded", "http", *(["apiserver"] if REAL else [])])
-async def kube(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Kube]:
+async def kube(request: pytest.FixtureRequest) -> AsyncIterator[Kube]:
     """A hub with the product's kinds and the contract's own."""
     async with AsyncExitStack() as stack:
         adapter: Kube = EmbeddedHub()
         if request.param == "http":
-            file = tmp_path / "kubeconfig"
-            file.write_text(json.dumps(kubeconfig(request.getfixturevalue("served"))))
-            adapter = await stack.enter_async_context(connect(file))
+            served_hub: Path = request.getfixturevalue("served")
+            adapter = await stack.enter_async_context(connect(served_hub))
         elif request.param == "apiserver":
             adapter = await stack.enter_async_context(connect(Path(str(REAL))))
         await install(adapter)
