@@ -561,7 +561,7 @@ places = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(place=places, value=json_values, method=st.sampled_from(["POST", "PUT", "PATCH"]))
 def test_no_body_is_an_internal_error(place: str, value: Any, method: str) -> None:
     async def run() -> httpx.Response:
@@ -589,7 +589,7 @@ def test_no_body_is_an_internal_error(place: str, value: Any, method: str) -> No
     assert answer.status_code < 500, answer.text
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     operations=st.lists(
         st.fixed_dictionaries(

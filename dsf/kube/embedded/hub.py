@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from dsf.api.crds import crds as product_crds
@@ -14,6 +15,11 @@ from dsf.kube.embedded.store import HISTORY
 from dsf.kube.embedded.values import copied
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object, ObjectList, Propagation, Subresource, WatchEvent
+
+
+@cache
+def _product_crds() -> tuple[Object, ...]:
+    return tuple(product_crds())
 
 
 def _utc_now() -> datetime:
@@ -41,7 +47,7 @@ class EmbeddedHub:
         new_uid: Callable[[], str] = _new_uid,
         history: int = HISTORY,
     ) -> None:
-        own = product_crds() if crds is None else crds
+        own = _product_crds() if crds is None else crds
         served = {crd["metadata"]["name"]: crd for crd in (*ocm_crds(), *own)}
         self.server = Server(crds=served.values(), now=now, new_uid=new_uid, history=history)
 

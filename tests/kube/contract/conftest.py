@@ -17,11 +17,15 @@ from dsf.api.crds import crds
 from dsf.kube.connect import connect
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.serve import kubeconfig, serving
-from dsf.kube.errors import AlreadyExists, Conflict, NotFound
-from dsf.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE
+from dsf.kube.errors import Conflict, NotFound
+from dsf.kube.kinds import CUSTOM_RESOURCE_DEFINITION as DEFINITION
+from dsf.kube.kinds import NAMESPACE
 from dsf.kube.port import Kube
 from tests.kube.contract.objects import eventually, gadget_definition, widget_definition
 
+DEFINITIONS = {
+    crd["metadata"]["name"]: crd for crd in (*crds(), widget_definition(), gadget_definition())
+}
 REAL = os.environ.get("DSF_CONTRACT_KUBECONFIG")
 
 
@@ -44,16 +48,23 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     thread.join()
 
 
+@pytest.fixture(scope="session")
+def embedded() -> EmbeddedHub:
+    """An embedded hub in this process."""
+    return EmbeddedHub()
+
+
 @pytest.fixture(params=["embedded", "http", *(["apiserver"] if REAL else [])])
 async def kube(request: pytest.FixtureRequest) -> AsyncIterator[Kube]:
     """A hub with the product's kinds and the contract's own."""
     async with AsyncExitStack() as stack:
-        adapter: Kube = EmbeddedHub()
-        if request.param == "http":
-            served_hub: Path = request.getfixturevalue("served")
-            adapter = await stack.enter_async_context(connect(served_hub))
-        elif request.param == "apiserver":
-            adapter = await stack.enter_async_context(connect(Path(str(REAL))))
+        adapter: Kube
+        if request.param == "embedded":
+            adapter = request.getfixturevalue("embedded")
+        else:
+            real = request.param == "apiserver"
+            file = Path(str(REAL)) if real else request.getfixturevalue("served")
+            adapter = await stack.enter_async_context(connect(file))
         await install(adapter)
         yield adapter
 
@@ -71,16 +82,13 @@ async def namespace(kube: Kube) -> AsyncIterator[str]:
 
 
 async def install(kube: Kube) -> None:
-    """Create the definitions and wait until they are served."""
-    for crd in (*crds(), widget_definition(), gadget_definition()):
-        try:
-            await kube.create(CUSTOM_RESOURCE_DEFINITION, crd)
-        except AlreadyExists:
-            continue
-        name = crd["metadata"]["name"]
+    """Create the definitions that are missing and wait until they are served."""
+    present = {crd["metadata"]["name"] for crd in (await kube.list(DEFINITION)).items}
+    for name, crd in DEFINITIONS.items():
+        if name not in present:
+            await kube.create(DEFINITION, crd)
 
         async def served(name: str = name) -> bool:
-            found = await kube.get(CUSTOM_RESOURCE_DEFINITION, name)
-            return is_true(found, "Established")
+            return is_true(await kube.get(DEFINITION, name), "Established")
 
         assert await eventually(served)
