@@ -77,10 +77,10 @@ def create_service_app(
 ) -> FastAPI:
     """Return the optimizer's HTTP API with the MCP server at `/mcp`.
 
-    `read_only` is about the MCP tools: POST /optimize and POST /reset write. `/mcp` answers only
-    to requests whose Host is loopback, the address they came in on, or one of `allowed_hosts`.
+    `read_only` is about the MCP tools: POST /optimize and POST /reset write. Only requests are
+    answered whose Host is loopback, the address they came in on, or one of `allowed_hosts`.
     """
-    app = create_app(optimizer)
+    app = create_app(optimizer, allowed_hosts=allowed_hosts)
     sub = _http_app(optimizer, read_only=read_only, allowed_hosts=allowed_hosts)
     app.router.routes.extend(_routes(sub))
     outer = app.router.lifespan_context

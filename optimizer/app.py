@@ -1,6 +1,7 @@
 """The HTTP API: routes only."""
 
 import asyncio
+from collections.abc import Collection
 from typing import Annotated, Any
 
 from fastapi import Body, FastAPI, Query, Response
@@ -11,6 +12,7 @@ from dsf import __version__
 from dsf.kube.errors import Unreachable
 from optimizer.body_limit import BodyLimit
 from optimizer.examples import OPTIMIZE_EXAMPLES, RESET_EXAMPLES
+from optimizer.host_guard import HostGuard
 from optimizer.plan import refused_writes, result
 from optimizer.problem_details import describe, documented, install, refusal
 from optimizer.refusal import RequestProblem
@@ -26,8 +28,8 @@ so that the sum of the chosen scores is highest, and writes the decision as Plac
 PlacementBindings. Errors are `application/problem+json`."""
 
 
-def create_app(optimizer: Optimizer) -> FastAPI:
-    """Return the app."""
+def create_app(optimizer: Optimizer, *, allowed_hosts: Collection[str] = ()) -> FastAPI:
+    """Return the app; it answers to loopback, the address asked, and `allowed_hosts`."""
     app = FastAPI(
         title="Dynamic Scoring Framework optimizer",
         version=__version__,
@@ -35,6 +37,7 @@ def create_app(optimizer: Optimizer) -> FastAPI:
         openapi_tags=[{"name": "optimize"}, {"name": "health"}],
     )
     app.add_middleware(BodyLimit, most=MAX_BODY_BYTES)
+    app.add_middleware(HostGuard, allowed=frozenset(allowed_hosts))
     install(app)
     _optimize_routes(app, optimizer)
     _health_routes(app, optimizer)

@@ -98,7 +98,7 @@ def model_options(command: Any) -> Any:
     help="Whether MCP tools may write; POST /optimize and POST /reset always do.",
 )
 @click.option(
-    "--allowed-host", multiple=True, help="Host name under which /mcp may be called; repeatable."
+    "--allowed-host", multiple=True, help="Host name under which it may be called; repeatable."
 )
 @click.option("--log-level", default="info", show_default=True, type=_LEVELS)
 @click.option(
@@ -158,7 +158,7 @@ def _app(service: "Optimizer", *, read_only: bool, allowed_hosts: tuple[str, ...
             "/mcp is off: install dynamic-scoring-framework[mcp] to have it",
             extra={"missing": error.name},
         )
-        return create_app(service)
+        return create_app(service, allowed_hosts=allowed_hosts)
     app: FastAPI = create(service, read_only=read_only, allowed_hosts=allowed_hosts)
     return app
 

@@ -29,6 +29,7 @@ _TITLES = {
     404: ("NotFound", "There is nothing at this path"),
     405: ("MethodNotAllowed", "This path has other methods"),
     413: ("BodyTooLarge", "The body is too large"),
+    421: ("MisdirectedRequest", "This is another server"),
 }
 
 

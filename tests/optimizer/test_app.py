@@ -263,3 +263,21 @@ async def test_it_is_served_on_a_real_socket_until_cancelled() -> None:
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("evil.example", 421),
+        ("evil.example:8338", 421),
+        ("", 421),
+        ("localhost:8338", 200),
+        ("127.0.0.1", 200),
+        ("[::1]:8338", 200),
+        ("Optimizer", 200),
+    ],
+)
+async def test_only_our_own_names_are_answered(host: str, status: int) -> None:
+    async with client() as http:
+        answer = await http.get("/healthz", headers={"Host": host})
+    assert answer.status_code == status
