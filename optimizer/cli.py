@@ -208,11 +208,11 @@ def plan(*, paths: tuple[Path, ...], request_file: Path | None, output: str, **r
     """
     import asyncio  # noqa: PLC0415 - `dsf --help` does not pay for it
 
-    from optimizer.files import BadFile  # noqa: PLC0415
+    from dsf.kube.embedded.files import FileProblem  # noqa: PLC0415
 
     try:
         result = asyncio.run(_plan(paths, request_file, rest))
-    except BadFile as error:
+    except FileProblem as error:
         raise click.ClickException(str(error)) from error
     except ModuleNotFoundError as error:
         raise click.ClickException(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.embedded.files import Document, FileProblem, documents
 from dsf.kube.embedded.server import Options
 from dsf.kube.errors import AlreadyExists, ApiError
 from dsf.kube.kinds import (
@@ -20,7 +21,7 @@ from dsf.kube.kinds import (
     find,
 )
 from dsf.kube.port import Object
-from optimizer.files import BadFile, Document, documents, objects, request_of
+from optimizer.files import is_object, is_request, objects, request_of
 from optimizer.request import OptimizeRequest
 
 _READ = frozenset(
@@ -46,7 +47,7 @@ class Offline:
 
 
 async def offline(paths: Iterable[Path], request: Path | None) -> Offline:
-    """Read files and folders into a hub; BadFile where one of them can't be used.
+    """Read files and folders into a hub; FileProblem where one of them can't be used.
 
     Without a file named for it, the request is the one document among the others that is one.
     """
@@ -55,28 +56,28 @@ async def offline(paths: Iterable[Path], request: Path | None) -> Offline:
     hub = EmbeddedHub()
     ignored: list[str] = []
     for document in found:
-        if document.is_object:
+        if is_object(document):
             ignored += [
                 text for obj in objects(document) if (text := await _add(hub, document, obj))
             ]
-        elif not document.is_request:
+        elif not is_request(document):
             ignored.append(f"{document.path}: neither a Kubernetes object nor a request")
     return Offline(hub, asked, tuple(ignored))
 
 
 def _request(found: Iterable[Document], named: Path | None) -> OptimizeRequest:
-    candidates = [document for document in found if document.is_request]
+    candidates = [document for document in found if is_request(document)]
     if named is not None:
         candidates = list(documents(named))
     if len(candidates) == 1:
         return request_of(candidates[0])
     if not candidates:
-        raise BadFile(
+        raise FileProblem(
             "no request found: add the body of POST /optimize as a YAML or JSON file,"
             " or name it with --request"
         )
     places = ", ".join(str(document.path) for document in candidates)
-    raise BadFile(f"several requests found ({places}); choose one with --request")
+    raise FileProblem(f"several requests found ({places}); choose one with --request")
 
 
 async def _add(hub: EmbeddedHub, document: Document, obj: Object) -> str | None:
@@ -87,7 +88,7 @@ async def _add(hub: EmbeddedHub, document: Document, obj: Object) -> str | None:
     try:
         await _create(hub, kind, obj)
     except ApiError as error:
-        raise BadFile(f"{document.path}: {label}: {error}") from error
+        raise FileProblem(f"{document.path}: {label}: {error}") from error
     return None
 
 

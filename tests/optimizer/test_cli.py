@@ -122,7 +122,7 @@ def test_names_that_do_not_exist_are_named_with_what_does() -> None:
             "{" + SCORE_HEAD + ", statuss: {}}",
             "statuss",
         ),
-        ("a: [", "not YAML"),
+        ("a: [", "line 1"),
     ],
 )
 def test_a_bad_file_is_named_with_what_is_wrong(tmp_path: Path, text: str, named: str) -> None:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import yaml
 
 from dsf.api.names import CLUSTER_CLAIM
 from dsf.kube import kinds
-from dsf.kube.changes import Change, Create
+from dsf.kube.embedded.folder import load
 from dsf.kube.kinds import NODE
 from dsf.sim import mig
 from dsf.sim.demo import facts
@@ -76,7 +75,7 @@ async def _score(stage: Stage) -> None:
 async def _optimize(stage: Stage, name: str, score: str) -> dict[str, Any]:
     stage.screen.step(f"POST /optimize for {name}: {score}")
     if name == next(iter(PREFERENCES)):
-        await must(stage.fleet.hub.kube, _scenario_objects())
+        load(stage.fleet.hub.kube, scenario() / "manifests")
     request = json.loads((scenario() / "params.json").read_text(encoding="utf-8"))
     request["preference"] = {**request["preference"], "addonPlacementScore": score}
     answer = await _post(stage, "/optimize", request)
@@ -118,14 +117,6 @@ async def _reset(stage: Stage) -> None:
     answer = await _post(stage, "/reset", {"namespace": WORKLOAD_NAMESPACE})
     stage.screen.note(f"deleted {len(answer['deleted'])}, failed {len(answer['failed'])}")
     await _until(stage, _claims(stage, "empty"), "clusters to report empty")
-
-
-def _scenario_objects() -> list[Change]:
-    documents = [
-        yaml.safe_load(path.read_text(encoding="utf-8"))
-        for path in sorted((scenario() / "manifests").glob("*.yaml"))
-    ]
-    return [Create(kind, obj) for obj in documents if (kind := kinds.find(obj)) is not None]
 
 
 def _claims(stage: Stage, value: str) -> Callable[[], Awaitable[bool]]:
