@@ -19,7 +19,7 @@ demo: setup ## Run the whole loop on this machine: no cluster, no container, no 
 	@$(RUN)/dsf demo $(ARGS)
 
 test: setup ## Run the quick suite: everything that needs nothing but Python
-	@$(RUN)/python -m pytest $(ARGS)
+	@$(RUN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 hub: setup ## Build a real OCM hub's programs, once: kube-apiserver, etcd, OCM, helm
 	@$(RUN)/python tests/hub/build.py
