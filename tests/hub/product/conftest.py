@@ -1,0 +1,134 @@
+"""The product, brought up step by step; each fixture is one step of its guide."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..harness.helm import CHARTS, install_chart
+from ..harness.waiting import until
+from .guide import WORKLOADS, Guide, prepare
+from .parts import Part, run_optimizer, run_part
+from .scorers import SCORES, masked_config, start_scoring_apis
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..harness.api import Object
+    from ..harness.cluster import ManagedCluster
+    from ..harness.hub import Hub
+
+AGENT_NAMESPACE = "dynamic-scoring"
+SCORE = ("cluster.open-cluster-management.io/v1alpha1", "AddOnPlacementScore")
+
+
+@pytest.fixture(scope="package")
+def controller(hub: Hub, framework: str) -> Iterator[Part]:
+    """The hub controller."""
+    part = run_part(hub, framework, "dynamic-scoring-controller")
+    yield part
+    part.stop()
+
+
+@pytest.fixture(scope="package")
+def agents(hub: Hub, clusters: list[ManagedCluster], framework: str) -> Iterator[dict[str, Part]]:
+    """The agent of each managed cluster, once OCM has deployed and registered it."""
+    parts = {}
+    for cluster in clusters:
+        wait_deployed(hub, cluster)
+        parts[cluster.name] = run_part(cluster, AGENT_NAMESPACE, "dynamic-scoring-agent")
+    yield parts
+    for part in parts.values():
+        part.stop()
+
+
+def wait_deployed(hub: Hub, cluster: ManagedCluster) -> None:
+    """Wait for the agent's Deployment and identity; a kubelet would retry until they are there."""
+    secret = "dynamic-scoring-framework-hub-kubeconfig"
+    until(
+        f"the agent's Deployment on {cluster.name}",
+        lambda: cluster.api.find("apps/v1", "Deployment", "dynamic-scoring-agent", AGENT_NAMESPACE),
+    )
+    until(
+        f"the agent's hub kubeconfig on {cluster.name}",
+        lambda: cluster.api.find("v1", "Secret", secret, AGENT_NAMESPACE),
+    )
+    hub.api.wait_condition(
+        "addon.open-cluster-management.io/v1alpha1",
+        "ManagedClusterAddOn",
+        "dynamic-scoring-framework",
+        "RegistrationApplied",
+        cluster.name,
+    )
+
+
+@pytest.fixture(scope="package")
+def registered(hub: Hub, framework: str) -> list[Object]:
+    """DynamicScorers for running scoring APIs, and the DynamicScoringConfig."""
+    objects = [*start_scoring_apis(hub), masked_config()]
+    for obj in objects:
+        hub.apply(obj)
+    return objects
+
+
+@pytest.fixture(scope="package")
+def scored(
+    hub: Hub, controller: Part, agents: dict[str, Part], registered: list[Object]
+) -> dict[tuple[str, str], Object]:
+    """The AddOnPlacementScores by cluster and name, once every one that should be there is."""
+    wanted = {(cluster, score) for cluster in agents for score in SCORES} - {
+        ("west", "nearness-score")
+    }
+
+    def published() -> dict[tuple[str, str], Object] | None:
+        found = {
+            (obj["metadata"]["namespace"], obj["metadata"]["name"]): obj
+            for obj in hub.api.list(*SCORE)
+            if obj.get("status", {}).get("scores")
+        }
+        return found if wanted <= found.keys() else None
+
+    return until("every score on every cluster", published)
+
+
+@pytest.fixture(scope="package")
+def optimizer(hub: Hub, framework: str) -> Iterator[Part]:
+    """The optimizer with rights in the workloads' namespace, and nowhere else."""
+    hub.namespace(WORKLOADS)
+    chart = CHARTS / "dynamic-scoring-optimizer"
+    install_chart(hub, chart, framework, values={"namespaces": [WORKLOADS]})
+    part = run_optimizer(hub, framework)
+    yield part
+    part.stop()
+
+
+@pytest.fixture(scope="package")
+def watchers(clusters: list[ManagedCluster], policies: None) -> Iterator[dict[str, Part]]:
+    """The policy watcher of each managed cluster."""
+    chart = CHARTS / "policy-watcher"
+    parts = {}
+    for cluster in clusters:
+        values = {
+            "clusterName": cluster.name,
+            "pollIntervalSeconds": 1,
+            "stableDurationSeconds": 2,
+        }
+        install_chart(cluster, chart, AGENT_NAMESPACE, values=values)
+        parts[cluster.name] = run_part(cluster, AGENT_NAMESPACE, "policy-watcher")
+    yield parts
+    for part in parts.values():
+        part.stop()
+
+
+@pytest.fixture(scope="package")
+def guide(
+    hub: Hub,
+    clusters: list[ManagedCluster],
+    scored: dict[tuple[str, str], Object],
+    optimizer: Part,
+    watchers: dict[str, Part],
+) -> Guide:
+    """The development guide, ready to be told."""
+    prepare(hub, clusters)
+    return Guide(hub, clusters, optimizer.url)

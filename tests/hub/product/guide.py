@@ -1,0 +1,249 @@
+"""The development guide's optimisation, on a real hub whose clusters are named otherwise."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from ..harness.api import Object, parse
+from ..harness.waiting import until
+from .scorers import PERFORMANCE, POWER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..harness.cluster import ManagedCluster
+    from ..harness.hub import Hub
+
+WORKLOADS = "workloads"
+CLAIM = "policy-watcher-claim"
+GENERATED = "dynamic-scoring-framework-mcp/generated=true"
+PREFERENCES = {"performance": PERFORMANCE, "power": POWER}
+NAMES = {"worker01": "east", "worker02": "west"}
+
+CLUSTER = ("cluster.open-cluster-management.io/v1", "ManagedCluster")
+PLACEMENT = ("cluster.open-cluster-management.io/v1beta1", "Placement")
+DECISION = ("cluster.open-cluster-management.io/v1beta1", "PlacementDecision")
+BINDING = ("policy.open-cluster-management.io/v1", "PlacementBinding")
+POLICY = ("policy.open-cluster-management.io/v1", "Policy")
+NODE = ("v1", "Node")
+WORKLOAD = ("work.open-cluster-management.io/v1alpha1", "ManifestWorkReplicaSet")
+
+
+def adapted(text: str) -> str:
+    """The scenario's text with the clusters' names here."""
+    for name, here in NAMES.items():
+        text = text.replace(name, here)
+    return text
+
+
+def scenario() -> list[Object]:
+    """The guide's policies and workloads."""
+    folder = resources.files("dsf.sim") / "scenario" / "manifests"
+    files = sorted(folder.iterdir(), key=lambda file: file.name)
+    objects = [obj for file in files for obj in parse(adapted(file.read_text()))]
+    for obj in objects:
+        obj["metadata"]["namespace"] = WORKLOADS
+    return objects
+
+
+def request(preference: str) -> Object:
+    """The guide's request for a preference."""
+    text = (resources.files("dsf.sim") / "scenario" / "params.json").read_text()
+    body: Object = json.loads(adapted(text))
+    body["namespace"] = WORKLOADS
+    body["preference"]["addonPlacementScore"] = PREFERENCES[preference]
+    return body
+
+
+def prepare(hub: Hub, clusters: Iterable[ManagedCluster]) -> None:
+    """Make what the guide has before it optimises: a bound namespace, nodes, labels.
+
+    Only one of the clusters has the label that the guide asks for: the other one is selected by
+    its name.
+    """
+    hub.namespace(WORKLOADS)
+    binding = {
+        "apiVersion": "cluster.open-cluster-management.io/v1beta2",
+        "kind": "ManagedClusterSetBinding",
+        "metadata": {"name": "global", "namespace": WORKLOADS},
+        "spec": {"clusterSet": "global"},
+    }
+    hub.apply(binding)
+    hub.api.patch(*CLUSTER, "east", {"metadata": {"labels": {"cluster-name": "east"}}})
+    for cluster in clusters:
+        node = {"name": f"{cluster.name}-control-plane"}
+        cluster.apply({"apiVersion": "v1", "kind": "Node", "metadata": node})
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was seen when the guide was told for one preference."""
+
+    answer: Object
+    decided: dict[str, list[str]]
+    waiting: dict[str, list[str]]
+    settings: dict[str, str]
+    placed: dict[str, list[str]]
+    landed: set[tuple[str, str]]
+    again: Object
+    reset: Object
+    left: list[Object]
+
+
+@dataclass
+class Guide:
+    """Tells the guide, once per preference."""
+
+    hub: Hub
+    clusters: list[ManagedCluster]
+    url: str
+    _told: dict[str, Told] = field(default_factory=dict)
+
+    def tell(self, preference: str) -> Told:
+        """Optimise, comply, land, reset; raises TimeoutError naming what did not happen."""
+        if preference not in self._told:
+            self._told[preference] = self._tell(preference)
+        return self._told[preference]
+
+    def _tell(self, preference: str) -> Told:
+        for obj in scenario():
+            self.hub.apply(obj)
+        answer = self.post("/optimize", request(preference))
+        policies = answer["policies"]
+        decided = until("the policies' Placements to be decided", self._policies_decided)
+        until("the policies to be enforced", lambda: self._enforced(policies))
+        settings = self._settings()
+        waiting = self._workloads()
+        self._finish_configuring()
+        placed = until("the workloads' Placements to be decided", self._workloads_decided)
+        landed = until("the workloads to land", lambda: self._landed(placed))
+        again = self.post("/optimize", request(preference))
+        reset = self.post("/reset", {"namespace": WORKLOADS})
+        left = [
+            obj
+            for kind in (PLACEMENT, BINDING)
+            for obj in self.hub.api.list(*kind, WORKLOADS, labels=GENERATED)
+        ]
+        self._clear()
+        return Told(answer, decided, waiting, settings, placed, landed, again, reset, left)
+
+    def post(self, path: str, body: Any) -> Object:
+        """Ask the optimizer; raises httpx.HTTPStatusError for a refusal."""
+        answer = httpx.post(self.url + path, json=body, timeout=120, trust_env=False)
+        answer.raise_for_status()
+        decoded: Object = answer.json()
+        return decoded
+
+    def _decisions(self) -> dict[str, list[str]]:
+        """The clusters that OCM decided on, by Placement."""
+        decided: dict[str, list[str]] = {}
+        for obj in self.hub.api.list(*PLACEMENT, WORKLOADS):
+            decided[obj["metadata"]["name"]] = []
+        for obj in self.hub.api.list(*DECISION, WORKLOADS):
+            placement = obj["metadata"]["labels"]["cluster.open-cluster-management.io/placement"]
+            decided.setdefault(placement, []).extend(
+                entry["clusterName"] for entry in obj.get("status", {}).get("decisions", [])
+            )
+        return decided
+
+    def _workloads(self) -> dict[str, list[str]]:
+        return {
+            name: clusters for name, clusters in self._decisions().items() if name.startswith("app")
+        }
+
+    def _policies_decided(self) -> dict[str, list[str]] | None:
+        decided = {
+            name: clusters
+            for name, clusters in self._decisions().items()
+            if name.startswith("placement-")
+        }
+        return decided if len(decided) == len(NAMES) and all(decided.values()) else None
+
+    def _workloads_decided(self) -> dict[str, list[str]] | None:
+        decided = self._workloads()
+        return decided if decided and all(decided.values()) else None
+
+    def _enforced(self, policies: dict[str, str]) -> bool:
+        """Whether each chosen policy has set its label, and each cluster says it isn't done."""
+        return all(
+            cluster.api.find(*POLICY, f"{WORKLOADS}.{policies[cluster.name]}", cluster.name)
+            for cluster in self.clusters
+        ) and all(
+            (self._labels(cluster).get("migsettinglabel"), self._claim(cluster.name))
+            == (device_of(policies[cluster.name]), "noncompliant")
+            for cluster in self.clusters
+        )
+
+    def _settings(self) -> dict[str, str]:
+        return {cluster.name: self._labels(cluster)["migsettinglabel"] for cluster in self.clusters}
+
+    def _labels(self, cluster: ManagedCluster) -> dict[str, str]:
+        node = cluster.api.get(*NODE, f"{cluster.name}-control-plane")
+        labels: dict[str, str] = node["metadata"].get("labels", {})
+        return labels
+
+    def _claim(self, cluster: str) -> str:
+        """The ClusterClaim as the hub has it."""
+        status = self.hub.api.get(*CLUSTER, cluster).get("status", {})
+        claims = {claim["name"]: claim["value"] for claim in status.get("clusterClaims", [])}
+        return str(claims.get(CLAIM, ""))
+
+    def _finish_configuring(self) -> None:
+        """Do what a GPU operator does in the end."""
+        self._label({"migresultlabel": "true"})
+
+    def _label(self, labels: dict[str, str | None]) -> None:
+        for cluster in self.clusters:
+            name = f"{cluster.name}-control-plane"
+            cluster.api.patch(*NODE, name, {"metadata": {"labels": labels}})
+
+    def _landed(self, placed: dict[str, list[str]]) -> set[tuple[str, str]] | None:
+        """The workloads' ConfigMaps by cluster, once each is where it was placed."""
+        wanted = {
+            (clusters[0], name.removesuffix("-placement")) for name, clusters in placed.items()
+        }
+        found = {
+            (cluster.name, obj["metadata"]["name"])
+            for cluster in self.clusters
+            for obj in cluster.api.list("v1", "ConfigMap", "default", labels="app")
+        }
+        return found if wanted <= found else None
+
+    def _clear(self) -> None:
+        """Bring the clusters back to what they were, for the next preference.
+
+        The workloads have to be deleted: OCM leaves them where they are while no Placement of
+        theirs exists.
+        """
+        self._label({"migresultlabel": None, "migsettinglabel": None})
+        for obj in scenario():
+            if obj["kind"] == WORKLOAD[1]:
+                self.hub.api.delete(*WORKLOAD, obj["metadata"]["name"], WORKLOADS)
+        until(
+            "the policies to be gone",
+            lambda: all(self._claim(cluster.name) == "empty" for cluster in self.clusters),
+        )
+        until(
+            "the workloads to be gone",
+            lambda: (
+                not any(
+                    cluster.api.list("v1", "ConfigMap", "default", labels="app")
+                    for cluster in self.clusters
+                )
+            ),
+        )
+
+
+def device_of(policy: str) -> str:
+    """The value that a policy of the scenario gives the node's label."""
+    for obj in scenario():
+        if obj["metadata"]["name"] == policy:
+            [wanted, _] = obj["spec"]["policy-templates"]
+            [template] = wanted["objectDefinition"]["spec"]["object-templates"]
+            return str(template["objectDefinition"]["metadata"]["labels"]["migsettinglabel"])
+    raise KeyError(policy)

@@ -1,0 +1,23 @@
+"""A program: a Prometheus that says the same for ever. ``python replay.py PORT``."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from dsf.sim.replay import RecordedSeries, Recording, replaying
+from sample_scorers.wire import CPU_CORES_BY_POD
+
+CORES = 12.7
+SERIES = RecordedSeries({"node": "n1", "namespace": "shop", "pod": "cart"}, (CORES,))
+
+
+async def serve(port: int) -> None:
+    """Serve until a signal ends the process."""
+    recording = Recording(60, {CPU_CORES_BY_POD: (SERIES,)})
+    async with replaying(recording, labels={}, shift=0, port=port):
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(int(sys.argv[1])))

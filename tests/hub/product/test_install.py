@@ -1,0 +1,111 @@
+"""The chart's add-on on a real hub: OCM deploys the agent and gives it its identity and rights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..harness.api import MERGE, Api, ApiError, condition_of
+from ..harness.waiting import until
+from .conftest import AGENT_NAMESPACE, SCORE, wait_deployed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..harness.api import Object
+    from ..harness.cluster import ManagedCluster
+    from ..harness.hub import Hub
+    from .parts import Part
+
+ADDON = (
+    "addon.open-cluster-management.io/v1alpha1",
+    "ManagedClusterAddOn",
+    "dynamic-scoring-framework",
+)
+PARTED = "an agent writes the AddOnPlacementScores of its own managed cluster only"
+DRY_RUN = {"dryRun": "All"}
+CSR = ("certificates.k8s.io/v1", "CertificateSigningRequest")
+
+pytestmark = pytest.mark.usefixtures("framework")
+
+
+@pytest.fixture
+def agent_of_east(hub: Hub, east: ManagedCluster) -> Iterator[Api]:
+    """The hub, as the agent of east may use it."""
+    wait_deployed(hub, east)
+    folder = east.mount_secret(AGENT_NAMESPACE, "dynamic-scoring-framework-hub-kubeconfig")
+    api = Api.from_kubeconfig(folder / "kubeconfig")
+    yield api
+    api.close()
+
+
+def test_ocm_deploys_the_agent_on_every_cluster(hub: Hub, clusters: list[ManagedCluster]) -> None:
+    for cluster in clusters:
+        wait_deployed(hub, cluster)
+        deployment = cluster.api.get(
+            "apps/v1", "Deployment", "dynamic-scoring-agent", AGENT_NAMESPACE
+        )
+        pod = deployment["spec"]["template"]["spec"]
+        assert pod["serviceAccountName"] == "dynamic-scoring-agent-sa"
+        [container] = pod["containers"]
+        assert container["args"] == [
+            "agent",
+            f"--cluster-name={cluster.name}",
+            "--hub-kubeconfig=/managed/hub-kubeconfig/kubeconfig",
+            f"--namespace={AGENT_NAMESPACE}",
+            "--metrics-bind-address=:8080",
+        ]
+        addon = hub.api.wait_condition(*ADDON, "ManifestApplied", cluster.name)
+        assert addon["status"]["namespace"] == AGENT_NAMESPACE
+
+
+def test_ocm_approves_the_agents_certificate(hub: Hub, clusters: list[ManagedCluster]) -> None:
+    for cluster in clusters:
+        wait_deployed(hub, cluster)
+        labels = (
+            f"open-cluster-management.io/cluster-name={cluster.name},"
+            "open-cluster-management.io/addon-name=dynamic-scoring-framework"
+        )
+        [request] = hub.api.list(*CSR, labels=labels)
+        assert condition_of(request, "Approved")["status"] == "True"
+
+
+def test_the_agent_sees_nothing_of_the_hub_but_scores(agent_of_east: Api) -> None:
+    assert agent_of_east.list(*SCORE, "east") is not None
+    for kind, namespace in (
+        (("v1", "Secret"), "east"),
+        (("work.open-cluster-management.io/v1", "ManifestWork"), "east"),
+        (("v1", "ConfigMap"), "open-cluster-management"),
+    ):
+        with pytest.raises(ApiError, match="403 Forbidden"):
+            agent_of_east.list(*kind, namespace)
+
+
+def test_the_agent_writes_no_other_clusters_scores(hub: Hub, agent_of_east: Api) -> None:
+    """OCM binds its role to the agents of all clusters; the chart's admission policy parts them."""
+    path = agent_of_east.path(*SCORE, "west")
+    score = {"apiVersion": SCORE[0], "kind": SCORE[1], "metadata": {"name": "intruder"}}
+    until("the agents to be parted", lambda: refused(agent_of_east, "POST", path, score))
+    hub.apply({**score, "metadata": {"name": "victim", "namespace": "west"}})
+    for method, subresource in (("PATCH", ""), ("PATCH", "/status"), ("DELETE", "")):
+        assert refused(agent_of_east, method, f"{path}/victim{subresource}", {"status": {}})
+    own = agent_of_east.path(*SCORE, "east")
+    assert agent_of_east.request("POST", own, score, params=DRY_RUN)
+    hub.api.delete(*SCORE, "victim", "west")
+
+
+def refused(api: Api, method: str, path: str, body: Object) -> bool:
+    """Whether the admission policy refuses; what it lets through changes nothing."""
+    content_type = MERGE if method == "PATCH" else "application/json"
+    sent = None if method == "DELETE" else body
+    try:
+        api.request(method, path, sent, content_type=content_type, params=DRY_RUN)
+    except ApiError as error:
+        return (error.status, PARTED in error.message) == (403, True)
+    return False
+
+
+def test_the_addon_is_available_once_the_agent_is_ready(hub: Hub, agents: dict[str, Part]) -> None:
+    for cluster in agents:
+        hub.api.wait_condition(*ADDON, "Available", cluster)
