@@ -3,12 +3,12 @@
 import asyncio
 import logging
 import signal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
 
+from dsf.cli.options import cluster_options, http_options, log_options
 from optimizer.cli import model_options, settings_of
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ _log = logging.getLogger(__name__)
 
 _HTTP_OPTIONS = ("bind_address", "port", "allowed_host")
 
-_LEVELS = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
-
 
 @click.command()
 @click.option(
@@ -32,32 +30,16 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"], case_sensitive=Fal
     show_default=True,
     help="stdio: an assistant starts this program; http: many connect to it.",
 )
-@click.option(
-    "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Kubeconfig of the hub; else KUBECONFIG, ~/.kube/config, or the pod's account.",
-)
-@click.option("--context", help="Context of the kubeconfig.")
-@click.option(
-    "--bind-address", default="127.0.0.1", show_default=True, help="Address to serve http on."
-)
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8338, show_default=True, help="0: a free one."
-)
+@cluster_options("the hub")
+@http_options
 @click.option(
     "--read-only/--allow-writes",
     default=True,
     show_default=True,
     help="Whether tools that write exist.",
 )
-@click.option(
-    "--allowed-host", multiple=True, help="Host name under which /mcp may be called; repeatable."
-)
 @model_options
-@click.option("--log-level", default="info", show_default=True, type=_LEVELS)
-@click.option(
-    "--log-format", default="text", show_default=True, type=click.Choice(["text", "json"])
-)
+@log_options
 @click.pass_context
 def mcp(
     invocation: click.Context,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dsf.cli.options import cluster_options, http_options, log_options
+
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
@@ -20,7 +22,6 @@ EXIT_NOTHING_PLACED = 1
 
 _log = logging.getLogger(__name__)
 
-_LEVELS = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
 _POSITIVE = click.FloatRange(min=0, min_open=True, max=86_400)
 
 
@@ -80,16 +81,8 @@ def model_options(command: Any) -> Any:
 
 
 @click.command()
-@click.option(
-    "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Kubeconfig of the hub; else KUBECONFIG, ~/.kube/config, or the pod's account.",
-)
-@click.option("--context", help="Context of the kubeconfig.")
-@click.option("--bind-address", default="127.0.0.1", show_default=True, help="Address to serve on.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8338, show_default=True, help="0: a free one."
-)
+@cluster_options("the hub")
+@http_options
 @model_options
 @click.option(
     "--read-only/--allow-writes",
@@ -97,13 +90,7 @@ def model_options(command: Any) -> Any:
     show_default=True,
     help="Whether MCP tools may write; POST /optimize and POST /reset always do.",
 )
-@click.option(
-    "--allowed-host", multiple=True, help="Host name under which it may be called; repeatable."
-)
-@click.option("--log-level", default="info", show_default=True, type=_LEVELS)
-@click.option(
-    "--log-format", default="text", show_default=True, type=click.Choice(["text", "json"])
-)
+@log_options
 def optimizer(
     *,
     kubeconfig: Path | None,

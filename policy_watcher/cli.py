@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from dsf.cli.options import cluster_options, endpoint_option, log_options
+
 if TYPE_CHECKING:
     from policy_watcher.run import Settings
 
 Callback = Callable[[click.Context, click.Parameter, str], Any]
 
-_LEVELS = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
 _DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
@@ -83,25 +84,9 @@ def _spelled(parameter: click.Parameter) -> str:
     callback=_dns_name,
     help="Namespace of the replicated policies, which is the managed cluster's name.",
 )
-@click.option(
-    "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Kubeconfig of the managed cluster; else KUBECONFIG, ~/.kube/config, or the pod's"
-    " account.",
-)
-@click.option("--context", help="Context of the kubeconfig.")
-@click.option(
-    "--metrics-bind-address",
-    "--bind-address",
-    "metrics_bind_address",
-    default="127.0.0.1:8080",
-    show_default=True,
-    help="Where /metrics, /healthz and /readyz are served.",
-)
-@click.option("--log-level", default="info", show_default=True, type=_LEVELS)
-@click.option(
-    "--log-format", default="text", show_default=True, type=click.Choice(["text", "json"])
-)
+@cluster_options("the managed cluster")
+@endpoint_option
+@log_options
 def policy_watcher(
     *,
     poll_interval_sec: int,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dsf.cli.options import KUBECONFIG, endpoint_option, log_options
+
 if TYPE_CHECKING:
     from dsf.agent.round import Round
     from dsf.agent.run import Settings
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_LEVELS = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
 
 
 def _url(_: click.Context, __: click.Parameter, value: str) -> str:
@@ -29,17 +30,10 @@ def _url(_: click.Context, __: click.Parameter, value: str) -> str:
 
 @click.command()
 @click.option("--cluster-name", required=True, help="Name of the managed cluster on the hub.")
-@click.option("--hub-kubeconfig", type=_FILE, help="Kubeconfig of the hub; needed but for --once.")
-@click.option("--kubeconfig", type=_FILE, help="Kubeconfig of the managed cluster.")
+@click.option("--hub-kubeconfig", type=KUBECONFIG, help="Kubeconfig of the hub; not for --once.")
+@click.option("--kubeconfig", type=KUBECONFIG, help="Kubeconfig of the managed cluster.")
 @click.option("--namespace", default="dynamic-scoring", show_default=True, help="Own namespace.")
-@click.option(
-    "--metrics-bind-address",
-    "--bind-address",
-    "metrics_bind_address",
-    default="127.0.0.1:8080",
-    show_default=True,
-    help="Where /metrics, /healthz and /readyz are served.",
-)
+@endpoint_option
 @click.option(
     "--prometheus-url",
     default="",
@@ -48,10 +42,7 @@ def _url(_: click.Context, __: click.Parameter, value: str) -> str:
 )
 @click.option("--summaries-file", type=_FILE, help="Scorer summaries (JSON), for the ConfigMap's.")
 @click.option("--once", is_flag=True, help="Run one round, print its scores and publish nothing.")
-@click.option("--log-level", default="info", show_default=True, type=_LEVELS)
-@click.option(
-    "--log-format", default="text", show_default=True, type=click.Choice(["text", "json"])
-)
+@log_options
 def agent(*, hub_kubeconfig: Path | None, kubeconfig: Path | None, once: bool, **rest: Any) -> None:
     """Run the scoring agent of one managed cluster.
 

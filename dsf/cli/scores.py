@@ -9,16 +9,12 @@ import yaml
 
 from dsf.api.placement_scores import ByDimension, by_score
 from dsf.cli.columns import aligned
+from dsf.cli.options import cluster_options
 from dsf.kube.port import Object
 
 
 @click.command()
-@click.option(
-    "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Kubeconfig of the hub; else KUBECONFIG, ~/.kube/config, or the pod's account.",
-)
-@click.option("--context", help="Context of the kubeconfig.")
+@cluster_options("the hub")
 @click.option("--cluster", "-c", "clusters", multiple=True, help="Only this managed cluster.")
 @click.option("--score", "-s", "scores_", multiple=True, help="Only this AddOnPlacementScore.")
 @click.option("--output", "-o", type=click.Choice(["table", "json", "yaml"]), default="table")

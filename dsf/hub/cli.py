@@ -6,20 +6,14 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from dsf.api import names
+from dsf.cli.options import cluster_options, endpoint_option, log_options
 
 if TYPE_CHECKING:
     from dsf.hub.run import Options
 
-_LEVELS = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
-
 
 @click.command()
-@click.option(
-    "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Kubeconfig of the hub; else KUBECONFIG, ~/.kube/config, or the pod's account.",
-)
-@click.option("--context", help="Context of the kubeconfig.")
+@cluster_options("the hub")
 @click.option(
     "--namespace",
     default=names.HUB_NAMESPACE,
@@ -39,18 +33,8 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"], case_sensitive=Fal
     type=click.FloatRange(min=1.0),
     help="Seconds between two polls of one scoring API, and between two full comparisons.",
 )
-@click.option(
-    "--metrics-bind-address",
-    "--bind-address",
-    "metrics_bind_address",
-    default="127.0.0.1:8080",
-    show_default=True,
-    help="Where /metrics, /healthz and /readyz are served.",
-)
-@click.option("--log-level", default="info", show_default=True, type=_LEVELS)
-@click.option(
-    "--log-format", default="text", show_default=True, type=click.Choice(["text", "json"])
-)
+@endpoint_option
+@log_options
 def controller(
     *,
     kubeconfig: Path | None,
