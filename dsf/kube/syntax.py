@@ -48,10 +48,9 @@ def qualified_name(text: str) -> list[str]:
     parts = text.split("/")
     examples = ("MyName", "my.name", "123-abc")
     if len(parts) > 2:  # noqa: PLR2004 - a prefix and a name
-        return [
-            f"a valid label key {_described(_QUALIFIED_RULE, _QUALIFIED, *examples)}"
-            + " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        ]
+        described = _described(_QUALIFIED_RULE, _QUALIFIED, *examples)
+        optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return [f"a valid label key {described} {optional}"]
     problems = _prefix_problems(parts[0]) if len(parts) > 1 else []
     name = parts[-1]
     if not name:
