@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dsf.kube import syntax
-from dsf.kube.embedded import fields, rules
+from dsf.kube.embedded import fields, inner_objects, rules
 from dsf.kube.embedded.fields import FieldError, wrong
 from dsf.kube.embedded.resources import Column, Resource
 from dsf.kube.embedded.schema import EMBEDDED, PRESERVE, Schema
@@ -82,6 +82,7 @@ def _resource(crd: Object, version: Object) -> Resource:
         schema=schema,
         validator=SchemaValidator(schema),
         status_validator=SchemaValidator(status_schema) if status else None,
+        embeds=inner_objects.has_any(schema),
         rules=rules.compiled({**schema, EMBEDDED: True}),
         columns=tuple(map(_column, version.get("additionalPrinterColumns") or ())) or (_AGE,),
         selectable=tuple(

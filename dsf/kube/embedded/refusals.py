@@ -3,7 +3,7 @@
 from typing import Any
 
 from dsf.kube.embedded import fields, garbage
-from dsf.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
+from dsf.kube.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, NotFound
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 
@@ -70,6 +70,12 @@ def terminating_namespace(kind: Kind, name: str, namespace: str) -> Forbidden:
         f"unable to create new content in namespace {namespace} because it is being terminated"
     )
     return forbidden(kind, name, problem, [cause])
+
+
+def unreadable_patch(error: BadRequest) -> Invalid:
+    """What a patch would leave can't be read as an object of the kind."""
+    cause = {"reason": "FieldValueInvalid", "message": error.message, "field": "patch"}
+    return Invalid(f"patch: {error.message}", details={"causes": [cause]})
 
 
 def unversioned(kind: Kind, name: str) -> Invalid:

@@ -42,8 +42,8 @@ class Resource:
     """One version of one kind, and how its objects behave.
 
     `prepare` completes an object that was written, `check` finds what schemas cannot say; it is
-    given the new and, on an update, the old object. `counts_generations` is what bumps
-    `metadata.generation`: every change outside metadata and status, or none.
+    given the new and, on an update, the old object. Where it `counts_generations`, every change
+    outside metadata and status bumps `metadata.generation`. Some kinds `embed` other objects.
     """
 
     kind: Kind
@@ -57,6 +57,7 @@ class Resource:
     columns: tuple[Column, ...] = ()
     custom: bool = True
     counts_generations: bool = True
+    embeds: bool = False
     create_on_update: bool = False
     unconditional_update: bool = False
     selectable: tuple[str, ...] = ()

@@ -99,7 +99,7 @@ def without_nulls(value: Any, schema: Schema | None) -> Any:
         return value
     return {
         key: without_nulls(item, member)
-        for key, item, member in _members(value, schema)
+        for key, item, member in members(value, schema)
         if not (item is None and _not_nullable(member) and "default" not in (member or {}))
     }
 
@@ -120,7 +120,7 @@ def defaulted(value: Any, schema: Schema | None) -> Any:
     }
     return {
         key: defaulted(_default(item, member), member)
-        for key, item, member in _members({**value, **missing}, schema)
+        for key, item, member in members({**value, **missing}, schema)
     }
 
 
@@ -134,9 +134,10 @@ def _not_nullable(schema: Schema | None) -> bool:
     return schema is not None and not schema.get("nullable", False)
 
 
-def _members(
+def members(
     value: Mapping[str, Any], schema: Schema | None
 ) -> Iterator[tuple[str, Any, Schema | None]]:
+    """Yield the members of a mapping: key, value and the schema that says something of it."""
     properties = schema.get("properties", {}) if schema else {}
     additional = schema.get("additionalProperties") if schema else None
     others = additional if isinstance(additional, Mapping) else None

@@ -131,8 +131,13 @@ class Server:
         patched = accepted(change({**old, "apiVersion": kind.api_version}))
         if not isinstance(patched, Mapping):
             raise BadRequest("a patch must leave an object")
-        sent = self._decoded(resource, patched, options)
+        try:
+            sent = self._decoded(resource, patched, options)
+        except BadRequest as error:
+            raise refusals.unreadable_patch(error) from error
         _check_name(sent, name, namespace if kind.namespaced else None)
+        if "resourceVersion" not in sent["metadata"] and not resource.unconditional_update:
+            raise refusals.unversioned(kind, name)
         return self._update(resource, old, sent, subresource, options)
 
     def delete(

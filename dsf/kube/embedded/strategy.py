@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dsf.kube.embedded import fields, metadata
+from dsf.kube.embedded import fields, inner_objects, metadata
 from dsf.kube.embedded.fields import FieldError
 from dsf.kube.embedded.resources import Resource
 from dsf.kube.embedded.schema import Unknown, defaulted, pruned, without_nulls
@@ -50,6 +50,9 @@ def decoded(resource: Resource, sent: Mapping[str, Any]) -> Decoded:
         )
     meta, unknown_meta = metadata.read(sent, described)
     known, unknown = pruned({**sent, "metadata": {}}, resource.schema)
+    if resource.embeds:
+        known, inside = inner_objects.read(known, resource.schema, described)
+        unknown += inside
     known = defaulted(without_nulls(known, resource.schema), resource.schema)
     obj = {**known, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta}
     if not resource.custom and (errors := resource.validator.errors(obj)):
@@ -166,6 +169,8 @@ def _content(obj: Object) -> Object:
 def _content_errors(resource: Resource, new: Object, old: Object | None) -> list[FieldError]:
     errors = resource.validator.errors(new) if resource.custom else []
     errors = [*errors, *resource.check(new, old)]
+    if resource.embeds:
+        errors += inner_objects.errors(new, resource.schema)
     return errors + _rule_errors(resource, new, old, errors)
 
 

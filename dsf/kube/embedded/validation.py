@@ -175,8 +175,14 @@ def _format(_: JsonValidator, format_: str, value: Any, __: Schema) -> Iterator[
         yield ValidationError("format")
 
 
+def _is_integer(_: Any, value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 _Validator: Any = extend(  # type: ignore[no-untyped-call]  # the stubs leave it untyped
-    Draft202012Validator, {"required": _required, "pattern": _pattern, "format": _format}
+    Draft202012Validator,
+    {"required": _required, "pattern": _pattern, "format": _format},
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer),
 )
 
 

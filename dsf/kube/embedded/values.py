@@ -7,6 +7,7 @@ from typing import Any
 from dsf.kube.errors import BadRequest
 
 _INT64 = range(-(2**63), 2**63)
+_LARGEST_EXACT = 2**53 - 1
 MAX_DEPTH = 200
 
 
@@ -22,7 +23,7 @@ def copied(value: Any) -> Any:
 def accepted(value: Any, depth: int = MAX_DEPTH) -> Any:
     """Return a copy of a caller's value as JSON keeps it; BadRequest where JSON has no such value.
 
-    As in Go's decoder a whole float is an integer, and an integer beyond 64 bits is a float.
+    A whole float that is exact is an integer, and an integer beyond 64 bits is a float.
     Raises TypeError for objects that no JSON text could have been parsed into.
     """
     if depth == 0:
@@ -58,5 +59,5 @@ def _number(value: float) -> float:
     if not math.isfinite(value):
         raise BadRequest(f"{value} is not a JSON number")
     if isinstance(value, float):
-        return int(value) if value.is_integer() and int(value) in _INT64 else value
+        return int(value) if value.is_integer() and abs(value) <= _LARGEST_EXACT else value
     return value if value in _INT64 else float(value)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dsf.kube.errors import Invalid, NotFound
+from dsf.kube.errors import BadRequest, Invalid, NotFound
 from dsf.kube.kinds import (
     CUSTOM_RESOURCE_DEFINITION,
     DYNAMIC_SCORER,
@@ -181,6 +181,47 @@ async def test_embedded_objects_are_kept(kube: Kube, namespace: str) -> None:
     stored = created["spec"]["embedded"]
     stored["metadata"].pop("creationTimestamp", None)
     assert stored == embedded
+
+
+@pytest.mark.parametrize(
+    ("inner", "field"),
+    [
+        ({"kind": "ConfigMap"}, "spec.embedded.apiVersion"),
+        ({"apiVersion": "v1"}, "spec.embedded.kind"),
+        ({"apiVersion": "v1", "kind": "Config Map"}, "spec.embedded.kind"),
+        ({"apiVersion": "a/b/c", "kind": "ConfigMap"}, "spec.embedded.apiVersion"),
+        (
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"labels": {"a": "b c"}}},
+            "spec.embedded.metadata.labels",
+        ),
+    ],
+)
+async def test_embedded_objects_have_a_type_and_well_formed_metadata(
+    kube: Kube, namespace: str, inner: Object, field: str
+) -> None:
+    with pytest.raises(Invalid) as refused:
+        await kube.create(WIDGET, widget(namespace, embedded=inner))
+    assert field in {cause["field"] for cause in refused.value.details["causes"]}
+
+
+@pytest.mark.parametrize("inner", [{"kind": 1}, {"apiVersion": []}, {"metadata": "text"}])
+async def test_embedded_objects_can_be_read(kube: Kube, namespace: str, inner: Object) -> None:
+    with pytest.raises(BadRequest, match=r"spec\.embedded"):
+        await kube.create(WIDGET, widget(namespace, embedded=inner))
+
+
+async def test_unknown_metadata_of_embedded_objects_is_dropped(kube: Kube, namespace: str) -> None:
+    embedded = {"apiVersion": "v1", "kind": "X", "metadata": {"name": "n", "colour": "red"}}
+    created = await kube.create(WIDGET, widget(namespace, embedded=embedded))
+    assert created["spec"]["embedded"]["metadata"] == {"name": "n"}
+
+
+@pytest.mark.parametrize("number", [1e20, 1e18, 2**63])
+async def test_large_numbers_are_no_integers(kube: Kube, namespace: str, number: float) -> None:
+    await kube.create(WIDGET, widget(namespace))
+    patch = {"status": {"seen": number}}
+    with pytest.raises(Invalid, match=r"status\.seen: Invalid value"):
+        await kube.patch(WIDGET, "first", patch, namespace, subresource="status")
 
 
 async def test_whole_numbers_stay_whole(kube: Kube, namespace: str) -> None:

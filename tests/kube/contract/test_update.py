@@ -149,6 +149,24 @@ async def test_a_version_in_a_patch_is_a_precondition(kube: Kube, namespace: str
     assert refused.value.message == MODIFIED
 
 
+@pytest.mark.parametrize("version", ["", None])
+async def test_a_patch_can_not_remove_the_version_of_a_custom_kind(
+    kube: Kube, namespace: str, version: str | None
+) -> None:
+    await kube.create(WIDGET, widget(namespace))
+    with pytest.raises(Invalid, match="must be specified for an update"):
+        await kube.patch(WIDGET, "first", {"metadata": {"resourceVersion": version}}, namespace)
+
+
+async def test_a_patch_that_leaves_no_readable_object_is_invalid(
+    kube: Kube, namespace: str
+) -> None:
+    await kube.create(WIDGET, widget(namespace))
+    with pytest.raises(Invalid) as refused:
+        await kube.patch(WIDGET, "first", {"metadata": {"labels": 1}}, namespace)
+    assert [cause["field"] for cause in refused.value.details["causes"]] == ["patch"]
+
+
 async def test_a_patch_is_validated(kube: Kube, namespace: str) -> None:
     created = await kube.create(WIDGET, widget(namespace, size=1))
     with pytest.raises(Invalid, match=r"spec\.size"):
