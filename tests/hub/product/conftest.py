@@ -8,9 +8,9 @@ import pytest
 
 from ..harness.helm import CHARTS, install_chart
 from ..harness.waiting import until
-from .guide import WORKLOADS, Guide, prepare
+from .guide import PREFERENCES, WORKLOADS, Guide, prepare
 from .parts import Part, run_optimizer, run_part
-from .scorers import SCORES, masked_config, start_scoring_apis
+from .scorers import MASKED, SCORES, masked_config, start_scoring_apis, token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
     from ..harness.hub import Hub
 
 AGENT_NAMESPACE = "dynamic-scoring"
+CONFIG = (
+    "dynamic-scoring.open-cluster-management.io/v1alpha1",
+    "DynamicScoringConfig",
+    "dynamic-scoring-config",
+)
+WORK = (
+    "work.open-cluster-management.io/v1",
+    "ManifestWork",
+    "dynamic-scoring-config-manifestwork",
+)
 SCORE = ("cluster.open-cluster-management.io/v1alpha1", "AddOnPlacementScore")
 
 
@@ -37,6 +47,7 @@ def agents(hub: Hub, clusters: list[ManagedCluster], framework: str) -> Iterator
     parts = {}
     for cluster in clusters:
         wait_deployed(hub, cluster)
+        cluster.apply(token(AGENT_NAMESPACE))
         parts[cluster.name] = run_part(cluster, AGENT_NAMESPACE, "dynamic-scoring-agent")
     yield parts
     for part in parts.values():
@@ -77,19 +88,48 @@ def scored(
     hub: Hub, controller: Part, agents: dict[str, Part], registered: list[Object]
 ) -> dict[tuple[str, str], Object]:
     """The AddOnPlacementScores by cluster and name, once every one that should be there is."""
-    wanted = {(cluster, score) for cluster in agents for score in SCORES} - {
-        ("west", "nearness-score")
+    return until("every score on every cluster", lambda: published(hub))
+
+
+def published(hub: Hub) -> dict[tuple[str, str], Object] | None:
+    """The AddOnPlacementScores of our agents, or None as long as one is missing."""
+    found = {
+        (obj["metadata"]["namespace"], obj["metadata"]["name"]): obj
+        for obj in hub.api.list(*SCORE)
+        if obj.get("status", {}).get("scores")
     }
+    wanted = {(cluster, score) for cluster in hub.clusters for score in SCORES} - {MASKED}
+    return found if wanted <= found.keys() else None
 
-    def published() -> dict[tuple[str, str], Object] | None:
-        found = {
-            (obj["metadata"]["namespace"], obj["metadata"]["name"]): obj
-            for obj in hub.api.list(*SCORE)
-            if obj.get("status", {}).get("scores")
-        }
-        return found if wanted <= found.keys() else None
 
-    return until("every score on every cluster", published)
+@pytest.fixture(scope="package")
+def withdrawn(
+    hub: Hub, clusters: list[ManagedCluster], framework: str, scored: dict[tuple[str, str], Object]
+) -> set[str]:
+    """The DynamicScoringConfig deleted until nothing is left of it, and put back.
+
+    Returns the kinds of what was left on the clusters: what others put there.
+    """
+    hub.api.delete(*CONFIG, framework)
+    hub.api.wait_gone(*CONFIG, framework)
+    for cluster in clusters:
+        hub.api.wait_gone(*WORK, cluster.name)
+        cluster.api.wait_gone("v1", "ConfigMap", CONFIG[2], AGENT_NAMESPACE)
+    until("the agents to delete their scores", lambda: not own_scores(hub))
+    left = {
+        kind
+        for cluster in clusters
+        for kind in ("Secret", "ServiceAccount")
+        if cluster.api.list("v1", kind, AGENT_NAMESPACE)
+    }
+    hub.apply(masked_config())
+    until("every score to be back", lambda: published(hub))
+    return left
+
+
+def own_scores(hub: Hub) -> list[Object]:
+    """The AddOnPlacementScores that say they are our agents'."""
+    return hub.api.list(*SCORE, labels="app.kubernetes.io/managed-by=dynamic-scoring-framework")
 
 
 @pytest.fixture(scope="package")
@@ -132,3 +172,11 @@ def guide(
     """The development guide, ready to be told."""
     prepare(hub, clusters)
     return Guide(hub, clusters, optimizer.url)
+
+
+@pytest.fixture(scope="package")
+def everything_used(guide: Guide, withdrawn: set[str]) -> None:
+    """All that the product does has been done."""
+    for preference in PREFERENCES:
+        guide.tell(preference)
+    guide.scores()

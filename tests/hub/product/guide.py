@@ -91,6 +91,7 @@ class Told:
     placed: dict[str, list[str]]
     landed: set[tuple[str, str]]
     again: Object
+    repaired: Object
     reset: Object
     left: list[Object]
 
@@ -123,6 +124,8 @@ class Guide:
         placed = until("the workloads' Placements to be decided", self._workloads_decided)
         landed = until("the workloads to land", lambda: self._landed(placed))
         again = self.post("/optimize", request(preference))
+        self._meddle()
+        repaired = self.post("/optimize", request(preference))
         reset = self.post("/reset", {"namespace": WORKLOADS})
         left = [
             obj
@@ -130,7 +133,9 @@ class Guide:
             for obj in self.hub.api.list(*kind, WORKLOADS, labels=GENERATED)
         ]
         self._clear()
-        return Told(answer, decided, waiting, settings, placed, landed, again, reset, left)
+        return Told(
+            answer, decided, waiting, settings, placed, landed, again, repaired, reset, left
+        )
 
     def post(self, path: str, body: Any) -> Object:
         """Ask the optimizer; raises httpx.HTTPStatusError for a refusal."""
@@ -138,6 +143,22 @@ class Guide:
         answer.raise_for_status()
         decoded: Object = answer.json()
         return decoded
+
+    def scores(self) -> Object:
+        """What the optimizer says of all AddOnPlacementScores."""
+        answer = httpx.get(f"{self.url}/addonplacementscores", timeout=60, trust_env=False)
+        answer.raise_for_status()
+        decoded: Object = answer.json()
+        return decoded
+
+    def _meddle(self) -> None:
+        """Change a generated object of each kind, as somebody may by mistake."""
+        placement = self.hub.api.list(*PLACEMENT, WORKLOADS, labels=GENERATED)[0]
+        more = {"spec": {"numberOfClusters": 2}}
+        self.hub.api.patch(*PLACEMENT, placement["metadata"]["name"], more, WORKLOADS)
+        binding = self.hub.api.list(*BINDING, WORKLOADS, labels=GENERATED)[0]
+        other = {"subjects": [{**binding["subjects"][0], "name": "another-policy"}]}
+        self.hub.api.patch(*BINDING, binding["metadata"]["name"], other, WORKLOADS)
 
     def _decisions(self) -> dict[str, list[str]]:
         """The clusters that OCM decided on, by Placement."""

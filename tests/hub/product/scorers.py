@@ -24,6 +24,8 @@ SAMPLE = "sample-my-score"
 NEARNESS = "nearness-score"
 SCORES = (PERFORMANCE, POWER, SAMPLE, NEARNESS)
 NEAR = 77
+MASKED = ("west", NEARNESS)
+TOKEN = {"name": "api-auth-secret", "key": "token"}
 MASK = {"clusterName": "west", "scoreName": "nearness_score"}
 
 
@@ -71,10 +73,21 @@ def nearness(static: str) -> Object:
         "scoring": {
             "path": "/nearness/scoring",
             "params": {"name": "nearness_score", "interval": 1},
+            "auth": {"tokenSecretRef": TOKEN},
         },
         "scoreDimensionFormat": "${app}",
     }
     return {**template, "metadata": {**template["metadata"], "name": "nearness"}, "spec": spec}
+
+
+def token(namespace: str) -> Object:
+    """The Secret that the scorer of ours refers to."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": TOKEN["name"], "namespace": namespace},
+        "stringData": {TOKEN["key"]: "dummy-token-1234"},
+    }
 
 
 def masked_config() -> Object:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
+
+from .guide import request
+from .scorers import PERFORMANCE, POWER
 
 if TYPE_CHECKING:
     from .guide import Guide
@@ -31,6 +35,32 @@ def test_the_guide(guide: Guide, preference: str, objective: int, profile: str) 
 def test_optimizing_again_changes_nothing(guide: Guide, preference: str) -> None:
     told = guide.tell(preference)
     assert told.again["changes"] == []
+
+
+@pytest.mark.parametrize("preference", ["performance", "power"])
+def test_optimizing_again_puts_back_what_others_changed(guide: Guide, preference: str) -> None:
+    changes = guide.tell(preference).repaired["changes"]
+    assert sorted((change["action"], change["kind"]) for change in changes) == [
+        ("patch", "Placement"),
+        ("patch", "PlacementBinding"),
+    ]
+
+
+def test_a_namespace_without_rights_is_refused_with_words(guide: Guide) -> None:
+    body = {**request("performance"), "namespace": "default"}
+    answer = httpx.post(f"{guide.url}/optimize", json=body, timeout=60, trust_env=False)
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["reason"] == "HubRefused"
+    assert 'in the namespace "default"' in answer.json()["detail"]
+
+
+def test_the_scores_are_listed_with_what_their_scorers_say(guide: Guide) -> None:
+    listed = {(item["cluster"], item["name"]): item for item in guide.scores()["items"]}
+    assert {(cluster, name) for cluster in ("east", "west") for name in (PERFORMANCE, POWER)} <= (
+        listed.keys()
+    )
+    assert listed["east", PERFORMANCE]["score_dimension_format"] == "${app};${device}"
+    assert not any(item["expired"] for item in listed.values())
 
 
 @pytest.mark.parametrize("preference", ["performance", "power"])

@@ -1,0 +1,93 @@
+"""Least privilege, measured: every right that a chart grants is used, and none is missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..harness.helm import installed
+from .rights import Right, granted, refused, used
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..harness.api import Object
+    from ..harness.cluster import ManagedCluster
+    from ..harness.control_plane import ControlPlane
+    from ..harness.hub import Hub
+
+ADDON = "dynamic-scoring-framework"
+AGENT_ON_HUB = "system:open-cluster-management:cluster:{}:addon:{}:agent:{}-agent"
+# Asked for only after a create has met an object that somebody else made in the same moment.
+RACES = {
+    Right("work.open-cluster-management.io", "manifestworks", "get"),
+    Right("cluster.open-cluster-management.io", "placements", "get"),
+    Right("policy.open-cluster-management.io", "placementbindings", "get"),
+}
+
+pytestmark = pytest.mark.usefixtures("everything_used")
+
+
+def test_the_controller(hub: Hub, framework: str) -> None:
+    roles = of_name(installed(hub, ADDON, framework), "dynamic-scoring-controller")
+    events = [*hub.audited(account(framework, "dynamic-scoring-controller"))]
+    assert granted(roles) - RACES == used(events) - RACES
+    assert refused(events) == []
+
+
+def test_the_agent_on_the_hub(hub: Hub, framework: str, clusters: list[ManagedCluster]) -> None:
+    roles = of_name(installed(hub, ADDON, framework), "dynamic-scoring-agent")
+    users = [AGENT_ON_HUB.format(cluster.name, ADDON, ADDON) for cluster in clusters]
+    events = [event for user in users for event in by_us(hub, user)]
+    assert granted(roles) == used(events)
+    assert refused(events) == []
+
+
+def test_the_agent_on_its_cluster(clusters: list[ManagedCluster]) -> None:
+    role = ("rbac.authorization.k8s.io/v1", "Role", "dynamic-scoring-agent", "dynamic-scoring")
+    user = account("dynamic-scoring", "dynamic-scoring-agent-sa")
+    events = [event for cluster in clusters for event in cluster.audited(user)]
+    for cluster in clusters:
+        assert granted([cluster.api.get(*role)]) == used(events)
+    assert refused(events) == []
+
+
+def test_the_optimizer(hub: Hub, framework: str) -> None:
+    release = "dynamic-scoring-optimizer"
+    roles = of_name(installed(hub, release, framework), release)
+    events = [*hub.audited(account(framework, release))]
+    assert granted(roles) - RACES == used(events) - RACES
+    assert [event for event in refused(events) if not elsewhere(event)] == []
+
+
+def test_the_policy_watcher(clusters: list[ManagedCluster]) -> None:
+    for cluster in clusters:
+        roles = of_name(installed(cluster, "policy-watcher", "dynamic-scoring"), "policy-watcher")
+        events = [*cluster.audited(account("dynamic-scoring", "policy-watcher"))]
+        assert granted(roles) == used(events)
+        assert refused(events) == []
+
+
+def of_name(objects: list[Object], name: str) -> list[Object]:
+    """The roles of a name; at least one."""
+    roles = [obj for obj in objects if "rules" in obj and obj["metadata"]["name"] == name]
+    assert roles
+    return roles
+
+
+def account(namespace: str, name: str) -> str:
+    """The user name of a service account."""
+    return f"system:serviceaccount:{namespace}:{name}"
+
+
+def by_us(plane: ControlPlane, user: str) -> Iterator[Object]:
+    """A user's events without those of the tests that used its identity."""
+    return (
+        event for event in plane.audited(user) if "python-httpx" not in event.get("userAgent", "")
+    )
+
+
+def elsewhere(event: Object) -> bool:
+    """Whether a request was about the namespace in which the optimizer has no rights."""
+    return bool(event["objectRef"].get("namespace") == "default")
