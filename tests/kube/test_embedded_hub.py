@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from itertools import count
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -105,7 +105,7 @@ async def test_a_waiting_watcher_is_woken_by_a_change() -> None:
     hub = await hub_with_namespace()
     start = (await hub.list(CONFIG_MAP)).resource_version
     events = hub.watch(CONFIG_MAP, resource_version=start, timeout_seconds=1000)
-    waiting = asyncio.ensure_future(anext(cast("AsyncIterator[WatchEvent]", events)))
+    waiting = asyncio.ensure_future(anext(events))
     await asyncio.sleep(30)
     assert not waiting.done()
     await hub.create(CONFIG_MAP, config_map("n"))

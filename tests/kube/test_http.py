@@ -75,6 +75,13 @@ async def test_discovery_leads_to_every_kind(client: httpx.AsyncClient) -> None:
     assert not any(name.endswith("clusterclaims/status") for name in found)
 
 
+async def test_the_stable_version_of_a_group_is_preferred(client: httpx.AsyncClient) -> None:
+    group = (await client.get("/apis/cluster.open-cluster-management.io")).json()
+    versions = [version["version"] for version in group["versions"]]
+    assert versions[0] == group["preferredVersion"]["version"] == "v1"
+    assert versions[-1] == "v1alpha1"
+
+
 async def test_a_resource_is_described_as_kubectl_wants_it(client: httpx.AsyncClient) -> None:
     path = "/apis/dynamic-scoring.open-cluster-management.io/v1alpha1"
     resources = (await client.get(path)).json()["resources"]
@@ -297,9 +304,12 @@ async def test_malformed_parameters_are_refused(
     client: httpx.AsyncClient, parameter: str, value: str
 ) -> None:
     on_write = parameter in {"fieldValidation", "dryRun"}
-    body = {"json": config_map("n", "other")} if on_write else {}
     answer = await client.request(
-        "POST" if on_write else "GET", MAPS, params={parameter: value}, headers=TABLE, **body
+        "POST" if on_write else "GET",
+        MAPS,
+        params={parameter: value},
+        headers=TABLE,
+        json=config_map("n", "other") if on_write else None,
     )
     assert_status(answer, 400, "BadRequest")
 

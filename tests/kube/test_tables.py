@@ -12,7 +12,7 @@ from dsf.kube.embedded.resources import Column
 from dsf.kube.embedded.table import age, cell, duration
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-OBJ = {
+OBJ: dict[str, Any] = {
     "spec": {"a.b": 1, "list": [{"n": 1, "t": "x"}, {"n": 2, "t": "y"}], "text": "t"},
     "status": {
         "conditions": [

@@ -254,6 +254,11 @@ def _config_map_errors(new: Object, old: Object | None) -> list[FieldError]:
     return [
         *_key_errors(data, "data"),
         *_key_errors(binary, "binaryData"),
+        *(
+            fields.wrong(f"data[{key}]", key, "duplicate of key present in binaryData")
+            for key in data
+            if key in binary
+        ),
         *_size_errors([*data.values(), *binary.values()]),
         *_immutable_errors(new, old, ("data", "binaryData", "immutable")),
     ]
@@ -300,11 +305,12 @@ def _immutable_errors(
 
 def _namespace_prepared(namespace: Object) -> Object:
     metadata = namespace["metadata"]
+    finalizers = namespace.get("spec", {}).get("finalizers", [])
     label = {"kubernetes.io/metadata.name": metadata["name"]} if metadata.get("name") else {}
     return {
         **namespace,
         "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **label}},
-        "spec": {"finalizers": ["kubernetes"], **namespace.get("spec", {})},
+        "spec": {"finalizers": list(dict.fromkeys([*finalizers, "kubernetes"]))},
         "status": {"phase": "Active", **namespace.get("status", {})},
     }
 

@@ -3,6 +3,7 @@
 Source: https://kubernetes.io/docs/concepts/overview/kubernetes-api/
 """
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -38,7 +39,7 @@ def groups(resources: Iterable[Resource]) -> Object:
 
 def group(resources: Iterable[Resource], name: str) -> Object | None:
     """Return one group, None where it isn't served."""
-    versions = list(dict.fromkeys(r.kind.version for r in resources if r.kind.group == name))
+    versions = sorted({r.kind.version for r in resources if r.kind.group == name}, key=_age)
     if not versions:
         return None
     listed = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
@@ -85,6 +86,15 @@ def openapi(resources: Iterable[Resource], place: str) -> Object | None:
         "paths": {path: item for resource in served for path, item in _paths(resource)},
         "components": {"schemas": {_schema_name(r): _schema(r) for r in served}},
     }
+
+
+def _age(version: str) -> tuple[int, int, int]:
+    """Return what sorts versions as Kubernetes does: stable first, then the newest."""
+    found = re.fullmatch(r"v(\d+)(?:(alpha|beta)(\d+))?", version)
+    if not found:
+        return 3, 0, 0
+    major, stage, minor = found.groups()
+    return [None, "beta", "alpha"].index(stage), -int(major), -int(minor or 0)
 
 
 def _entries(resource: Resource) -> list[Object]:

@@ -33,7 +33,7 @@ FieldValidation = Literal["Ignore", "Warn", "Strict"]
 
 @dataclass(slots=True)
 class Options:
-    """How a write is done: unknown fields are warned of, refused (`strict`) or passed over."""
+    """How a write is done: unknown fields are passed over, warned of, or refused."""
 
     field_validation: FieldValidation = "Warn"
     dry_run: bool = False

@@ -67,7 +67,7 @@ async def names(kube: Kube, kind: Kind, namespace: str | None = None, **query: A
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> bool:
     """Wait for what a real cluster's controllers do some time later."""
-    for _ in range(300):
+    for _ in range(900):
         if await condition():
             return True
         await asyncio.sleep(0.1)
