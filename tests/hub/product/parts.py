@@ -24,11 +24,42 @@ DSF = (sys.executable, "-m", "dsf")
 
 @dataclass(frozen=True)
 class Part:
-    """A running process of the product, and where it serves health and metrics, or its API."""
+    """A Deployment of ours as a process; ``port`` is where it serves health, and more."""
 
     plane: ControlPlane
-    process: str
-    url: str
+    namespace: str
+    deployment: str
+    port: int
+    arguments: tuple[str, ...]
+
+    @property
+    def process(self) -> str:
+        """Name of its process."""
+        return f"{self.plane.name}-{self.deployment}"
+
+    @property
+    def url(self) -> str:
+        """Where it serves."""
+        return f"http://{LOOPBACK}:{self.port}"
+
+    def start(self) -> None:
+        """Start it and wait until it is ready."""
+        run_deployment(
+            self.plane,
+            self.namespace,
+            self.deployment,
+            entrypoint=DSF,
+            extra_args=self.arguments,
+        )
+        wait_healthy(self.plane.processes, self.process, f"{self.url}/readyz")
+
+    def stop(self) -> int:
+        """Stop it as a kubelet does, and return its exit code."""
+        return self.plane.processes.stop(self.process)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.plane.processes.kill(self.process)
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples that have the given labels."""
@@ -40,36 +71,19 @@ class Part:
             if sample.name == name and labels.items() <= sample.labels.items()
         )
 
-    def stop(self) -> int:
-        """Stop it as a kubelet does, and return its exit code."""
-        return self.plane.processes.stop(self.process)
-
 
 def run_part(plane: ControlPlane, namespace: str, deployment: str) -> Part:
     """Run a Deployment of ours, and say to its cluster what a kubelet would say of it."""
-    address = f"{LOOPBACK}:{plane.ports.free()}"
-    process = run_deployment(
-        plane,
-        namespace,
-        deployment,
-        entrypoint=DSF,
-        extra_args=[f"--metrics-bind-address={address}"],
-    )
-    return _ready(plane, namespace, deployment, process, address)
+    port = plane.ports.free()
+    arguments = (f"--metrics-bind-address={LOOPBACK}:{port}",)
+    return _run(Part(plane, namespace, deployment, port, arguments))
 
 
 def run_optimizer(plane: ControlPlane, namespace: str) -> Part:
     """Run the optimizer, which has its health where it has its API."""
     port = plane.ports.free()
-    deployment = "dynamic-scoring-optimizer"
-    process = run_deployment(
-        plane,
-        namespace,
-        deployment,
-        entrypoint=DSF,
-        extra_args=[f"--bind-address={LOOPBACK}", f"--port={port}"],
-    )
-    return _ready(plane, namespace, deployment, process, f"{LOOPBACK}:{port}")
+    arguments = (f"--bind-address={LOOPBACK}", f"--port={port}")
+    return _run(Part(plane, namespace, "dynamic-scoring-optimizer", port, arguments))
 
 
 def run_program(plane: ControlPlane, name: str, words: Sequence[str], health: str) -> str:
@@ -84,10 +98,7 @@ def run_program(plane: ControlPlane, name: str, words: Sequence[str], health: st
     return url
 
 
-def _ready(
-    plane: ControlPlane, namespace: str, deployment: str, process: str, address: str
-) -> Part:
-    url = f"http://{address}"
-    wait_healthy(plane.processes, process, f"{url}/readyz")
-    mark_ready(plane, namespace, deployment)
-    return Part(plane, process, url)
+def _run(part: Part) -> Part:
+    part.start()
+    mark_ready(part.plane, part.namespace, part.deployment)
+    return part
