@@ -10,13 +10,12 @@ from dsf.kube import syntax
 from dsf.kube.embedded import fields, inner_objects, rules
 from dsf.kube.embedded.fields import FieldError, wrong
 from dsf.kube.embedded.resources import Column, Resource
-from dsf.kube.embedded.schema import EMBEDDED, PRESERVE, Schema
+from dsf.kube.embedded.schema import EMBEDDED, PRESERVE
 from dsf.kube.embedded.validation import SchemaValidator, pattern_problem
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 
 _AGE = Column("Age", "date", ".metadata.creationTimestamp")
-_ANYTHING: Schema = {"type": "object", PRESERVE: True}
 
 
 def resources(crd: Object) -> list[Resource]:

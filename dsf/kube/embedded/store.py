@@ -64,12 +64,6 @@ class Collection:
         """Return how often watches were ended."""
         return self._ended
 
-    def forget(self) -> None:
-        """Drop the past, as a compaction does."""
-        if self._changes:
-            self._forgotten = self._changes[-1].revision
-            self._changes.clear()
-
     def revision(self) -> int:
         """Return the revision that the collection shows: the store's."""
         return self._store.revision
