@@ -192,7 +192,7 @@ def _what_next(stage: Stage, *, keep: bool) -> None:
         screen.note("with `make demo ARGS=--keep` (or `dsf demo --keep`) all of it stays up; then:")
     screen.note(f"the API docs: {stage.optimizer_url}/docs")
     screen.note(
-        f"the hub: kubectl --kubeconfig {hub.kubeconfig} get ds,dsc,addonplacementscores -A"
+        f"the hub: kubectl --kubeconfig {hub.kubeconfig} get dynamicscorers,addonplacementscores -A"
     )
     screen.note(f"an assistant: connect it to {stage.optimizer_url}/mcp")
 
