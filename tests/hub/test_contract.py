@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CLAIMS = "clusterclaims.cluster.open-cluster-management.io"
 
 
-@pytest.mark.usefixtures("policies")
+@pytest.mark.usefixtures("framework", "policies")
 def test_a_real_api_server_holds_the_contract(hub: Hub) -> None:
     """It is the model of the embedded hub, which the same tests hold to the same contract."""
     claims = [obj for obj in klusterlet_manifests(hub) if obj["metadata"]["name"] == CLAIMS]
