@@ -71,6 +71,17 @@ async def test_a_plan_is_refused_when_the_hub_moved_on() -> None:
     assert await names(hub, kinds.PLACEMENT) == []
 
 
+async def test_a_plan_is_refused_as_a_whole_when_somebody_took_one_of_its_names() -> None:
+    hub = await hub_of()
+    service = optimizer(hub)
+    plan = await planned(service)
+    await hub.create(kinds.PLACEMENT, obj(kinds.PLACEMENT, "app01-placement", "default", spec={}))
+    refused = await service.apply(plan)
+    assert isinstance(refused, RequestProblem)
+    assert refused.reason == "NotGenerated"
+    assert await names(hub, kinds.PLACEMENT) == ["app01-placement"]
+
+
 async def test_a_plan_is_applied_once() -> None:
     service = optimizer(await hub_of())
     plan = await planned(service)
