@@ -1,6 +1,7 @@
 """Why each workload runs where it does, or nowhere."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 from optimizer.fleet import Fleet, Supply, Workload
 from optimizer.problem import Problem
@@ -31,10 +32,11 @@ def unplaced(
     taken = {place.workload for place in solution.decision.places}
     gaps = {gap.workload: gap for gap in fleet.gaps if gap.workload}
     workloads = {workload.name: workload for workload in fleet.workloads}
+    values = _values(problem)
     return tuple(
         _from_gap(gaps[choice.name])
         if choice.name in gaps
-        else _why(workloads[choice.name], fleet, problem, solution)
+        else _why(workloads[choice.name], fleet, values[choice.name], solution)
         for choice in request.target_workloads
         if choice.name not in taken
     )
@@ -44,8 +46,14 @@ def _from_gap(gap: Gap) -> Unplaced:
     return Unplaced(workload=gap.workload, reason=gap.reason, message=gap.message)
 
 
-def _why(workload: Workload, fleet: Fleet, problem: Problem, solution: Solution) -> Unplaced:
-    values = [value for place, value in problem.values.items() if place.workload == workload.name]
+def _values(problem: Problem) -> defaultdict[str, list[float]]:
+    values: dict[str, list[float]] = defaultdict(list)
+    for place, value in problem.values.items():
+        values[place.workload].append(value)
+    return values
+
+
+def _why(workload: Workload, fleet: Fleet, values: Sequence[float], solution: Solution) -> Unplaced:
     if not values:
         return _impossible(workload, fleet)
     if solution.status == "NotSolved":
