@@ -37,7 +37,7 @@ def create_app(optimizer: Optimizer, *, allowed_hosts: Collection[str] = ()) -> 
         openapi_tags=[{"name": "optimize"}, {"name": "health"}],
     )
     app.add_middleware(BodyLimit, most=MAX_BODY_BYTES)
-    app.add_middleware(HostGuard, allowed=frozenset(allowed_hosts))
+    app.add_middleware(HostGuard, allowed=allowed_hosts)
     install(app)
     _optimize_routes(app, optimizer)
     _health_routes(app, optimizer)

@@ -19,10 +19,16 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 @dataclass(slots=True)
 class HostGuard:
-    """ASGI middleware: 421 for requests to a host that is not this server."""
+    """ASGI middleware: 421 for requests to a host that is not this server.
+
+    Of the `allowed` names, case and port do not matter.
+    """
 
     app: ASGIApp
     allowed: Collection[str] = ()
+
+    def __post_init__(self) -> None:
+        self.allowed = frozenset(map(_without_port, self.allowed))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""

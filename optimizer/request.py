@@ -1,14 +1,15 @@
 """The requests of the HTTP API: POST /optimize and POST /reset.
 
 Field names are the wire contract's. Unknown fields are refused, so that a misspelt one is not
-silently without effect.
+silently without effect. A list is read up to its first wrong member, so that what is said about a
+body stays small however much of it is wrong.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Annotated, Self
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Self
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, FailFast, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from dsf.api.dimension import DimensionFormat
@@ -17,6 +18,7 @@ from dsf.api.names import score_object_name
 
 DEFAULT_FORMAT = "${app};${device}"
 
+_MOST_FIELDS = 20
 _SCORE_NAMES = ("addonPlacementScore", "addOnPlacementScore")
 
 ObjectName = Annotated[
@@ -44,6 +46,13 @@ class _Request(BaseModel):
         alias_generator=to_camel, populate_by_name=True, frozen=True, extra="forbid"
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _few_fields(cls, value: Any) -> Any:
+        if isinstance(value, Mapping) and len(value) > _MOST_FIELDS:
+            raise ValueError(f"it has more than {_MOST_FIELDS} fields")
+        return value
+
 
 class PolicyChoice(_Request):
     """A policy that may be enforced on the cluster."""
@@ -57,6 +66,7 @@ class ClusterChoice(_Request):
     name: ObjectName
     available_policies: Annotated[
         tuple[PolicyChoice, ...],
+        FailFast(),
         Field(max_length=1000, description="Candidates, the first one winning ties."),
     ] = ()
 
@@ -121,8 +131,12 @@ class OptimizeRequest(_Request):
     """What to place where: the body of POST /optimize."""
 
     namespace: Namespace
-    clusters: Annotated[tuple[ClusterChoice, ...], Field(min_length=1, max_length=20_000)]
-    target_workloads: Annotated[tuple[WorkloadChoice, ...], Field(min_length=1, max_length=100_000)]
+    clusters: Annotated[
+        tuple[ClusterChoice, ...], FailFast(), Field(min_length=1, max_length=20_000)
+    ]
+    target_workloads: Annotated[
+        tuple[WorkloadChoice, ...], FailFast(), Field(min_length=1, max_length=100_000)
+    ]
     preference: Preference
     dry_run: Annotated[bool, Field(description="Only plan, write nothing.")] = False
 

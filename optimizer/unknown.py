@@ -1,6 +1,7 @@
 """Names in a request that the hub does not know, with those that it does."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 
 from dsf.kube.port import Object
 from optimizer.labels import name_of
@@ -8,22 +9,33 @@ from optimizer.observation import Observation
 from optimizer.refusal import UNPROCESSABLE, FieldProblem, RequestProblem
 from optimizer.request import OptimizeRequest
 
+MOST_NAMED = 100
+"""Errors in an answer, and names in an error of what exists instead."""
+
+_SAID = 10
+
 
 def unknown_names(observation: Observation, request: OptimizeRequest) -> RequestProblem | None:
-    """Return every cluster, policy, workload and score of the request that does not exist."""
-    errors = (
-        *_unknown_clusters(observation, request),
-        *_unknown_policies(observation, request),
-        *_unknown_workloads(observation, request),
-        *_unknown_score(observation, request),
+    """Return the clusters, policies, workloads and score of the request that do not exist.
+
+    At most MOST_NAMED of them, and `available` holds at most as many: an answer must not grow with
+    the product of the request and the hub.
+    """
+    unknown = chain(
+        _unknown_clusters(observation, request),
+        _unknown_policies(observation, request),
+        _unknown_workloads(observation, request),
+        _unknown_score(observation, request),
     )
+    errors = tuple(islice(unknown, MOST_NAMED))
     if not errors:
         return None
+    more = ["and more"] if len(errors) > _SAID else []
     return RequestProblem(
         status=UNPROCESSABLE,
         reason="UnknownName",
         title="The request names what does not exist",
-        detail="; ".join(error.message for error in errors[:10]),
+        detail="; ".join([*(error.message for error in errors[:_SAID]), *more]),
         errors=errors,
     )
 
@@ -71,11 +83,12 @@ def _names(objects: Iterable[Object]) -> frozenset[str]:
 
 def _unknown(field: str, what: str, name: str, known: frozenset[str]) -> FieldProblem:
     available = tuple(sorted(known))
-    return FieldProblem(field, f"no {what} is named {name}{_instead(available)}", available)
+    message = f"no {what} is named {name}{_instead(available)}"
+    return FieldProblem(field, message, available[:MOST_NAMED])
 
 
-def _instead(available: tuple[str, ...], *, most: int = 10) -> str:
+def _instead(available: tuple[str, ...]) -> str:
     if not available:
         return " (there is none at all)"
-    more = f" and {len(available) - most} more" if len(available) > most else ""
-    return f"; there is {', '.join(available[:most])}{more}"
+    more = f" and {len(available) - _SAID} more" if len(available) > _SAID else ""
+    return f"; there is {', '.join(available[:_SAID])}{more}"

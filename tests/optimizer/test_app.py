@@ -183,6 +183,23 @@ async def test_hostile_bodies_are_refused_in_order(path: str, name: str) -> None
     problem(response, response.status_code, response.json()["reason"])
 
 
+MEMBERS = 20_000
+MANY_WRONG = {
+    "policies": {"clusters": [{"name": "c", "availablePolicies": [0] * 900}] * (MEMBERS // 900)},
+    "workloads": {"targetWorkloads": [0] * MEMBERS},
+    "fields": {f"f{index}": 0 for index in range(MEMBERS)},
+    "unknown workloads": {"targetWorkloads": [{"name": f"w{i}"} for i in range(MEMBERS)]},
+}
+
+
+@pytest.mark.parametrize("name", MANY_WRONG)
+async def test_an_answer_does_not_grow_with_what_is_wrong(name: str) -> None:
+    async with client() as http:
+        response = await http.post("/optimize", json={**body(), **MANY_WRONG[name]})
+    assert response.status_code == 422
+    assert len(response.content) < 50_000
+
+
 async def test_a_field_error_names_the_field_and_not_what_was_sent() -> None:
     raw = {**body(), "clusters": [{"name": "NOT A NAME", "policies": []}]}
     async with client() as http:
@@ -281,3 +298,12 @@ async def test_only_our_own_names_are_answered(host: str, status: int) -> None:
     async with client() as http:
         answer = await http.get("/healthz", headers={"Host": host})
     assert answer.status_code == status
+
+
+@pytest.mark.parametrize("allowed", ["Hub.Example", "hub.example:8338"])
+async def test_an_allowed_host_is_meant_whatever_its_case_and_port(allowed: str) -> None:
+    app = create_app(Optimizer(EmbeddedHub(), now=lambda: NOW), allowed_hosts=[allowed])
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://10.0.0.1") as http:
+        answer = await http.get("/healthz", headers={"Host": "hub.example:8338"})
+    assert answer.status_code == 200
