@@ -47,7 +47,7 @@ def _from_gap(gap: Gap) -> Unplaced:
 
 
 def _values(problem: Problem) -> defaultdict[str, list[float]]:
-    values: dict[str, list[float]] = defaultdict(list)
+    values = defaultdict[str, list[float]](list)
     for place, value in problem.values.items():
         values[place.workload].append(value)
     return values
