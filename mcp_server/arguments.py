@@ -11,6 +11,9 @@ from pydantic import ValidationError as PydanticValidationError
 from mcp_server.present import wrong_arguments
 
 
+_MOST_ARGUMENTS = 20
+
+
 class NameWrongArguments(Middleware):
     """Says what FastMCP's validation found without its internals and without the input."""
 
@@ -19,7 +22,15 @@ class NameWrongArguments(Middleware):
         context: MiddlewareContext[CallToolRequestParams],
         call_next: CallNext[CallToolRequestParams, ToolResult],
     ) -> ToolResult:
-        """Call the tool; a ToolError where its arguments are wrong."""
+        """Call the tool; a ToolError where its arguments are wrong.
+
+        What is found wrong takes a hundred times the memory of the arguments, so that they are
+        counted first.
+        """
+        if len(context.message.arguments or {}) > _MOST_ARGUMENTS:
+            raise ToolError(
+                f"there are more than {_MOST_ARGUMENTS} arguments", log_level=logging.INFO
+            )
         try:
             return await call_next(context)
         except ValidationError as error:

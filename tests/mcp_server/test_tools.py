@@ -142,6 +142,7 @@ async def test_scores_come_in_pages_and_by_cluster_and_name(untouched: Service) 
         ("list_scores", {"cluster": "worker9"}, ["cluster worker9", "worker01, worker02"]),
         ("list_scores", {"cluster": "a/../b"}, ["cluster: ", "pattern"]),
         ("list_scores", {"limit": 10**9}, ["limit: ", "1000"]),
+        ("list_scores", {f"a{index}": 0 for index in range(21)}, ["more than 20 arguments"]),
         ("list_scores", {"clutser": "a"}, ["clutser: ", "there is: cluster, name"]),
         ("plan_placement", request("speed"), ["speed", PERFORMANCE, POWER]),
         (
