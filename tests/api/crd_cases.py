@@ -180,18 +180,24 @@ def _conditions() -> Iterator[Constraint]:
 def _rules() -> Iterator[Constraint]:
     """Yield the CEL rules; each way in which a rule can hold is tried."""
     blank = "a query for source type Prometheus must not be empty"
-    for good in (
+    sources: list[Object] = [
         {"type": "Prometheus", "params": {"query": "up"}},
         {"type": "Prometheus", "params": {"range": 60}},
         {"type": "Prometheus"},
         {"type": "None", "params": {"query": ""}},
-    ):
-        for bad in ({"params": {"query": ""}}, {"type": "prometheus", "params": {"query": " \n"}}):
+    ]
+    blanks: list[Object] = [
+        {"params": {"query": ""}},
+        {"type": "prometheus", "params": {"query": " \n"}},
+    ]
+    for good in sources:
+        for bad in blanks:
             yield Constraint(
                 "spec.source", "rule 1", scorer(source=good), scorer(source=bad), blank
             )
     unnamed = "set spec.scoring.params.name"
-    for bad in ({}, {"scoring": {}}, {"scoring": {"params": {"interval": 5}}}):
+    nameless: list[Object] = [{}, {"scoring": {}}, {"scoring": {"params": {"interval": 5}}}]
+    for bad in nameless:
         for mode in ("None", "none", "NONE"):
             yield Constraint(
                 "spec",
@@ -201,8 +207,13 @@ def _rules() -> Iterator[Constraint]:
                 unnamed,
             )
     aimless = "configSyncMode None with source type Prometheus needs spec.source.params.query"
+    queryless: list[Object] = [
+        {},
+        {"type": "PROMETHEUS", "params": {}},
+        {"params": {"step": 5}},
+    ]
     for source in ({"type": "None"}, {"params": {"query": "up"}}, None):
-        for bad in ({}, {"type": "PROMETHEUS", "params": {}}, {"params": {"step": 5}}):
+        for bad in queryless:
             yield Constraint(
                 "spec", "rule 2", scorer(**NONE, source=source), scorer(**NONE, source=bad), aimless
             )
@@ -249,8 +260,8 @@ def _constraints() -> Iterator[Constraint]:
     )
     for part in ("source", "scoring"):
         yield from _length(f"spec.{part}.host", 2048, before="http://")
-        for good in ("http://h:9090", ""):
-            yield from _patterns(f"spec.{part}.host", good, "h:9090", " ", "http:///api")
+        for url in ("http://h:9090", ""):
+            yield from _patterns(f"spec.{part}.host", url, "h:9090", " ", "http:///api")
         yield from _length(f"spec.{part}.path", 2048)
         yield from _secret_ref(f"spec.{part}")
     yield from _length("spec.source.params.query", 65_536)

@@ -23,8 +23,7 @@ def test_the_addon_goes_and_the_scorers_stay_for_the_next_install(
     hub: Hub, clusters: list[ManagedCluster], framework: str
 ) -> None:
     hub.apply({**scorer(), "metadata": {"name": "kept", "namespace": framework}})
-    for cluster in clusters:
-        until(f"the agent on {cluster.name}", lambda plane=cluster: plane.api.find(*AGENT))
+    wait_deployed(clusters)
 
     helm(hub, "uninstall", NAME, f"--namespace={framework}")
     for cluster in clusters:
@@ -38,7 +37,13 @@ def test_the_addon_goes_and_the_scorers_stay_for_the_next_install(
     assert hub.api.get(*SCORER, framework)
 
     install_chart(hub, CHARTS / NAME, framework)
-    for cluster in clusters:
-        until(f"the agent on {cluster.name} again", lambda plane=cluster: plane.api.find(*AGENT))
+    wait_deployed(clusters)
     assert hub.api.get(*SCORER, framework)
     hub.api.delete(*SCORER, framework)
+
+
+def wait_deployed(clusters: list[ManagedCluster]) -> None:
+    until(
+        "the agent on every cluster",
+        lambda: all(cluster.api.find(*AGENT) for cluster in clusters),
+    )

@@ -131,5 +131,7 @@ def decided(hub: Hub, namespace: str, placement: str) -> list[str]:
 
 
 def test_the_scores_are_metrics_too(agents: dict[str, Part], scored: Scores) -> None:
-    value = agents["west"].metric("dynamic_score", ds_score_name="sample_my_score")
-    assert value == pytest.approx(12.7)
+    def shown() -> float:
+        return agents["west"].metric("dynamic_score", ds_score_name="sample_my_score")
+
+    assert until("the agent's first round", shown) == pytest.approx(12.7)
