@@ -10,7 +10,6 @@ from pydantic import ValidationError as PydanticValidationError
 
 from mcp_server.present import wrong_arguments
 
-
 _MOST_ARGUMENTS = 20
 
 
