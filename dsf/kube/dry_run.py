@@ -88,7 +88,8 @@ class DryRun(Wrapper):
         version = (patch.get("metadata") or {}).get("resourceVersion")
         _check(kind, name, "resourceVersion", version, old)
         self.changes.append(Patch(kind, name, namespace, deepcopy(dict(patch)), subresource))
-        return self._keep(kind, old | _part(merge.merged(old, patch), subresource))
+        untouched = _part(old, None if subresource else "status")
+        return self._keep(kind, untouched | _part(merge.merged(old, patch), subresource))
 
     async def delete(
         self,

@@ -140,6 +140,13 @@ async def test_a_dry_run_records_an_update_as_its_smallest_patch(hub: Kube) -> N
     assert kube.changes == [Patch(CONFIG_MAP, "a", "ns", {"data": {"x": None, "y": "2"}})]
 
 
+async def test_a_dry_run_shows_a_field_removed_as_gone(hub: Kube) -> None:
+    await hub.create(CONFIG_MAP, config_map(x="1"))
+    kube = DryRun(hub)
+    assert "data" not in await kube.patch(CONFIG_MAP, "a", {"data": None}, "ns")
+    assert "data" not in await kube.get(CONFIG_MAP, "a", "ns")
+
+
 async def test_a_dry_run_keeps_status_and_the_rest_apart(hub: Kube) -> None:
     await hub.create(CONFIG_MAP, config_map(x="1"))
     kube = DryRun(hub)
