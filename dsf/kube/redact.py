@@ -6,10 +6,10 @@ REDACTED = "[redacted]"
 
 _SCHEME = re.compile(r"(?i)\b(bearer|basic)[ \t]+(?!\[redacted\])[^\s,;\"']+")
 _JWT = re.compile(r"\beyJ[\w-]{4,}\.[\w-]+(\.[\w-]*)?")
-_USERINFO = re.compile(r"(?<=://)[^/\s@\"']+(?=@)")
+_USERINFO = re.compile(r"(?<=://)[^/\s\"']+(?=@)")
 _MEMBER = re.compile(
-    r"(?i)([\"']?\b(?:token|password|client-key-data|api[_-]?key)\b[\"']?\s*[:=]\s*)"
-    r"(\"[^\"]*\"|'[^']*'|[^\s,;}]+)"
+    r"(?i)([\"']?\b(?:[\w-]{0,32}(?:token|password)|client[_-]?secret|client-key-data|api[_-]?key)\b"
+    r"[\"']?\s*[:=]\s*)(\"[^\"]*\"|'[^']*'|[^\s,;&}]+)"
 )
 
 

@@ -92,6 +92,9 @@ JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJl"
         ("https://me:canary@proxy:3128/path", "@proxy:3128/path"),
         ('{"token": "canary", "kind": "Config"}', '"kind": "Config"'),
         ("password=canary host=h", "host=h"),
+        ("GET http://host/config?access_token=canary&a=b", "a=b"),
+        ("client_secret: canary", "client_secret"),
+        ("https://me:a@canary@proxy:3128/path", "@proxy:3128/path"),
     ],
 )
 def test_credentials_are_taken_out_and_the_rest_is_left(text: str, kept: str) -> None:
