@@ -5,13 +5,15 @@ from dataclasses import dataclass
 
 from dsf.kube.errors import ApiError
 
+LONGEST_SECONDS = 300.0
+
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
     """Delays that double from `base` to `ceiling` seconds, each jittered down to half at most."""
 
     base: float = 0.5
-    ceiling: float = 300.0
+    ceiling: float = LONGEST_SECONDS
 
     def delay(self, failures: int, draw: float) -> float:
         """Return the seconds to wait after the n-th failure in a row; `draw` is in [0, 1)."""
@@ -20,6 +22,8 @@ class Backoff:
 
 
 def retry_after(error: BaseException) -> float:
-    """Return the seconds that an API server asks to stay away, 0 where it does not."""
+    """Return the seconds, five minutes at most, that an API server asks to stay away, else 0."""
     value = error.details.get("retryAfterSeconds") if isinstance(error, ApiError) else None
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
+    if not isinstance(value, int | float) or not value > 0:
+        return 0.0
+    return float(min(value, LONGEST_SECONDS))

@@ -36,6 +36,9 @@ def test_jitter_takes_away_half_at_most(
     ("error", "seconds"),
     [
         (TooManyRequests("busy", details={"retryAfterSeconds": 7}), 7),
+        (TooManyRequests("busy", details={"retryAfterSeconds": 86_400}), 300),
+        (TooManyRequests("busy", details={"retryAfterSeconds": 10**400}), 300),
+        (TooManyRequests("busy", details={"retryAfterSeconds": float("nan")}), 0),
         (TooManyRequests("busy", details={"retryAfterSeconds": "soon"}), 0),
         (TooManyRequests("busy"), 0),
         (Unreachable("gone"), 0),
