@@ -81,10 +81,10 @@ def find_source(
 def _default_files(environ: Mapping[str, str]) -> list[Path]:
     listed = [Path(name) for name in environ.get("KUBECONFIG", "").split(os.pathsep) if name]
     if listed:
-        existing = [file for file in listed if file.exists()]
+        existing = [file for file in listed if _stamp(file)]
         return existing or listed
     default = Path(environ.get("HOME") or Path.home()) / ".kube" / "config"
-    return [default] if default.exists() else []
+    return [default] if _stamp(default) else []
 
 
 def _texts(files: Sequence[Path]) -> list[tuple[Path, str]]:

@@ -67,6 +67,12 @@ async def test_without_any_kubeconfig_the_message_says_what_to_do(tmp_path: Path
             pass
 
 
+async def test_a_home_that_cannot_be_looked_into_has_no_kubeconfig() -> None:
+    with pytest.raises(BadKubeconfig, match="--kubeconfig"):
+        async with connect(environ={"HOME": f"/{'x' * 300}"}):
+            pass
+
+
 async def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadKubeconfig, match="missing: No such file or directory"):
         await called(tmp_path / "missing")
