@@ -76,7 +76,15 @@ class PolicyWatcher:
         await self._loop.run()
 
     async def _look(self, _: str) -> float:
-        self._seen = False
+        done = False
+        try:
+            await self._update_claim()
+            done = True
+        finally:
+            self._seen = done
+        return self._settings.poll_seconds
+
+    async def _update_claim(self) -> None:
         seen = verdict((await self._kube.list(POLICY, self._settings.namespace)).items)
         observed = await self._claim()
         value = self._decide(seen, observed)
@@ -87,8 +95,6 @@ class PolicyWatcher:
                 raise outcome.error
             log.info("claim written", extra={"value": value, "policies": len(seen.policies)})
         self._show(seen, value)
-        self._seen = True
-        return self._settings.poll_seconds
 
     async def _claim(self) -> Object | None:
         try:

@@ -12,7 +12,7 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.ocm import ocm_crds
 from dsf.kube.errors import NotFound, Unreachable
 from dsf.kube.kinds import CLUSTER_CLAIM, NAMESPACE, POLICY
-from dsf.kube.port import Kube
+from dsf.kube.port import Kube, ObjectList
 from dsf.kube.wrappers import Call, Counting, Wrapper
 from policy_watcher.run import PolicyWatcher, Settings
 from tests.policy_watcher.builders import policy
@@ -152,6 +152,24 @@ async def test_while_the_api_server_is_away_the_claim_stays(cluster: EmbeddedHub
         kube.away = False
         await put(cluster, "mig-3g", "NonCompliant")
         assert await claims(cluster, 31) == ["noncompliant"]
+        assert watcher.missing() is None
+
+
+class Slow(Wrapper):
+    """An API server that takes its time."""
+
+    async def list(self, *args: Any, **options: Any) -> ObjectList:
+        await asyncio.sleep(10)
+        return await super().list(*args, **options)
+
+
+async def test_a_look_that_takes_long_does_not_end_readiness(cluster: EmbeddedHub) -> None:
+    async with watched(Slow(cluster)) as watcher:
+        await asyncio.sleep(5)
+        assert watcher.missing() is not None
+        await asyncio.sleep(10)
+        assert watcher.missing() is None
+        await asyncio.sleep(30)  # within the second look, from second 40 to 50
         assert watcher.missing() is None
 
 
