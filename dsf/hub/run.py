@@ -67,7 +67,7 @@ class HubController:
         self._draw = draw
         self._probes: dict[Target, Probe] = {}
         self._probing: set[str] = set()
-        self._refusals: dict[str, str] = {}
+        self._refusals: dict[str, KubeError] = {}
         namespace = self._options.namespace
         self._scorers = Reflector(kube, DYNAMIC_SCORER, namespace)
         self._configs = Reflector(kube, DYNAMIC_SCORING_CONFIG, namespace)
@@ -134,6 +134,7 @@ class HubController:
         outcomes = await apply(self._kube, changes)
         for outcome in outcomes:
             self._note(outcome)
+        self._refusals = self._refused(outcomes)
         return self._again_after([outcome.error for outcome in outcomes if outcome.error])
 
     def _again_after(self, errors: Iterable[KubeError]) -> float:
@@ -158,8 +159,24 @@ class HubController:
             clusters=tuple(self._clusters.items.values()),
             works=tuple(self._works.items.values()),
             probes=self._probes,
-            refusals=self._refusals,
+            refusals={cluster: str(error) for cluster, error in self._refusals.items()},
         )
+
+    def _refused(self, outcomes: Iterable[Outcome]) -> dict[str, KubeError]:
+        """Return by cluster why the API server refused a write of this round.
+
+        As long as the type of the error stays, so do its words: they may hold a port or a time,
+        and a status that tells new ones is a change, which would lead to the next round at once.
+        """
+        refused: dict[str, KubeError] = {}
+        for outcome in outcomes:
+            cluster, error = outcome.change.namespace, outcome.error
+            if not cluster or not error or isinstance(error, Conflict):
+                continue
+            if outcome.change.kind == MANIFEST_WORK:
+                before = self._refusals.get(cluster)
+                refused[cluster] = before if before and type(before) is type(error) else error
+        return refused
 
     def _note(self, outcome: Outcome) -> None:
         change, error = outcome.change, outcome.error
@@ -170,11 +187,6 @@ class HubController:
             "write",
             extra={"change": str(change), "result": str(error or "ok")},
         )
-        if change.kind == MANIFEST_WORK and change.namespace:
-            if error and not isinstance(error, Conflict):
-                self._refusals[change.namespace] = str(error)
-            else:
-                self._refusals.pop(change.namespace, None)
 
 
 def _result(answer: Probe) -> str:

@@ -17,7 +17,7 @@ from dsf.hub.run import HubController, Options
 from dsf.hub.work import summaries_text
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.ocm import ocm_crds
-from dsf.kube.errors import NotFound, Unreachable
+from dsf.kube.errors import NotFound, ServerError, Unreachable
 from dsf.kube.kinds import (
     DYNAMIC_SCORER,
     DYNAMIC_SCORING_CONFIG,
@@ -293,6 +293,31 @@ async def test_a_cluster_that_cannot_be_written_to_is_told_and_holds_up_no_other
         await add_namespace(hub, "c0")
         await until_distributed(hub, c0=["cpu_score"], c1=["cpu_score"], c2=["cpu_score"])
         await until_ready(hub, "cpu")
+
+
+class Refusing(Wrapper):
+    """Refuses works in one namespace, each time in other words, as relayed socket errors do."""
+
+    def __init__(self, inner: Kube) -> None:
+        super().__init__(inner)
+        self.refused = 0
+
+    def before(self, call: Call) -> None:
+        if call.kind == MANIFEST_WORK and call.namespace == "c1" and call.verb in WRITES:
+            self.refused += 1
+            raise ServerError(f"webhook: read tcp 10.0.0.9:{40_000 + self.refused}: reset")
+
+
+@pytest.mark.virtual_time
+async def test_a_refusal_in_ever_other_words_is_told_once(hub: EmbeddedHub) -> None:
+    counting = Counting(Refusing(hub))
+    async with controlled(counting, resync_seconds=600):
+        await asyncio.sleep(30)
+        before = counting.calls["patch", DYNAMIC_SCORING_CONFIG.resource]
+        await asyncio.sleep(600)
+        assert counting.calls["patch", DYNAMIC_SCORING_CONFIG.resource] == before
+        assert counting.calls["create", MANIFEST_WORK.resource] < 20
+    assert (await condition(hub, CONFIG, "Ready"))["reason"] == "WriteRefused"
 
 
 async def test_an_unchanged_fleet_is_not_written_to(hub: EmbeddedHub) -> None:
