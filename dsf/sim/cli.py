@@ -30,10 +30,10 @@ def demo(port: int, keep: bool, as_json: bool) -> None:
     from dsf.sim.demo.screen import Machines, People  # noqa: PLC0415
     from dsf.sim.demo.story import tell  # noqa: PLC0415
 
-    work_dir = Path(tempfile.mkdtemp(prefix="dsf-demo-"))
     try:
         if port:
             require_free(port, "--port")
+        work_dir = Path(tempfile.mkdtemp(prefix="dsf-demo-"))
         screen = Machines() if as_json else People()
         run(tell(screen, work_dir, port=port or free_port(), keep=keep))
     except DemoError as error:

@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,20 +46,21 @@ class Components:
         self._log_dir = log_dir
         self._running: list[Component] = []
 
-    async def start(
-        self, name: str, arguments: Sequence[str], env: Mapping[str, str] | None = None
-    ) -> Component:
-        """Start `python -m ARGUMENTS`, its output in a log file of its own."""
+    async def start(self, name: str, arguments: Sequence[str]) -> Component:
+        """Start `python -m ARGUMENTS`, its output in a log file of its own.
+
+        It ends with this process, even where that is killed: see `leash`.
+        """
         log = self._log_dir / f"{name}.log"
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
+                "dsf.sim.demo.leash",
                 *arguments,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=asyncio.subprocess.PIPE,
                 stdout=output,
                 stderr=output,
-                env={**os.environ, **(env or {})},
                 start_new_session=True,
             )
         component = Component(name, process, log)
@@ -76,10 +77,12 @@ class Components:
         for component in self._running:
             _signal(component.process, signal.SIGTERM)
         done = asyncio.gather(*(component.process.wait() for component in self._running))
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(done), STOP_SECONDS)
-        for component in self._running:
-            _signal(component.process, signal.SIGKILL)
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(done), STOP_SECONDS)
+        finally:  # also where a second Ctrl-C cuts the wait short
+            for component in self._running:
+                _signal(component.process, signal.SIGKILL)
         await done
 
 
@@ -107,10 +110,14 @@ async def answering(component: Component, url: str, *, deadline: float) -> None:
 
 
 def free_port() -> int:
-    """Return a loopback port that is free at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a loopback port that is free, and that nobody else is given for about a minute."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+        with socket.create_connection(address):
+            # The end that closes first leaves the port in TIME_WAIT: whoever names it may listen
+            # on it, but nobody who asks for any free port gets it.
+            listener.accept()[0].close()
+        return int(address[1])
 
 
 def require_free(port: int, flag: str) -> None:

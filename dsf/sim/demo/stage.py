@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
@@ -19,7 +19,7 @@ from dsf.sim.demo.screen import Screen
 from dsf.sim.replay import Recording, replaying
 from dsf.sim.simulation import Simulation
 
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 STABLE_SECONDS = 1
 CLUSTER_SHIFT = 60
 
@@ -41,7 +41,6 @@ class _Program:
     name: str
     arguments: tuple[str, ...]
     url: str
-    env: Mapping[str, str] = field(default_factory=dict)
 
 
 @asynccontextmanager
@@ -94,7 +93,7 @@ async def _start(stage: Stage, prometheus: Mapping[str, str], port: int) -> None
     ]
     started = []
     for program in programs:
-        component = await stage.running.start(program.name, program.arguments, program.env)
+        component = await stage.running.start(program.name, program.arguments)
         started.append((component, program.url))
         stage.screen.note(f"{program.name} (log: {component.log})")
     registered = scorers(_server(sample), _server(static))
@@ -165,11 +164,9 @@ def _optimizer(stage: Stage, port: int) -> _Program:
 
 
 @asynccontextmanager
-async def _background(work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    task = asyncio.ensure_future(work())
-    try:
+async def _background(work: Callable[[], Coroutine[None, None, None]]) -> AsyncIterator[None]:
+    """Do work until the context ends; where the work fails, the context does at once."""
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(work())
         yield
-    finally:
         task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task

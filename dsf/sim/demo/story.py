@@ -22,7 +22,7 @@ from dsf.sim.policy import ROOT_LABEL
 from dsf.sim.replica_set import OWNER_LABEL
 
 POLL_SECONDS = 0.1
-STEP_SECONDS = 45.0
+STEP_SECONDS = 120.0
 SCORES = ("sample-my-score", "example-performance-score", "example-powerconsumption-score")
 PREFERENCES = {
     "performance": "example-performance-score",
@@ -44,6 +44,7 @@ async def tell(screen: Screen, work_dir: Path, *, port: int, keep: bool) -> None
 
 async def _acts(stage: Stage) -> dict[str, dict[str, Any]]:
     await _score(stage)
+    load(stage.fleet.hub.kube, scenario() / "manifests")
     answers = {}
     for number, (name, score) in enumerate(PREFERENCES.items()):
         if number:
@@ -74,8 +75,6 @@ async def _score(stage: Stage) -> None:
 
 async def _optimize(stage: Stage, name: str, score: str) -> dict[str, Any]:
     stage.screen.step(f"POST /optimize for {name}: {score}")
-    if name == next(iter(PREFERENCES)):
-        load(stage.fleet.hub.kube, scenario() / "manifests")
     request = json.loads((scenario() / "params.json").read_text(encoding="utf-8"))
     request["preference"] = {**request["preference"], "addonPlacementScore": score}
     answer = await _post(stage, "/optimize", request)
