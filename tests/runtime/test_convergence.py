@@ -1,7 +1,8 @@
 """The reflector on the embedded hub under schedules of faults, in virtual time."""
 
 import asyncio
-from typing import Literal
+from collections.abc import AsyncIterator
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -9,8 +10,8 @@ from hypothesis import strategies as st
 
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Gone, KubeError, NotFound, ServerError, TooManyRequests, Unreachable
-from dsf.kube.kinds import CONFIG_MAP, NAMESPACE
-from dsf.kube.port import Object
+from dsf.kube.kinds import CONFIG_MAP, NAMESPACE, Kind
+from dsf.kube.port import Object, WatchEvent
 from dsf.kube.wrappers import Call, Counting, Fault, Faulty
 from dsf.runtime.reflector import Key, Reflector
 from tests.virtual_time import VirtualTimeLoop
@@ -137,4 +138,24 @@ async def test_a_quiet_collection_costs_one_watch_every_few_minutes() -> None:
     task = asyncio.create_task(copy.reflector.run())
     await asyncio.sleep(3600)
     assert kube.calls == {("list", "configmaps"): 1, ("watch", "configmaps"): 15}
+    task.cancel()
+
+
+class Closing(Counting):
+    """Closes every watch at once, without an event and without an error."""
+
+    async def watch(self, kind: Kind, *_: Any, **__: Any) -> AsyncIterator[WatchEvent]:
+        self._called("watch", kind)
+        events: tuple[WatchEvent, ...] = ()
+        for event in events:
+            yield event
+
+
+@pytest.mark.virtual_time
+async def test_a_server_that_closes_every_watch_at_once_is_not_hammered() -> None:
+    kube = Closing(await new_hub("a"))
+    copy = Copy(kube)
+    task = asyncio.create_task(copy.reflector.run())
+    await asyncio.sleep(3600)
+    assert kube.calls == {("list", "configmaps"): 1, ("watch", "configmaps"): 244}
     task.cancel()

@@ -4,7 +4,6 @@ The rows are the ways in which watches of Python clients have been seen to fail.
 """
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -22,7 +21,7 @@ from dsf.runtime.reflector import Key, Reflector
 from tests.kube_client.api_server import Answer, ApiServer, send, serving, status, stream
 from tests.kube_client.kubeconfigs import kubeconfig, written
 
-PATIENCE = 20
+PATIENCE = 60
 
 
 @asynccontextmanager
@@ -282,21 +281,6 @@ async def test_a_bookmark_moves_the_version_and_changes_nothing(
     assert watches == ["4", "104"]
     assert len(server.requests) == 3
     assert watched.changes.count(("ns", "stays")) == 1
-
-
-async def test_a_server_that_closes_every_watch_at_once_is_not_hammered(
-    server: ApiServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def nothing(_: ApiServer, request: web.Request) -> web.StreamResponse:
-        return await stream(request)
-
-    server.watches.extend([nothing, nothing, nothing, nothing, closed_cleanly])
-    with caplog.at_level(logging.WARNING):
-        async with reflecting(server, tmp_path) as watched:
-            await watched.catches_up(server)
-    delays = [vars(record)["retry_in"] for record in caplog.records]
-    assert len(delays) == 5
-    assert "closed the watch at once" in vars(caplog.records[0])["error"]
 
 
 async def test_objects_are_kept_without_what_only_the_server_needs(
