@@ -1,5 +1,6 @@
 """What the adapter sends and how it reads the answers, over real HTTP."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -347,5 +348,9 @@ async def test_a_watch_that_nobody_reads_any_more_lets_the_connection_go(
     server.put("a")
     watch = client.watch(CONFIG_MAP, "ns", resource_version="1")
     await anext(watch)
+    [request] = server.requests
+    assert request.transport
     await watch.aclose()  # type: ignore[attr-defined]  # an async generator
-    assert (await client.list(CONFIG_MAP, "ns")).items
+    async with asyncio.timeout(60):
+        while request.transport:  # noqa: ASYNC110 - its end has no event to wait on
+            await asyncio.sleep(0.01)
