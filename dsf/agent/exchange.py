@@ -160,6 +160,8 @@ def _inflater(encoding: str) -> _Inflater | None:
 
 
 def _inflated(inflater: _Inflater, chunk: bytes, room: int) -> bytes:
+    if inflater.eof:  # the inflater would keep what follows its data, however much that is
+        return b""
     try:
         return inflater.decompress(chunk, room + 1)
     except zlib.error as error:

@@ -60,11 +60,14 @@ def split_queries(text: str) -> tuple[str, ...]:
 def located(endpoint: str, server: str) -> str:
     """Return the endpoint as it is on another server; unchanged where `server` is empty.
 
-    `server` is a URL; a path in it goes in front, as with a proxy. Raises ValueError.
+    `server` is a URL; a path in it goes in front, as with a proxy. Parameters that the endpoint
+    carries are kept. Raises ValueError.
     """
     if not server:
         return endpoint
-    return server.rstrip("/") + (urlsplit(endpoint).path or DEFAULT_SOURCE_PATH)
+    parts = urlsplit(endpoint)
+    path = server.rstrip("/") + (parts.path or DEFAULT_SOURCE_PATH)
+    return f"{path}?{parts.query}" if parts.query else path
 
 
 def build(endpoint: str, query: str, *, range_: int, step: int, now: float) -> Query:

@@ -55,7 +55,7 @@ async def test_refused(client: httpx.AsyncClient) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    found = await get(client, f"http://user:canary@127.0.0.1:{port}/x")
+        found = await get(client, f"http://user:canary@127.0.0.1:{port}/x")
     assert isinstance(found, Failure)
     assert found.reason == "Unreachable"
     assert f"http://127.0.0.1:{port}/x: Connection refused" in found.message
@@ -63,7 +63,7 @@ async def test_refused(client: httpx.AsyncClient) -> None:
 
 
 async def test_a_name_that_does_not_exist(client: httpx.AsyncClient) -> None:
-    found = await get(client, "http://does-not-exist.invalid/x")
+    found = await get(client, "http://does-not-exist.invalid/x", seconds=120)
     assert isinstance(found, Failure)
     assert found.reason == "Unreachable"
     assert "does-not-exist.invalid" in found.message
@@ -98,6 +98,25 @@ async def test_a_gzip_bomb_is_not_unpacked(client: httpx.AsyncClient) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert found.reason == "ResponseTooLarge"
+    assert peak < 10 * MAX_BYTES
+
+
+async def test_what_follows_the_gzip_data_is_not_kept(client: httpx.AsyncClient) -> None:
+    async def followed(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Encoding": "gzip"})
+        await response.prepare(request)
+        await response.write(gzip.compress(b"hello"))
+        for _ in range(20):
+            await response.write(bytes(MAX_BYTES))
+        return response
+
+    async with serving(followed) as server:
+        tracemalloc.start()
+        found = await get(client, server.url, seconds=60)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert isinstance(found, Answer)
+    assert found.body == b"hello"
     assert peak < 10 * MAX_BYTES
 
 

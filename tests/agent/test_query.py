@@ -98,6 +98,7 @@ def test_what_is_no_url_is_refused() -> None:
         ("http://a:9090/api/v1/query_range", "", "http://a:9090/api/v1/query_range"),
         ("http://a:9090/api/v1/query_range", "http://b:1", "http://b:1/api/v1/query_range"),
         ("http://a/api/v1/query_range", "https://b/thanos/", "https://b/thanos/api/v1/query_range"),
+        ("http://a/query?dedup=true", "http://b:1", "http://b:1/query?dedup=true"),
         ("", "http://b:1", "http://b:1/api/v1/query_range"),
     ],
 )
