@@ -7,6 +7,7 @@ Source: https://prometheus.io/docs/prometheus/latest/querying/api/
 """
 
 import json
+import math
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -118,6 +119,8 @@ class _Replay:
             time = float(parameters["time"])
         except (KeyError, ValueError) as error:
             return _bad(f"invalid parameter: {error}")
+        if not math.isfinite(time):
+            return _bad("invalid parameter: time must be finite")
         return self._answer(parameters, [time], instant=True)
 
     def _answer(

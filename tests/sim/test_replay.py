@@ -57,6 +57,12 @@ async def test_nonsense_is_refused_as_prometheus_does(
     assert answer.json()["errorType"] == "bad_data"
 
 
+@pytest.mark.parametrize("time", ["", "x", "nan", "inf"])
+async def test_a_time_that_is_none_is_refused_too(prometheus: httpx.AsyncClient, time: str) -> None:
+    answer = await prometheus.get("/api/v1/query", params={"query": QUERY, "time": time})
+    assert answer.status_code == 400
+
+
 @given(st.integers(0, 10**10), st.integers(0, 1000))
 def test_the_recording_repeats_for_ever(time: int, shift: int) -> None:
     series = RECORDING.queries[QUERY]
