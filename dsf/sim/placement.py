@@ -13,6 +13,7 @@ from dsf.api.conditions import Condition, merged
 from dsf.kube.changes import Change, Create, Patch
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_DECISION
 from dsf.kube.port import Object
+from dsf.kube.selectors import LabelSelector, label_selector_of
 from dsf.sim.cel import holds
 from dsf.sim.registration import SET_LABEL
 
@@ -72,25 +73,8 @@ def _fits(selector: Mapping[str, Any], cluster: Object) -> bool:
 
 
 def _selected(selector: Mapping[str, Any], values: Mapping[str, str]) -> bool:
-    exact = (selector.get("matchLabels") or {}).items()
-    return all(values.get(key) == value for key, value in exact) and all(
-        _requirement(requirement, values) for requirement in selector.get("matchExpressions") or []
-    )
-
-
-def _requirement(requirement: Mapping[str, Any], values: Mapping[str, str]) -> bool:
-    key, wanted = requirement["key"], requirement.get("values") or []
-    match requirement["operator"]:
-        case "In":
-            return values.get(key) in wanted
-        case "NotIn":
-            return values.get(key) not in wanted
-        case "Exists":
-            return key in values
-        case "DoesNotExist":
-            return key not in values
-        case _:
-            return False
+    parsed = label_selector_of(selector)
+    return isinstance(parsed, LabelSelector) and parsed.matches(values)
 
 
 def _ranked(
