@@ -10,9 +10,6 @@ HUB_NAMESPACE = "open-cluster-management"
 AGENT_NAMESPACE = "dynamic-scoring"
 
 ADDON = "dynamic-scoring-framework"
-ADDON_DEPLOYMENT_CONFIG = "dynamic-scoring-addon-config"
-AGENT_DEPLOYMENT = "dynamic-scoring-agent"
-AGENT_SERVICE_ACCOUNT = "dynamic-scoring-agent-sa"
 HUB_KUBECONFIG_SECRET = "dynamic-scoring-framework-hub-kubeconfig"  # noqa: S105 - an object name
 
 SCORING_CONFIG = "dynamic-scoring-config"
