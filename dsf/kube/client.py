@@ -22,6 +22,7 @@ from dsf.kube.port import (
     Subresource,
     WatchEvent,
 )
+from dsf.kube.redact import redact
 from dsf.kube.streams import lines
 from dsf.kube.transport import Transport
 
@@ -244,5 +245,6 @@ def _status(kind: Kind, code: int, data: bytes) -> Mapping[str, Any]:
             "message": f"the API server does not serve {kind.resource} in version {kind.version}; "
             "is its CustomResourceDefinition installed?"
         }
-    text = " ".join(data[:_LONGEST_MESSAGE].decode(errors="replace").split())
+    quoted = redact(data[: 4 * _LONGEST_MESSAGE].decode(errors="replace"))
+    text = " ".join(quoted.split())[:_LONGEST_MESSAGE]
     return {"message": f"the API server answered {code}: {text}" if text else ""}

@@ -202,6 +202,21 @@ async def answer_html(_: ApiServer, __: web.Request) -> web.StreamResponse:
     return web.Response(text="<html>\n log in\n</html>", content_type="text/html")
 
 
+async def answer_what_was_sent(_: ApiServer, request: web.Request) -> web.StreamResponse:
+    return web.Response(status=502, text=f"cannot relay {request.headers['Authorization']}")
+
+
+async def test_a_gateway_that_tells_the_token_is_not_quoted(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    config = written(tmp_path / "config", kubeconfig(server.url, user={"token": "canary"}))
+    server.lists.append(answer_what_was_sent)
+    async with connect(config) as kube:
+        with pytest.raises(ServerError, match="cannot relay Bearer") as raised:
+            await kube.list(CONFIG_MAP, "ns")
+    assert "canary" not in raised.value.message
+
+
 async def answer_bad_gateway(_: ApiServer, __: web.Request) -> web.StreamResponse:
     return web.Response(status=502, text="bad\ngateway")
 
