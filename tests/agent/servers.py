@@ -113,7 +113,7 @@ async def endless(request: web.Request) -> web.StreamResponse:
         await response.write(b" " * 65536)
 
 
-async def eventually(condition: Callable[[], Awaitable[Any]], *, seconds: float = 20.0) -> Any:
+async def eventually(condition: Callable[[], Awaitable[Any]], *, seconds: float = 120.0) -> Any:
     """Return the first result that is not false; fail loudly where none comes."""
     async with asyncio.timeout(seconds):
         while True:

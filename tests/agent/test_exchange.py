@@ -25,7 +25,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def get(
-    client: httpx.AsyncClient, url: str, *, seconds: float = 20.0, token: str = ""
+    client: httpx.AsyncClient, url: str, *, seconds: float = 120.0, token: str = ""
 ) -> Answer | Failure:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return await exchange(
@@ -37,7 +37,7 @@ async def get(
     )
 
 
-async def got(client: httpx.AsyncClient, handler: Handler, *, seconds: float = 20.0) -> Failure:
+async def got(client: httpx.AsyncClient, handler: Handler, *, seconds: float = 120.0) -> Failure:
     async with serving(handler) as server:
         found = await get(client, f"{server.url}/x?token=canary", seconds=seconds)
         assert isinstance(found, Failure)
@@ -63,7 +63,7 @@ async def test_refused(client: httpx.AsyncClient) -> None:
 
 
 async def test_a_name_that_does_not_exist(client: httpx.AsyncClient) -> None:
-    found = await get(client, "http://does-not-exist.invalid/x", seconds=120)
+    found = await get(client, "http://does-not-exist.invalid/x")
     assert isinstance(found, Failure)
     assert found.reason == "Unreachable"
     assert "does-not-exist.invalid" in found.message
@@ -112,7 +112,7 @@ async def test_what_follows_the_gzip_data_is_not_kept(client: httpx.AsyncClient)
 
     async with serving(followed) as server:
         tracemalloc.start()
-        found = await get(client, server.url, seconds=60)
+        found = await get(client, server.url)
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert isinstance(found, Answer)

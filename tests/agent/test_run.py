@@ -36,7 +36,7 @@ from tests.agent.servers import (
     serving,
 )
 
-PATIENT = Limits(min_seconds=60, max_seconds=60, max_bytes=1 << 20)
+PATIENT = Limits(min_seconds=600, max_seconds=600, max_bytes=1 << 20)
 HASTY = Limits(min_seconds=0.5, max_seconds=0.5)
 SERIES = ({"node": "n1", "namespace": "ns", "pod": "a"}, [[1, "1.5"]])
 RESULT = {"node": "n1", "namespace": "ns", "pod": "a"}
@@ -133,7 +133,7 @@ async def agent(
         run(settings, hub=hub or world.hub, managed=world.managed, listening=listening.set_result)
     )
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             world.url = await listening
         yield
         assert not running.done(), "the agent has ended by itself"

@@ -38,7 +38,7 @@ def served(app: FastAPI) -> Iterator[str]:
 @contextmanager
 def client(app: FastAPI) -> Iterator[httpx.Client]:
     """Serve `app` and yield a client for it."""
-    with served(app) as url, httpx.Client(base_url=url, trust_env=False, timeout=30) as http:
+    with served(app) as url, httpx.Client(base_url=url, trust_env=False, timeout=120) as http:
         yield http
 
 

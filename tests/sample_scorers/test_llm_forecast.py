@@ -198,17 +198,17 @@ def test_an_endpoint_with_an_impossible_name_is_told() -> None:
 
 def test_the_deadline_ends_a_slow_model(model: FakeModel) -> None:
     model.replies = [None]
-    answer = scorer(model.url, deadline=0.2)(data())
+    answer = scorer(model.url, deadline=2.0)(data())
     assert answer.status_code == 502
-    assert "within 0.2 s" in answer.json()["detail"]
-    assert model.left.wait(timeout=30), "the question was not called off"
+    assert "within 2 s" in answer.json()["detail"]
+    assert model.left.wait(timeout=120), "the question was not called off"
 
 
 def test_questions_are_asked_a_few_at_a_time_over_all_requests(model: FakeModel) -> None:
-    model.replies = [0.05]
+    model.replies = [0.3]
 
     async def twice(url: httpx.URL) -> list[httpx.Response]:
-        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as http:
+        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=120) as http:
             posts = [http.post("/scoring", json=data(BATCH_SIZE * 4)) for _ in range(2)]
             return await asyncio.gather(*posts)
 
