@@ -24,16 +24,35 @@ def works(replica_sets: Iterable[Object], decisions: Decisions) -> list[Object]:
     ]
 
 
-def _clusters(replica_set: Object, decisions: Decisions) -> list[str]:
+def governed(
+    observed: Iterable[Object], replica_sets: Iterable[Object], decisions: Decisions
+) -> list[Object]:
+    """Return the works that may be changed or removed now.
+
+    As in OCM, those of a replica set stay as they are while a Placement that it refers to is gone.
+    """
+    waiting = {
+        _owner(replica_set)
+        for replica_set in replica_sets
+        if any(reference not in decisions for reference in _references(replica_set))
+    }
+    return [work for work in observed if work["metadata"]["labels"][OWNER_LABEL] not in waiting]
+
+
+def _owner(replica_set: Object) -> str:
+    metadata = replica_set["metadata"]
+    return f"{metadata['namespace']}.{metadata['name']}"
+
+
+def _references(replica_set: Object) -> list[tuple[str, str]]:
     namespace = replica_set["metadata"]["namespace"]
-    references = replica_set["spec"].get("placementRefs") or []
-    return sorted(
-        {
-            cluster
-            for reference in references
-            for cluster in decisions.get((namespace, reference["name"]), ())
-        }
-    )
+    listed = replica_set["spec"].get("placementRefs") or []
+    return [(namespace, reference["name"]) for reference in listed]
+
+
+def _clusters(replica_set: Object, decisions: Decisions) -> list[str]:
+    references = _references(replica_set)
+    return sorted({cluster for reference in references for cluster in decisions.get(reference, ())})
 
 
 def _work(replica_set: Object, cluster: str) -> Object:
@@ -44,7 +63,7 @@ def _work(replica_set: Object, cluster: str) -> Object:
         "metadata": {
             "name": metadata["name"],
             "namespace": cluster,
-            "labels": {OWNER_LABEL: f"{metadata['namespace']}.{metadata['name']}"},
+            "labels": {OWNER_LABEL: _owner(replica_set)},
         },
         "spec": replica_set["spec"]["manifestWorkTemplate"],
     }

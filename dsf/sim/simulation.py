@@ -122,8 +122,10 @@ class Simulation:
 
     async def _replica_sets(self) -> list[Change]:
         sets = await _items(self._hub, MANIFEST_WORK_REPLICA_SET)
-        desired = replica_set.works(sets, await self._decided())
-        observed = await _items(self._hub, MANIFEST_WORK, labels=replica_set.OWNER_LABEL)
+        decided = await self._decided()
+        desired = replica_set.works(sets, decided)
+        owned = await _items(self._hub, MANIFEST_WORK, labels=replica_set.OWNER_LABEL)
+        observed = replica_set.governed(owned, sets, decided)
         return await _applied(self._hub, diff(MANIFEST_WORK, desired, observed))
 
     async def _policies(self) -> list[Change]:

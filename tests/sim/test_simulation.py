@@ -199,6 +199,23 @@ async def test_an_unbound_policy_leaves_its_clusters(fleet: SimulatedFleet) -> N
         assert (await kube.list(kinds.POLICY, "worker01")).items == ()
 
 
+async def test_a_replica_set_keeps_its_works_while_its_placement_is_gone(
+    fleet: SimulatedFleet,
+) -> None:
+    template = {"workload": {"manifests": [config_map("app")]}}
+    spec = {"placementRefs": [{"name": "p"}], "manifestWorkTemplate": template}
+    replica_set = make(kinds.MANIFEST_WORK_REPLICA_SET, "app", "default", spec=spec)
+    await create(fleet.hub, kinds.MANIFEST_WORK_REPLICA_SET, replica_set)
+    await create(fleet.hub, kinds.PLACEMENT, placement("p", labelled("worker01")))
+    await fleet.simulation.settle()
+    await fleet.hub.delete(kinds.PLACEMENT, "p", "default")
+    await fleet.simulation.settle()
+    assert len((await fleet.hub.list(kinds.MANIFEST_WORK, "worker01")).items) == 1
+    await fleet.hub.delete(kinds.MANIFEST_WORK_REPLICA_SET, "app", "default")
+    await fleet.simulation.settle()
+    assert (await fleet.hub.list(kinds.MANIFEST_WORK, "worker01")).items == ()
+
+
 async def test_a_replica_set_follows_its_placement(fleet: SimulatedFleet) -> None:
     template = {"workload": {"manifests": [config_map("app")]}}
     reference = {"name": "p", "rolloutStrategy": {"type": "All"}}
