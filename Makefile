@@ -40,8 +40,11 @@ check: lint types test ## Run lint, types and the quick suite
 crds: setup ## Generate the chart's CRDs from the wire types
 	@$(RUN)/dsf crds --output-dir charts/dynamic-scoring-framework/files/crds
 
+benchmarks: setup ## Measure what starting the command line costs
+	@$(RUN)/python -m benchmarks.startup
+
 clean: ## Remove what the other targets made
-	rm -rf .venv .build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist
+	rm -rf .venv .build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
 
 .build/uv/bin/uv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -1,9 +1,12 @@
 """`dsf crds`: the CustomResourceDefinitions as YAML."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 import yaml
+
+from dsf.kube.port import Object
 
 
 @click.command()
@@ -19,8 +22,15 @@ def crds(output_dir: Path | None) -> None:
     if output_dir is None:
         click.echo(yaml.safe_dump_all(definitions(), sort_keys=False), nl=False)
         return
-    output_dir.mkdir(parents=True, exist_ok=True)
-    for definition in definitions():
-        path = output_dir / f"{definition['metadata']['name']}.yaml"
+    try:
+        _write(definitions(), output_dir)
+    except OSError as error:
+        raise click.ClickException(f"cannot write to {output_dir}: {error.strerror}") from error
+
+
+def _write(definitions: Iterable[Object], directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    for definition in definitions:
+        path = directory / f"{definition['metadata']['name']}.yaml"
         path.write_text(yaml.safe_dump(definition, sort_keys=False), encoding="utf-8")
         click.echo(path)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -43,6 +44,21 @@ def test_an_unknown_command_is_one_line_and_exit_code_2() -> None:
 def test_crds_prints_what_kubectl_can_apply() -> None:
     answer = dsf("crds")
     assert list(yaml.safe_load_all(answer.stdout)) == crds()
+
+
+def test_crds_are_written_one_file_each(tmp_path: Path) -> None:
+    answer = dsf("crds", "--output-dir", str(tmp_path / "new"))
+    assert answer.returncode == 0
+    written = {str(path) for path in (tmp_path / "new").iterdir()}
+    assert written == set(answer.stdout.split())
+    assert len(written) == len(crds())
+
+
+def test_crds_that_cannot_be_written_are_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    answer = dsf("crds", "--output-dir", str(tmp_path / "file" / "new"))
+    assert answer.returncode == 1
+    assert answer.stderr == f"Error: cannot write to {tmp_path}/file/new: Not a directory\n"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
