@@ -1,6 +1,5 @@
 """`dsf policy-watcher`."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -8,13 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from dsf.cli.options import cluster_options, endpoint_option, log_options
+from dsf.kube import syntax
 
 if TYPE_CHECKING:
     from policy_watcher.run import Settings
 
 Callback = Callable[[click.Context, click.Parameter, str], Any]
-
-_DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 class BadSetting(click.ClickException):
@@ -37,10 +35,10 @@ def _whole_number(least: int) -> Callback:
 
 
 def _dns_name(_: click.Context, parameter: click.Parameter, value: str) -> str:
-    if not _DNS_NAME.fullmatch(value):
+    if syntax.dns_subdomain(value):
         raise BadSetting(
             f"{_spelled(parameter)} is {value!r}: it has to be the name of a Kubernetes object,"
-            " in lower case letters, digits, '-' and '.'"
+            " lower case letters, digits and '-' in parts that '.' separates"
         )
     return value
 

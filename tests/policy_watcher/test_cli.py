@@ -30,6 +30,7 @@ def _root_logger() -> Iterator[None]:
         ("POLL_INTERVAL_SEC", "٣", "whole number"),
         ("STABLE_DURATION_SEC", "-1", "at least 0"),
         ("TARGET_CLAIM_NAME", "Policy Claim", "lower case"),
+        ("TARGET_CLAIM_NAME", "policy..claim", "lower case"),
         ("WATCH_NAMESPACE", "a/b", "lower case"),
     ],
 )
