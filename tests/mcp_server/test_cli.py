@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from optimizer.serving import listen
 from tests.mcp_server.service import generated, request, scenario_hub
 
 DSF = [sys.executable, "-m", "dsf"]
+HANGS_SECONDS = 60
 READS = ["list_scores", "plan_placement"]
 TOOLS_LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 INITIALIZE = {
@@ -71,37 +73,48 @@ async def test_on_stdio_a_person_is_asked(hub: EmbeddedHub, tmp_path: Path, era:
         assert len(await generated(hub)) == 6
 
 
+@asynccontextmanager
+async def _started(
+    folder: Path, *arguments: str, **streams: Any
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run `dsf mcp`; it never outlives the test, and a hang fails instead of stopping the suite."""
+    command = [*DSF, "mcp", *arguments]
+    process = await asyncio.create_subprocess_exec(
+        *command, env=_environment(folder), cwd=folder, **streams
+    )
+    try:
+        async with asyncio.timeout(HANGS_SECONDS):
+            yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
 async def test_nothing_but_the_protocol_is_on_standard_output(
     hub: EmbeddedHub, tmp_path: Path
 ) -> None:
     (tmp_path / ".env").write_text("FASTMCP_LOG_ENABLED=true\nFASTMCP_LOG_LEVEL=nonsense\n")
+    plan = {"name": "plan_placement", "arguments": request()}
     calls = [
         {"id": 1, "method": "initialize", "params": INITIALIZE},
         {"method": "notifications/initialized"},
         {"id": 2, "method": "tools/list"},
+        {"id": 3, "method": "tools/call", "params": plan},
     ]
-    process = await asyncio.create_subprocess_exec(
-        *DSF,
-        "mcp",
-        "--log-level",
-        "debug",
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=_environment(tmp_path),
-        cwd=tmp_path,
-    )
-    assert process.stdin
-    assert process.stdout
-    for call in calls:
-        process.stdin.write(json.dumps({"jsonrpc": "2.0", **call}).encode() + b"\n")
-    await process.stdin.drain()
-    answers = [json.loads(await process.stdout.readline()) for _ in range(2)]
-    process.stdin.close()
-    rest, _ = await process.communicate()
-    assert [answer["id"] for answer in answers] == [1, 2]
-    tools = [tool["name"] for tool in answers[1]["result"]["tools"]]
-    assert tools == READS
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    async with _started(tmp_path, "--log-level", "debug", **pipes) as process:
+        assert process.stdin
+        assert process.stdout
+        for call in calls:
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", **call}).encode() + b"\n")
+        await process.stdin.drain()
+        answers = [json.loads(await process.stdout.readline()) for _ in range(3)]
+        process.stdin.close()  # communicate() alone leaves it open
+        rest, _ = await process.communicate()
+    by_id = {answer["id"]: answer["result"] for answer in answers}
+    assert [tool["name"] for tool in by_id[2]["tools"]] == READS
+    assert by_id[3]["structuredContent"]["objective_value"] == 115
     assert rest == b""
     assert process.returncode == 0
 
@@ -110,25 +123,24 @@ async def test_over_http_the_tools_are_alone_and_a_signal_ends_it(
     hub: EmbeddedHub, tmp_path: Path
 ) -> None:
     arguments = ["--transport", "http", "--port", "0"]
-    process = await asyncio.create_subprocess_exec(
-        *DSF, "mcp", *arguments, stderr=subprocess.PIPE, env=_environment(tmp_path)
-    )
-    assert process.stderr
-    lines = [(await process.stderr.readline()).decode()]
-    while lines[-1] and "message=serving" not in lines[-1]:
-        lines.append((await process.stderr.readline()).decode())
-    url = lines[-1].rpartition("url=")[2].strip()
-    async with Client(url) as client:
-        assert [tool.name for tool in await client.list_tools()] == READS
-        scores = await client.call_tool("list_scores")
-        assert scores.structured_content["total"] == 24
-    async with httpx.AsyncClient(trust_env=False, base_url=url.removesuffix("/mcp")) as http:
-        assert (await http.get("/healthz")).text == "ok"
-        assert (await http.post("/optimize", json=request())).status_code == 404
-        evil = await http.post("/mcp", json=TOOLS_LIST, headers={"Host": "evil.example"})
-        assert evil.status_code == 421
-    process.terminate()
-    await process.communicate()
+    async with _started(tmp_path, *arguments, stderr=subprocess.PIPE) as process:
+        assert process.stderr
+        lines = [(await process.stderr.readline()).decode()]
+        while lines[-1] and "message=serving" not in lines[-1]:
+            lines.append((await process.stderr.readline()).decode())
+        url = lines[-1].rpartition("url=")[2].strip()
+        async with Client(url) as client:
+            assert [tool.name for tool in await client.list_tools()] == READS
+            scores = await client.call_tool("list_scores")
+            assert scores.structured_content["total"] == 24
+        base = url.removesuffix("/mcp")
+        async with httpx.AsyncClient(trust_env=False, base_url=base, timeout=HANGS_SECONDS) as http:
+            assert (await http.get("/healthz")).text == "ok"
+            assert (await http.post("/optimize", json=request())).status_code == 404
+            evil = await http.post("/mcp", json=TOOLS_LIST, headers={"Host": "evil.example"})
+            assert evil.status_code == 421
+        process.terminate()
+        await process.communicate()
     assert process.returncode == 0
 
 
@@ -139,6 +151,8 @@ def _fail(folder: Path, *arguments: str) -> tuple[int, list[str]]:
         capture_output=True,
         text=True,
         check=False,
+        stdin=subprocess.DEVNULL,
+        timeout=HANGS_SECONDS,
     )
     assert done.stdout == ""
     return done.returncode, done.stderr.splitlines()

@@ -11,12 +11,13 @@ from tests.mcp_server.service import Service, generated, request, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+HANGS_SECONDS = 60
 HEADERS = {"Accept": "application/json, text/event-stream"}
 TOOLS_LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
 
 async def _post(url: str, body: dict[str, Any], **headers: str) -> httpx.Response:
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=HANGS_SECONDS) as client:
         return await client.post(url, json=body, headers={**HEADERS, **headers})
 
 
@@ -59,7 +60,9 @@ async def test_only_named_hosts_may_be_called(
 
 
 async def test_the_http_api_answers_beside_it(service: Service) -> None:
-    async with httpx.AsyncClient(trust_env=False, base_url=service.url) as client:
+    async with httpx.AsyncClient(
+        trust_env=False, base_url=service.url, timeout=HANGS_SECONDS
+    ) as client:
         assert (await client.get("/healthz")).status_code == 200
         dry_run = await client.post("/optimize", json={**request(), "dryRun": True})
         assert dry_run.json()["objective_value"] == 115
@@ -113,5 +116,5 @@ async def test_an_answer_to_a_question_that_was_not_asked_does_not_count(
 
 
 async def _plan_and_apply(service: Service) -> None:
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=HANGS_SECONDS) as client:
         (await client.post(f"{service.url}/optimize", json=request())).raise_for_status()

@@ -267,7 +267,7 @@ async def test_it_is_served_on_a_real_socket_until_cancelled() -> None:
     with listen("127.0.0.1", 0) as listener:
         app = create_app(Optimizer(hub, now=lambda: NOW))
         running = asyncio.create_task(serve(app, listener))
-        async with httpx.AsyncClient(base_url=url(listener), trust_env=False) as http:
+        async with httpx.AsyncClient(base_url=url(listener), trust_env=False, timeout=60) as http:
             problem(await http.post("/optimize", json=body()), 422, "UnknownName")
             chunks = (VALID[start : start + 50] for start in range(0, len(VALID), 50))
 

@@ -25,6 +25,7 @@ SCORE_HEAD = (
     "apiVersion: cluster.open-cluster-management.io/v1alpha1, kind: AddOnPlacementScore,"
     " metadata: {name: s, namespace: worker01}"
 )
+HANGS_SECONDS = 60
 POWER = "example-powerconsumption-score"
 
 
@@ -179,9 +180,13 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
         command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
     ) as process:
         assert process.stderr is not None
-        found = next(match for line in process.stderr if (match := re.search(r"url=(\S+)", line)))
-        answer = httpx.get(f"{found[1]}/openapi.json", trust_env=False)
-        process.send_signal(signal.SIGTERM)
-        process.communicate()
+        try:
+            lines = iter(process.stderr.readline, "")
+            found = next(match for line in lines if (match := re.search(r"url=(\S+)", line)))
+            answer = httpx.get(f"{found[1]}/openapi.json", trust_env=False, timeout=HANGS_SECONDS)
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=HANGS_SECONDS)
+        finally:
+            process.kill()
     assert "/optimize" in answer.json()["paths"]
     assert process.returncode == 0
