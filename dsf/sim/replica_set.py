@@ -15,11 +15,12 @@ Decisions = Mapping[tuple[str, str], Iterable[str]]
 
 
 def works(replica_sets: Iterable[Object], decisions: Decisions) -> list[Object]:
-    """Return the ManifestWorks that the replica sets ask for."""
+    """Return the ManifestWorks of the replica sets whose Placements all exist."""
     return [
         _work(replica_set, cluster)
         for replica_set in replica_sets
         if not replica_set["metadata"].get("deletionTimestamp")
+        and not _waiting(replica_set, decisions)
         for cluster in _clusters(replica_set, decisions)
     ]
 
@@ -31,12 +32,12 @@ def governed(
 
     As in OCM, those of a replica set stay as they are while a Placement that it refers to is gone.
     """
-    waiting = {
-        _owner(replica_set)
-        for replica_set in replica_sets
-        if any(reference not in decisions for reference in _references(replica_set))
-    }
+    waiting = {_owner(item) for item in replica_sets if _waiting(item, decisions)}
     return [work for work in observed if work["metadata"]["labels"][OWNER_LABEL] not in waiting]
+
+
+def _waiting(replica_set: Object, decisions: Decisions) -> bool:
+    return any(reference not in decisions for reference in _references(replica_set))
 
 
 def _owner(replica_set: Object) -> str:
