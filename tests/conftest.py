@@ -1,7 +1,8 @@
-"""What all tests share: the mark that runs a test in virtual time, and no wall-clock deadlines."""
+"""What all tests share: virtual time by a mark, no wall-clock deadlines, the root logger back."""
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,6 +15,16 @@ settings.load_profile("any-speed")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "virtual_time: run on a loop whose clock jumps")
+
+
+@pytest.fixture
+def root_logger() -> Iterator[None]:
+    """Undo that a command has set up logging for its process, which here is the test's."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 def pytest_asyncio_loop_factories(

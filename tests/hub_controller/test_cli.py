@@ -1,8 +1,6 @@
 """`dsf controller`: what a user gets wrong is one line."""
 
-import logging
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,15 +9,7 @@ from click.testing import CliRunner
 
 from dsf.hub.cli import controller
 
-
-@pytest.fixture(autouse=True)
-def _root_logger() -> Iterator[None]:
-    """The command sets up logging for its process, which here is the test's."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
+pytestmark = pytest.mark.usefixtures("root_logger")
 
 
 @pytest.fixture

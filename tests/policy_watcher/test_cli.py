@@ -1,24 +1,13 @@
 """`dsf policy-watcher`: the contract's environment, and one line for what is wrong in it."""
 
-import logging
-from collections.abc import Iterator
-
 import pytest
 from click.testing import CliRunner
 
 from policy_watcher.cli import policy_watcher
 
+pytestmark = pytest.mark.usefixtures("root_logger")
+
 NO_HUB = {"KUBECONFIG": "/nonexistent/kubeconfig"}
-
-
-@pytest.fixture(autouse=True)
-def _root_logger() -> Iterator[None]:
-    """The command sets up logging for its process, which here is the test's."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 @pytest.mark.parametrize(

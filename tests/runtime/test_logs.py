@@ -3,7 +3,6 @@
 import io
 import json
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,13 +12,7 @@ from hypothesis import strategies as st
 from dsf.kube.redact import REDACTED, redact
 from dsf.runtime.logs import Format, JsonFormatter, TextFormatter, set_up
 
-
-@pytest.fixture(autouse=True)
-def restored() -> Iterator[None]:
-    root = logging.getLogger()
-    before = root.handlers[:], root.level
-    yield
-    root.handlers[:], root.level = before
+pytestmark = pytest.mark.usefixtures("root_logger")
 
 
 def logged(format_: Format, message: str, level: str = "info", **extra: Any) -> str:
