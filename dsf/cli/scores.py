@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -26,12 +27,9 @@ def scores(
     output: str,
 ) -> None:
     """Show scores: one table per AddOnPlacementScore, managed clusters by dimension."""
-    objects = [
-        obj
-        for obj in asyncio.run(_read(kubeconfig, context))
-        if (not clusters or obj["metadata"]["namespace"] in clusters)
-        and (not scores_ or obj["metadata"]["name"] in scores_)
-    ]
+    objects: Sequence[Object] = asyncio.run(_read(kubeconfig, context))
+    objects = _only(objects, "namespace", clusters, "scores of managed cluster")
+    objects = _only(objects, "name", scores_, "AddOnPlacementScore")
     found = by_score(objects)
     if output == "json":
         click.echo(json.dumps(found, indent=2))
@@ -49,6 +47,20 @@ async def _read(kubeconfig: Path | None, context: str | None) -> list[Object]:
 
     async with connect(kubeconfig, context) as kube:
         return list((await kube.list(ADD_ON_PLACEMENT_SCORE)).items)
+
+
+def _only(
+    objects: Sequence[Object], field: str, names: Sequence[str], what: str
+) -> Sequence[Object]:
+    """Return the objects whose metadata has one of the names; all of them where none is given."""
+    if not names:
+        return objects
+    there = {obj["metadata"][field] for obj in objects}
+    unknown = sorted(set(names) - there)
+    if unknown:
+        known = f"there is {', '.join(sorted(there))}" if there else "there is none at all"
+        raise click.ClickException(f"no {what} {' or '.join(unknown)}; {known}")
+    return [obj for obj in objects if obj["metadata"][field] in names]
 
 
 def _table(name: str, entries: ByDimension) -> str:

@@ -1,0 +1,81 @@
+"""`dsf scores` against a hub over HTTP."""
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.embedded.serve import kubeconfig, serving
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, NAMESPACE
+
+VALUES = {("worker01", "speed"): 60, ("worker02", "speed"): 55, ("worker02", "thrift"): -3}
+
+Dsf = Callable[..., Awaitable[tuple[int | None, str, str]]]
+
+
+async def hub_of_scores() -> EmbeddedHub:
+    hub = EmbeddedHub()
+    for cluster in {cluster for cluster, _ in VALUES}:
+        await hub.create(NAMESPACE, {"metadata": {"name": cluster}})
+    for (cluster, name), value in VALUES.items():
+        score = {"metadata": {"name": name, "namespace": cluster}}
+        await hub.create(ADD_ON_PLACEMENT_SCORE, score)
+        status = {"status": {"scores": [{"name": "app", "value": value}]}}
+        await hub.patch(ADD_ON_PLACEMENT_SCORE, name, status, cluster, subresource="status")
+    return hub
+
+
+@pytest.fixture
+async def dsf(tmp_path: Path) -> Dsf:
+    async def run(*arguments: str) -> tuple[int | None, str, str]:
+        async with contextlib.AsyncExitStack() as stack:
+            url = await stack.enter_async_context(serving(await hub_of_scores()))
+            config = tmp_path / "hub.kubeconfig"
+            config.write_text(yaml.safe_dump(kubeconfig(url)), encoding="utf-8")
+            command = (sys.executable, "-m", "dsf", "scores", f"--kubeconfig={config}", *arguments)
+            process = await asyncio.create_subprocess_exec(
+                *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+            )
+            out, err = await process.communicate()
+            return process.returncode, out.decode(), err.decode()
+
+    return run
+
+
+async def test_clusters_stand_beside_each_other(dsf: Dsf) -> None:
+    code, out, err = await dsf()
+    assert (code, err) == (0, "")
+    assert [line.split() for line in out.splitlines()] == [
+        ["speed"],
+        ["DIMENSION", "WORKER01", "WORKER02"],
+        ["app", "60", "55"],
+        [],
+        ["thrift"],
+        ["DIMENSION", "WORKER02"],
+        ["app", "-3"],
+    ]
+
+
+async def test_one_cluster_and_one_score_as_json(dsf: Dsf) -> None:
+    code, out, _ = await dsf("-c", "worker02", "-s", "speed", "-o", "json")
+    assert (code, json.loads(out)) == (0, {"speed": {"app": {"worker02": 55}}})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("-c", "nope"), "no scores of managed cluster nope; there is worker01, worker02"),
+        (("-s", "nope"), "no AddOnPlacementScore nope; there is speed, thrift"),
+        (("-c", "worker01", "-s", "thrift"), "no AddOnPlacementScore thrift; there is speed"),
+    ],
+)
+async def test_a_name_that_is_not_there_is_told_with_those_that_are(
+    dsf: Dsf, arguments: tuple[str, ...], said: str
+) -> None:
+    assert await dsf(*arguments) == (1, "", f"Error: {said}\n")
