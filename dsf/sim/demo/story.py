@@ -23,11 +23,11 @@ from dsf.sim.replica_set import OWNER_LABEL
 
 POLL_SECONDS = 0.1
 STEP_SECONDS = 120.0
-SCORES = ("sample-my-score", "example-performance-score", "example-powerconsumption-score")
 PREFERENCES = {
     "performance": "example-performance-score",
     "power": "example-powerconsumption-score",
 }
+SCORES = ("sample-my-score", *PREFERENCES.values())
 
 
 async def tell(screen: Screen, work_dir: Path, *, port: int, keep: bool) -> None:
