@@ -39,3 +39,5 @@ def demo(port: int, keep: bool, as_json: bool) -> None:
     except DemoError as error:
         raise click.ClickException(str(error)) from error
     shutil.rmtree(work_dir, ignore_errors=True)
+    if not screen.finished:
+        raise click.ClickException("stopped before it had its results")

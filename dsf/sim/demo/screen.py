@@ -13,7 +13,9 @@ INDENT = "   "
 
 
 class Screen(Protocol):
-    """Where the story is told."""
+    """Where the story is told; `finished` once it has its result."""
+
+    finished: bool
 
     def step(self, title: str) -> None:
         """Begin a step."""
@@ -36,6 +38,7 @@ class People:
     """Readable steps and tables."""
 
     def __init__(self) -> None:
+        self.finished = False
         self._steps = 0
 
     def step(self, title: str) -> None:
@@ -56,12 +59,16 @@ class People:
             for line in aligned(table.columns, table.rows).splitlines():
                 click.echo(INDENT + line)
 
-    def finish(self, result: Any) -> None:
-        """Nothing is left to say: the steps have told it."""
+    def finish(self, result: Any) -> None:  # noqa: ARG002 - a Screen is given it
+        """Say nothing: the steps have told it."""
+        self.finished = True
 
 
 class Machines:
     """One JSON document at the end, and nothing else."""
+
+    def __init__(self) -> None:
+        self.finished = False
 
     def step(self, title: str) -> None:
         """Stay silent."""
@@ -75,3 +82,4 @@ class Machines:
     def finish(self, result: Any) -> None:
         """Print the result."""
         click.echo(json.dumps(result, indent=2))
+        self.finished = True
