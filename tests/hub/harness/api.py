@@ -246,7 +246,7 @@ def load_client(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None
 
 def condition_of(obj: Mapping[str, Any], condition: str) -> Object:
     """A condition of an object's status, or an empty one."""
-    conditions: Iterable[Object] = obj.get("status", {}).get("conditions", [])
+    conditions: Iterable[Object] = obj.get("status", {}).get("conditions") or []
     return next((entry for entry in conditions if entry.get("type") == condition), {})
 
 
