@@ -6,6 +6,16 @@ from typing import Any
 from optimizer.refusal import FieldProblem
 
 _SOURCES = ("body", "query", "path")
+_NO_OBJECT = "must be a JSON object, sent with Content-Type: application/json"
+_MESSAGES = {
+    "json_invalid": "not valid JSON",
+    "extra_forbidden": "unknown field",
+    "model_attributes_type": _NO_OBJECT,
+    "model_type": _NO_OBJECT,
+    "tuple_type": "must be a list",
+    "too_short": "must list at least {min_length}",
+    "too_long": "must list at most {max_length}",
+}
 
 
 def field_problems(found: Iterable[Mapping[str, Any]]) -> tuple[FieldProblem, ...]:
@@ -34,12 +44,7 @@ def _field(item: Mapping[str, Any]) -> str:
 
 
 def _message(item: Mapping[str, Any]) -> str:
-    match item["type"]:
-        case "json_invalid":
-            return "not valid JSON"
-        case "extra_forbidden":
-            return "unknown field"
-        case "model_attributes_type" | "model_type":
-            return "must be a JSON object, sent with Content-Type: application/json"
-        case _:
-            return str(item["msg"]).removeprefix("Value error, ")
+    message = _MESSAGES.get(item["type"])
+    if message is None:
+        return str(item["msg"]).removeprefix("Value error, ")
+    return message.format_map(item.get("ctx", {}))

@@ -210,6 +210,23 @@ async def test_a_field_error_names_the_field_and_not_what_was_sent() -> None:
     assert "NOT A NAME" not in json.dumps(found)
 
 
+@pytest.mark.parametrize(
+    ("clusters", "said"),
+    [
+        ([], "clusters: must list at least 1"),
+        ("worker01", "clusters: must be a list"),
+        (
+            [{"name": "worker01", "availablePolicies": [{"name": "p"}] * 1001}],
+            "clusters[0].availablePolicies: must list at most 1000",
+        ),
+    ],
+)
+async def test_a_wrong_list_is_told_in_the_words_of_json(clusters: object, said: str) -> None:
+    async with client() as http:
+        response = await http.post("/optimize", json={**body(), "clusters": clusters})
+    assert problem(response, 422, "InvalidField")["detail"] == said
+
+
 async def test_a_body_of_another_type_is_refused_with_the_right_one() -> None:
     async with client() as http:
         response = await http.post("/optimize", content=VALID, headers={"Content-Type": "text/csv"})
