@@ -6,6 +6,8 @@ UV_VERSION := 0.13.8
 RUN := .venv/bin
 export UV_PYTHON_DOWNLOADS := never
 export UV_NO_PROGRESS := 1
+# Registries behind an authority that only this machine knows are trusted as pip trusts them.
+export UV_SYSTEM_CERTS ?= 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint types check crds hub test-hub benchmarks clean
