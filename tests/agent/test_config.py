@@ -1,3 +1,5 @@
+from pathlib import Path
+
 from dsf.agent.config import Config, parse, select
 from dsf.api.invalid import Invalid
 from dsf.api.summary import dump_summaries
@@ -7,6 +9,14 @@ from tests.agent.builders import summary
 def test_summaries_of_the_hub_are_read() -> None:
     summaries = (summary("a"), summary("b"))
     assert parse(dump_summaries(summaries)) == Config(summaries)
+
+
+def test_the_example_of_the_documents_is_read() -> None:
+    example = Path(__file__).parents[2] / "docs/examples/summaries.json"
+    found = parse(example.read_text(encoding="utf-8"))
+    assert isinstance(found, Config)
+    assert [one.name for one in found.summaries] == ["example-performance-scorer"]
+    assert not found.problems
 
 
 def test_an_empty_list_is_a_configuration() -> None:
