@@ -20,8 +20,8 @@ from tests.agent.conftest import AGENT_NAMESPACE, CLUSTER
 from tests.agent.servers import eventually, matrix, replying, scores, serving
 
 MIB = 1 << 20
-LIMIT = 96 * MIB
-"""Half of what the chart lets an agent have."""
+LIMIT = 80 * MIB
+"""What an agent may take, resident, on every managed cluster."""
 SERIES = ({"node": "n1", "namespace": "ns", "pod": "a"}, [[1, "1.5"]])
 RESULT = ({"node": "n1", "namespace": "ns", "pod": "a"}, 12.7)
 
