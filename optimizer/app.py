@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import Body, FastAPI, Query, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import PlainTextResponse
+from fastapi_offline import FastAPIOffline
 
 from dsf import __version__
 from dsf.kube.errors import Unreachable
@@ -19,6 +20,7 @@ from optimizer.refusal import RequestProblem
 from optimizer.request import OptimizeRequest, ResetRequest
 from optimizer.results import OptimizeResult, ResetResult, Scores
 from optimizer.service import Optimizer
+from optimizer.unknown import unknown_filters
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 READY_SECONDS = 5.0
@@ -30,7 +32,7 @@ PlacementBindings. Errors are `application/problem+json`."""
 
 def create_app(optimizer: Optimizer, *, allowed_hosts: Collection[str] = ()) -> FastAPI:
     """Return the app; it answers to loopback, the address asked, and `allowed_hosts`."""
-    app = FastAPI(
+    app = FastAPIOffline(
         title="Dynamic Scoring Framework optimizer",
         version=__version__,
         description=_DESCRIPTION,
@@ -51,6 +53,7 @@ def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
         tags=["optimize"],
         summary="List the scores of all managed clusters",
         operation_id="list_scores",
+        response_model=Scores,
         responses=documented(422, 503),
     )
     async def scores(
@@ -60,13 +63,18 @@ def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
         name: Annotated[
             str | None, Query(description="Only scores of this name.", max_length=253)
         ] = None,
-    ) -> Scores:
+    ) -> Scores | Response:
         """List AddOnPlacementScores, ordered by cluster and name.
 
         Where a DynamicScorer fills a score, its description and the form of its entries' names
         are added. An expired score is not used for placement.
         """
-        return Scores(items=await optimizer.scores(namespace=namespace, name=name))
+        found = await optimizer.scores(namespace=namespace, name=name)
+        if not found and (namespace or name):
+            unknown = unknown_filters(await optimizer.scores(), namespace=namespace, name=name)
+            if unknown:
+                return refusal(unknown)
+        return Scores(items=found)
 
     @app.post(
         "/optimize",

@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
+from dsf.api.names import score_object_name
 from dsf.kube.port import Object
 from optimizer.labels import name_of
 from optimizer.observation import Observation
 from optimizer.refusal import UNPROCESSABLE, FieldProblem, RequestProblem
 from optimizer.request import OptimizeRequest
+from optimizer.results import ScoreObject
 
 MOST_NAMED = 100
 """Errors in an answer, and names in an error of what exists instead."""
@@ -27,6 +29,25 @@ def unknown_names(observation: Observation, request: OptimizeRequest) -> Request
         _unknown_workloads(observation, request),
         _unknown_score(observation, request),
     )
+    return _problem(unknown)
+
+
+def unknown_filters(
+    scores: Iterable[ScoreObject], *, namespace: str | None, name: str | None
+) -> RequestProblem | None:
+    """Return the filters for which the hub has no scores; `scores` are all that it has."""
+    everything = tuple(scores)
+    clusters = frozenset(score.cluster for score in everything)
+    names = frozenset(score.name for score in everything)
+    unknown: list[FieldProblem] = []
+    if namespace is not None and namespace not in clusters:
+        unknown.append(_unknown("namespace", "managed cluster with scores", namespace, clusters))
+    if name is not None and score_object_name(name) not in names:
+        unknown.append(_unknown("name", "AddOnPlacementScore", name, names))
+    return _problem(unknown)
+
+
+def _problem(unknown: Iterable[FieldProblem]) -> RequestProblem | None:
     errors = tuple(islice(unknown, MOST_NAMED))
     if not errors:
         return None

@@ -5,7 +5,9 @@ Source: https://open-cluster-management.io/docs/concepts/work-distribution/manif
 
 from collections.abc import Iterable, Mapping
 
-from dsf.kube.kinds import MANIFEST_WORK
+from dsf.api.conditions import Condition, is_true, merged
+from dsf.kube.changes import Change, Patch
+from dsf.kube.kinds import MANIFEST_WORK, MANIFEST_WORK_REPLICA_SET
 from dsf.kube.port import Object
 
 OWNER_LABEL = "work.open-cluster-management.io/manifestworkreplicaset"
@@ -34,6 +36,46 @@ def governed(
     """
     waiting = {_owner(item) for item in replica_sets if _waiting(item, decisions)}
     return [work for work in observed if work["metadata"]["labels"][OWNER_LABEL] not in waiting]
+
+
+def report(
+    replica_set: Object, decisions: Decisions, observed: Iterable[Object], *, now: str
+) -> list[Change]:
+    """Return the change that tells in a replica set's status how far its works have come."""
+    own = [w for w in observed if w["metadata"]["labels"][OWNER_LABEL] == _owner(replica_set)]
+    applied = sum(is_true(work, "Applied") for work in own)
+    before = replica_set.get("status") or {}
+    status = {
+        "conditions": merged(
+            before.get("conditions") or [],
+            [_verified(replica_set, decisions), _applied(applied, len(own))],
+            now=now,
+        ),
+        "summary": {
+            "total": len(own),
+            "applied": applied,
+            "available": sum(is_true(work, "Available") for work in own),
+        },
+    }
+    if status == before:
+        return []
+    metadata = replica_set["metadata"]
+    name, namespace = metadata["name"], metadata["namespace"]
+    return [Patch(MANIFEST_WORK_REPLICA_SET, name, namespace, {"status": status}, "status")]
+
+
+def _verified(replica_set: Object, decisions: Decisions) -> Condition:
+    if _waiting(replica_set, decisions):
+        return Condition("PlacementVerified", "False", "PlacementDecisionNotFound")
+    if not _clusters(replica_set, decisions):
+        return Condition("PlacementVerified", "False", "PlacementDecisionEmpty")
+    return Condition("PlacementVerified", "True", "AsExpected")
+
+
+def _applied(applied: int, total: int) -> Condition:
+    if applied < total:
+        return Condition("ManifestworkApplied", "False", "Processing")
+    return Condition("ManifestworkApplied", "True", "AsExpected")
 
 
 def _waiting(replica_set: Object, decisions: Decisions) -> bool:

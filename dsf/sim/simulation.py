@@ -126,7 +126,10 @@ class Simulation:
         desired = replica_set.works(sets, decided)
         owned = await _items(self._hub, MANIFEST_WORK, labels=replica_set.OWNER_LABEL)
         observed = replica_set.governed(owned, sets, decided)
-        return await _applied(self._hub, diff(MANIFEST_WORK, desired, observed))
+        changes = diff(MANIFEST_WORK, desired, observed)
+        for item in sets:
+            changes += replica_set.report(item, decided, owned, now=self._timestamp())
+        return await _applied(self._hub, changes)
 
     async def _policies(self) -> list[Change]:
         everything = await _items(self._hub, POLICY)

@@ -162,6 +162,12 @@ async def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load(EmbeddedHub(), tmp_path / "none.yaml")
 
 
+async def test_a_link_that_leads_nowhere_is_named(tmp_path: Path) -> None:
+    (tmp_path / "lost.yaml").symlink_to(tmp_path / "gone")
+    with pytest.raises(FileProblem, match=r"lost\.yaml: No such file"):
+        load(EmbeddedHub(), tmp_path)
+
+
 async def test_a_binary_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_bytes(b"\xff\xfe\x00\x01")
     with pytest.raises(FileProblem, match=r"a\.yaml"):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import resources
@@ -297,6 +298,34 @@ async def test_it_is_served_on_a_real_socket_until_cancelled() -> None:
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
+
+
+@pytest.mark.parametrize(
+    ("filters", "named", "instead"),
+    [
+        ("namespace=nowhere", "nowhere", "worker01"),
+        ("name=beauty", "beauty", "power"),
+        ("namespace=worker01&name=beauty", "beauty", "performance"),
+    ],
+)
+async def test_a_filter_that_names_nothing_is_told_what_exists(
+    filters: str, named: str, instead: str
+) -> None:
+    async with client() as http:
+        answer = await http.get(f"/addonplacementscores?{filters}")
+    (wrong,) = problem(answer, 422, "UnknownName")["errors"]
+    assert named in wrong["message"]
+    assert instead in wrong["available"]
+
+
+async def test_the_documentation_needs_no_other_server() -> None:
+    async with client() as http:
+        page = (await http.get("/docs")).text
+        scripts = re.findall(r'(?:src|href)="([^"]+)"', page)
+        answers = [(await http.get(script)).status_code for script in scripts]
+    assert scripts
+    assert answers == [200] * len(scripts)
+    assert "http" not in "".join(scripts)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,11 @@ async def reason(fleet: SimulatedFleet, name: str) -> str:
     return str(found["status"]["conditions"][0]["reason"])
 
 
+async def replica_set_reasons(fleet: SimulatedFleet) -> list[str]:
+    found = await fleet.hub.get(kinds.MANIFEST_WORK_REPLICA_SET, "app", "default")
+    return [condition["reason"] for condition in found["status"]["conditions"]]
+
+
 async def test_a_settled_fleet_stays_settled(fleet: SimulatedFleet) -> None:
     await create(fleet.hub, kinds.PLACEMENT, placement("p", labelled("worker01")))
     await fleet.simulation.settle()
@@ -208,9 +213,11 @@ async def test_a_replica_set_keeps_its_works_while_its_placement_is_gone(
     await create(fleet.hub, kinds.MANIFEST_WORK_REPLICA_SET, replica_set)
     await create(fleet.hub, kinds.PLACEMENT, placement("p", labelled("worker01")))
     await fleet.simulation.settle()
+    assert await replica_set_reasons(fleet) == ["AsExpected", "AsExpected"]
     await fleet.hub.delete(kinds.PLACEMENT, "p", "default")
     await fleet.simulation.settle()
     assert len((await fleet.hub.list(kinds.MANIFEST_WORK, "worker01")).items) == 1
+    assert await replica_set_reasons(fleet) == ["PlacementDecisionNotFound", "AsExpected"]
     await fleet.hub.delete(kinds.MANIFEST_WORK_REPLICA_SET, "app", "default")
     await fleet.simulation.settle()
     assert (await fleet.hub.list(kinds.MANIFEST_WORK, "worker01")).items == ()

@@ -66,7 +66,12 @@ def _no_constant(name: str) -> None:
 def _files(place: Path) -> list[Path]:
     if not place.is_dir():
         return [place]
-    return sorted(path for path in place.rglob("*") if path.suffix in SUFFIXES and path.is_file())
+    # A link that leads nowhere is read too: then the error names it.
+    return sorted(
+        path
+        for path in place.rglob("*")
+        if path.suffix in SUFFIXES and (path.is_file() or path.is_symlink())
+    )
 
 
 def _parsed(path: Path) -> Iterator[Document]:
