@@ -86,7 +86,7 @@ async def test_a_resource_is_described_as_kubectl_wants_it(client: httpx.AsyncCl
     path = "/apis/dynamic-scoring.open-cluster-management.io/v1alpha1"
     resources = (await client.get(path)).json()["resources"]
     (found,) = [resource for resource in resources if resource["name"] == "dynamicscorers"]
-    assert found["shortNames"] == ["ds"]
+    assert found["shortNames"] == ["ds", "dscorer"]
     assert found["categories"] == ["ocm"]
     assert found["namespaced"] is True
     assert {"get", "list", "watch", "create", "update", "patch", "delete"} <= set(found["verbs"])
