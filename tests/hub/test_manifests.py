@@ -80,6 +80,17 @@ def test_a_containers_own_command_replaces_the_images() -> None:
     assert command_of(pod, ["image"], namespace="n", pod_name="p", mounts={}).argv == ["own", "x"]
 
 
+def test_the_program_and_what_stands_for_a_mount_are_taken_as_they_are() -> None:
+    pod = {"containers": [{"args": ["--kubeconfig=/managed/hub/kubeconfig", "--dir=/tmp"]}]}
+    mounts = {"/managed/hub": Path("/tmp/h/secrets"), "/tmp": Path("/tmp/h/scratch")}
+    command = command_of(pod, ["/tmp/python"], namespace="n", pod_name="p", mounts=mounts)
+    assert command.argv == [
+        "/tmp/python",
+        "--kubeconfig=/tmp/h/secrets/kubeconfig",
+        "--dir=/tmp/h/scratch",
+    ]
+
+
 def test_a_variable_that_cannot_be_told_is_an_error() -> None:
     field = {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
     pod = {"containers": [{"env": [field]}]}

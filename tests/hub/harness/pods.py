@@ -89,9 +89,11 @@ def command_of(
         entry["name"]: value_of(entry, namespace=namespace, pod_name=pod_name)
         for entry in container.get("env", [])
     }
-    words = [*container.get("command", entrypoint), *container.get("args", [])]
+    words = [*container.get("command", []), *container.get("args", [])]
+    argv = [located(expanded(word, env), mounts) for word in words]
     return Command(
-        argv=[located(expanded(word, env), mounts) for word in words],
+        # The entrypoint is a program of this machine, wherever a mount may be.
+        argv=argv if "command" in container else [*entrypoint, *argv],
         env={name: located(value, mounts) for name, value in env.items()},
     )
 
@@ -114,9 +116,12 @@ def expanded(word: str, env: Mapping[str, str]) -> str:
 
 def located(word: str, mounts: Mapping[str, Path]) -> str:
     """An argument with paths in the Pod replaced by paths here."""
-    for inside, folder in mounts.items():
-        word = re.sub(rf"(?<![\w.-]){re.escape(inside)}(?=$|/)", str(folder), word)
-    return word
+    if not mounts:
+        return word
+    # All at once: the folder that stands for one mount may itself be below another's path.
+    inside = "|".join(re.escape(path) for path in sorted(mounts, key=len, reverse=True))
+    found = re.compile(rf"(?<![\w.-])({inside})(?=$|/)")
+    return found.sub(lambda match: str(mounts[match[1]]), word)
 
 
 def mark_ready(plane: ControlPlane, namespace: str, deployment: str) -> None:
