@@ -81,13 +81,13 @@ def test_a_containers_own_command_replaces_the_images() -> None:
 
 
 def test_the_program_and_what_stands_for_a_mount_are_taken_as_they_are() -> None:
-    pod = {"containers": [{"args": ["--kubeconfig=/managed/hub/kubeconfig", "--dir=/tmp"]}]}
-    mounts = {"/managed/hub": Path("/tmp/h/secrets"), "/tmp": Path("/tmp/h/scratch")}
-    command = command_of(pod, ["/tmp/python"], namespace="n", pod_name="p", mounts=mounts)
+    pod = {"containers": [{"args": ["--kubeconfig=/managed/hub/kubeconfig", "--dir=/scratch"]}]}
+    mounts = {"/managed/hub": Path("/scratch/h/secrets"), "/scratch": Path("/scratch/h/volume")}
+    command = command_of(pod, ["/scratch/python"], namespace="n", pod_name="p", mounts=mounts)
     assert command.argv == [
-        "/tmp/python",
-        "--kubeconfig=/tmp/h/secrets/kubeconfig",
-        "--dir=/tmp/h/scratch",
+        "/scratch/python",
+        "--kubeconfig=/scratch/h/secrets/kubeconfig",
+        "--dir=/scratch/h/volume",
     ]
 
 
