@@ -77,10 +77,10 @@ def _refuse_http_options(invocation: click.Context, transport: str) -> None:
 
 
 def _run(transport: str, log_level: str, log_format: Any, rest: "Mapping[str, Any]") -> None:
-    from dsf.kube.access import BadKubeconfig  # noqa: PLC0415 - `dsf --help` does not pay for it
-    from dsf.runtime.logs import set_up  # noqa: PLC0415
-    from dsf.runtime.process import run  # noqa: PLC0415
-    from optimizer.serving import CannotListen, listen  # noqa: PLC0415
+    from dsf.kube.access import BadKubeconfig
+    from dsf.runtime.logs import set_up
+    from dsf.runtime.process import run
+    from optimizer.serving import CannotListen, listen
 
     set_up(log_level, log_format)
     try:
@@ -103,10 +103,10 @@ def _run_as_filter(main: "Coroutine[Any, Any, None]") -> None:
 
 
 async def _serve(listener: "socket | None", rest: "Mapping[str, Any]") -> None:
-    from dsf.kube.connect import connect  # noqa: PLC0415
-    from mcp_server.app import create_mcp  # noqa: PLC0415 - FastMCP is heavy
-    from optimizer.clock import utc_now  # noqa: PLC0415
-    from optimizer.service import Optimizer  # noqa: PLC0415
+    from dsf.kube.connect import connect
+    from mcp_server.app import create_mcp
+    from optimizer.clock import utc_now
+    from optimizer.service import Optimizer
 
     async with connect(rest["kubeconfig"], rest["context"]) as kube:
         service = Optimizer(kube, settings_of(rest), now=utc_now)
@@ -119,8 +119,8 @@ async def _serve(listener: "socket | None", rest: "Mapping[str, Any]") -> None:
 
 
 async def _serve_http(service: "Optimizer", listener: "socket", rest: "Mapping[str, Any]") -> None:
-    from mcp_server.app import PATH, create_mcp_app  # noqa: PLC0415
-    from optimizer.serving import serve, url  # noqa: PLC0415
+    from mcp_server.app import PATH, create_mcp_app
+    from optimizer.serving import serve, url
 
     app = create_mcp_app(service, read_only=rest["read_only"], allowed_hosts=rest["allowed_host"])
     _log.info("serving", extra={"url": f"{url(listener)}{PATH}"})

@@ -105,10 +105,10 @@ def optimizer(
 
     Callers are not authenticated: keep it on loopback or behind a proxy that authenticates.
     """
-    from dsf.kube.access import BadKubeconfig  # noqa: PLC0415 - `dsf --help` does not pay for it
-    from dsf.runtime.logs import set_up  # noqa: PLC0415
-    from dsf.runtime.process import run  # noqa: PLC0415
-    from optimizer.serving import CannotListen, listen  # noqa: PLC0415
+    from dsf.kube.access import BadKubeconfig
+    from dsf.runtime.logs import set_up
+    from dsf.runtime.process import run
+    from optimizer.serving import CannotListen, listen
 
     set_up(log_level, log_format)
     try:
@@ -121,10 +121,10 @@ def optimizer(
 async def _serve(
     kubeconfig: Path | None, context: str | None, listener: Any, rest: dict[str, Any]
 ) -> None:
-    from dsf.kube.connect import connect  # noqa: PLC0415
-    from optimizer.clock import utc_now  # noqa: PLC0415
-    from optimizer.service import Optimizer  # noqa: PLC0415
-    from optimizer.serving import serve, url  # noqa: PLC0415
+    from dsf.kube.connect import connect
+    from optimizer.clock import utc_now
+    from optimizer.service import Optimizer
+    from optimizer.serving import serve, url
 
     async with connect(kubeconfig, context) as kube:
         service = Optimizer(kube, settings_of(rest), now=utc_now)
@@ -135,7 +135,7 @@ async def _serve(
 
 def _app(service: "Optimizer", *, read_only: bool, allowed_hosts: tuple[str, ...]) -> "FastAPI":
     """Return the app with MCP where it is installed, else the HTTP API alone."""
-    from optimizer.app import create_app  # noqa: PLC0415
+    from optimizer.app import create_app
 
     module, _, attribute = SERVICE_APP.partition(":")
     try:
@@ -152,7 +152,7 @@ def _app(service: "Optimizer", *, read_only: bool, allowed_hosts: tuple[str, ...
 
 def settings_of(rest: Mapping[str, Any]) -> "Settings":
     """Return the settings that the options of `model_options` name."""
-    from optimizer.settings import Settings  # noqa: PLC0415
+    from optimizer.settings import Settings
 
     return Settings(
         cluster_label_key=rest["cluster_label_key"],
@@ -193,9 +193,9 @@ def plan(*, paths: tuple[Path, ...], request_file: Path | None, output: str, **r
 
     The files hold ManagedClusters, Policies, ManifestWorkReplicaSets and AddOnPlacementScores.
     """
-    import asyncio  # noqa: PLC0415 - `dsf --help` does not pay for it
+    import asyncio
 
-    from dsf.kube.embedded.files import FileProblem  # noqa: PLC0415
+    from dsf.kube.embedded.files import FileProblem
 
     try:
         result = asyncio.run(_plan(paths, request_file, rest))
@@ -214,11 +214,11 @@ def plan(*, paths: tuple[Path, ...], request_file: Path | None, output: str, **r
 async def _plan(
     paths: tuple[Path, ...], request_file: Path | None, rest: dict[str, Any]
 ) -> "OptimizeResult":
-    from optimizer.clock import utc_now  # noqa: PLC0415
-    from optimizer.offline import offline  # noqa: PLC0415
-    from optimizer.plan import result  # noqa: PLC0415
-    from optimizer.refusal import RequestProblem  # noqa: PLC0415
-    from optimizer.service import Optimizer  # noqa: PLC0415
+    from optimizer.clock import utc_now
+    from optimizer.offline import offline
+    from optimizer.plan import result
+    from optimizer.refusal import RequestProblem
+    from optimizer.service import Optimizer
 
     read = await offline(paths, request_file)
     for text in read.ignored:
@@ -234,12 +234,12 @@ def _text(result: "OptimizeResult", output: str) -> str:
         case "json":
             return result.model_dump_json(indent=2) + "\n"
         case "yaml":
-            import yaml  # noqa: PLC0415
+            import yaml
 
             return yaml.safe_dump(result.model_dump(mode="json"), sort_keys=False)
         case "manifests":
             return result.output_yaml
         case _:
-            from optimizer.table import render  # noqa: PLC0415
+            from optimizer.table import render
 
             return render(result)

@@ -102,11 +102,11 @@ def policy_watcher(
     It says in a ClusterClaim whether the cluster's policies are compliant, noncompliant, or empty;
     compliant only once all of them have been so for the whole stable duration.
     """
-    from dsf.kube.connect import BadKubeconfig  # noqa: PLC0415 - `dsf --help` does not pay for it
-    from dsf.runtime.endpoints import CannotListen  # noqa: PLC0415
-    from dsf.runtime.logs import set_up  # noqa: PLC0415
-    from dsf.runtime.process import run  # noqa: PLC0415
-    from policy_watcher.run import Settings  # noqa: PLC0415
+    from dsf.kube.connect import BadKubeconfig
+    from dsf.runtime.endpoints import CannotListen
+    from dsf.runtime.logs import set_up
+    from dsf.runtime.process import run
+    from policy_watcher.run import Settings
 
     set_up(log_level, log_format)
     settings = Settings(
@@ -124,11 +124,11 @@ def policy_watcher(
 async def _serve(
     kubeconfig: Path | None, context: str | None, settings: "Settings", bind: str
 ) -> None:
-    from prometheus_client import REGISTRY  # noqa: PLC0415
+    from prometheus_client import REGISTRY
 
-    from dsf.kube.connect import connect  # noqa: PLC0415
-    from dsf.runtime.endpoints import serve_endpoints  # noqa: PLC0415
-    from policy_watcher.run import PolicyWatcher  # noqa: PLC0415
+    from dsf.kube.connect import connect
+    from dsf.runtime.endpoints import serve_endpoints
+    from policy_watcher.run import PolicyWatcher
 
     async with connect(kubeconfig, context) as kube:
         watcher = PolicyWatcher(kube, settings)

@@ -49,8 +49,8 @@ def agent(*, hub_kubeconfig: Path | None, kubeconfig: Path | None, once: bool, *
     It reads the scorers from the ConfigMap dynamic-scoring-config, their time series from the
     sources that they name, has them scored, and publishes AddOnPlacementScores to the hub.
     """
-    from dsf.agent.run import Settings  # noqa: PLC0415 - `dsf --help` does not pay for it
-    from dsf.runtime.logs import set_up  # noqa: PLC0415
+    from dsf.agent.run import Settings
+    from dsf.runtime.logs import set_up
 
     set_up(rest["log_level"], rest["log_format"])
     settings = Settings(
@@ -69,8 +69,8 @@ def agent(*, hub_kubeconfig: Path | None, kubeconfig: Path | None, once: bool, *
 
 
 def _run(settings: "Settings", hub_kubeconfig: Path, kubeconfig: Path | None) -> None:
-    from dsf.runtime.endpoints import CannotListen  # noqa: PLC0415
-    from dsf.runtime.process import run  # noqa: PLC0415
+    from dsf.runtime.endpoints import CannotListen
+    from dsf.runtime.process import run
 
     try:
         run(_serve(settings, hub_kubeconfig, kubeconfig))
@@ -79,8 +79,8 @@ def _run(settings: "Settings", hub_kubeconfig: Path, kubeconfig: Path | None) ->
 
 
 async def _serve(settings: "Settings", hub_kubeconfig: Path, kubeconfig: Path | None) -> None:
-    from dsf.agent.run import run  # noqa: PLC0415
-    from dsf.kube.connect import connect  # noqa: PLC0415
+    from dsf.agent.run import run
+    from dsf.kube.connect import connect
 
     async with AsyncExitStack() as stack:
         hub = await stack.enter_async_context(connect(hub_kubeconfig))
@@ -89,7 +89,7 @@ async def _serve(settings: "Settings", hub_kubeconfig: Path, kubeconfig: Path | 
 
 
 async def _once(settings: "Settings", kubeconfig: Path | None) -> "tuple[Round, ...] | Invalid":
-    from dsf.agent.once import perform_once  # noqa: PLC0415
+    from dsf.agent.once import perform_once
 
     async with AsyncExitStack() as stack:
         return await perform_once(settings, await _managed(stack, settings, kubeconfig))
@@ -102,15 +102,15 @@ async def _managed(
     in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ
     if settings.summaries_file is not None and kubeconfig is None and not in_cluster:
         return None
-    from dsf.kube.connect import connect  # noqa: PLC0415
+    from dsf.kube.connect import connect
 
     return await stack.enter_async_context(connect(kubeconfig))
 
 
 def _print(cluster: str, rounds: "tuple[Round, ...] | Invalid") -> None:
-    from dsf.agent.once import render  # noqa: PLC0415
-    from dsf.agent.run import utc_now  # noqa: PLC0415
-    from dsf.api.invalid import Invalid  # noqa: PLC0415
+    from dsf.agent.once import render
+    from dsf.agent.run import utc_now
+    from dsf.api.invalid import Invalid
 
     if isinstance(rounds, Invalid):
         raise click.ClickException(f"{rounds.reason}: {rounds.message}")

@@ -8,7 +8,7 @@ from click.shell_completion import get_completion_class
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print a completion script, such as: source <(dsf completion bash)."""
-    from dsf.cli.root import root  # noqa: PLC0415 - the root loads this module
+    from dsf.cli.root import root
 
     found = get_completion_class(shell)
     if found is None:

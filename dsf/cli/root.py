@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def _fail(error: Exception) -> None:
-    from dsf.kube.errors import KubeError  # noqa: PLC0415 - `dsf --help` does not pay for it
+    from dsf.kube.errors import KubeError
 
     if os.environ.get("DSF_TRACEBACK"):
         raise error

@@ -42,8 +42,8 @@ def scores(
 
 
 async def _read(kubeconfig: Path | None, context: str | None) -> list[Object]:
-    from dsf.kube.connect import connect  # noqa: PLC0415 - keeps `dsf --help` light
-    from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE  # noqa: PLC0415
+    from dsf.kube.connect import connect
+    from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 
     async with connect(kubeconfig, context) as kube:
         return list((await kube.list(ADD_ON_PLACEMENT_SCORE)).items)

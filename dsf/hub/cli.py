@@ -51,11 +51,11 @@ def controller(
     It checks the scoring APIs that DynamicScorers register, and distributes them by one
     ManifestWork per managed cluster as the DynamicScoringConfig says.
     """
-    from dsf.hub.run import Options  # noqa: PLC0415 - `dsf --help` does not pay for it
-    from dsf.kube.connect import BadKubeconfig  # noqa: PLC0415
-    from dsf.runtime.endpoints import CannotListen  # noqa: PLC0415
-    from dsf.runtime.logs import set_up  # noqa: PLC0415
-    from dsf.runtime.process import run  # noqa: PLC0415
+    from dsf.hub.run import Options
+    from dsf.kube.connect import BadKubeconfig
+    from dsf.runtime.endpoints import CannotListen
+    from dsf.runtime.logs import set_up
+    from dsf.runtime.process import run
 
     set_up(log_level, log_format)
     options = Options(namespace, agent_namespace, resync_seconds)
@@ -68,11 +68,11 @@ def controller(
 async def _serve(
     kubeconfig: Path | None, context: str | None, options: "Options", bind: str
 ) -> None:
-    from prometheus_client import REGISTRY  # noqa: PLC0415
+    from prometheus_client import REGISTRY
 
-    from dsf.hub.run import HubController  # noqa: PLC0415
-    from dsf.kube.connect import connect  # noqa: PLC0415
-    from dsf.runtime.endpoints import serve_endpoints  # noqa: PLC0415
+    from dsf.hub.run import HubController
+    from dsf.kube.connect import connect
+    from dsf.runtime.endpoints import serve_endpoints
 
     async with connect(kubeconfig, context) as kube:
         hub = HubController(kube, options)

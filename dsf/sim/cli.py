@@ -25,10 +25,10 @@ def demo(port: int, keep: bool, as_json: bool) -> None:
     An embedded hub, two managed clusters, scoring APIs, agents, the optimizer: scores arrive,
     placement is optimised for performance and then for power, and workloads follow.
     """
-    from dsf.runtime.process import run  # noqa: PLC0415 - `dsf --help` does not pay for it
-    from dsf.sim.demo.processes import DemoError, free_port, require_free  # noqa: PLC0415
-    from dsf.sim.demo.screen import Machines, People  # noqa: PLC0415
-    from dsf.sim.demo.story import tell  # noqa: PLC0415
+    from dsf.runtime.process import run
+    from dsf.sim.demo.processes import DemoError, free_port, require_free
+    from dsf.sim.demo.screen import Machines, People
+    from dsf.sim.demo.story import tell
 
     try:
         if port:
