@@ -5,7 +5,7 @@ Source: AddOnPlacementScore of `cluster.open-cluster-management.io/v1alpha1`.
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
@@ -13,6 +13,7 @@ from dsf.agent.report import Report
 from dsf.agent.scores import Scores
 from dsf.api import names
 from dsf.api.conditions import merged
+from dsf.api.times import rfc3339
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from dsf.kube.port import Object
 
@@ -75,11 +76,6 @@ def status_patch(
         return None
     version = observed["metadata"]["resourceVersion"]
     return {"metadata": {"resourceVersion": version}, "status": changes}
-
-
-def rfc3339(time: datetime) -> str:
-    """Return a time as Kubernetes writes it, in whole seconds."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _changes(status: Mapping[str, Any], report: Report, now: str) -> Object:

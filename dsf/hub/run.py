@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from prometheus_client import REGISTRY, CollectorRegistry, Counter
 
 from dsf.api import names
+from dsf.api.times import rfc3339
 from dsf.hub.plan import plan
 from dsf.hub.probe import Prober
 from dsf.hub.registration import register
@@ -128,7 +129,7 @@ class HubController:
     async def _reconcile(self, _: str) -> float | None:
         changes = plan(
             self._observe(),
-            now=self._now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+            now=rfc3339(self._now()),
             agent_namespace=self._options.agent_namespace,
         )
         outcomes = await apply(self._kube, changes)

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
+from dsf.api.times import rfc3339
 from dsf.kube.changes import Change, apply, diff
 from dsf.kube.errors import NotFound
 from dsf.kube.kinds import (
@@ -73,7 +74,7 @@ class Simulation:
         return changed
 
     def _timestamp(self) -> str:
-        return self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        return rfc3339(self._now())
 
     async def _registration(self, name: str, cluster: Kube) -> list[Change]:
         managed = await _get(self._hub, MANAGED_CLUSTER, name)

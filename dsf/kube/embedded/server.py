@@ -8,9 +8,10 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 
+from dsf.api.times import rfc3339
 from dsf.kube import kinds
 from dsf.kube.embedded import definitions, garbage, refusals, strategy
 from dsf.kube.embedded.collector import Collector
@@ -296,7 +297,7 @@ class Server:
         return result
 
     def _time(self) -> str:
-        return self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return rfc3339(self._now())
 
 
 def _generated(prefix: str, uid: str) -> str:

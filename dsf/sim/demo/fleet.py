@@ -10,6 +10,7 @@ import yaml
 
 from dsf.api.crds import crds
 from dsf.api.names import AGENT_NAMESPACE, HUB_NAMESPACE
+from dsf.api.times import rfc3339
 from dsf.kube.changes import Change, Create, apply
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.ocm import ocm_crds
@@ -65,11 +66,6 @@ async def must(kube: EmbeddedHub, changes: Iterable[Change]) -> None:
             raise DemoError(f"{outcome.change}: {outcome.error}")
 
 
-def timestamp() -> str:
-    """Return the time of now, as Kubernetes writes it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 async def _cluster(name: str, work_dir: Path, stack: AsyncExitStack) -> Cluster:
     kube = EmbeddedHub(crds=[*crds(), *ocm_crds()])
     url = await stack.enter_async_context(serving(kube))
@@ -85,7 +81,7 @@ def _hub_objects() -> list[Change]:
         *(
             change
             for name in CLUSTERS
-            for change in join(name, {"cluster-name": name}, now=timestamp())
+            for change in join(name, {"cluster-name": name}, now=rfc3339(datetime.now(UTC)))
         ),
         Create(MANAGED_CLUSTER_SET_BINDING, {**binding, "spec": {"clusterSet": "default"}}),
     ]
