@@ -78,9 +78,10 @@ def _refuse_http_options(invocation: click.Context, transport: str) -> None:
 
 def _run(transport: str, log_level: str, log_format: Any, rest: "Mapping[str, Any]") -> None:
     from dsf.kube.access import BadKubeconfig
+    from dsf.runtime.endpoints import CannotListen
     from dsf.runtime.logs import set_up
     from dsf.runtime.process import run
-    from optimizer.serving import CannotListen, listen
+    from optimizer.serving import listen
 
     set_up(log_level, log_format)
     try:

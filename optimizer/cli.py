@@ -106,9 +106,10 @@ def optimizer(
     Callers are not authenticated: keep it on loopback or behind a proxy that authenticates.
     """
     from dsf.kube.access import BadKubeconfig
+    from dsf.runtime.endpoints import CannotListen
     from dsf.runtime.logs import set_up
     from dsf.runtime.process import run
-    from optimizer.serving import CannotListen, listen
+    from optimizer.serving import listen
 
     set_up(log_level, log_format)
     try:

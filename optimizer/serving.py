@@ -10,11 +10,9 @@ from collections.abc import Iterator
 import uvicorn
 from starlette.types import ASGIApp
 
+from dsf.runtime.endpoints import CannotListen
+
 SHUTDOWN_SECONDS = 10
-
-
-class CannotListen(Exception):
-    """An address that can't be listened on; the message says which and what to do."""
 
 
 def listen(host: str, port: int) -> socket.socket:
