@@ -10,10 +10,10 @@ export UV_NO_PROGRESS := 1
 export UV_SYSTEM_CERTS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types check crds hub test-hub benchmarks clean
+.PHONY: help setup demo test test-exhaustive lint types check crds hub test-hub benchmarks clean
 
 help: ## Show these targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 setup: .venv/.ready ## Make .venv with everything from uv.lock
 
@@ -22,6 +22,9 @@ demo: setup ## Run the whole loop on this machine: no cluster, no container, no 
 
 test: setup ## Run the quick suite: everything that needs nothing but Python
 	@$(RUN)/python -m pytest -n auto --dist loadfile $(ARGS)
+
+test-exhaustive: setup ## Run what compares with brute force over many cases
+	@$(RUN)/python -m pytest -n auto -m exhaustive $(ARGS)
 
 hub: setup ## Build a real OCM hub's programs, once: kube-apiserver, etcd, OCM, helm
 	@$(RUN)/python tests/hub/build.py
