@@ -6,7 +6,9 @@ Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-d
 import asyncio
 import logging
 import random
+import sys
 from collections.abc import Callable, Mapping
+from typing import Generic, TypeVar
 
 from dsf.kube.changes import key
 from dsf.kube.errors import Gone, KubeError, Unreachable
@@ -18,20 +20,21 @@ from dsf.runtime.backoff import Backoff, retry_after
 log = logging.getLogger(__name__)
 
 Key = tuple[str, str]
+T = TypeVar("T")
 
 PAGE = 500
 WATCH_SECONDS = (240, 300)
 SHORT_SECONDS = 1.0
 
 
-class Reflector:
-    """Keeps `items`, by namespace (empty where there is none) and name, as the API server has them.
+class View(Generic[T]):
+    """Keeps `items`, by namespace (empty where there is none) and name: what `read` makes of each.
 
-    The objects are shared, so don't change them; `managedFields` are left out. `synced` is set
-    once the first list is complete. No KubeError ends `run`: after a back-off it goes on from the
-    last version seen, or lists again where that is gone, and notices then what was deleted
-    meanwhile. `watch_seconds` are the shortest and the longest time that a watch is asked to stay
-    open; `draw` returns random numbers in [0, 1).
+    A change that `read` doesn't show (its results are equal) is taken over, and nobody is called.
+    `synced` is set once the first list is complete. No KubeError ends `run`: after a back-off it
+    goes on from the last version seen, or lists again where that is gone, and notices then what
+    was deleted meanwhile. `watch_seconds` are the shortest and the longest time that a watch is
+    asked to stay open; `draw` returns random numbers in [0, 1).
     """
 
     def __init__(
@@ -42,11 +45,13 @@ class Reflector:
         labels: str = "",
         fields: str = "",
         *,
+        read: Callable[[Object], T],
         backoff: Backoff | None = None,
         watch_seconds: tuple[int, int] = WATCH_SECONDS,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        self.items: dict[Key, Object] = {}
+        self.items: dict[Key, T] = {}
+        self._read = read
         self.synced = asyncio.Event()
         self._kube = kube
         self._kind = kind
@@ -97,8 +102,8 @@ class Reflector:
         self.synced.set()
         self._notify(*differing)
 
-    async def _list(self, limit: int) -> tuple[dict[Key, Object], str]:
-        items: dict[Key, Object] = {}
+    async def _list(self, limit: int) -> tuple[dict[Key, T], str]:
+        items: dict[Key, T] = {}
         token = ""
         while True:
             try:
@@ -115,7 +120,7 @@ class Reflector:
                     raise
                 # The pages outlived what the server remembers: only one big page is consistent.
                 return await self._list(limit=0)
-            items.update((key(obj), _slim(obj)) for obj in page.items)
+            items.update((_key(obj), self._read(obj)) for obj in page.items)
             token = page.continue_token
             if not token:
                 return items, page.resource_version
@@ -140,23 +145,23 @@ class Reflector:
         self._failures = 0
 
     def _take(self, event: WatchEvent) -> None:
-        obj = _slim(event.object)
+        obj = event.object
         self._version = obj["metadata"]["resourceVersion"]
         self._failures = 0
         if event.type != "BOOKMARK":
-            self._put(key(obj), None if event.type == "DELETED" else obj)
+            self._put(_key(obj), None if event.type == "DELETED" else self._read(obj))
 
-    def _put(self, k: Key, obj: Object | None) -> None:
-        differs = self._differs(k, obj)
-        if obj is None:
+    def _put(self, k: Key, item: T | None) -> None:
+        differs = self._differs(k, item)
+        if item is None:
             self.items.pop(k, None)
         else:
-            self.items[k] = obj
+            self.items[k] = item
         if differs:
             self._notify(k)
 
-    def _differs(self, k: Key, obj: Object | None) -> bool:
-        return _identity(self.items.get(k)) != _identity(obj)
+    def _differs(self, k: Key, item: T | None) -> bool:
+        return self.items.get(k) != item
 
     def _notify(self, *keys: Key) -> None:
         for k in keys:
@@ -164,11 +169,38 @@ class Reflector:
                 callback(k)
 
 
-def _identity(obj: Object | None) -> tuple[str, str] | None:
-    if obj is None:
-        return None
-    metadata = obj["metadata"]
-    return metadata.get("uid", ""), metadata.get("resourceVersion", "")
+class Reflector(View[Object]):
+    """A view of whole objects, without `managedFields`; they are shared, so don't change them."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        kind: Kind,
+        namespace: str | None = None,
+        labels: str = "",
+        fields: str = "",
+        *,
+        backoff: Backoff | None = None,
+        watch_seconds: tuple[int, int] = WATCH_SECONDS,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        super().__init__(
+            kube,
+            kind,
+            namespace,
+            labels,
+            fields,
+            read=_slim,
+            backoff=backoff,
+            watch_seconds=watch_seconds,
+            draw=draw,
+        )
+
+
+def _key(obj: Object) -> Key:
+    """Return namespace and name; equal ones share their memory, as there may be 100,000."""
+    namespace, name = key(obj)
+    return sys.intern(namespace), sys.intern(name)
 
 
 def _slim(obj: Object) -> Object:
