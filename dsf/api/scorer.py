@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field
 
 from dsf.api.condition_schema import ConditionList
 from dsf.api.model import Wire
+from dsf.api.score_rules import Normalize, OnFailure
 
 DEFAULT_FORMAT = "${node};${namespace};${pod}"
 DEFAULT_SOURCE_PATH = "/api/v1/query_range"
@@ -35,7 +36,20 @@ class SecretKeyRef(Wire):
 
     name: Annotated[str, Field(min_length=1, max_length=253, description="Name of the Secret.")]
     key: Annotated[
-        str, Field(min_length=1, max_length=253, description="Key whose value is the token.")
+        str, Field(min_length=1, max_length=253, description="Key whose value is meant.")
+    ]
+
+
+class Tls(Wire):
+    """How the agent checks a server's certificate."""
+
+    ca_secret_ref: Annotated[
+        SecretKeyRef | None,
+        Field(
+            default=None,
+            description="PEM certificates of the only authorities that are trusted; public ones"
+            " where it is missing.",
+        ),
     ]
 
 
@@ -48,6 +62,30 @@ class Auth(Wire):
     ]
 
 
+class SourceAuth(Auth):
+    """How the agent authenticates to a source."""
+
+    model_config = ConfigDict(
+        json_schema_extra=_rules(
+            _rule(
+                "!has(self.tokenSecretRef) || !has(self.serviceAccountToken)"
+                " || !self.serviceAccountToken",
+                "serviceAccountToken and tokenSecretRef exclude each other",
+            )
+        )
+    )
+
+    service_account_token: Annotated[
+        bool | None,
+        Field(
+            default=None,
+            description="Send the token of the agent's own service account, as a Prometheus or"
+            " Thanos inside the cluster may want it. Only over https, and only to hosts that the"
+            " agent's --service-account-token-hosts allows.",
+        ),
+    ]
+
+
 class SourceParams(Wire):
     """What is asked of the source."""
 
@@ -56,7 +94,8 @@ class SourceParams(Wire):
         Field(
             default=None,
             max_length=65536,
-            description="PromQL; several queries are joined by ';' outside quotes and braces.",
+            description='PromQL, or for OpenTelemetry selectors such as name{attribute="value"};'
+            " several are joined by ';' outside quotes and braces.",
         ),
     ]
     range: Annotated[
@@ -111,7 +150,8 @@ class Source(Wire):
         Field(default=None, max_length=2048, description="Path of the query API."),
     ]
     params: SourceParams | None = None
-    auth: Auth | None = None
+    auth: SourceAuth | None = None
+    tls: Tls | None = None
 
 
 class ScoringParams(Wire):
@@ -149,6 +189,15 @@ class Scoring(Wire):
     ]
     params: ScoringParams | None = None
     auth: Auth | None = None
+    tls: Tls | None = None
+    normalize: Annotated[
+        Normalize | None,
+        Field(default=None, description="How the scorer's own units become 0..100."),
+    ]
+    on_failure: Annotated[
+        OnFailure | None,
+        Field(default=None, description="What counts once the last good scores have expired."),
+    ]
 
 
 class DynamicScorerSpec(Wire):

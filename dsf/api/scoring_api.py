@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dsf.api.model import Wire
+from dsf.api.score_rules import Normalize, OnFailure
 from dsf.api.scorer import ScoringParams, SourceParams
 
 Sample = tuple[float, str]
@@ -28,6 +29,8 @@ class ConfiguredScoring(Wire):
     host: str | None = None
     path: str | None = None
     params: ScoringParams
+    normalize: Normalize | None = None
+    on_failure: OnFailure | None = None
 
 
 class ScorerConfig(Wire):

@@ -2,18 +2,28 @@
 
 import json
 from collections.abc import Iterable
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from dsf.api.invalid import Invalid
 from dsf.api.model import Wire
+from dsf.api.score_rules import Normalize, OnFailure
+
+
+def _absent(value: object) -> bool:
+    return not value
+
+
+_OptionalText = Annotated[str, Field(exclude_if=_absent)]
+_OptionalFlag = Annotated[bool, Field(exclude_if=_absent)]
 
 
 class ScorerSummary(Wire):
     """A DynamicScorer flattened for the agent; field names and order are the wire's.
 
-    `source_range`, `source_step` and `scoring_interval` are seconds.
+    `source_range`, `source_step` and `scoring_interval` are seconds. Fields that the contract got
+    later are left out of the text unless they are set.
     """
 
     name: str
@@ -32,6 +42,13 @@ class ScorerSummary(Wire):
     location: Literal["Internal", "External"] = "Internal"
     score_destination: Literal["AddOnPlacementScore", "None"] = "AddOnPlacementScore"
     score_dimension_format: str
+    scoring_normalize: Annotated[Normalize | None, Field(exclude_if=_absent)] = None
+    scoring_on_failure: Annotated[OnFailure | None, Field(exclude_if=_absent)] = None
+    source_endpoint_auth_service_account: _OptionalFlag = False
+    source_endpoint_ca_name: Annotated[_OptionalText, Field(alias="sourceEndpointCAName")] = ""
+    source_endpoint_ca_key: Annotated[_OptionalText, Field(alias="sourceEndpointCAKey")] = ""
+    scoring_endpoint_ca_name: Annotated[_OptionalText, Field(alias="scoringEndpointCAName")] = ""
+    scoring_endpoint_ca_key: Annotated[_OptionalText, Field(alias="scoringEndpointCAKey")] = ""
 
 
 _SUMMARIES = TypeAdapter(list[ScorerSummary])

@@ -11,7 +11,8 @@ from dataclasses import dataclass, fields, replace
 from dsf.api import scorer as defaults
 from dsf.api.dimension import DimensionFormat
 from dsf.api.invalid import Invalid
-from dsf.api.scorer import DynamicScorerSpec, Scoring, Source
+from dsf.api.score_rules import Normalize, OnFailure
+from dsf.api.scorer import DynamicScorerSpec, Scoring, SecretKeyRef, Source
 from dsf.api.scoring_api import ConfiguredScoring, ConfiguredSource, ScorerConfig
 from dsf.api.summary import ScorerSummary
 from dsf.hub import urls
@@ -29,6 +30,8 @@ _WIRE_NAMES = {
     "scoring_path": "scoring.path",
     "score_name": "scoring.params.name",
     "interval": "scoring.params.interval",
+    "normalize": "scoring.normalize",
+    "on_failure": "scoring.onFailure",
 }
 
 
@@ -37,8 +40,8 @@ class Conflict:
     """A field on which the DynamicScorer and the API's config differ; `/config` won."""
 
     field: str
-    in_spec: str | int
-    in_config: str | int
+    in_spec: str | int | Normalize | OnFailure
+    in_config: str | int | Normalize | OnFailure
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,8 @@ class Wishes:
     scoring_path: str | None = None
     score_name: str | None = None
     interval: int | None = None
+    normalize: Normalize | None = None
+    on_failure: OnFailure | None = None
 
 
 def resolve(name: str, spec: DynamicScorerSpec, config: ScorerConfig | None) -> Resolved | Invalid:
@@ -99,6 +104,8 @@ def _wishes(
         scoring_path=_path(scoring.path) if scoring else None,
         score_name=pace.name if pace else None,
         interval=pace.interval if pace else None,
+        normalize=scoring.normalize if scoring else None,
+        on_failure=scoring.on_failure if scoring else None,
     )
 
 
@@ -150,7 +157,8 @@ def _summary(name: str, spec: DynamicScorerSpec, wishes: Wishes) -> ScorerSummar
     form = DimensionFormat.parse(spec.score_dimension_format)
     if isinstance(form, Invalid):
         return form
-    auth_name, auth_key = _reference(spec.scoring)
+    auth_name, auth_key = _reference(_token(spec.scoring))
+    ca_name, ca_key = _reference(_authority(spec.scoring))
     summary = ScorerSummary(
         name=name,
         score_name=wishes.score_name,
@@ -159,9 +167,13 @@ def _summary(name: str, spec: DynamicScorerSpec, wishes: Wishes) -> ScorerSummar
         scoring_interval=wishes.interval,
         scoring_endpoint_auth_name=auth_name,
         scoring_endpoint_auth_key=auth_key,
+        scoring_endpoint_ca_name=ca_name,
+        scoring_endpoint_ca_key=ca_key,
         location=spec.location,
         score_destination=spec.score_destination,
         score_dimension_format=spec.score_dimension_format,
+        scoring_normalize=wishes.normalize,
+        scoring_on_failure=wishes.on_failure,
     )
     return summary if summary.source_type == "None" else _with_source(summary, spec, wishes)
 
@@ -178,12 +190,16 @@ def _with_source(
     endpoint = urls.endpoint(host, path, "source") if host else ""
     if isinstance(endpoint, Invalid):
         return endpoint
-    auth_name, auth_key = _reference(spec.source)
+    auth_name, auth_key = _reference(_token(spec.source))
+    ca_name, ca_key = _reference(_authority(spec.source))
     return summary.model_copy(
         update={
             "source_endpoint": endpoint,
             "source_endpoint_auth_name": auth_name,
             "source_endpoint_auth_key": auth_key,
+            "source_endpoint_auth_service_account": _service_account(spec.source),
+            "source_endpoint_ca_name": ca_name,
+            "source_endpoint_ca_key": ca_key,
             "source_query": wishes.query or "",
             "source_range": wishes.range,
             "source_step": wishes.step,
@@ -204,7 +220,18 @@ def _missing(wishes: Wishes) -> Invalid | None:
     return None
 
 
-def _reference(side: Source | Scoring | None) -> tuple[str, str]:
-    """Return name and key of the Secret that holds the token; empty where there is none."""
-    reference = side.auth.token_secret_ref if side and side.auth else None
+def _token(side: Source | Scoring | None) -> SecretKeyRef | None:
+    return side.auth.token_secret_ref if side and side.auth else None
+
+
+def _authority(side: Source | Scoring | None) -> SecretKeyRef | None:
+    return side.tls.ca_secret_ref if side and side.tls else None
+
+
+def _service_account(source: Source | None) -> bool:
+    return bool(source and source.auth and source.auth.service_account_token)
+
+
+def _reference(reference: SecretKeyRef | None) -> tuple[str, str]:
+    """Return name and key in a Secret; empty where there is none."""
     return (reference.name, reference.key) if reference else ("", "")

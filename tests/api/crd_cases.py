@@ -84,13 +84,12 @@ def _spec(field: str, value: Any) -> Object:
         inner = inner.setdefault(part, {})
     inner[last] = value
     # Both keys of a reference are required.
-    if path[-1:] == ["tokenSecretRef"]:
+    if path[-1:] in (["tokenSecretRef"], ["caSecretRef"]):
         inner.update({key: "x" for key in ("name", "key") if key != last})
     return obj
 
 
-def _secret_ref(parent: str) -> Iterator[Constraint]:
-    ref = f"{parent}.auth.tokenSecretRef"
+def _secret_ref(ref: str) -> Iterator[Constraint]:
     good = _spec(ref, {"name": "api-auth-secret", "key": "token"})
     for field, other in (("name", "key"), ("key", "name")):
         bad = _spec(ref, {other: "x"})
@@ -222,6 +221,36 @@ def _rules() -> Iterator[Constraint]:
     yield Constraint("", "rule 1", config(), other, singleton)
 
 
+def _own_token() -> Iterator[Constraint]:
+    token = {"tokenSecretRef": {"name": "n", "key": "k"}}
+    for good in (token, {"serviceAccountToken": True}, {**token, "serviceAccountToken": False}):
+        bad = {**token, "serviceAccountToken": True}
+        message = "serviceAccountToken and tokenSecretRef exclude each other"
+        field = "spec.source.auth"
+        yield Constraint(field, "rule 1", _spec(field, good), _spec(field, bad), message)
+
+
+def _score_rules() -> Iterator[Constraint]:
+    field = "spec.scoring.normalize"
+    ends = {"min": -2.5, "max": 1000}
+    for key in ends:
+        without = _spec(field, {other: value for other, value in ends.items() if other != key})
+        message = f"{field}.{key}: Required value"
+        yield Constraint(field, f"required {key}", _spec(field, ends), without, message)
+    for least, most in ((5, 5), (1, 0.5)):
+        bad = _spec(field, {"min": least, "max": most})
+        good = _spec(field, {"min": 0, "max": 0.5})
+        yield Constraint(field, "rule 1", good, bad, "min has to be less than max")
+    field = "spec.scoring.onFailure"
+    incomplete = "policy Hold needs holdSeconds, policy Value needs value"
+    for policy, key in (("Hold", "holdSeconds"), ("Value", "value")):
+        good, bad = _spec(field, {"policy": policy, key: 1}), _spec(field, {"policy": policy})
+        yield Constraint(field, "rule 1", good, bad, incomplete)
+    yield from _enum(f"{field}.policy", "Expire")
+    yield from _range(f"{field}.holdSeconds", 1, 2_592_000)
+    yield from _range(f"{field}.value", -100, 100)
+
+
 def _constraints() -> Iterator[Constraint]:
     bare = {key: value for key, value in scorer().items() if key != "spec"}
     yield Constraint("", "required spec", scorer(), bare, "spec: Required value")
@@ -263,7 +292,8 @@ def _constraints() -> Iterator[Constraint]:
         for url in ("http://h:9090", ""):
             yield from _patterns(f"spec.{part}.host", url, "h:9090", " ", "http:///api")
         yield from _length(f"spec.{part}.path", 2048)
-        yield from _secret_ref(f"spec.{part}")
+        yield from _secret_ref(f"spec.{part}.auth.tokenSecretRef")
+        yield from _secret_ref(f"spec.{part}.tls.caSecretRef")
     yield from _length("spec.source.params.query", 65_536)
     yield from _range("spec.source.params.range", 0, 31_622_400)
     yield from _range("spec.source.params.step", 1, 31_622_400)
@@ -272,6 +302,7 @@ def _constraints() -> Iterator[Constraint]:
         "spec.scoring.params.name", "sample_my.score-1", "", "-", "a b", "a/b", "é"
     )
     yield from _range("spec.scoring.params.interval", 1, 604_800)
+    yield from _score_rules()
     yield from _enum("spec.scoreDestination", "AddOnPlacementScore", "None")
     yield from _length("spec.scoreDimensionFormat", 1024, before="${app}")
     yield from _patterns(

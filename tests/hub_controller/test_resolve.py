@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.api.invalid import Invalid
+from dsf.api.score_rules import OnFailure
 from dsf.api.scorer import DynamicScorerSpec
 from dsf.api.scoring_api import ScorerConfig
 from dsf.hub.resolve import Conflict, Resolved, resolve
@@ -89,6 +90,22 @@ def test_secret_references_are_the_objects_in_both_modes() -> None:
             "api",
             "bearer",
         )
+
+
+def test_how_scores_are_read_comes_from_the_api_or_else_from_the_object() -> None:
+    normalize = {"min": 0, "max": 5, "invert": True}
+    own = {"scoring": {"normalize": normalize, "onFailure": {"policy": "Hold", "holdSeconds": 60}}}
+    for config in (api_config(), None):
+        mode = {} if config else {"mode": "None"}
+        scoring = own["scoring"] | ({} if config else {"params": {"name": "x"}})
+        summary = resolved(config, scoring=scoring, **mode).summary.model_dump(by_alias=True)
+        assert summary["scoringNormalize"] == normalize
+        assert summary["scoringOnFailure"] == {"policy": "Hold", "holdSeconds": 60}
+    config = api_config()
+    config["scoring"]["onFailure"] = {"policy": "Value", "value": -1}
+    outcome = resolved(config, **own)
+    assert outcome.summary.scoring_on_failure == OnFailure(policy="Value", value=-1)
+    assert [str(c.in_config) for c in outcome.conflicts] == ["Value -1"]
 
 
 def test_conflicts_name_the_field_and_both_values_and_the_api_wins() -> None:
