@@ -303,6 +303,7 @@ def _constraints() -> Iterator[Constraint]:
     )
     yield from _range("spec.scoring.params.interval", 1, 604_800)
     yield from _score_rules()
+    yield from _own_token()
     yield from _enum("spec.scoreDestination", "AddOnPlacementScore", "None")
     yield from _length("spec.scoreDimensionFormat", 1024, before="${app}")
     yield from _patterns(

@@ -108,6 +108,28 @@ def test_how_scores_are_read_comes_from_the_api_or_else_from_the_object() -> Non
     assert [str(c.in_config) for c in outcome.conflicts] == ["Value -1"]
 
 
+def test_authorities_and_the_own_token_are_the_objects_in_both_modes() -> None:
+    own = {
+        "source": {
+            **OWN["source"],
+            "auth": {"serviceAccountToken": True},
+            "tls": {"caSecretRef": {"name": "prom-ca", "key": "ca.crt"}},
+        },
+        "scoring": {**OWN["scoring"], "tls": {"caSecretRef": {"name": "api-ca", "key": "tls.pem"}}},
+    }
+    for outcome in (resolved(api_config(), **own), resolved(None, mode="None", **own)):
+        summary = outcome.summary
+        assert summary.source_endpoint_auth_service_account
+        assert (summary.source_endpoint_ca_name, summary.source_endpoint_ca_key) == (
+            "prom-ca",
+            "ca.crt",
+        )
+        assert (summary.scoring_endpoint_ca_name, summary.scoring_endpoint_ca_key) == (
+            "api-ca",
+            "tls.pem",
+        )
+
+
 def test_conflicts_name_the_field_and_both_values_and_the_api_wins() -> None:
     outcome = resolved(api_config(), **OWN)
     assert outcome.conflicts == (
