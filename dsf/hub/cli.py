@@ -1,14 +1,16 @@
 """`dsf controller`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from dsf.api import names
 from dsf.cli.options import cluster_options, endpoint_option, log_options
+from dsf.hub.flags import prober, scorer_options
 
 if TYPE_CHECKING:
+    from dsf.hub.probe import Prober
     from dsf.hub.run import Options
 
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     type=click.FloatRange(min=1.0),
     help="Seconds between two polls of one scoring API, and between two full comparisons.",
 )
+@scorer_options
 @endpoint_option
 @log_options
 def controller(
@@ -45,6 +48,7 @@ def controller(
     metrics_bind_address: str,
     log_level: str,
     log_format: Literal["text", "json"],
+    **scorer_flags: Any,
 ) -> None:
     """Run the hub controller.
 
@@ -59,14 +63,15 @@ def controller(
 
     set_up(log_level, log_format)
     options = Options(namespace, agent_namespace, resync_seconds)
+    asking = prober(**scorer_flags)
     try:
-        run(_serve(kubeconfig, context, options, metrics_bind_address))
+        run(_serve(kubeconfig, context, options, asking, metrics_bind_address))
     except (BadKubeconfig, CannotListen) as error:
         raise click.ClickException(str(error)) from error
 
 
 async def _serve(
-    kubeconfig: Path | None, context: str | None, options: "Options", bind: str
+    kubeconfig: Path | None, context: str | None, options: "Options", asking: "Prober", bind: str
 ) -> None:
     from prometheus_client import REGISTRY
 
@@ -75,6 +80,6 @@ async def _serve(
     from dsf.runtime.endpoints import serve_endpoints
 
     async with connect(kubeconfig, context) as kube:
-        hub = HubController(kube, options)
+        hub = HubController(kube, options, prober=asking)
         async with serve_endpoints(bind, registry=REGISTRY, ready=hub.missing):
             await hub.run()

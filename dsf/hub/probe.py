@@ -1,7 +1,9 @@
 """Asking scoring APIs whether they are well and how they want to be called.
 
-What answers is not trusted: one deadline for a whole call, a limit on its size, no redirects, no
-proxies or credentials from the environment, no cookies, no compression.
+What is asked is not trusted: only addresses that the administrator's rules let through, http and
+https only. Nor is what answers: one deadline for a whole call, looking the name up included, a
+limit on its size, no redirects, no proxies or credentials from the environment, no cookies, no
+compression.
 """
 
 import asyncio
@@ -13,10 +15,17 @@ from pydantic import ValidationError
 from dsf.api.invalid import Invalid
 from dsf.api.scoring_api import ScorerConfig
 from dsf.hub import urls
+from dsf.hub.destinations import Destinations
+from dsf.hub.lookup import Lookups
+from dsf.hub.pinned import Denied, Pinned
+from dsf.hub.recent import Recent
 from dsf.hub.registration import problem
 from dsf.hub.snapshot import Probe, ProbeFailure, Target
+from dsf.hub.trust import Trust
 
 HEALTH_PATH = "/healthz"
+REMEMBERED_CONFIGS = 1024
+LONGEST_ETAG = 256
 _SHOWN = 200
 
 
@@ -28,12 +37,33 @@ class Limits:
     bytes: int = 256 * 1024
 
 
-class Prober:
-    """Probes targets; every way in which an API can fail is part of the answer."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A successful answer; `body` is None where it is that of the entity tag asked for."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    body: bytes | None
+    etag: str = ""
+
+
+class Prober:
+    """Probes targets; every way in which an API can fail is part of the answer.
+
+    Entity tags are honoured: a config that has not changed is neither sent nor read again.
+    """
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        *,
+        destinations: Destinations | None = None,
+        lookups: Lookups | None = None,
+        trust: Trust | None = None,
+    ) -> None:
         self._limits = limits or Limits()
-        self._tls = httpx.create_ssl_context(trust_env=False)
+        self._destinations = destinations or Destinations()
+        self._lookups = lookups or Lookups()
+        self._trust = trust or Trust()
+        self._known = Recent[str, tuple[str, ScorerConfig]](REMEMBERED_CONFIGS)
 
     async def probe(self, target: Target) -> Probe:
         """Ask the health endpoint and, in mode Full, the config endpoint at the same time."""
@@ -50,35 +80,46 @@ class Prober:
         return answer if isinstance(answer, ProbeFailure) else None
 
     async def _config(self, target: Target) -> ScorerConfig | ProbeFailure:
-        body = await self._get(target.config_url, body=True)
-        if isinstance(body, ProbeFailure):
-            return body
-        try:
-            return ScorerConfig.model_validate_json(body)
-        except ValidationError as error:
-            broken = error.errors()[0]["type"] == "json_invalid"
-            reason = "NotJSON" if broken else "InvalidConfig"
-            return ProbeFailure(reason, f"GET {target.config_url}: {problem(error)}")
+        url = target.config_url
+        tag, known = self._known.get(url) or ("", None)
+        answer = await self._get(url, body=True, tag=tag)
+        if isinstance(answer, ProbeFailure):
+            return answer
+        if answer.body is None and known:
+            return known
+        config = _read(url, answer.body or b"")
+        if answer.etag and isinstance(config, ScorerConfig):
+            self._known.put(url, (answer.etag, config))
+        else:
+            self._known.forget(url)
+        return config
 
-    async def _get(self, url: str, *, body: bool) -> bytes | ProbeFailure:
+    async def _get(self, url: str, *, body: bool, tag: str = "") -> Answer | ProbeFailure:
         try:
             async with (
                 asyncio.timeout(self._limits.seconds),
                 self._client() as client,
-                client.stream("GET", url) as response,
+                client.stream(
+                    "GET", url, headers={"If-None-Match": tag} if tag else {}
+                ) as response,
             ):
+                if tag and response.status_code == httpx.codes.NOT_MODIFIED:
+                    return Answer(None, tag)
                 return _refused(url, response) or await self._read(url, response, body=body)
         except (TimeoutError, httpx.TimeoutException):
             message = f"GET {url}: no complete answer within {self._limits.seconds:g} s"
             return ProbeFailure("TimedOut", message)
+        except Denied as error:
+            return ProbeFailure("Denied", f"GET {url}: {error}")
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             why = str(error)[:_SHOWN] or type(error).__name__
             return ProbeFailure("Unreachable", f"GET {url}: {why}")
 
     def _client(self) -> httpx.AsyncClient:
         """Return a client for one call: no API sees a cookie or a connection of another."""
+        wire = httpx.AsyncHTTPTransport(verify=self._trust.context(), trust_env=False)
         return httpx.AsyncClient(
-            verify=self._tls,
+            transport=Pinned(wire, self._destinations, self._lookups),
             trust_env=False,
             follow_redirects=False,
             timeout=self._limits.seconds,
@@ -87,7 +128,7 @@ class Prober:
 
     async def _read(
         self, url: str, response: httpx.Response, *, body: bool
-    ) -> bytes | ProbeFailure:
+    ) -> Answer | ProbeFailure:
         content = bytearray()
         if body:
             async for chunk in response.aiter_raw():
@@ -95,16 +136,27 @@ class Prober:
                 if len(content) > self._limits.bytes:
                     message = f"GET {url}: the answer is longer than {self._limits.bytes} bytes"
                     return ProbeFailure("TooLarge", message)
-        return bytes(content)
+        tag = response.headers.get("etag", "")
+        usable = len(tag) <= LONGEST_ETAG and tag.isascii() and tag.isprintable()
+        return Answer(bytes(content), tag if usable else "")
 
 
 async def _nothing() -> None:
     return None
 
 
+def _read(url: str, body: bytes) -> ScorerConfig | ProbeFailure:
+    try:
+        return ScorerConfig.model_validate_json(body)
+    except ValidationError as error:
+        broken = error.errors()[0]["type"] == "json_invalid"
+        reason = "NotJSON" if broken else "InvalidConfig"
+        return ProbeFailure(reason, f"GET {url}: {problem(error)}")
+
+
 def _refused(url: str, response: httpx.Response) -> ProbeFailure | None:
     status = response.status_code
-    if response.is_redirect:
+    if response.has_redirect_location:
         location = response.headers.get("location", "")[:_SHOWN]
         return ProbeFailure(
             "Redirected",

@@ -18,6 +18,7 @@ from .harness.hub import Hub, running_hub
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .harness.api import Object
     from .harness.cluster import ManagedCluster
 
 LOGS = pytest.StashKey[Path]()
@@ -75,7 +76,10 @@ def policies(hub: Hub, clusters: list[ManagedCluster]) -> None:
 @pytest.fixture(scope="session")
 def framework(hub: Hub) -> str:
     """The framework's chart on the hub; returns the namespace of its controller."""
-    values = {"hubSetting": {"resourceController": {"resyncSeconds": RESYNC_SECONDS}}}
+    # Scoring APIs are processes of this machine, which for a controller in a Pod they never are.
+    scorers: Object = {"deniedCIDRs": []}
+    controller: Object = {"resyncSeconds": RESYNC_SECONDS, "scorers": scorers}
+    values = {"hubSetting": {"resourceController": controller}}
     return install_chart(
         hub, CHARTS / "dynamic-scoring-framework", "open-cluster-management", values=values
     )

@@ -57,3 +57,19 @@ def test_a_resync_that_would_flood_the_apis() -> None:
     result = CliRunner().invoke(controller, ["--resync-seconds", "0"])
     assert result.exit_code == 2
     assert "--resync-seconds" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "told"),
+    [
+        ("--scorer-denied-cidrs", "10.0.0.0/8,10.0.0.1/8", "10.0.0.1/8"),
+        ("--scorer-allowed-cidrs", "example", "example"),
+        ("--scorer-certificate-authority", "/nonexistent/ca.crt", "/nonexistent/ca.crt"),
+        ("--scorer-timeout-seconds", "0", "0"),
+    ],
+)
+def test_rules_for_scoring_apis_that_cannot_be_read(flag: str, value: str, told: str) -> None:
+    result = CliRunner().invoke(controller, [flag, value])
+    assert result.exit_code == 2
+    assert flag in result.stderr
+    assert told in result.stderr

@@ -80,6 +80,45 @@ async def test_bad_replies(reply: str) -> None:
     assert len(answer.config.message) < 1000
 
 
+async def test_a_config_that_has_not_changed_is_not_sent_again() -> None:
+    async with scoring_api(ScoringAPI(etag='"1"')) as api:
+        prober, target = Prober(), Target(api.config_url, full=True)
+        for _ in range(3):
+            assert await prober.probe(target) == Probe(None, GOOD)
+        assert len(api.sent) == 1
+        api.etag, api.body = '"2"', json.dumps(api_config("other")).encode()
+        answer = await prober.probe(target)
+        assert isinstance(answer.config, ScorerConfig)
+        assert answer.config.scoring.params.name == "other"
+        assert len(api.sent) == 2
+
+
+async def test_a_bad_config_is_read_again_whatever_its_tag() -> None:
+    async with scoring_api(ScoringAPI(etag='"1"', body=b"<html>")) as api:
+        prober, target = Prober(), Target(api.config_url, full=True)
+        for _ in range(2):
+            config = (await prober.probe(target)).config
+            assert isinstance(config, ProbeFailure)
+            assert config.reason == "NotJSON"
+        api.body = json.dumps(api_config()).encode()
+        assert await prober.probe(target) == Probe(None, GOOD)
+
+
+async def test_nothing_new_for_one_who_knows_nothing() -> None:
+    async with scoring_api(ScoringAPI(status=304, body=b"")) as api:
+        answer = await probed(api.config_url)
+    assert isinstance(answer.config, ProbeFailure)
+    assert answer.config.reason == "BadStatus"
+
+
+async def test_a_tag_that_no_header_may_hold_is_not_sent_back() -> None:
+    async with scoring_api(ScoringAPI(etag='"' + "x" * 1000 + '"')) as api:
+        prober, target = Prober(), Target(api.config_url, full=True)
+        for _ in range(2):
+            assert await prober.probe(target) == Probe(None, GOOD)
+        assert len(api.sent) == 2
+
+
 async def test_redirects_are_not_followed() -> None:
     async with scoring_api() as other, scoring_api() as api:
         api.status, api.headers = 302, {"Location": other.config_url}

@@ -1,0 +1,155 @@
+"""Where the hub may connect to when it asks a scoring API that a namespace's user named.
+
+What counts is the address that a name resolves to. Denial wins over permission.
+
+Sources: the IANA special-purpose address registries; RFC 4291, 6052, 3056 for addresses inside
+addresses; the clouds' documents for their metadata services.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+
+from dsf.api.invalid import Invalid
+
+Network = IPv4Network | IPv6Network
+Address = IPv4Address | IPv6Address
+
+NEVER: tuple[Network, ...] = tuple(
+    ip_network(text)
+    for text in (
+        "0.0.0.0/8",  # this host
+        "169.254.0.0/16",  # link-local, where most clouds serve metadata and credentials
+        "100.100.100.200/32",  # metadata of Alibaba Cloud
+        "168.63.129.16/32",  # host agent of Azure
+        "192.0.0.192/32",  # metadata of Oracle Cloud
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, and broadcast
+        "::/128",  # this host
+        "fe80::/10",  # link-local
+        "fec0::/10",  # site-local, which RFC 3879 withdrew
+        "fd00:ec2::/32",  # metadata of AWS
+        "fd20:ce::254/128",  # metadata of Google Cloud
+        "ff00::/8",  # multicast
+    )
+)
+"""Denied unless an allowed range lies within: a cloud's secrets are there, and no scoring API."""
+
+_NAT64 = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+_COMPATIBLE = IPv6Network("::/96")
+_LAST_32_BITS = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Destinations:
+    """Hosts as globs in lower case, and ranges of addresses; no allowed ones allow all."""
+
+    allowed_hosts: tuple[str, ...] = ()
+    denied_hosts: tuple[str, ...] = ()
+    allowed_ranges: tuple[Network, ...] = ()
+    denied_ranges: tuple[Network, ...] = ()
+
+    def refused_host(self, host: str) -> str | None:
+        """Return why a host may not be asked, None where its name is no reason."""
+        name = host.lower().rstrip(".")
+        for glob in self.denied_hosts:
+            if fnmatchcase(name, glob):
+                return f"the hub's administrator denies the host {name!r} (by {glob!r})"
+        if self.allowed_hosts and not _matches(name, self.allowed_hosts):
+            return f"the host {name!r} is not among those that the hub's administrator allows"
+        return None
+
+    def refused_address(self, address: str) -> str | None:
+        """Return why an address may not be connected to, None where it may.
+
+        The range is told but not the address: who names a host need not learn what the hub's own
+        resolver answers.
+        """
+        try:
+            seen = tuple(_faces(ip_address(address)))
+        except ValueError:
+            return "it is no IP address"
+        for face in seen:
+            if found := _within(face, self.denied_ranges):
+                return f"it is in {found}, which the hub's administrator denies"
+            if (found := _within(face, NEVER)) and not self._named(face, found):
+                return (
+                    f"it is in {found}, a special range (link-local, metadata, ...) that is denied"
+                )
+        if self.allowed_ranges and not _within(seen[-1], self.allowed_ranges):
+            return "it is in no range that the hub's administrator allows"
+        return None
+
+    def _named(self, face: Address, denied: Network) -> bool:
+        """Tell whether the administrator allows an address by a range inside the denied one."""
+        allowed = _within(face, self.allowed_ranges)
+        return allowed is not None and _contains(denied, allowed)
+
+
+def destinations(
+    *,
+    allowed_hosts: Iterable[str] = (),
+    denied_hosts: Iterable[str] = (),
+    allowed_cidrs: Iterable[str] = (),
+    denied_cidrs: Iterable[str] = (),
+) -> Destinations | Invalid:
+    """Read globs of hosts, and ranges in CIDR form; a bare address is a range of one."""
+    read = {"allowed": _ranges(allowed_cidrs), "denied": _ranges(denied_cidrs)}
+    for ranges in read.values():
+        if isinstance(ranges, Invalid):
+            return ranges
+    return Destinations(
+        _globs(allowed_hosts),
+        _globs(denied_hosts),
+        *(ranges for ranges in read.values() if not isinstance(ranges, Invalid)),
+    )
+
+
+def _ranges(texts: Iterable[str]) -> tuple[Network, ...] | Invalid:
+    try:
+        return tuple(ip_network(text) for text in texts)
+    except ValueError as error:
+        return Invalid("InvalidRange", f"{error}; write it like 10.0.0.0/8 or fd00::/8")
+
+
+def _globs(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(text.lower().rstrip(".") for text in texts)
+
+
+def _matches(name: str, globs: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, glob) for glob in globs)
+
+
+def _faces(address: Address) -> Iterator[Address]:
+    """Yield an address, and the IPv4 addresses that a gateway may turn it into."""
+    if not isinstance(address, IPv6Address):
+        yield address
+        return
+    address = IPv6Address(int(address))  # without the scope of `fe80::1%eth0`
+    yield address
+    if address.ipv4_mapped:
+        yield address.ipv4_mapped
+    elif address.sixtofour:
+        yield address.sixtofour
+    elif any(address in network for network in _NAT64):
+        yield IPv4Address(int(address) & _LAST_32_BITS)
+    elif address in _COMPATIBLE and int(address) > 1:
+        yield IPv4Address(int(address))
+
+
+def _within(address: Address, networks: Iterable[Network]) -> Network | None:
+    return next((network for network in networks if address in network), None)
+
+
+def _contains(outer: Network, inner: Network) -> bool:
+    if isinstance(outer, IPv4Network):
+        return isinstance(inner, IPv4Network) and inner.subnet_of(outer)
+    return isinstance(inner, IPv6Network) and inner.subnet_of(outer)
