@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import datetime
 
-from dsf.kube.changes import apply
+from dsf.kube.apply import apply
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     DYNAMIC_SCORER,

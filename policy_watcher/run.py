@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from prometheus_client import REGISTRY, CollectorRegistry, Gauge
 
 from dsf.api import names
-from dsf.kube.changes import apply
+from dsf.kube.apply import apply
 from dsf.kube.errors import NotFound
 from dsf.kube.kinds import CLUSTER_CLAIM, POLICY
 from dsf.kube.port import Kube, Object

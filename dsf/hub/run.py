@@ -15,7 +15,8 @@ from dsf.hub.plan import plan
 from dsf.hub.probe import Prober
 from dsf.hub.registration import register
 from dsf.hub.snapshot import Probe, ProbeFailure, Snapshot, Target
-from dsf.kube.changes import Outcome, apply
+from dsf.kube.apply import apply
+from dsf.kube.changes import Outcome
 from dsf.kube.errors import Conflict, KubeError
 from dsf.kube.kinds import (
     DYNAMIC_SCORER,

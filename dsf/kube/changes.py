@@ -1,4 +1,4 @@
-"""Desired against observed: what has to change, as data; and a shell that applies it.
+"""Desired against observed: what has to change, as data.
 
 A desired object names the fields that are ours. Of `metadata.labels`, `metadata.annotations` and
 `status`, the members that it lacks stay as they are. Every other field that it names (`spec`,
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsf.kube import merge
-from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from dsf.kube.errors import KubeError
 from dsf.kube.kinds import Kind
-from dsf.kube.port import Kube, Object, Subresource
+from dsf.kube.port import Object, Subresource
 
 _SHARED_METADATA = ("labels", "annotations")
 _OWNED_METADATA = ("finalizers", "ownerReferences")
@@ -125,15 +125,6 @@ def key(obj: Mapping[str, Any]) -> tuple[str, str]:
     return str(metadata.get("namespace") or ""), str(metadata["name"])
 
 
-async def apply(kube: Kube, changes: Iterable[Change]) -> list[Outcome]:
-    """Apply changes in order, each whatever became of the others; a KubeError becomes an outcome.
-
-    No error: a create of an object that exists already as desired, a delete of one that is gone or
-    whose name a successor has taken.
-    """
-    return [Outcome(change, await _error_of(kube, change)) for change in changes]
-
-
 def _towards(kind: Kind, desired: Object, observed: Object | None) -> list[Change]:
     changes: list[Change] = []
     namespace, name = key(desired)
@@ -178,44 +169,6 @@ def _guarded(patch: dict[str, Any], desired: Mapping[str, Any]) -> dict[str, Any
     if patch and version:
         patch.setdefault("metadata", {})["resourceVersion"] = version
     return patch
-
-
-async def _error_of(kube: Kube, change: Change) -> KubeError | None:
-    try:
-        await _apply_one(kube, change)
-    except KubeError as error:
-        return None if await _benign(kube, change, error) else error
-    return None
-
-
-async def _apply_one(kube: Kube, change: Change) -> None:
-    match change:
-        case Create(kind, obj):
-            await kube.create(kind, obj)
-        case Patch(kind, name, namespace, body, subresource):
-            await kube.patch(kind, name, body, namespace, subresource=subresource)
-        case Delete(kind, name, namespace, uid):
-            await kube.delete(kind, name, namespace, uid=uid)
-
-
-async def _benign(kube: Kube, change: Change, error: KubeError) -> bool:
-    match change, error:
-        case Delete(), NotFound():
-            return True
-        case Delete(uid=uid), Conflict():
-            return uid is not None
-        case Create(), AlreadyExists():
-            return await _exists_as_desired(kube, change)
-        case _:
-            return False
-
-
-async def _exists_as_desired(kube: Kube, change: Create) -> bool:
-    try:
-        observed = await kube.get(change.kind, change.name, change.namespace)
-    except KubeError:
-        return False
-    return not merge_patch(observed, change.obj)
 
 
 def _label(change: Change) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
 from dsf.api.times import rfc3339
-from dsf.kube.changes import Change, apply, diff
+from dsf.kube.apply import apply
+from dsf.kube.changes import Change, diff
 from dsf.kube.errors import NotFound
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,

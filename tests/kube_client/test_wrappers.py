@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from dsf.kube.changes import Create, Delete, Patch, apply, diff
+from dsf.kube.apply import apply
+from dsf.kube.changes import Create, Delete, Patch, diff
 from dsf.kube.dry_run import DryRun
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import (

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dsf.kube import kinds
-from dsf.kube.changes import Create, apply
+from dsf.kube.apply import apply
+from dsf.kube.changes import Create
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object

@@ -11,7 +11,8 @@ import yaml
 from dsf.api.crds import crds
 from dsf.api.names import AGENT_NAMESPACE, HUB_NAMESPACE
 from dsf.api.times import rfc3339
-from dsf.kube.changes import Change, Create, apply
+from dsf.kube.apply import apply
+from dsf.kube.changes import Change, Create
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.ocm import ocm_crds
 from dsf.kube.embedded.serve import kubeconfig, serving

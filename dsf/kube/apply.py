@@ -1,0 +1,91 @@
+"""The shell that applies changes: many at a time, in order where order matters."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from dsf.kube.changes import Change, Create, Delete, Outcome, Patch, merge_patch
+from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from dsf.kube.kinds import Kind
+from dsf.kube.port import Kube
+
+AT_ONCE = 32
+
+_Numbered = tuple[int, Change]
+
+
+async def apply(kube: Kube, changes: Iterable[Change], *, at_once: int = AT_ONCE) -> list[Outcome]:
+    """Apply changes, each whatever became of the others; a KubeError becomes an outcome.
+
+    Neighbours of one kind go at once, so many at a time, but changes of one object in order, and
+    deletes after what comes before them. The next kind begins when all of the one before are done.
+
+    No error: a create of an object that exists already as desired, a delete of one that is gone or
+    whose name a successor has taken.
+    """
+    numbered = list(enumerate(changes))
+    outcomes: dict[int, Outcome] = {}
+    for _, stage in groupby(numbered, key=_stage):
+        chains = iter(_by_object(list(stage)))
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(at_once, len(numbered))):
+                group.create_task(_work(kube, chains, outcomes))
+    return [outcomes[number] for number, _ in numbered]
+
+
+def _stage(numbered: _Numbered) -> tuple[Kind, bool]:
+    _, change = numbered
+    return change.kind, isinstance(change, Delete)
+
+
+def _by_object(stage: Sequence[_Numbered]) -> list[list[_Numbered]]:
+    chains: dict[tuple[str | None, str], list[_Numbered]] = {}
+    for number, change in stage:
+        chains.setdefault((change.namespace, change.name), []).append((number, change))
+    return list(chains.values())
+
+
+async def _work(
+    kube: Kube, chains: Iterator[Sequence[_Numbered]], outcomes: dict[int, Outcome]
+) -> None:
+    for chain in chains:
+        for number, change in chain:
+            outcomes[number] = Outcome(change, await _error_of(kube, change))
+
+
+async def _error_of(kube: Kube, change: Change) -> KubeError | None:
+    try:
+        await _apply_one(kube, change)
+    except KubeError as error:
+        return None if await _benign(kube, change, error) else error
+    return None
+
+
+async def _apply_one(kube: Kube, change: Change) -> None:
+    match change:
+        case Create(kind, obj):
+            await kube.create(kind, obj)
+        case Patch(kind, name, namespace, body, subresource):
+            await kube.patch(kind, name, body, namespace, subresource=subresource)
+        case Delete(kind, name, namespace, uid):
+            await kube.delete(kind, name, namespace, uid=uid)
+
+
+async def _benign(kube: Kube, change: Change, error: KubeError) -> bool:
+    match change, error:
+        case Delete(), NotFound():
+            return True
+        case Delete(uid=uid), Conflict():
+            return uid is not None
+        case Create(), AlreadyExists():
+            return await _exists_as_desired(kube, change)
+        case _:
+            return False
+
+
+async def _exists_as_desired(kube: Kube, change: Create) -> bool:
+    try:
+        observed = await kube.get(change.kind, change.name, change.namespace)
+    except KubeError:
+        return False
+    return not merge_patch(observed, change.obj)
