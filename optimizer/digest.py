@@ -16,7 +16,10 @@ def digest_of(fleet: Fleet, objects: Iterable[Object], changes: Iterable[Change]
     return _sha256(
         {
             "facts": _facts(fleet),
-            "scores": sorted([*key, value] for key, value in fleet.scores.items()),
+            "scores": {
+                name: sorted([*key, value] for key, value in scores.items())
+                for name, scores in fleet.scores.items()
+            },
             "objects": list(objects),
             "changes": [str(change) for change in changes],
         }

@@ -1,9 +1,14 @@
 """The fleet as the optimizer sees it: frozen values, no Kubernetes objects."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from optimizer.problem import Spread
 from optimizer.results import Gap
+
+Scores = Mapping[tuple[str, str, str], float]
+"""One named score by cluster, app and device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,39 +19,117 @@ class Selector:
     key: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Supply:
-    """What a policy supplies once it is enforced: `amount` devices of a kind."""
+class Supply(NamedTuple):
+    """`amount` devices of a kind; an empty device for kinds that have none, such as cpu."""
 
-    policy: str
     kind: str
     device: str
-    amount: int
+    amount: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A policy that a cluster may enforce, and what it supplies then.
+
+    Of the candidates of one pool of a cluster at most one is enforced. `cost`: what changing to
+    it costs where it is not `current`. `uses`: what it uses of fleet-wide limits, by name.
+    """
+
+    policy: str
+    supplies: tuple[Supply, ...]
+    pool: str = ""
+    current: bool = False
+    cost: float = 0.0
+    uses: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A managed cluster and its candidate policies, in the order of the request."""
+    """A managed cluster, its candidates in the order of the request, what it has without any."""
 
     name: str
     selector: Selector
-    supplies: tuple[Supply, ...]
+    candidates: tuple[Candidate, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    base: tuple[Supply, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A ManifestWorkReplicaSet: what it asks for, and the Placement that says where it runs."""
+    """A ManifestWorkReplicaSet: what it asks for, and the Placement that says where it runs.
+
+    `extras`: (kind, amount) asked beside `amount` of `kind`. `clusters`: only these, where any are
+    named. `affinity`, `anti_affinity`: label selectors that a cluster must and must not meet.
+    `near`, `apart`: label selectors of workloads that must and must not run on the same cluster.
+    `minimum`: least acceptable value of a place. `current`: clusters where it runs now; leaving
+    one costs `move_cost`. `uses`: what each replica uses of fleet-wide limits, by name.
+    """
 
     name: str
     app: str
     kind: str
-    amount: int
+    amount: float
     placement: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    extras: tuple[tuple[str, float], ...] = ()
+    replicas: int = 1
+    priority: int = 0
+    spread: tuple[Spread, ...] = ()
+    clusters: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    affinity: str = ""
+    anti_affinity: str = ""
+    near: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
+    minimum: float | None = None
+    move_cost: float = 0.0
+    current: tuple[str, ...] = ()
+    uses: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A named score and its weight in the value of a place.
+
+    With `minimum` and `maximum` a score counts from 0 (at the minimum or below) to 100 (at the
+    maximum or above), else as it is. `invert`: less is better, 100 - score or -score.
+    """
+
+    score: str
+    weight: float = 1.0
+    minimum: float | None = None
+    maximum: float | None = None
+    invert: bool = False
+
+    def value(self, score: float) -> float:
+        """Return what a score is worth."""
+        if self.minimum is None or self.maximum is None:
+            return self.weight * (-score if self.invert else score)
+        share = (min(max(score, self.minimum), self.maximum) - self.minimum) / (
+            self.maximum - self.minimum
+        )
+        return self.weight * 100 * (1 - share if self.invert else share)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetLimit:
+    """At most `most` of a named score, or of what `uses` calls it, over all places and policies.
+
+    `selector`: only on clusters whose labels meet it. `per`: for each value of this cluster label
+    by itself.
+    """
+
+    name: str
+    most: float
+    score: str = ""
+    uses: str = ""
+    selector: str = ""
+    per: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """What can be placed where; `scores` is keyed by cluster, app and device.
+    """What can be placed where; `scores` by name, then by cluster, app and device.
 
     `gaps` names what the hub holds but could not be used, and pairs without a usable score.
     """
@@ -54,5 +137,7 @@ class Fleet:
     namespace: str
     clusters: tuple[Cluster, ...]
     workloads: tuple[Workload, ...]
-    scores: Mapping[tuple[str, str, str], float]
+    scores: Mapping[str, Scores]
+    objectives: tuple[Objective, ...]
+    limits: tuple[FleetLimit, ...] = ()
     gaps: tuple[Gap, ...] = ()

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from dsf.kube.port import Object
-from optimizer.fleet import Selector, Supply, Workload
+from optimizer.fleet import Candidate, Selector, Supply, Workload
 from optimizer.results import Gap
 
 SUPPLY_KIND = "resource-supply-kind"
@@ -29,14 +29,14 @@ def labels_of(obj: Object) -> Mapping[str, str]:
     return obj["metadata"].get("labels") or {}
 
 
-def supply_of(policy: Object) -> Supply | Gap:
+def candidate_of(policy: Object) -> Candidate | Gap:
     """Read the supply labels of a Policy."""
     labels, name = labels_of(policy), name_of(policy)
     amount = _amount(labels.get(SUPPLY_AMOUNT))
     wrong = _wrong(labels, (SUPPLY_KIND, SUPPLY_DEVICE), SUPPLY_AMOUNT)
     if wrong or amount is None:
         return Gap(reason="InvalidSupply", message=f"policy {name}: {wrong}", policy=name)
-    return Supply(name, labels[SUPPLY_KIND], labels[SUPPLY_DEVICE], amount)
+    return Candidate(name, (Supply(labels[SUPPLY_KIND], labels[SUPPLY_DEVICE], amount),))
 
 
 def workload_of(replica_set: Object) -> Workload | Gap:
@@ -50,7 +50,7 @@ def workload_of(replica_set: Object) -> Workload | Gap:
     if not placement:
         message = f"workload {name}: spec.placementRefs[0].name is missing"
         return Gap(reason="NoPlacementRef", message=message, workload=name)
-    return Workload(name, labels[APP], labels[REQUEST_KIND], amount, placement)
+    return Workload(name, labels[APP], labels[REQUEST_KIND], amount, placement, labels)
 
 
 def selectors(managed_clusters: Iterable[Object], key: str) -> dict[str, Selector]:

@@ -5,18 +5,19 @@ rows are named by index: PuLP maps several characters of a name to one.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pulp
 from pulp import constants
 
-from optimizer.problem import Problem, objective, upper_bound
+from optimizer.problem import Floats, Problem, objective, tier_values, upper_bound
 from optimizer.results import Status
 from optimizer.rules import RULES, Row, violations
 from optimizer.settings import SolverName
-from optimizer.solution import Choice, Decision, Place, Solution, Variable
+from optimizer.solution import Decision, Solution, Tier
 from optimizer.ties import tie_weights, trimmed
 
 _HALF = 0.5
@@ -37,30 +38,35 @@ def available(solver: SolverName) -> bool:
 
 
 def solve_here(problem: Problem, *, solver: SolverName, time_limit_seconds: float) -> Solution:
-    """Solve a problem; the status is never better than what has been proven.
+    """Solve a problem, priority by priority; the status is never better than what was proven.
 
     Deterministic for a problem and a solver unless the time limit is reached.
     """
     started = time.perf_counter()
     used = solver if available(solver) else "cbc"
-    if not problem.values:
+    if not len(problem.places.task):
         return Solution("Infeasible", Decision(), 0.0, 0.0, 0.0, used)
     rows = [row for rule in RULES for row in rule(problem)]
-    outcome = _solved(problem, rows, problem.values, used, time_limit_seconds)
-    left = time_limit_seconds - (time.perf_counter() - started)
-    if outcome.status == "Optimal" and len(problem.variables) <= _TIE_VARIABLES and left > 0:
-        outcome = _untied(problem, rows, outcome, used, left)
-    return _solution(problem, outcome, time.perf_counter() - started, used)
+    ends = started + time_limit_seconds
+    outcome, bounds = _Outcome("NotSolved", Decision(), None), list[float]()
+    for tier in range(len(problem.tiers)):
+        outcome = _solved(problem, rows, problem.weights(tier), used, ends - time.perf_counter())
+        if outcome.status != "Optimal":
+            break
+        value = tier_values(problem, outcome.decision)[tier]
+        bounds.append(value)
+        rows.append(_at_least(problem.weights(tier), value))
+    if outcome.status == "Optimal" and problem.places.value.size <= _TIE_VARIABLES:
+        outcome = _untied(problem, rows, outcome, used, ends - time.perf_counter())
+    return _solution(problem, outcome, bounds, time.perf_counter() - started, used)
 
 
 def _solved(
-    problem: Problem,
-    rows: Sequence[Row],
-    weights: Mapping[Any, float],
-    solver: SolverName,
-    seconds: float,
+    problem: Problem, rows: Sequence[Row], weights: Floats, solver: SolverName, seconds: float
 ) -> _Outcome:
-    model, columns = _model(problem, rows, weights)
+    if seconds <= 0:
+        return _Outcome("NotSolved", Decision(), None)
+    model, columns = _model(rows, weights)
     engine = _solver(solver, seconds)
     try:
         model.solve(engine)
@@ -69,25 +75,20 @@ def _solved(
     status = _status(model.sol_status)
     return _Outcome(
         status,
-        _decision(columns) if status != "NotSolved" else Decision(),
+        _decision(problem, columns) if status != "NotSolved" else Decision(),
         _dual_bound(model, solver),
     )
 
 
-def _model(
-    problem: Problem, rows: Sequence[Row], weights: Mapping[Any, float]
-) -> tuple[Any, dict[Variable, Any]]:
+def _model(rows: Sequence[Row], weights: Floats) -> tuple[Any, list[Any]]:
     model = pulp.LpProblem("placement", constants.LpMaximize)
-    columns: dict[Variable, Any] = {
-        variable: model.add_variable(f"v{index}", cat=constants.LpBinary)
-        for index, variable in enumerate(problem.variables)
-    }
-    model.setObjective(
-        pulp.LpAffineExpression({columns[variable]: weight for variable, weight in weights.items()})
-    )
+    columns = [
+        model.add_variable(f"v{index}", cat=constants.LpBinary) for index in range(len(weights))
+    ]
+    model.setObjective(pulp.LpAffineExpression(dict(zip(columns, weights.tolist(), strict=True))))
     for index, row in enumerate(rows):
-        terms = {columns[variable]: value for variable, value in row.coefficients.items()}
-        expression = pulp.LpAffineExpression(terms)
+        terms = zip(row.columns.tolist(), row.coefficients.tolist(), strict=True)
+        expression = pulp.LpAffineExpression({columns[column]: value for column, value in terms})
         model.addConstraint(
             pulp.LpConstraint(expression, constants.LpConstraintLE, f"r{index}", row.limit)
         )
@@ -108,11 +109,9 @@ def _status(sol_status: int) -> Status:
     return "Feasible" if sol_status == constants.LpSolutionIntegerFeasible else "NotSolved"
 
 
-def _decision(columns: Mapping[Variable, Any]) -> Decision:
-    chosen = [variable for variable, column in columns.items() if (column.varValue or 0.0) > _HALF]
-    return Decision(
-        tuple(variable for variable in chosen if isinstance(variable, Choice)),
-        tuple(variable for variable in chosen if isinstance(variable, Place)),
+def _decision(problem: Problem, columns: Sequence[Any]) -> Decision:
+    return problem.decision(
+        index for index, column in enumerate(columns) if (column.varValue or 0.0) > _HALF
     )
 
 
@@ -123,31 +122,38 @@ def _dual_bound(model: Any, solver: SolverName) -> float | None:
     return -float(model.solverModel.getInfo().mip_dual_bound)
 
 
+def _at_least(weights: Floats, value: float) -> Row:
+    columns = np.nonzero(weights)[0]
+    return Row("the value is the best one", columns, -weights[columns], _SAME_VALUE - value)
+
+
 def _untied(
     problem: Problem, rows: Sequence[Row], found: _Outcome, solver: SolverName, seconds: float
 ) -> _Outcome:
     """Solve once more among decisions of equal value; keep the first where that fails."""
     weights = tie_weights(problem)
-    if weights is None:
+    if weights is None or seconds <= 0:
         return found
-    best = objective(problem, found.decision)
-    negated: dict[Variable, float] = {place: -value for place, value in problem.values.items()}
-    same = Row("the value is the best one", negated, _SAME_VALUE - best)
-    second = _solved(problem, [*rows, same], weights, solver, seconds)
-    equal = (
-        second.status == "Optimal"
-        and abs(objective(problem, second.decision) - best) <= _SAME_VALUE
-        and not violations(problem, second.decision)
+    second = _solved(problem, rows, weights, solver, seconds)
+    if second.status != "Optimal" or violations(problem, second.decision):
+        return found
+    both = zip(
+        tier_values(problem, second.decision), tier_values(problem, found.decision), strict=True
     )
+    equal = all(abs(one - other) <= _SAME_VALUE for one, other in both)
     return replace(found, decision=second.decision) if equal else found
 
 
-def _solution(problem: Problem, outcome: _Outcome, seconds: float, solver: str) -> Solution:
-    decision = trimmed(outcome.decision)
-    if outcome.status == "NotSolved" or violations(problem, decision):
+def _solution(
+    problem: Problem, outcome: _Outcome, bounds: Sequence[float], seconds: float, solver: str
+) -> Solution:
+    if outcome.status == "NotSolved" or violations(problem, outcome.decision):
         return Solution("NotSolved", Decision(), 0.0, upper_bound(problem), seconds, solver)
+    decision = trimmed(problem, outcome.decision)
     value = objective(problem, decision)
     if outcome.status == "Optimal":
-        return Solution("Optimal", decision, value, value, seconds, solver)
-    bounds = [upper_bound(problem), *([] if outcome.bound is None else [outcome.bound])]
-    return Solution("Feasible", decision, value, max(value, min(bounds)), seconds, solver)
+        tiers = tuple(map(Tier, problem.tiers, tier_values(problem, decision), bounds))
+        return Solution("Optimal", decision, value, value, seconds, solver, tiers)
+    known = [] if outcome.bound is None or bounds else [outcome.bound]
+    bound = max(value, min([upper_bound(problem), *known]))
+    return Solution("Feasible", decision, value, bound, seconds, solver)

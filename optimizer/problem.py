@@ -1,79 +1,367 @@
-"""The placement problem: only what could be used gets a variable."""
+"""The placement problem: numbered clusters, slots, options and tasks, and an array of values.
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+Made for large fleets: places (a task on a slot) are entries of an array, never Python objects.
+Variables are numbered too: first the options, then the usable places task by task.
+"""
 
-from optimizer.fleet import Cluster, Fleet, Supply, Workload
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
 from optimizer.solution import Choice, Decision, Place, Variable
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+ANY = ""
+"""The device of a slot of a kind that is not divided into devices, such as cpu."""
+
+
+class Slot(NamedTuple):
+    """Where tasks can run: a device of a kind on a cluster (by number)."""
+
+    cluster: int
+    kind: str
+    device: str
+
+
+class Option(NamedTuple):
+    """A policy that a cluster may enforce; of the options of one pool, at most one.
+
+    `supplies`: (slot, amount) pairs. `value`: what enforcing it adds to the objective, never
+    above 0: minus the cost of changing to it. `current`: it is enforced now.
+    """
+
+    cluster: int
+    pool: str
+    policy: str
+    supplies: tuple[tuple[int, float], ...]
+    current: bool = False
+    value: float = 0.0
+
+
+class Spread(NamedTuple):
+    """At most `most` places per value of a cluster label, for all tasks of `group` together.
+
+    Tasks share a spread where key, most and group are equal; an empty group is the task alone.
+    """
+
+    key: str
+    most: int
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """Candidates of a fleet, in the order of the request.
+class Task:
+    """A workload: on each cluster it runs on it takes `amount` of a slot of its kind.
 
-    `supplies`: what each policy choice supplies. `values`: the score of each place. `demands`:
-    the request of each workload that has a place.
+    `extras`: further (kind, amount), taken from the cluster's slots of device ANY. `replicas`:
+    clusters to run on at most. `near`: of each set of names one must run on the same cluster.
+    `apart`: none of these may. `current`: clusters (by number) where it runs now; `move_cost`:
+    what leaving one of them costs, part of the values of staying.
     """
 
-    supplies: Mapping[Choice, Supply]
-    demands: Mapping[str, Workload]
-    values: Mapping[Place, float]
+    name: str
+    app: str
+    kind: str
+    amount: float
+    extras: tuple[tuple[str, float], ...] = ()
+    replicas: int = 1
+    priority: int = 0
+    spread: tuple[Spread, ...] = ()
+    near: tuple[tuple[str, ...], ...] = ()
+    apart: tuple[str, ...] = ()
+    current: tuple[int, ...] = ()
+    move_cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limit:
+    """What places [tasks, slots] and options [options] use of a fleet-wide limit, never below 0."""
+
+    name: str
+    most: float
+    places: Floats | None = None
+    options: Floats | None = None
+
+
+class Places(NamedTuple):
+    """The usable places, task by task: task, slot and cluster numbers, and values."""
+
+    task: Ints
+    slot: Ints
+    cluster: Ints
+    value: Floats
+
+
+class Uses(NamedTuple):
+    """Sparse matrix: `amount` of `slot` that the variable of number `column` takes or supplies."""
+
+    slot: Ints
+    column: Ints
+    amount: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What can be decided. The empty decision breaks no rule.
+
+    `values` [tasks, slots]: NaN where a task can't run; a task runs on slots of its kind alone,
+    and on a cluster that has a slot for each of its extras. `base` [slots]: supplied without any
+    policy. `labels`: by label key, each cluster's value, which Spread speaks of.
+    """
+
+    clusters: tuple[str, ...]
+    slots: tuple[Slot, ...]
+    options: tuple[Option, ...]
+    tasks: tuple[Task, ...]
+    values: Floats
+    base: Floats
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    limits: tuple[Limit, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields; what is derived from them is derived again."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    @cached_property
+    def tiers(self) -> tuple[int, ...]:
+        """The priorities, highest first: a tier never loses anything to a later one."""
+        return tuple(sorted({task.priority for task in self.tasks}, reverse=True))
+
+    @cached_property
+    def task_tier(self) -> Ints:
+        """The tier of each task, as an index into `tiers`."""
+        index = {priority: tier for tier, priority in enumerate(self.tiers)}
+        return _ints(index[task.priority] for task in self.tasks)
+
+    @cached_property
+    def slot_cluster(self) -> Ints:
+        """The cluster of each slot."""
+        return _ints(slot.cluster for slot in self.slots)
+
+    @cached_property
+    def places(self) -> Places:
+        """The usable places; place i is variable `len(options) + i`."""
+        task, slot = np.nonzero(~np.isnan(self.values))
+        return Places(task, slot, self.slot_cluster[slot], self.values[task, slot])
+
+    @cached_property
+    def column_cluster(self) -> Ints:
+        """The cluster of each variable."""
+        of_options = _ints(option.cluster for option in self.options)
+        return np.concatenate([of_options, self.places.cluster])
+
+    @cached_property
+    def supply(self) -> Uses:
+        """What each option supplies of each slot."""
+        found = [
+            (slot, column, amount)
+            for column, option in enumerate(self.options)
+            for slot, amount in option.supplies
+        ]
+        return _uses(found)
+
+    @cached_property
+    def demand(self) -> Uses:
+        """What each usable place takes of each slot, extras included."""
+        places, first = self.places, len(self.options)
+        columns = np.arange(first, first + len(places.task))
+        amounts = np.array([task.amount for task in self.tasks], dtype=np.float64)
+        own = Uses(places.slot, columns, amounts[places.task])
+        extra = _uses(self._extras(columns))
+        return Uses(*(np.concatenate(pair) for pair in zip(own, extra, strict=True)))
+
+    def _extras(self, columns: Ints) -> list[tuple[int, int, float]]:
+        with_extras = np.array([bool(task.extras) for task in self.tasks], dtype=np.bool_)
+        if not with_extras.any():
+            return []
+        chosen = np.nonzero(with_extras[self.places.task])[0]
+        return [
+            (self.slot_index[Slot(int(self.places.cluster[place]), kind, ANY)], column, amount)
+            for place, column in zip(chosen.tolist(), columns[chosen].tolist(), strict=True)
+            for kind, amount in self.tasks[self.places.task[place]].extras
+        ]
+
+    @cached_property
+    def cluster_index(self) -> Mapping[str, int]:
+        """Cluster numbers by name."""
+        return {name: index for index, name in enumerate(self.clusters)}
+
+    @cached_property
+    def task_index(self) -> Mapping[str, int]:
+        """Task numbers by name."""
+        return {task.name: index for index, task in enumerate(self.tasks)}
+
+    @cached_property
+    def slot_index(self) -> Mapping[Slot, int]:
+        """Slot numbers."""
+        return {slot: index for index, slot in enumerate(self.slots)}
+
+    @cached_property
+    def option_index(self) -> Mapping[Choice, int]:
+        """Option numbers by cluster and policy."""
+        return {self.choice(index): index for index in range(len(self.options))}
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """Every binary variable."""
-        return (*self.supplies, *self.values)
+        """Every variable by name, in the order of their numbers; for small problems."""
+        pairs = zip(self.places.task.tolist(), self.places.slot.tolist(), strict=True)
+        options = (self.choice(index) for index in range(len(self.options)))
+        return (*options, *(self.place(*pair) for pair in pairs))
 
+    def choice(self, option: int) -> Choice:
+        """Return an option by name."""
+        found = self.options[option]
+        return Choice(self.clusters[found.cluster], found.policy)
 
-def formulate(fleet: Fleet) -> Problem:
-    """Return the problem of a fleet.
+    def place(self, task: int, slot: int) -> Place:
+        """Return a place by name."""
+        found = self.slots[slot]
+        return Place(self.tasks[task].name, self.clusters[found.cluster], found.device)
 
-    A place needs a usable score and one policy that supplies enough of its device by itself; a
-    policy needs a place that it serves.
-    """
-    values = {
-        Place(workload.name, cluster.name, device): fleet.scores[cluster.name, workload.app, device]
-        for workload in fleet.workloads
-        for cluster in fleet.clusters
-        for device in _devices(cluster, workload)
-        if (cluster.name, workload.app, device) in fleet.scores
-    }
-    placeable = {place.workload for place in values}
-    demands = {item.name: item for item in fleet.workloads if item.name in placeable}
-    served = {(place.cluster, demands[place.workload].kind, place.device) for place in values}
-    supplies = {
-        Choice(cluster.name, supply.policy): supply
-        for cluster in fleet.clusters
-        for supply in cluster.supplies
-        if (cluster.name, supply.kind, supply.device) in served
-    }
-    return Problem(supplies, demands, values)
+    def indexes(self, place: Place) -> tuple[int, int] | None:
+        """Return the task and slot of a place; None where the problem does not have it."""
+        task, cluster = self.task_index.get(place.workload), self.cluster_index.get(place.cluster)
+        if task is None or cluster is None:
+            return None
+        slot = self.slot_index.get(Slot(cluster, self.tasks[task].kind, place.device))
+        usable = slot is not None and not np.isnan(self.values[task, slot])
+        return (task, slot) if slot is not None and usable else None
+
+    def score(self, place: Place) -> float:
+        """Return what a usable place is worth, without what staying there saves; else KeyError."""
+        found = self.indexes(place)
+        if found is None:
+            raise KeyError(place)
+        task = self.tasks[found[0]]
+        stays = self.slots[found[1]].cluster in task.current
+        return float(self.values[found]) - (task.move_cost if stays else 0.0)
+
+    def weights(self, tier: int | None = None) -> Floats:
+        """Return each variable's part of the objective, or of one tier's.
+
+        What options cost belongs to the last tier.
+        """
+        places, last = self.places, len(self.tiers) - 1
+        options = np.array([option.value for option in self.options], dtype=np.float64)
+        if tier is None:
+            return np.concatenate([options, places.value])
+        of_places = np.where(self.task_tier[places.task] == tier, places.value, 0.0)
+        return np.concatenate([options if tier == last else 0 * options, of_places])
+
+    def decision(self, columns: Iterable[int]) -> Decision:
+        """Return the decision that sets these variables, in the problem's order."""
+        first, places = len(self.options), self.places
+        chosen = sorted(columns)
+        taken = [column - first for column in chosen if column >= first]
+        return Decision(
+            tuple(self.choice(column) for column in chosen if column < first),
+            tuple(self.place(int(places.task[i]), int(places.slot[i])) for i in taken),
+        )
+
+    def restricted(self, places: Bools, options: Bools) -> "Problem":
+        """Return the same problem on fewer places [tasks, slots] and options [options].
+
+        Tasks and slots that are left without a place go; clusters keep their numbers.
+        """
+        task, slot = np.nonzero(places & ~np.isnan(self.values))
+        return self.part(np.nonzero(options)[0].tolist(), task, slot)
+
+    def part(self, options: Sequence[int], tasks: Ints, slots: Ints) -> "Problem":
+        """Return the problem of these options and of the places (tasks[i], slots[i])."""
+        kept_tasks = np.unique(tasks)
+        names = tuple(self.tasks[task] for task in kept_tasks.tolist())
+        kept_slots = np.unique(np.concatenate([slots, self._slots_of_extras(names, slots)]))
+        values = np.full((len(kept_tasks), len(kept_slots)), np.nan)
+        rows, columns = np.searchsorted(kept_tasks, tasks), np.searchsorted(kept_slots, slots)
+        values[rows, columns] = self.values[tasks, slots]
+        number = {slot: index for index, slot in enumerate(kept_slots.tolist())}
+        return replace(
+            self,
+            slots=tuple(self.slots[slot] for slot in number),
+            options=tuple(_renumbered(self.options[option], number) for option in options),
+            tasks=names,
+            values=values,
+            base=self.base[kept_slots],
+            limits=tuple(_cut(item, options, kept_tasks, kept_slots) for item in self.limits),
+        )
+
+    def _slots_of_extras(self, tasks: Iterable[Task], slots: Ints) -> Ints:
+        kinds = {kind for task in tasks for kind, _ in task.extras}
+        clusters = np.unique(self.slot_cluster[slots]).tolist() if kinds else []
+        wanted = (Slot(cluster, kind, ANY) for cluster in clusters for kind in sorted(kinds))
+        return _ints(self.slot_index[slot] for slot in wanted if slot in self.slot_index)
 
 
 def objective(problem: Problem, decision: Decision) -> float:
-    """Return the value of a decision: the sum of the scores of its places."""
-    return float(sum(problem.values[place] for place in decision.places))
+    """Return the value of a decision: the sum over all tiers."""
+    return float(sum(tier_values(problem, decision)))
+
+
+def tier_values(problem: Problem, decision: Decision) -> tuple[float, ...]:
+    """Return the value of a decision in each tier; the better of two is the larger tuple.
+
+    KeyError where the decision takes what is no candidate.
+    """
+    totals = [0.0] * max(1, len(problem.tiers))
+    for place in decision.places:
+        found = problem.indexes(place)
+        if found is None:
+            raise KeyError(place)
+        totals[problem.task_tier[found[0]]] += float(problem.values[found])
+    totals[-1] += sum(
+        problem.options[problem.option_index[item]].value for item in decision.choices
+    )
+    return tuple(totals)
 
 
 def upper_bound(problem: Problem) -> float:
-    """Return a value that no decision exceeds: every workload at its best place, if worth it."""
-    best: dict[str, float] = {}
-    for place, value in problem.values.items():
-        best[place.workload] = max(best.get(place.workload, 0.0), value)
-    return float(sum(best.values()))
-
-
-def serves(supply: Supply, workload: Workload, device: str) -> bool:
-    """Tell whether a supply alone is enough for a workload on a device."""
-    return (
-        supply.kind == workload.kind
-        and supply.device == device
-        and supply.amount >= workload.amount
+    """Return a value that no decision exceeds: every task at its best places, if worth it."""
+    return float(
+        sum(_best(task, row) for task, row in zip(problem.tasks, problem.values, strict=True))
     )
 
 
-def _devices(cluster: Cluster, workload: Workload) -> Iterator[str]:
-    devices = dict.fromkeys(supply.device for supply in cluster.supplies)
-    for device in devices:
-        if any(serves(supply, workload, device) for supply in cluster.supplies):
-            yield device
+def _best(task: Task, row: Floats) -> float:
+    usable = row[row > 0]  # NaN is not above 0
+    if len(usable) > task.replicas:
+        usable = np.partition(usable, -task.replicas)[-task.replicas :]
+    return float(usable.sum())
+
+
+def grouped(keys: Ints) -> Iterator[tuple[int, Ints]]:
+    """Yield each distinct key with the positions that have it, both ascending."""
+    order = np.argsort(keys, kind="stable")
+    distinct, starts = np.unique(keys[order], return_index=True)
+    yield from zip(distinct.tolist(), np.split(order, starts[1:]), strict=True) if len(keys) else ()
+
+
+def _renumbered(option: Option, number: Mapping[int, int]) -> Option:
+    supplies = ((number[slot], amount) for slot, amount in option.supplies if slot in number)
+    return option._replace(supplies=tuple(supplies))
+
+
+def _cut(limit: Limit, options: Sequence[int], tasks: Ints, slots: Ints) -> Limit:
+    return replace(
+        limit,
+        places=None if limit.places is None else limit.places[np.ix_(tasks, slots)],
+        options=None if limit.options is None else limit.options[list(options)],
+    )
+
+
+def _ints(values: Iterable[int]) -> Ints:
+    return np.fromiter(values, dtype=np.int64)
+
+
+def _uses(found: Sequence[tuple[int, int, float]]) -> Uses:
+    return Uses(
+        _ints(slot for slot, _, _ in found),
+        _ints(column for _, column, _ in found),
+        np.array([amount for _, _, amount in found], dtype=np.float64),
+    )

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from dsf.kube.port import Object
-from optimizer.fleet import Cluster, Fleet, Supply, Workload
-from optimizer.labels import name_of, selectors, supply_of, workload_of
+from optimizer.fleet import Candidate, Cluster, Fleet, Objective, Workload
+from optimizer.labels import candidate_of, labels_of, name_of, selectors, workload_of
 from optimizer.observation import Observation
 from optimizer.request import OptimizeRequest, Preference
 from optimizer.results import Gap
@@ -29,7 +29,8 @@ def read_fleet(
         namespace=request.namespace,
         clusters=clusters,
         workloads=workloads,
-        scores=scores,
+        scores={request.preference.score_name: scores},
+        objectives=(Objective(request.preference.score_name),),
         gaps=(*policy_gaps, *workload_gaps, *object_gaps, *score_gaps),
     )
 
@@ -38,21 +39,25 @@ def _clusters(
     observation: Observation, request: OptimizeRequest, label_key: str
 ) -> tuple[tuple[Cluster, ...], list[Gap]]:
     named = {policy.name for cluster in request.clusters for policy in cluster.available_policies}
-    read = {name_of(obj): supply_of(obj) for obj in observation.policies if name_of(obj) in named}
+    read = {
+        name_of(obj): candidate_of(obj) for obj in observation.policies if name_of(obj) in named
+    }
     select = selectors(observation.managed_clusters, label_key)
+    managed = {name_of(obj): labels_of(obj) for obj in observation.managed_clusters}
     clusters = tuple(
         Cluster(
             cluster.name,
             select[cluster.name],
-            _supplies(read[policy.name] for policy in cluster.available_policies),
+            _candidates(read[policy.name] for policy in cluster.available_policies),
+            managed[cluster.name],
         )
         for cluster in request.clusters
     )
     return clusters, [gap for _, gap in sorted(read.items()) if isinstance(gap, Gap)]
 
 
-def _supplies(read: Iterable[Supply | Gap]) -> tuple[Supply, ...]:
-    return tuple(supply for supply in read if isinstance(supply, Supply))
+def _candidates(read: Iterable[Candidate | Gap]) -> tuple[Candidate, ...]:
+    return tuple(candidate for candidate in read if isinstance(candidate, Candidate))
 
 
 def _workloads(
@@ -135,7 +140,13 @@ def _scores(
 
 
 def _pairs(cluster: Cluster, apps: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    supplied = sorted({(supply.kind, supply.device) for supply in cluster.supplies})
+    supplied = sorted(
+        {
+            (supply.kind, supply.device)
+            for candidate in cluster.candidates
+            for supply in candidate.supplies
+        }
+    )
     pairs = {
         (app, device)
         for kind, app in apps

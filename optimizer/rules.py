@@ -1,95 +1,269 @@
 """The rules of a placement, each a function from problem to linear rows.
 
 The same rows constrain the solver and check a given decision, so every rule can be tested alone
-without solving. To add a rule, write a function and put it into RULES.
+without solving. To add a rule, write a function and list it: with LOCAL_RULES where each of its
+rows speaks of one cluster, else with COUPLING_RULES. A row without any chosen variable must hold,
+since deciding nothing is always allowed.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from optimizer.problem import Problem, serves
-from optimizer.solution import Choice, Decision, Place, Variable
+import numpy as np
 
-_TOLERANCE = 1e-9
+from optimizer.problem import Floats, Ints, Problem, Task, grouped
+from optimizer.solution import Decision, Variable
+
+TOLERANCE = 5e-6
+"""By how much a row may be exceeded, relative to its largest coefficient: solvers are inexact."""
+
+_LARGE = 1e6
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """The sum of coefficient x variable is at most `limit`; `says` is the rule for a person."""
+    """The sum of coefficient x variable is at most `limit`; `says` is the rule for a person.
+
+    `columns` are variable numbers, each once.
+    """
 
     says: str
-    coefficients: Mapping[Variable, float]
+    columns: Ints
+    coefficients: Floats
     limit: float
+
+    def holds(self, activity: float) -> bool:
+        """Tell whether this sum of coefficient x variable is allowed."""
+        scale = max(1.0, float(np.abs(self.coefficients).max(initial=0.0)))
+        return activity <= self.limit + TOLERANCE * scale
 
 
 Rule = Callable[[Problem], Iterator[Row]]
 
 
-def one_policy_per_cluster(problem: Problem) -> Iterator[Row]:
-    """At most one of a cluster's candidate policies is enforced."""
-    by_cluster: dict[str, list[Choice]] = defaultdict(list)
-    for choice in problem.supplies:
-        by_cluster[choice.cluster].append(choice)
-    for cluster, choices in by_cluster.items():
-        yield Row(f"cluster {cluster} enforces one policy", dict.fromkeys(choices, 1.0), 1.0)
-
-
-def one_place_per_workload(problem: Problem) -> Iterator[Row]:
-    """A workload runs at most once: the Placement of its MWRS selects one cluster."""
-    by_workload: dict[str, list[Place]] = defaultdict(list)
-    for place in problem.values:
-        by_workload[place.workload].append(place)
-    for workload, places in by_workload.items():
-        yield Row(f"workload {workload} runs once", dict.fromkeys(places, 1.0), 1.0)
+def one_policy_per_pool(problem: Problem) -> Iterator[Row]:
+    """At most one of the candidate policies of a cluster and pool is enforced."""
+    by_pool: dict[tuple[int, str], list[int]] = {}
+    for column, option in enumerate(problem.options):
+        by_pool.setdefault((option.cluster, option.pool), []).append(column)
+    for (cluster, pool), columns in by_pool.items():
+        where = f"pool {pool} of cluster" if pool else "cluster"
+        says = f"{where} {problem.clusters[cluster]} enforces one policy"
+        yield _sum(says, np.array(columns), 1.0)
 
 
 def capacity(problem: Problem) -> Iterator[Row]:
-    """The requests on a cluster, kind and device fit what the enforced policy supplies of them."""
-    rows: dict[tuple[str, str, str], dict[Variable, float]] = defaultdict(dict)
-    for place in problem.values:
-        demand = problem.demands[place.workload]
-        rows[place.cluster, demand.kind, place.device][place] = float(demand.amount)
-    for choice, supply in problem.supplies.items():
-        rows[choice.cluster, supply.kind, supply.device][choice] = -float(supply.amount)
-    for (cluster, kind, device), coefficients in rows.items():
-        yield Row(f"{kind} {device} of cluster {cluster} suffices", coefficients, 0.0)
+    """What runs on a slot fits what it has without a policy and what enforced policies supply."""
+    demand, supply = problem.demand, problem.supply
+    supplied = dict(grouped(supply.slot))
+    for slot, uses in grouped(demand.slot):
+        given = supplied.get(slot, np.empty(0, dtype=np.int64))
+        columns = np.concatenate([demand.column[uses], supply.column[given]])
+        amounts = np.concatenate([demand.amount[uses], -supply.amount[given]])
+        says = f"{_slot(problem, slot)} suffices"
+        yield _scaled(_merged(says, columns, amounts, float(problem.base[slot])))
 
 
 def supplied(problem: Problem) -> Iterator[Row]:
-    """A workload runs only on a device of which the enforced policy supplies enough for it.
+    """A task runs only on a slot that exists: with a base, or supplied by an enforced policy.
 
-    Implied by `capacity` for whole decisions; stated per place it makes the relaxation tight.
+    Where no other pool can help, by a policy that alone supplies enough: implied by `capacity`
+    for whole decisions, but stated per place it makes the relaxation tight.
     """
-    by_cluster: dict[str, list[Choice]] = defaultdict(list)
-    for choice in problem.supplies:
-        by_cluster[choice.cluster].append(choice)
-    for place in problem.values:
-        demand = problem.demands[place.workload]
-        serving: dict[Variable, float] = {
-            choice: -1.0
-            for choice in by_cluster[place.cluster]
-            if serves(problem.supplies[choice], demand, place.device)
-        }
-        says = f"workload {place.workload} has {place.device} on cluster {place.cluster}"
-        yield Row(says, {place: 1.0, **serving}, 0.0)
+    places, first = problem.places, len(problem.options)
+    serving = dict(grouped(problem.supply.slot))
+    for slot, members in grouped(places.slot):
+        uses = serving.get(slot, np.empty(0, dtype=np.int64))
+        options, amounts = problem.supply.column[uses], problem.supply.amount[uses]
+        alone = len({problem.options[option].pool for option in options.tolist()}) <= 1
+        for place in members.tolist():
+            task = problem.tasks[places.task[place]]
+            needed = task.amount - problem.base[slot]
+            if needed <= 0 < problem.base[slot]:
+                continue
+            enough = options[amounts >= needed] if alone else options
+            says = f"workload {task.name} has {_where(problem, slot)}"
+            columns = np.concatenate([[first + place], enough])
+            yield Row(says, columns, np.concatenate([[1.0], np.full(len(enough), -1.0)]), 0.0)
 
 
-RULES: tuple[Rule, ...] = (one_policy_per_cluster, one_place_per_workload, capacity, supplied)
+def once_per_cluster(problem: Problem) -> Iterator[Row]:
+    """A workload runs at most once on a cluster: ManifestWorkReplicaSets give each one work."""
+    for task, columns_by_cluster in _by_task_and_cluster(problem):
+        for cluster, columns in columns_by_cluster.items():
+            if len(columns) > 1:
+                says = f"workload {task.name} runs once on cluster {problem.clusters[cluster]}"
+                yield _sum(says, columns, 1.0)
+
+
+def near(problem: Problem) -> Iterator[Row]:
+    """A workload runs only where one of each set of workloads that it wants near runs too."""
+    columns = dict(_columns_by_name(problem)) if any(task.near for task in problem.tasks) else {}
+    for task in problem.tasks:
+        for wanted in task.near:
+            for cluster, own in columns.get(task.name, {}).items():
+                there = [
+                    columns[name][cluster] for name in wanted if cluster in columns.get(name, {})
+                ]
+                others = np.concatenate([np.empty(0, dtype=np.int64), *there])
+                says = (
+                    f"workload {task.name} runs near {' or '.join(wanted) or 'nothing'}"
+                    f" on cluster {problem.clusters[cluster]}"
+                )
+                signs = np.concatenate([np.ones(len(own)), np.full(len(others), -1.0)])
+                yield Row(says, np.concatenate([own, others]), signs, 0.0)
+
+
+def apart(problem: Problem) -> Iterator[Row]:
+    """Two workloads of which one wants the other apart never run on the same cluster."""
+    columns = dict(_columns_by_name(problem)) if any(task.apart for task in problem.tasks) else {}
+    pairs = {
+        (min(task.name, other), max(task.name, other))
+        for task in problem.tasks
+        for other in task.apart
+        if other != task.name
+    }
+    for one, other in sorted(pairs):
+        ours, theirs = columns.get(one, {}), columns.get(other, {})
+        for cluster in [cluster for cluster in ours if cluster in theirs]:
+            says = f"workloads {one} and {other} run apart on cluster {problem.clusters[cluster]}"
+            yield _sum(says, np.concatenate([ours[cluster], theirs[cluster]]), 1.0)
+
+
+def replicas(problem: Problem) -> Iterator[Row]:
+    """A workload runs on at most as many clusters as it wants to."""
+    first = len(problem.options)
+    for index, members in grouped(problem.places.task):
+        task = problem.tasks[index]
+        often = "once" if task.replicas == 1 else f"on {task.replicas} clusters at most"
+        yield _sum(f"workload {task.name} runs {often}", first + members, float(task.replicas))
+
+
+def spread(problem: Problem) -> Iterator[Row]:
+    """Workloads that spread together have at most so many places per value of a cluster label."""
+    for (key, most, group), tasks in _spreads(problem).items():
+        members = np.nonzero(np.isin(problem.places.task, np.array(tasks)))[0]
+        codes, values = _coded(problem.labels[key])
+        for code, positions in grouped(codes[problem.places.cluster[members]]):
+            says = f"at most {most} of {group} where {key} is {values[code] or 'not set'}"
+            yield _sum(says, len(problem.options) + members[positions], float(most))
+
+
+def limits(problem: Problem) -> Iterator[Row]:
+    """What places and policies use together stays within each fleet-wide limit."""
+    places = problem.places
+    for limit in problem.limits:
+        options = np.zeros(len(problem.options)) if limit.options is None else limit.options
+        taken = (
+            np.zeros(len(places.task))
+            if limit.places is None
+            else limit.places[places.task, places.slot]
+        )
+        amounts = np.concatenate([options, taken])
+        columns = np.nonzero(amounts)[0]
+        yield _scaled(
+            Row(f"{limit.name} is at most {limit.most:g}", columns, amounts[columns], limit.most)
+        )
+
+
+LOCAL_RULES: tuple[Rule, ...] = (
+    one_policy_per_pool,
+    capacity,
+    supplied,
+    once_per_cluster,
+    near,
+    apart,
+)
+"""Every row speaks of the variables of one cluster."""
+
+COUPLING_RULES: tuple[Rule, ...] = (replicas, spread, limits)
+"""Rows speak of several clusters; their coefficients are never below 0."""
+
+RULES = (*LOCAL_RULES, *COUPLING_RULES)
 
 
 def violations(
     problem: Problem, decision: Decision, rules: Iterable[Rule] = RULES
 ) -> tuple[str, ...]:
     """Return what a decision breaks, in words; a variable that the problem lacks breaks it too."""
-    chosen: tuple[Variable, ...] = (*decision.choices, *decision.places)
-    candidates = frozenset(problem.variables)
-    unknown = [f"{variable} is no candidate" for variable in chosen if variable not in candidates]
-    selected = frozenset(chosen)
-    broken = [row.says for rule in rules for row in rule(problem) if not _holds(row, selected)]
-    return (*unknown, *broken)
+    part, unknown = chosen_part(problem, decision)
+    broken = [
+        row.says
+        for rule in rules
+        for row in rule(part)
+        if not row.holds(float(row.coefficients.sum()))
+    ]
+    return (*(f"{variable} is no candidate" for variable in unknown), *broken)
 
 
-def _holds(row: Row, selected: frozenset[Variable]) -> bool:
-    total = sum(value for variable, value in row.coefficients.items() if variable in selected)
-    return total <= row.limit + _TOLERANCE
+def chosen_part(problem: Problem, decision: Decision) -> tuple[Problem, tuple[Variable, ...]]:
+    """Return the problem of what a decision chooses alone, and what is no candidate of it."""
+    options = {item: problem.option_index.get(item) for item in decision.choices}
+    places = {place: problem.indexes(place) for place in decision.places}
+    pairs = [pair for pair in places.values() if pair is not None]
+    part = problem.part(
+        sorted(option for option in options.values() if option is not None),
+        np.array([task for task, _ in pairs], dtype=np.int64),
+        np.array([slot for _, slot in pairs], dtype=np.int64),
+    )
+    unknown: list[Variable] = [item for item, index in options.items() if index is None]
+    unknown += [place for place, pair in places.items() if pair is None]
+    return part, tuple(unknown)
+
+
+def _sum(says: str, columns: Ints, limit: float) -> Row:
+    return Row(says, columns, np.ones(len(columns)), limit)
+
+
+def _merged(says: str, columns: Ints, amounts: Floats, limit: float) -> Row:
+    """Return a row in which a variable that was named twice has the sum of its coefficients."""
+    distinct, inverse = np.unique(columns, return_inverse=True)
+    return Row(says, distinct, np.bincount(inverse, weights=amounts).astype(np.float64), limit)
+
+
+def _scaled(row: Row) -> Row:
+    """Return the same row with coefficients that a solver can tell apart (memory is in bytes)."""
+    largest = float(np.abs(row.coefficients).max(initial=0.0))
+    if largest <= _LARGE:
+        return row
+    return Row(row.says, row.columns, row.coefficients / largest, row.limit / largest)
+
+
+def _slot(problem: Problem, slot: int) -> str:
+    cluster, kind, device = problem.slots[slot]
+    return f"{kind} {device} of cluster {problem.clusters[cluster]}".replace("  ", " ")
+
+
+def _where(problem: Problem, slot: int) -> str:
+    cluster, kind, device = problem.slots[slot]
+    return f"{device or kind} on cluster {problem.clusters[cluster]}"
+
+
+def _by_task_and_cluster(problem: Problem) -> Iterator[tuple[Task, dict[int, Ints]]]:
+    first, clusters = len(problem.options), problem.places.cluster
+    for task, members in grouped(problem.places.task):
+        by_cluster = grouped(clusters[members])
+        yield (
+            problem.tasks[task],
+            {cluster: first + members[positions] for cluster, positions in by_cluster},
+        )
+
+
+def _columns_by_name(problem: Problem) -> Iterator[tuple[str, dict[int, Ints]]]:
+    for task, columns in _by_task_and_cluster(problem):
+        yield task.name, columns
+
+
+def _spreads(problem: Problem) -> dict[tuple[str, int, str], list[int]]:
+    found: dict[tuple[str, int, str], list[int]] = {}
+    for index, task in enumerate(problem.tasks):
+        for key, most, group in task.spread:
+            name = f"group {group}" if group else f"workload {task.name}"
+            found.setdefault((key, most, name), []).append(index)
+    return found
+
+
+def _coded(values: tuple[str, ...]) -> tuple[Ints, list[str]]:
+    distinct = sorted(set(values))
+    number = {value: code for code, value in enumerate(distinct)}
+    return np.array([number[value] for value in values], dtype=np.int64), distinct

@@ -13,12 +13,12 @@ from dsf.kube.kinds import (
     PLACEMENT_BINDING,
 )
 from dsf.kube.port import Kube
+from optimizer.formulate import formulate
 from optimizer.generated import changes, failures, successes
 from optimizer.manifests import GENERATED_SELECTOR
 from optimizer.observation import Observation
 from optimizer.observe import every, observe
 from optimizer.plan import Plan, fleet_of, plan, stale
-from optimizer.problem import formulate
 from optimizer.refusal import TOO_MANY_REQUESTS, RequestProblem
 from optimizer.request import OptimizeRequest
 from optimizer.results import Applied, ObjectRef, ResetResult, ScoreObject

@@ -32,12 +32,20 @@ class Decision:
     places: tuple[Place, ...] = ()
 
 
+class Tier(NamedTuple):
+    """How well a priority is served; `bound`: no decision as good for higher ones is worth more."""
+
+    priority: int
+    value: float
+    bound: float
+
+
 @dataclass(frozen=True, slots=True)
 class Solution:
     """A decision, and how good it is known to be.
 
-    `bound`: no decision is worth more; None where unknown. `seconds` is wall-clock time of
-    building and solving.
+    `bound`: no decision is worth more; with several priorities the sum of those of `tiers`, highest
+    priority first. None where unknown. `seconds` is wall-clock time of building and solving.
     """
 
     status: Status
@@ -46,6 +54,7 @@ class Solution:
     bound: float | None
     seconds: float
     solver: str
+    tiers: tuple[Tier, ...] = ()
 
     @property
     def gap(self) -> float | None:

@@ -47,7 +47,7 @@ async def solve(problem: Problem, *, solver: SolverName, time_limit_seconds: flo
     The time limit is the solver's; its process is killed GRACE_SECONDS later, and at once where
     the caller is cancelled.
     """
-    if not problem.values:
+    if not len(problem.places.task):
         return Solution("Infeasible", Decision(), 0.0, 0.0, 0.0, solver)
     started = time.perf_counter()
     cancelled, cancel = _context.Pipe(duplex=False)

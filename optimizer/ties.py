@@ -5,47 +5,51 @@ first, and policies listed first are preferred. Problems too large for a second 
 solver finds first, which is the same every time.
 """
 
-from optimizer.problem import Problem
-from optimizer.solution import Choice, Decision, Variable
+import numpy as np
+
+from optimizer.problem import ANY, Floats, Problem, Slot
+from optimizer.solution import Choice, Decision, Place
 
 LARGEST_SAFE_COEFFICIENT = 1e6
 
 
-def tie_weights(problem: Problem) -> dict[Variable, float] | None:
-    """Return what a second solve maximises among decisions of equal value.
+def tie_weights(problem: Problem) -> Floats | None:
+    """Return what a second solve maximises among decisions of equal value, by variable.
 
     None where the weights would grow beyond what a solver tells apart safely.
     """
-    clusters = {name: rank for rank, name in enumerate(_clusters(problem))}
-    workloads = {name: rank for rank, name in enumerate(problem.demands)}
-    order = {
-        place: (len(workloads) - workloads[place.workload])
-        * (len(clusters) - clusters[place.cluster])
-        for place in problem.values
-    }
+    places, tasks, clusters = problem.places, len(problem.tasks), len(problem.clusters)
+    order = (tasks - places.task) * (clusters - places.cluster)
     ranks = _policy_ranks(problem)
-    placed = 1 + len(workloads) * max(order.values(), default=0) + sum(ranks.values())
+    placed = 1.0 + tasks * float(order.max(initial=0)) + float(ranks.sum())
     if placed > LARGEST_SAFE_COEFFICIENT:
         return None
-    weights: dict[Variable, float] = {choice: -float(rank) for choice, rank in ranks.items()}
-    return weights | {place: float(placed + value) for place, value in order.items()}
+    return np.concatenate([-ranks, placed + order])
 
 
-def trimmed(decision: Decision) -> Decision:
-    """Return the decision without the policies of clusters on which nothing runs."""
-    used = {place.cluster for place in decision.places}
-    choices = tuple(choice for choice in decision.choices if choice.cluster in used)
-    return Decision(choices, decision.places)
+def trimmed(problem: Problem, decision: Decision) -> Decision:
+    """Return the decision without the policies that supply nothing of what runs."""
+    used = {slot for place in decision.places for slot in _slots(problem, place)}
+
+    def needed(choice: Choice) -> bool:
+        supplies = problem.options[problem.option_index[choice]].supplies
+        return any(slot in used for slot, _ in supplies)
+
+    return Decision(tuple(filter(needed, decision.choices)), decision.places)
 
 
-def _clusters(problem: Problem) -> list[str]:
-    return list(dict.fromkeys(choice.cluster for choice in problem.supplies))
+def _slots(problem: Problem, place: Place) -> list[int]:
+    cluster = problem.cluster_index[place.cluster]
+    task = problem.tasks[problem.task_index[place.workload]]
+    wanted = [Slot(cluster, task.kind, place.device)]
+    wanted += [Slot(cluster, kind, ANY) for kind, _ in task.extras]
+    return [problem.slot_index[slot] for slot in wanted]
 
 
-def _policy_ranks(problem: Problem) -> dict[Choice, int]:
-    seen: dict[str, int] = {}
-    ranks = {}
-    for choice in problem.supplies:
-        ranks[choice] = seen.get(choice.cluster, 0)
-        seen[choice.cluster] = ranks[choice] + 1
+def _policy_ranks(problem: Problem) -> Floats:
+    seen: dict[int, int] = {}
+    ranks = np.zeros(len(problem.options))
+    for index, option in enumerate(problem.options):
+        ranks[index] = seen.get(option.cluster, 0)
+        seen[option.cluster] = int(ranks[index]) + 1
     return ranks

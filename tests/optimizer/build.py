@@ -7,7 +7,7 @@ from typing import Any
 from dsf.kube import kinds
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
-from optimizer.fleet import Cluster, Fleet, Selector, Supply, Workload
+from optimizer.fleet import Candidate, Cluster, Fleet, Objective, Selector, Supply, Workload
 from optimizer.observation import Observation
 from optimizer.request import OptimizeRequest
 
@@ -133,10 +133,14 @@ def fleet(
     A policy is named after its device.
     """
     clusters = tuple(
-        Cluster(name, Selector(name), tuple(Supply(d, "gpu", d, n) for d, n in options))
+        Cluster(
+            name,
+            Selector(name),
+            tuple(Candidate(device, (Supply("gpu", device, n),)) for device, n in options),
+        )
         for name, options in supplies.items()
     )
     workloads = tuple(
         Workload(name, name, "gpu", amount, f"{name}-placement") for name, amount in demands.items()
     )
-    return Fleet("default", clusters, workloads, scores)
+    return Fleet("default", clusters, workloads, {"score": scores}, (Objective("score"),))

@@ -1,18 +1,18 @@
 import pytest
 
-from optimizer.fleet import Selector, Supply, Workload
-from optimizer.labels import selectors, supply_of, workload_of
+from optimizer.fleet import Candidate, Selector, Supply, Workload
+from optimizer.labels import candidate_of, selectors, workload_of
 from optimizer.results import Gap
 from tests.optimizer.build import managed_cluster, policy, workload
 
 
 def test_a_supply_is_read_from_the_policy_labels() -> None:
-    assert supply_of(policy("p", "3g.48gb", 2)) == Supply("p", "gpu", "3g.48gb", 2)
+    assert candidate_of(policy("p", "3g.48gb", 2)) == Candidate("p", (Supply("gpu", "3g.48gb", 2),))
 
 
 @pytest.mark.parametrize("amount", ["", "two", "-1", "1.5", "1e3", "٣", "1_0", "9" * 10])
 def test_an_amount_that_is_no_whole_number_is_a_gap_that_names_the_label(amount: str) -> None:
-    gap = supply_of(policy("p", "all", amount))
+    gap = candidate_of(policy("p", "all", amount))
     assert isinstance(gap, Gap)
     assert (gap.reason, gap.policy) == ("InvalidSupply", "p")
     assert "resource-supply-amount" in gap.message
@@ -21,15 +21,16 @@ def test_an_amount_that_is_no_whole_number_is_a_gap_that_names_the_label(amount:
 def test_a_policy_without_labels_is_a_gap_that_names_all_of_them() -> None:
     bare = policy("p")
     bare["metadata"]["labels"] = None
-    gap = supply_of(bare)
+    gap = candidate_of(bare)
     assert isinstance(gap, Gap)
     for label in ("resource-supply-kind", "resource-supply-device", "resource-supply-amount"):
         assert label in gap.message
 
 
 def test_a_workload_is_read_from_labels_and_its_first_placement_reference() -> None:
-    read = workload_of(workload("mwrs-app01", "app01", 2, "here"))
-    assert read == Workload("mwrs-app01", "app01", "gpu", 2, "here")
+    asked = workload("mwrs-app01", "app01", 2, "here")
+    labels = asked["metadata"]["labels"]
+    assert workload_of(asked) == Workload("mwrs-app01", "app01", "gpu", 2, "here", labels)
 
 
 def test_a_workload_without_a_placement_reference_is_a_gap() -> None:

@@ -16,6 +16,7 @@ def _fleet(selector: Selector) -> Fleet:
         (Cluster("worker01", selector, ()),),
         (Workload("mwrs-app01", "app01", "gpu", 2, "app01-placement"),),
         {},
+        (),
     )
 
 

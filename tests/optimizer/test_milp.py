@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimizer.fleet import Fleet
+from optimizer.formulate import formulate
 from optimizer.milp import solve_here
-from optimizer.problem import formulate, objective
+from optimizer.problem import objective
 from optimizer.rules import violations
 from optimizer.settings import SolverName
 from optimizer.solution import Choice, Place, Solution
@@ -68,20 +69,22 @@ def fleets(draw: st.DrawFn) -> Fleet:
 def brute_force(given_fleet: Fleet) -> float:
     """Try every policy choice and every assignment, by the definition and not by the rows."""
     best = 0.0
-    options = [[None, *cluster.supplies] for cluster in given_fleet.clusters]
+    options = [[None, *cluster.candidates] for cluster in given_fleet.clusters]
     for chosen in product(*options):
         supplied = {
-            cluster.name: supply
-            for cluster, supply in zip(given_fleet.clusters, chosen, strict=True)
-            if supply is not None
+            cluster.name: candidate.supplies[0]
+            for cluster, candidate in zip(given_fleet.clusters, chosen, strict=True)
+            if candidate is not None
         }
         for places in product([None, *supplied], repeat=len(given_fleet.workloads)):
-            used: dict[str, int] = defaultdict(int)
+            used: dict[str, float] = defaultdict(float)
             total, possible = 0.0, True
             for workload, cluster in zip(given_fleet.workloads, places, strict=True):
                 if cluster is None:
                     continue
-                score = given_fleet.scores.get((cluster, workload.app, supplied[cluster].device))
+                score = given_fleet.scores["score"].get(
+                    (cluster, workload.app, supplied[cluster].device)
+                )
                 used[cluster] += workload.amount
                 possible = possible and score is not None
                 total += score or 0.0
@@ -98,7 +101,7 @@ def test_the_optimum_is_that_of_brute_force(given_fleet: Fleet) -> None:
     assert solution.objective_value == brute_force(given_fleet)
     assert violations(problem, solution.decision) == ()
     assert objective(problem, solution.decision) == solution.objective_value
-    assert solution.status == ("Optimal" if problem.values else "Infeasible")
+    assert solution.status == ("Optimal" if problem.tasks else "Infeasible")
 
 
 @settings(max_examples=10, deadline=None)

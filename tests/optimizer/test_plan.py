@@ -7,10 +7,10 @@ from dsf.kube import kinds
 from dsf.kube.changes import Create, Delete, Patch
 from dsf.kube.port import Object
 from optimizer.fleet import Fleet
+from optimizer.formulate import formulate
 from optimizer.milp import solve_here
 from optimizer.observation import Observation
 from optimizer.plan import Plan, fleet_of, plan, result, stale
-from optimizer.problem import formulate
 from optimizer.refusal import RequestProblem
 from optimizer.request import OptimizeRequest
 from optimizer.settings import DEFAULTS

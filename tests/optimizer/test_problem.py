@@ -1,4 +1,5 @@
-from optimizer.problem import formulate, objective, upper_bound
+from optimizer.formulate import formulate
+from optimizer.problem import objective, upper_bound
 from optimizer.solution import Choice, Decision, Place
 from tests.optimizer.build import fleet
 
@@ -12,7 +13,7 @@ def test_only_what_could_be_used_becomes_a_variable() -> None:
         )
     )
     assert problem.variables == (Choice("c", "large"), Place("w", "c", "large"))
-    assert set(problem.demands) == {"w"}
+    assert [task.name for task in problem.tasks] == ["w"]
 
 
 def test_the_value_of_a_decision_is_the_sum_of_its_scores() -> None:

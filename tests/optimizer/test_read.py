@@ -30,23 +30,27 @@ def with_scores(*scores: Object) -> Observation:
 def test_the_guides_fleet_is_read_without_a_gap() -> None:
     fleet = read(guide())
     assert fleet.gaps == ()
-    assert fleet.scores == {
+    assert fleet.scores["performance"] == {
         (cluster, *pair): value
         for cluster in ("worker01", "worker02")
         for pair, value in PERFORMANCE.items()
     }
-    assert [len(cluster.supplies) for cluster in fleet.clusters] == [3, 3]
+    assert [len(cluster.candidates) for cluster in fleet.clusters] == [3, 3]
 
 
 def test_policies_keep_the_order_of_the_request() -> None:
-    supplies = read(guide()).clusters[0].supplies
-    assert [supply.device for supply in supplies] == ["2g.24gb", "3g.48gb", "all"]
+    candidates = read(guide()).clusters[0].candidates
+    assert [candidate.supplies[0].device for candidate in candidates] == [
+        "2g.24gb",
+        "3g.48gb",
+        "all",
+    ]
 
 
 def test_a_cluster_without_the_score_object_is_a_gap() -> None:
     fleet = read(with_scores(score("worker01", "performance", named(PERFORMANCE))))
     assert [(gap.reason, gap.cluster) for gap in fleet.gaps] == [("MissingScoreObject", "worker02")]
-    assert {cluster for cluster, _, _ in fleet.scores} == {"worker01"}
+    assert {cluster for cluster, _, _ in fleet.scores["performance"]} == {"worker01"}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +73,7 @@ def test_scores_count_until_they_expire(valid_until: str | None, usable: bool) -
             score("worker02", "performance", entries),
         )
     )
-    assert (("worker01", "app01", "all") in fleet.scores) is usable
+    assert (("worker01", "app01", "all") in fleet.scores["performance"]) is usable
     assert (reasons(fleet) == {"ExpiredScore"}) is not usable
 
 
@@ -84,12 +88,12 @@ def test_a_missing_entry_is_a_gap_of_its_pair_alone() -> None:
     (gap,) = fleet.gaps
     assert (gap.reason, gap.cluster, gap.device) == ("MissingScore", "worker01", "all")
     assert "app01;all" in gap.message
-    assert ("worker01", "app02", "all") in fleet.scores
+    assert ("worker01", "app02", "all") in fleet.scores["performance"]
 
 
 def test_a_missing_score_has_the_stated_value() -> None:
     fleet = read(with_scores(), settings=Settings(missing_score=7.5))
-    assert set(fleet.scores.values()) == {7.5}
+    assert set(fleet.scores["performance"].values()) == {7.5}
     assert reasons(fleet) == {"MissingScoreObject"}
 
 
@@ -117,7 +121,7 @@ def test_two_entries_of_one_pair_are_ambiguous() -> None:
     fleet = read(observation, asked)
     ambiguous = [gap for gap in fleet.gaps if gap.reason == "AmbiguousScore"]
     assert [gap.device for gap in ambiguous] == ["all"]
-    assert fleet.scores == {("worker01", "app02", "all"): 3}
+    assert fleet.scores["performance"] == {("worker01", "app02", "all"): 3}
 
 
 def test_a_format_of_known_placeholders_names_entries_whatever_they_contain() -> None:
@@ -138,7 +142,7 @@ def test_a_format_of_known_placeholders_names_entries_whatever_they_contain() ->
             },
         }
     )
-    assert read(observation, asked).scores == {("worker01", "my-app", "3g-x"): 5}
+    assert read(observation, asked).scores["performance"] == {("worker01", "my-app", "3g-x"): 5}
 
 
 def test_a_policy_that_says_nothing_usable_is_a_gap_and_no_candidate() -> None:
@@ -148,7 +152,7 @@ def test_a_policy_that_says_nothing_usable_is_a_gap_and_no_candidate() -> None:
     assert [(gap.reason, gap.policy) for gap in fleet.gaps] == [
         ("InvalidSupply", "2g.24gb-worker01")
     ]
-    assert len(fleet.clusters[0].supplies) == 2
+    assert len(fleet.clusters[0].candidates) == 2
 
 
 def test_workloads_that_share_a_placement_are_all_left_out() -> None:

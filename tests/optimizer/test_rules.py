@@ -1,13 +1,13 @@
 """Each rule alone, on decisions written by hand."""
 
 from optimizer.fleet import Fleet
-from optimizer.problem import formulate
+from optimizer.formulate import formulate
 from optimizer.rules import (
     RULES,
     Rule,
     capacity,
-    one_place_per_workload,
-    one_policy_per_cluster,
+    one_policy_per_pool,
+    replicas,
     supplied,
     violations,
 )
@@ -32,16 +32,16 @@ def broken(rule: Rule, *variables: Choice | Place) -> tuple[str, ...]:
     return violations(formulate(_fleet()), decision, [rule])
 
 
-def test_one_policy_per_cluster() -> None:
-    assert broken(one_policy_per_cluster, Choice(C1, "3g"), Choice(C2, "3g")) == ()
-    assert broken(one_policy_per_cluster, Choice(C1, "3g"), Choice(C1, "2g")) == (
+def test_one_policy_per_pool() -> None:
+    assert broken(one_policy_per_pool, Choice(C1, "3g"), Choice(C2, "3g")) == ()
+    assert broken(one_policy_per_pool, Choice(C1, "3g"), Choice(C1, "2g")) == (
         "cluster c1 enforces one policy",
     )
 
 
-def test_one_place_per_workload() -> None:
-    assert broken(one_place_per_workload, Place("one", C1, "3g"), Place("two", C1, "3g")) == ()
-    assert broken(one_place_per_workload, Place("one", C1, "3g"), Place("one", C2, "2g")) == (
+def test_replicas() -> None:
+    assert broken(replicas, Place("one", C1, "3g"), Place("two", C1, "3g")) == ()
+    assert broken(replicas, Place("one", C1, "3g"), Place("one", C2, "2g")) == (
         "workload one runs once",
     )
 

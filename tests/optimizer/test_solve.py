@@ -3,11 +3,13 @@
 import asyncio
 import multiprocessing
 import time
+from dataclasses import replace
 
 import pytest
 
-from optimizer.problem import Problem, formulate
-from optimizer.solution import Decision, Place
+from optimizer.formulate import formulate
+from optimizer.problem import Problem, Spread
+from optimizer.solution import Decision
 from optimizer.solve import solve
 from tests.optimizer.build import fleet
 
@@ -44,10 +46,11 @@ async def test_the_event_loop_runs_on_while_solving() -> None:
 
 
 async def test_a_process_that_dies_is_not_solved() -> None:
-    impossible = Problem({}, {}, {Place("w", "c", "d"): 1.0})
+    sound = _problem(1, 1)
+    impossible = replace(sound, tasks=(replace(sound.tasks[0], spread=(Spread("unread", 1),)),))
     solution = await solve(impossible, solver="highs", time_limit_seconds=60)
     assert (solution.status, solution.decision) == ("NotSolved", Decision())
-    assert solution.bound == 1.0
+    assert solution.bound == 0.0
 
 
 async def test_a_cancelled_caller_leaves_no_process_behind() -> None:
@@ -71,5 +74,5 @@ def _no_process_is_left() -> bool:
 
 
 async def test_nothing_to_place_needs_no_process() -> None:
-    solution = await solve(Problem({}, {}, {}), solver="highs", time_limit_seconds=60)
+    solution = await solve(formulate(fleet({}, {}, {})), solver="highs", time_limit_seconds=60)
     assert (solution.status, solution.bound) == ("Infeasible", 0.0)
