@@ -1,7 +1,9 @@
 """HTTP answers of sources and scoring APIs, and what a person is told about bad ones."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import ValidationError
@@ -10,6 +12,7 @@ from dsf.agent.failure import Failure, Stage
 from dsf.kube.redact import redact
 
 EXCERPT_LIMIT = 300
+RETRY_AFTER_LIMIT = 86_400.0
 
 _UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _OK = range(200, 300)
@@ -19,11 +22,12 @@ _SERVER_ERROR = range(500, 600)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP answer that was read to its end."""
+    """An HTTP answer that was read to its end; see Failure for `retry_after`."""
 
     status: int
     content_type: str
-    body: bytes
+    body: bytes | bytearray
+    retry_after: float | None = None
 
     @property
     def ok(self) -> bool:
@@ -52,9 +56,25 @@ def is_http_url(url: str) -> bool:
         return False
 
 
-def excerpt(text: str | bytes) -> str:
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of a Retry-After header, at most a day; None where there is none.
+
+    A date counts from the answer's own Date, so that clocks need not agree.
+    Source: RFC 9110, 10.2.3.
+    """
+    text = headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text[:9]), RETRY_AFTER_LIMIT)
+    try:
+        wait = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("date", ""))
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return min(max(wait.total_seconds(), 0.0), RETRY_AFTER_LIMIT)
+
+
+def excerpt(text: str | bytes | bytearray) -> str:
     """Return text from a stranger on one line, cut, without controls and credentials."""
-    if isinstance(text, bytes):
+    if not isinstance(text, str):
         text = text[: 4 * EXCERPT_LIMIT].decode(errors="replace")
     line = redact(_UNPRINTABLE.sub(" ", text[: 4 * EXCERPT_LIMIT]).strip())
     return line if len(line) <= EXCERPT_LIMIT else f"{line[:EXCERPT_LIMIT]}…"
@@ -62,11 +82,12 @@ def excerpt(text: str | bytes) -> str:
 
 def refusal(stage: Stage, url: str, answer: Answer) -> Failure:
     """Return the failure that an answer with a status other than 2xx means."""
-    reason, advice = _meaning(answer.status)
+    reason, advice = meaning(answer.status)
     kind = answer.content_type.partition(";")[0].strip()
     said = excerpt(answer.body)
     what = f"{shown(url)} answered {answer.status}" + (f" ({excerpt(kind)})" if kind else "")
-    return Failure(stage, reason, f"{what}{f': {said}' if said else ''}; {advice}")
+    message = f"{what}{f': {said}' if said else ''}; {advice}"
+    return Failure(stage, reason, message, answer.retry_after)
 
 
 def misfit(
@@ -85,7 +106,8 @@ def _first(error: ValidationError) -> str:
     return excerpt(f"{place}: {first['msg']}" if place else first["msg"])
 
 
-def _meaning(status: int) -> tuple[str, str]:
+def meaning(status: int) -> tuple[str, str]:
+    """Return the reason that a status other than 2xx stands for, and what to do."""
     if status in _REDIRECT:
         return "Redirected", "redirects are not followed: set the endpoint to the final URL"
     if status in {401, 403}:

@@ -40,6 +40,12 @@ def _url(_: click.Context, __: click.Parameter, value: str) -> str:
     callback=_url,
     help="This cluster's Prometheus, in place of the host that scorers name.",
 )
+@click.option(
+    "--service-account-token-hosts",
+    default="*.svc,*.svc.cluster.local",
+    show_default=True,
+    help="Hosts that scorers may have the agent's own token sent to, over https; empty for none.",
+)
 @click.option("--summaries-file", type=_FILE, help="Scorer summaries (JSON), for the ConfigMap's.")
 @click.option("--once", is_flag=True, help="Run one round, print its scores and publish nothing.")
 @log_options
@@ -49,6 +55,7 @@ def agent(*, hub_kubeconfig: Path | None, kubeconfig: Path | None, once: bool, *
     It reads the scorers from the ConfigMap dynamic-scoring-config, their time series from the
     sources that they name, has them scored, and publishes AddOnPlacementScores to the hub.
     """
+    from dsf.agent.hosts import listed
     from dsf.agent.run import Settings
     from dsf.runtime.logs import set_up
 
@@ -59,6 +66,7 @@ def agent(*, hub_kubeconfig: Path | None, kubeconfig: Path | None, once: bool, *
         metrics_bind_address=rest["metrics_bind_address"],
         summaries_file=rest["summaries_file"],
         prometheus_url=rest["prometheus_url"],
+        service_account_token_hosts=listed(rest["service_account_token_hosts"]),
     )
     if once:
         _print(settings.cluster, asyncio.run(_once(settings, kubeconfig)))

@@ -2,21 +2,17 @@
 
 import asyncio
 import os
+import ssl
 import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Protocol, Self
 
 import httpx
 
-from dsf import __version__
-from dsf.agent.answer import Answer, is_http_url, shown
+from dsf.agent.answer import Answer, is_http_url, retry_after, shown
 from dsf.agent.failure import Failure, Stage
-
-KEEPALIVE_SECONDS = 3.0
-"""Shorter than common servers wait (uvicorn: 5 s), lest a call meets a closing connection."""
+from dsf.agent.http_client import HttpClient
 
 _REDIRECTS = range(300, 400)
 
@@ -37,14 +33,23 @@ class Limits:
         return min(max(interval_seconds, self.min_seconds), self.max_seconds)
 
 
+class Body(Protocol):
+    """What is sent piece by piece; its length is in bytes."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[bytes]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is sent."""
+    """What is sent; `ca` has the PEM certificates that are trusted in place of public ones."""
 
     method: str
     url: str
-    body: bytes = b""
+    body: bytes | Body = b""
     headers: Mapping[str, str] = field(default_factory=dict)
+    ca: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +65,8 @@ class Deadline:
         return cls(seconds, asyncio.get_running_loop().time() + seconds)
 
 
-@asynccontextmanager
-async def http_client() -> AsyncIterator[httpx.AsyncClient]:
-    """Yield a client that takes nothing from the environment, follows nothing, keeps no cookies."""
-    async with httpx.AsyncClient(
-        trust_env=False,
-        follow_redirects=False,
-        timeout=None,  # noqa: S113 - exchange() sets one deadline over everything
-        limits=httpx.Limits(
-            max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEPALIVE_SECONDS
-        ),
-        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-        headers={
-            "Accept": "application/json",
-            "Accept-Encoding": "gzip",
-            "User-Agent": f"dynamic-scoring-agent/{__version__}",
-        },
-    ) as client:
-        yield client
-
-
 async def exchange(
-    client: httpx.AsyncClient, request: Request, *, stage: Stage, deadline: Deadline, max_bytes: int
+    client: HttpClient, request: Request, *, stage: Stage, deadline: Deadline, max_bytes: int
 ) -> Answer | Failure:
     """Send a request and read the whole answer, whatever its status."""
     where = shown(request.url)
@@ -99,8 +84,8 @@ async def exchange(
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
         message = f"{where} is no usable URL: correct the scorer's endpoint"
         return Failure(stage, "InvalidURL", message)
-    except httpx.HTTPError as error:
-        return Failure(stage, "Unreachable", f"{where}: {_why(error)}")
+    except (httpx.HTTPError, ssl.SSLError) as error:
+        return Failure(stage, *_broken(where, error))
 
 
 class _Unusable(Exception):
@@ -109,27 +94,42 @@ class _Unusable(Exception):
         self.reason = reason
 
 
-async def _answer(client: httpx.AsyncClient, request: Request, max_bytes: int) -> Answer:
-    message = client.build_request(
-        request.method, request.url, content=request.body or None, headers=request.headers
-    )
-    response = await client.send(message, stream=True)
+async def _answer(client: HttpClient, request: Request, max_bytes: int) -> Answer:
+    pool = client.pool(request.ca)
+    response = await pool.send(_message(pool, request), stream=True)
     try:
-        body = b"" if response.status_code in _REDIRECTS else await _body(response, max_bytes)
+        redirect = response.status_code in _REDIRECTS
+        body = bytearray() if redirect else await _body(response, max_bytes)
     finally:
         await response.aclose()
     if not response.is_success:
         body = _without_token(body, request.headers)
-    return Answer(response.status_code, response.headers.get("content-type", ""), body)
+    kind = response.headers.get("content-type", "")
+    return Answer(response.status_code, kind, body, retry_after(response.headers))
 
 
-def _without_token(body: bytes, headers: Mapping[str, str]) -> bytes:
+def _message(pool: httpx.AsyncClient, request: Request) -> httpx.Request:
+    body, headers = request.body, dict(request.headers)
+    if isinstance(body, bytes):
+        return pool.build_request(
+            request.method, request.url, content=body or None, headers=headers
+        )
+    headers["Content-Length"] = str(len(body))
+    return pool.build_request(request.method, request.url, content=_pieces(body), headers=headers)
+
+
+async def _pieces(body: Body) -> AsyncIterator[bytes]:
+    for piece in body:
+        yield piece
+
+
+def _without_token(body: bytearray, headers: Mapping[str, str]) -> bytearray:
     """A server may echo what it was sent; error bodies end up in front of people."""
     _, _, token = headers.get("Authorization", "").partition(" ")
     return body.replace(token.encode(), b"[redacted]") if token else body
 
 
-async def _body(response: httpx.Response, max_bytes: int) -> bytes:
+async def _body(response: httpx.Response, max_bytes: int) -> bytearray:
     """Read and inflate at most `max_bytes`: httpx itself inflates a chunk without any limit."""
     inflater = _inflater(response.headers.get("content-encoding", ""))
     body = bytearray()
@@ -140,7 +140,7 @@ async def _body(response: httpx.Response, max_bytes: int) -> bytes:
             raise _Unusable("ResponseTooLarge", message)
     if inflater and not inflater.eof:
         raise _Unusable("InvalidResponse", "ends in the middle of its gzip data")
-    return bytes(body)
+    return body
 
 
 class _Inflater(Protocol):
@@ -167,6 +167,18 @@ def _inflated(inflater: _Inflater, chunk: bytes, room: int) -> bytes:
     except zlib.error as error:
         message = "is said to be gzip, but is not"
         raise _Unusable("InvalidResponse", message) from error
+
+
+def _broken(where: str, error: httpx.HTTPError | ssl.SSLError) -> tuple[str, str]:
+    """Return the reason and the message for a call that got no answer."""
+    if isinstance(error, ssl.SSLError):
+        message = f"the authority for {where} is no PEM certificate: correct the Secret of"
+        return "InvalidAuthority", f"{message} tls.caSecretRef"
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            message = f"the certificate of {where} is not trusted: {cause.verify_message}"
+            return "CertificateNotTrusted", f"{message}; name its authority by tls.caSecretRef"
+    return "Unreachable", f"{where}: {_why(error)}"
 
 
 def _why(error: httpx.HTTPError) -> str:

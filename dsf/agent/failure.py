@@ -11,9 +11,11 @@ class Failure:
     """Which stage failed, a CamelCase reason, and a message: what, where, what to do.
 
     The reason becomes a Condition's `reason`, the message its `message`. Both stay the same as
-    long as the cause does, so that a lasting failure is written once.
+    long as the cause does, so that a lasting failure is written once. `retry_after` are the
+    seconds for which the server asked to be left alone, None where it asked for nothing.
     """
 
     stage: Stage
     reason: str
     message: str
+    retry_after: float | None = None

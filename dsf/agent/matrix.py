@@ -1,41 +1,54 @@
 """From the body of Prometheus' query API to time series in matrix form.
 
-Source: https://prometheus.io/docs/prometheus/latest/querying/api/#format-overview
+Every series is checked for its form, one at a time so that the memory for it is small, and kept as
+the bytes that the server sent. Source:
+https://prometheus.io/docs/prometheus/latest/querying/api/#format-overview
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
-from pydantic import BaseModel, Field, ValidationError
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
 
-from dsf.agent.answer import Answer, excerpt, misfit, refusal, shown
+from dsf.agent.answer import Answer, excerpt, meaning, misfit, refusal, shown
 from dsf.agent.failure import Failure
-from dsf.api.scoring_api import Sample, Series
+from dsf.agent.series import Series
+from dsf.api.scoring_api import Sample
+
+REMARKS_LIMIT = 10
+"""More warnings than this are only counted: a Condition is read by people."""
+
+_REJECTED = {200, 400, 422}
 
 
-class _Result(BaseModel):
-    metric: dict[str, str] = Field(default_factory=dict)
-    values: list[Sample] | None = None
-    value: Sample | None = None
-
-    @property
-    def samples(self) -> list[Sample] | None:
-        return [self.value] if self.values is None and self.value is not None else self.values
+class _Result(Struct):
+    metric: dict[str, str] = {}
+    values: Raw | UnsetType = UNSET
+    value: Raw | UnsetType = UNSET
 
 
-class _Data(BaseModel):
-    result_type: Annotated[str, Field(alias="resultType")]
-    result: Annotated[list[_Result] | Sample, Field(union_mode="left_to_right")]
+class _Data(Struct):
+    result_type: str = msgspec.field(name="resultType")
+    result: Raw
 
 
-class _Body(BaseModel):
+class _Body(Struct):
     status: str
     data: _Data | None = None
-    error_type: Annotated[str, Field(alias="errorType")] = ""
+    error_type: str = msgspec.field(default="", name="errorType")
     error: str = ""
     warnings: list[str] | None = None
-    partial: Annotated[bool, Field(alias="isPartial")] = False
+    infos: list[str] | None = None
+    partial: bool = msgspec.field(default=False, name="isPartial")
+
+
+_BODY = msgspec.json.Decoder(_Body)
+_RESULTS = msgspec.json.Decoder(list[_Result])
+_SAMPLES = msgspec.json.Decoder(list[Sample])
+_SAMPLE = msgspec.json.Decoder(Sample)
+_ENCODER = msgspec.json.Encoder()
+_MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +59,14 @@ class Fetched:
     warnings: tuple[str, ...] = ()
 
 
+def joined(parts: Sequence[Fetched]) -> Fetched:
+    """Return the series of several queries one after the other; a remark stands once."""
+    return Fetched(
+        tuple(series for part in parts for series in part.series),
+        tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
+    )
+
+
 def parse(url: str, answer: Answer) -> Fetched | Failure:
     """Return the series of an answer of `url`; an instant vector or scalar has one sample each.
 
@@ -53,11 +74,11 @@ def parse(url: str, answer: Answer) -> Fetched | Failure:
     no plain samples, are left out with a warning.
     """
     try:
-        body = _Body.model_validate_json(answer.body)
-    except ValidationError as error:
+        body = _BODY.decode(answer.body)
+    except _MALFORMED as error:
         return _misfit(url, answer, error) if answer.ok else refusal("source", url, answer)
     if body.status == "error":
-        return _rejected(url, body)
+        return _rejected(url, answer, body)
     if not answer.ok:
         return refusal("source", url, answer)
     if body.data is None:
@@ -65,37 +86,64 @@ def parse(url: str, answer: Answer) -> Fetched | Failure:
     return _fetched(url, answer, body, body.data)
 
 
-def _misfit(url: str, answer: Answer, why: str | ValidationError) -> Failure:
-    return misfit("source", url, answer, "a Prometheus query result", why)
+def _misfit(url: str, answer: Answer, why: str | Exception) -> Failure:
+    why = f"malformed JSON: {why}" if isinstance(why, RecursionError) else str(why)
+    return misfit("source", url, answer, "a Prometheus query result", excerpt(why))
 
 
-def _rejected(url: str, body: _Body) -> Failure:
+def _rejected(url: str, answer: Answer, body: _Body) -> Failure:
+    """400 and 422 speak of the query; other statuses of the server, and say so themselves."""
     kind = f" ({excerpt(body.error_type)})" if body.error_type else ""
     said = excerpt(body.error) or "it did not say why"
-    return Failure("source", "QueryRejected", f"{shown(url)} rejected the query{kind}: {said}")
+    if answer.status in _REJECTED:
+        return Failure("source", "QueryRejected", f"{shown(url)} rejected the query{kind}: {said}")
+    reason, advice = meaning(answer.status)
+    message = f"{shown(url)} answered {answer.status}{kind}: {said}; {advice}"
+    return Failure("source", reason, message, answer.retry_after)
 
 
 def _fetched(url: str, answer: Answer, body: _Body, data: _Data) -> Fetched | Failure:
     if data.result_type == "string":
         return _misfit(url, answer, "the query's value is text; write a query for numbers")
-    series, histograms = _series(data.result)
-    return Fetched(tuple(series), tuple(_warnings(body, histograms)))
+    try:
+        series, histograms = _series(data)
+    except _MALFORMED as error:
+        return _misfit(url, answer, error)
+    return Fetched(tuple(series), tuple(_remarks(body, histograms)))
 
 
-def _series(result: list[_Result] | Sample) -> tuple[list[Series], int]:
+def _series(data: _Data) -> tuple[list[Series], int]:
     """Return the series that have samples, and the number of those that have none."""
-    if isinstance(result, tuple):
-        return [Series(metric={}, values=[result])], 0
-    series = [
-        Series.model_construct(metric=one.metric, values=one.samples)
-        for one in result
-        if one.samples is not None
-    ]
-    return series, len(result) - len(series)
+    if data.result_type == "scalar":
+        return [Series(b"{}", _one_sample(data.result))], 0
+    results = _RESULTS.decode(data.result)
+    series = [found for found in map(_one, range(len(results)), results) if found is not None]
+    return series, len(results) - len(series)
 
 
-def _warnings(body: _Body, histograms: int) -> Iterator[str]:
-    yield from (excerpt(warning) for warning in body.warnings or ())
+def _one(index: int, result: _Result) -> Series | None:
+    metric = _ENCODER.encode(result.metric)
+    try:
+        if isinstance(result.values, Raw):
+            _SAMPLES.decode(result.values)
+            return Series(metric, result.values)
+        if isinstance(result.value, Raw):
+            return Series(metric, _one_sample(result.value))
+    except _MALFORMED as error:
+        raise msgspec.ValidationError(f"the samples of series {index}: {error}") from error
+    return None
+
+
+def _one_sample(raw: Raw) -> bytes:
+    _SAMPLE.decode(raw)
+    return b"[%b]" % bytes(raw)
+
+
+def _remarks(body: _Body, histograms: int) -> Iterator[str]:
+    said = [*(body.warnings or ()), *(body.infos or ())]
+    yield from (excerpt(remark) for remark in said[:REMARKS_LIMIT])
+    if len(said) > REMARKS_LIMIT:
+        yield f"{len(said) - REMARKS_LIMIT} more warnings"
     if body.partial:
         yield "the server could read only a part of the data"
     if histograms:

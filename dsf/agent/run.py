@@ -9,13 +9,14 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from dsf.agent.exchange import Limits, http_client
+from dsf.agent.exchange import Limits
+from dsf.agent.http_client import http_client
 from dsf.agent.loop import Agent
 from dsf.agent.metrics import AgentMetrics
 from dsf.agent.publish import Publisher
 from dsf.agent.round import Rounder
 from dsf.agent.scoring import ScoringApi
-from dsf.agent.secrets import Secrets
+from dsf.agent.secrets import IN_CLUSTER, Secrets, ServiceAccount
 from dsf.agent.sources import Sources
 from dsf.agent.watch import watch_config_map, watch_file
 from dsf.api import names
@@ -33,7 +34,7 @@ class Settings:
     """What an agent is told at its start; `summaries_file` replaces the ConfigMap.
 
     `prometheus_url` replaces the server of every Prometheus source: clusters differ in where
-    theirs lives.
+    theirs lives. `service_account_token_hosts` may be sent the agent's own token.
     """
 
     cluster: str
@@ -42,6 +43,7 @@ class Settings:
     summaries_file: Path | None = None
     limits: Limits = field(default_factory=Limits)
     prometheus_url: str = ""
+    service_account_token_hosts: tuple[str, ...] = IN_CLUSTER
 
 
 async def run(
@@ -78,7 +80,8 @@ async def rounder(
     settings: Settings, managed: Kube | None, now: Callable[[], datetime]
 ) -> AsyncIterator[Rounder]:
     """Yield what performs rounds, with its HTTP client open."""
-    secrets = Secrets(managed, settings.namespace)
+    own = ServiceAccount(settings.service_account_token_hosts)
+    secrets = Secrets(managed, settings.namespace, own)
     async with http_client() as client:
         yield Rounder(
             settings.cluster,

@@ -3,25 +3,24 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import httpx
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from dsf.agent.answer import Answer, misfit, refusal
 from dsf.agent.exchange import Deadline, Limits, Request, exchange
 from dsf.agent.failure import Failure
-from dsf.agent.secrets import Secrets
+from dsf.agent.http_client import HttpClient
+from dsf.agent.secrets import Secrets, scoring
+from dsf.agent.series import Document, Series
 from dsf.api.invalid import Invalid
-from dsf.api.scoring_api import ScoringRequest, ScoringResponse, Series
+from dsf.api.scoring_api import ScoringResponse
 from dsf.api.summary import ScorerSummary
-
-_REQUEST = TypeAdapter(ScoringRequest)
 
 
 @dataclass(frozen=True, slots=True)
 class ScoringApi:
     """Scoring APIs over one shared client."""
 
-    client: httpx.AsyncClient
+    client: HttpClient
     secrets: Secrets
     limits: Limits
 
@@ -29,16 +28,13 @@ class ScoringApi:
         self, summary: ScorerSummary, series: Sequence[Series]
     ) -> ScoringResponse | Failure:
         """Send series to a scorer's API and return its results, checked for their form."""
-        token = await self.secrets.token(
-            summary.scoring_endpoint_auth_name, summary.scoring_endpoint_auth_key
-        )
-        if isinstance(token, Invalid):
-            return Failure("scoring", token.reason, token.message)
-        headers = {"Content-Type": "application/json", **(token.headers if token else {})}
-        body = _REQUEST.dump_json(ScoringRequest.model_construct(data=list(series)))
+        access = await self.secrets.access(scoring(summary))
+        if isinstance(access, Invalid):
+            return Failure("scoring", access.reason, access.message)
+        headers = {"Content-Type": "application/json", **access.headers}
         answer = await exchange(
             self.client,
-            Request("POST", summary.scoring_endpoint, body, headers),
+            Request("POST", summary.scoring_endpoint, Document(series), headers, access.ca),
             stage="scoring",
             deadline=Deadline.within(self.limits.deadline(summary.scoring_interval)),
             max_bytes=self.limits.max_bytes,

@@ -1,33 +1,70 @@
-"""Bearer tokens from Secrets of the agent's namespace on the managed cluster."""
+"""Bearer tokens and authorities from Secrets of the agent's namespace on the managed cluster."""
 
-import re
-from base64 import b64decode
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from dsf.api import names
+from dsf.agent import hosts
+from dsf.agent.answer import shown
+from dsf.agent.tokens import Token, clean, host_refused, read_authority, read_token
 from dsf.api.invalid import Invalid
+from dsf.api.summary import ScorerSummary
 from dsf.kube.errors import KubeError, NotFound
 from dsf.kube.kinds import SECRET
 from dsf.kube.port import Kube
 
-TOKEN_LIMIT = 16_384
-
-_PRINTABLE = re.compile(rb"[\x21-\x7e]+")
-_RESERVED_TYPES = ("kubernetes.io/", "bootstrap.kubernetes.io/")
+SERVICE_ACCOUNT_TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+IN_CLUSTER = ("*.svc", "*.svc.cluster.local")
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
-    """A bearer token; its representation does not show it."""
+class Endpoint:
+    """A host that a scorer names, and what proves who talks to whom; empty names are none."""
 
-    value: str = field(repr=False)
+    url: str
+    token_name: str = ""
+    token_key: str = ""
+    ca_name: str = ""
+    ca_key: str = ""
+    service_account: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How an endpoint is called: with a token, if any, trusting these PEM certificates."""
+
+    token: Token | None = None
+    ca: str = ""
 
     @property
     def headers(self) -> dict[str, str]:
-        """The header that carries it."""
-        return {"Authorization": f"Bearer {self.value}"}
+        """The header that carries the token."""
+        return self.token.headers if self.token else {}
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAccount:
+    """The agent's own token, and the hosts that it may be sent to; see `dsf.agent.hosts`."""
+
+    hosts: tuple[str, ...] = IN_CLUSTER
+    path: Path = SERVICE_ACCOUNT_TOKEN
+
+    async def token(self, url: str) -> Token | Invalid:
+        """Return the token for a URL; only https and a host that is allowed may have it."""
+        if not url.lower().startswith("https://") or not hosts.allowed(self.hosts, url):
+            message = (
+                f"the agent's own token is not sent to {shown(url)}: only over https, to"
+                f" {', '.join(self.hosts) or 'no host'}; see --service-account-token-hosts"
+            )
+            return Invalid("HostNotAllowed", message)
+        try:
+            data = await asyncio.to_thread(self.path.read_bytes)
+        except OSError as error:
+            message = f"the agent has no service account token: {error.strerror} ({self.path})"
+            return Invalid("TokenUnreadable", message)
+        return clean(data) or Invalid("InvalidToken", f"{self.path} holds no token")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,53 +73,69 @@ class Secrets:
 
     kube: Kube | None
     namespace: str
+    own: ServiceAccount = field(default_factory=ServiceAccount)
 
-    async def token(self, name: str, key: str) -> Token | Invalid | None:
-        """Return the token under a key of a Secret; None where no Secret is named.
+    async def access(self, endpoint: Endpoint) -> Access | Invalid:
+        """Return how an endpoint is called.
 
-        The Secret is read at each call, so that a rotated token acts at once.
+        Secrets are read at each call, so that what was rotated acts at once.
         """
-        if not name:
+        token = await self.token(endpoint)
+        if isinstance(token, Invalid):
+            return token
+        ca = await self._authority(endpoint.ca_name, endpoint.ca_key)
+        return ca if isinstance(ca, Invalid) else Access(token, ca)
+
+    async def token(self, endpoint: Endpoint) -> Token | Invalid | None:
+        """Return the token for an endpoint; None where it needs none."""
+        if endpoint.service_account:
+            return await self.own.token(endpoint.url)
+        if not endpoint.token_name:
             return None
+        secret = await self._read(endpoint.token_name, "token")
+        if isinstance(secret, Invalid):
+            return secret
+        refused = host_refused(secret, endpoint.url)
+        return refused or read_token(secret, endpoint.token_key)
+
+    async def _authority(self, name: str, key: str) -> str | Invalid:
+        if not name:
+            return ""
+        secret = await self._read(name, "PEM certificates")
+        return secret if isinstance(secret, Invalid) else read_authority(secret, key)
+
+    async def _read(self, name: str, what: str) -> Mapping[str, Any] | Invalid:
         if self.kube is None:
             message = f"Secret {name} cannot be read without the managed cluster's kubeconfig"
             return Invalid("SecretUnreadable", message)
         try:
-            secret = await self.kube.get(SECRET, name, self.namespace)
+            return await self.kube.get(SECRET, name, self.namespace)
         except NotFound:
             message = f"Secret {self.namespace}/{name} does not exist on this managed cluster"
-            return Invalid("SecretNotFound", f"{message}: create it with the token")
+            return Invalid("SecretNotFound", f"{message}: create it with the {what}")
         except KubeError as error:
             message = f"Secret {self.namespace}/{name} could not be read: {error}"
             return Invalid("SecretUnreadable", message)
-        return read_token(secret, key)
 
 
-def read_token(secret: Mapping[str, Any], key: str) -> Token | Invalid:
-    """Return the token that a Secret holds; no message ever contains what it holds."""
-    metadata = secret["metadata"]
-    label = f"Secret {metadata.get('namespace', '')}/{metadata['name']}"
-    if metadata["name"] == names.HUB_KUBECONFIG_SECRET or str(secret.get("type")).startswith(
-        _RESERVED_TYPES
-    ):
-        message = f"{label} holds Kubernetes' own credentials, which are never sent to others"
-        return Invalid("SecretRefused", f"{message}: use a Secret of type Opaque")
-    data = secret.get("data") or {}
-    if key not in data:
-        known = ", ".join(sorted(data)) or "none"
-        return Invalid("SecretKeyNotFound", f"{label} has no key {key!r}; it has: {known}")
-    return _decoded(str(data[key])) or Invalid(
-        "InvalidToken",
-        f"{label}, key {key!r}: a token must be one line of at most {TOKEN_LIMIT} printable ASCII"
-        " characters without spaces",
+def source(summary: ScorerSummary, url: str) -> Endpoint:
+    """Return the endpoint of a scorer's source, which is at `url`."""
+    return Endpoint(
+        url,
+        summary.source_endpoint_auth_name,
+        summary.source_endpoint_auth_key,
+        summary.source_endpoint_ca_name,
+        summary.source_endpoint_ca_key,
+        summary.source_endpoint_auth_service_account,
     )
 
 
-def _decoded(text: str) -> Token | None:
-    try:
-        value = b64decode(text, validate=True).strip()
-    except ValueError:
-        return None
-    if len(value) > TOKEN_LIMIT or not _PRINTABLE.fullmatch(value):
-        return None
-    return Token(value.decode("ascii"))
+def scoring(summary: ScorerSummary) -> Endpoint:
+    """Return the endpoint of a scorer's API."""
+    return Endpoint(
+        summary.scoring_endpoint,
+        summary.scoring_endpoint_auth_name,
+        summary.scoring_endpoint_auth_key,
+        summary.scoring_endpoint_ca_name,
+        summary.scoring_endpoint_ca_key,
+    )

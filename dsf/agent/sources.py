@@ -3,14 +3,14 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import httpx
-
 from dsf.agent import matrix, query
 from dsf.agent.answer import excerpt, shown
 from dsf.agent.exchange import Deadline, Limits, Request, exchange
 from dsf.agent.failure import Failure
+from dsf.agent.http_client import HttpClient
 from dsf.agent.matrix import Fetched
-from dsf.agent.secrets import Secrets
+from dsf.agent.query import Query
+from dsf.agent.secrets import Access, Secrets, source
 from dsf.api.invalid import Invalid
 from dsf.api.summary import ScorerSummary
 
@@ -26,7 +26,7 @@ class Sources:
     `prometheus_url` is where this cluster's Prometheus is, whatever host the scorers name.
     """
 
-    client: httpx.AsyncClient
+    client: HttpClient
     secrets: Secrets
     limits: Limits
     prometheus_url: str = ""
@@ -44,59 +44,56 @@ class Sources:
         return {"prometheus": self._prometheus, "none": _nothing, "": _nothing}
 
     async def _prometheus(self, summary: ScorerSummary, now: float) -> Fetched | Failure:
-        token = await self.secrets.token(
-            summary.source_endpoint_auth_name, summary.source_endpoint_auth_key
-        )
-        if isinstance(token, Invalid):
-            return Failure("source", token.reason, token.message)
         queries = query.split_queries(summary.source_query)
         if not queries:
             message = "the query is empty: set spec.source.params.query, or source type None"
             return Failure("source", "EmptyQuery", message)
-        return await self._all(summary, queries, token.headers if token else {}, now)
-
-    async def _all(
-        self, summary: ScorerSummary, queries: Sequence[str], headers: Mapping[str, str], now: float
-    ) -> Fetched | Failure:
-        """Ask one query after the other, all within one deadline."""
+        calls = self._calls(summary, queries, now)
+        if isinstance(calls, Failure):
+            return calls
+        access = await self.secrets.access(source(summary, calls[0].url))
+        if isinstance(access, Invalid):
+            return Failure("source", access.reason, access.message)
         deadline = Deadline.within(self.limits.deadline(summary.scoring_interval))
-        total = Fetched()
-        for text in queries:
-            fetched = await self._one(self._request(summary, text, headers, now), deadline)
+        return await self._all([_request(call, access) for call in calls], deadline)
+
+    async def _all(self, requests: Sequence[Request], deadline: Deadline) -> Fetched | Failure:
+        """Ask one query after the other, all within one deadline and one limit of size."""
+        parts, room = list[Fetched](), self.limits.max_bytes
+        for request in requests:
+            answer = await exchange(
+                self.client, request, stage="source", deadline=deadline, max_bytes=room
+            )
+            if isinstance(answer, Failure):
+                return answer
+            room -= len(answer.body)
+            fetched = matrix.parse(request.url, answer)
             if isinstance(fetched, Failure):
                 return fetched
-            total = Fetched(total.series + fetched.series, total.warnings + fetched.warnings)
-        return total
+            parts.append(fetched)
+        return matrix.joined(parts)
 
-    async def _one(self, request: Request | Failure, deadline: Deadline) -> Fetched | Failure:
-        if isinstance(request, Failure):
-            return request
-        answer = await exchange(
-            self.client,
-            request,
-            stage="source",
-            deadline=deadline,
-            max_bytes=self.limits.max_bytes,
-        )
-        return answer if isinstance(answer, Failure) else matrix.parse(request.url, answer)
-
-    def _request(
-        self, summary: ScorerSummary, text: str, headers: Mapping[str, str], now: float
-    ) -> Request | Failure:
+    def _calls(
+        self, summary: ScorerSummary, queries: Sequence[str], now: float
+    ) -> Sequence[Query] | Failure:
         try:
-            call = query.build(
-                query.located(summary.source_endpoint, self.prometheus_url),
-                text,
-                range_=summary.source_range,
-                step=summary.source_step,
-                now=now,
-            )
+            endpoint = query.located(summary.source_endpoint, self.prometheus_url)
+            window = (summary.source_range, summary.source_step)
+            return [
+                query.build(endpoint, text, range_=window[0], step=window[1], now=now)
+                for text in queries
+            ]
         except ValueError:
             message = f"{shown(summary.source_endpoint)}: correct spec.source.host and path"
             return Failure("source", "InvalidURL", message)
-        if call.method == "GET":
-            return Request("GET", f"{call.url}?{call.encoded}", headers=headers)
-        return Request("POST", call.url, call.encoded.encode(), {**headers, **_FORM})
+
+
+def _request(call: Query, access: Access) -> Request:
+    if call.method == "GET":
+        url = f"{call.url}?{call.encoded}"
+        return Request("GET", url, headers=access.headers, ca=access.ca)
+    headers = {**access.headers, **_FORM}
+    return Request("POST", call.url, call.encoded.encode(), headers, access.ca)
 
 
 async def _nothing(_summary: ScorerSummary, _now: float) -> Fetched:

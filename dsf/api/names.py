@@ -21,6 +21,7 @@ SUMMARIES_KEY = "summaries"
 GENERATED_LABEL = "dynamic-scoring-framework-mcp/generated"
 CLUSTER_CLAIM = "policy-watcher-claim"
 SCORE_NAME_LABEL = f"{GROUP}/score-name"
+ALLOWED_HOSTS_ANNOTATION = f"{GROUP}/allowed-hosts"
 MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
 
 OPTIMIZER_PORT = 8338

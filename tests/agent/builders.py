@@ -1,7 +1,10 @@
 """Summaries and objects, as the hub writes them."""
 
+import json
 from typing import Any
 
+from dsf.agent.matrix import Fetched
+from dsf.agent.series import Document
 from dsf.api.summary import ScorerSummary
 
 
@@ -19,3 +22,11 @@ def summary(name: str = "sample-scorer", **changes: Any) -> ScorerSummary:
         "score_dimension_format": "${node};${namespace};${pod}",
     }
     return ScorerSummary(**(fields | changes))
+
+
+def sent(found: Fetched) -> Any:
+    """Return the series as a scorer gets them."""
+    document = Document(found.series)
+    body = b"".join(document)
+    assert len(document) == len(body)
+    return json.loads(body)["data"]

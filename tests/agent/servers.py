@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -46,15 +47,16 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(answer: Handler) -> AsyncIterator[Server]:
+async def serving(answer: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
     server = Server("", answer)
     app = web.Application(client_max_size=1 << 26)
     app.router.add_route("*", "/{path:.*}", server.handle)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+        port = runner.addresses[0][1]
+        server.url = f"https://localhost:{port}" if tls else f"http://127.0.0.1:{port}"
         yield server
     finally:
         await runner.cleanup()

@@ -5,13 +5,13 @@ import socket
 import tracemalloc
 from collections.abc import AsyncIterator
 
-import httpx
 import pytest
 from aiohttp import web
 
 from dsf.agent.answer import Answer, is_http_url, shown
-from dsf.agent.exchange import Deadline, Limits, Request, exchange, http_client
+from dsf.agent.exchange import Deadline, Limits, Request, exchange
 from dsf.agent.failure import Failure
+from dsf.agent.http_client import HttpClient, http_client
 from tests.agent import servers
 from tests.agent.servers import Handler, replying, serving
 
@@ -19,13 +19,13 @@ MAX_BYTES = 1 << 20
 
 
 @pytest.fixture
-async def client() -> AsyncIterator[httpx.AsyncClient]:
+async def client() -> AsyncIterator[HttpClient]:
     async with http_client() as opened:
         yield opened
 
 
 async def get(
-    client: httpx.AsyncClient, url: str, *, seconds: float = 120.0, token: str = ""
+    client: HttpClient, url: str, *, seconds: float = 120.0, token: str = ""
 ) -> Answer | Failure:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return await exchange(
@@ -37,7 +37,7 @@ async def get(
     )
 
 
-async def got(client: httpx.AsyncClient, handler: Handler, *, seconds: float = 120.0) -> Failure:
+async def got(client: HttpClient, handler: Handler, *, seconds: float = 120.0) -> Failure:
     async with serving(handler) as server:
         found = await get(client, f"{server.url}/x?token=canary", seconds=seconds)
         assert isinstance(found, Failure)
@@ -46,12 +46,12 @@ async def got(client: httpx.AsyncClient, handler: Handler, *, seconds: float = 1
         return found
 
 
-async def test_an_answer_is_read_whatever_its_status(client: httpx.AsyncClient) -> None:
+async def test_an_answer_is_read_whatever_its_status(client: HttpClient) -> None:
     async with serving(replying(b"no", 418)) as server:
         assert await get(client, server.url) == Answer(418, "application/json", b"no")
 
 
-async def test_refused(client: httpx.AsyncClient) -> None:
+async def test_refused(client: HttpClient) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -62,7 +62,7 @@ async def test_refused(client: httpx.AsyncClient) -> None:
     assert "canary" not in found.message
 
 
-async def test_a_name_that_does_not_exist(client: httpx.AsyncClient) -> None:
+async def test_a_name_that_does_not_exist(client: HttpClient) -> None:
     found = await get(client, "http://does-not-exist.invalid/x")
     assert isinstance(found, Failure)
     assert found.reason == "Unreachable"
@@ -70,19 +70,19 @@ async def test_a_name_that_does_not_exist(client: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("handler", [servers.hanging, servers.dripping])
-async def test_one_deadline_over_everything(client: httpx.AsyncClient, handler: Handler) -> None:
+async def test_one_deadline_over_everything(client: HttpClient, handler: Handler) -> None:
     assert (await got(client, handler, seconds=0.2)).reason == "DeadlineExceeded"
 
 
-async def test_a_connection_that_breaks(client: httpx.AsyncClient) -> None:
+async def test_a_connection_that_breaks(client: HttpClient) -> None:
     assert (await got(client, servers.breaking)).reason == "Unreachable"
 
 
-async def test_a_body_that_is_too_large(client: httpx.AsyncClient) -> None:
+async def test_a_body_that_is_too_large(client: HttpClient) -> None:
     assert (await got(client, servers.endless)).reason == "ResponseTooLarge"
 
 
-async def test_gzip_is_understood(client: httpx.AsyncClient) -> None:
+async def test_gzip_is_understood(client: HttpClient) -> None:
     packed = replying(gzip.compress(b"hello" * 1000, mtime=0), headers={"Content-Encoding": "gzip"})
     async with serving(packed) as server:
         found = await get(client, server.url)
@@ -90,7 +90,7 @@ async def test_gzip_is_understood(client: httpx.AsyncClient) -> None:
     assert found.body == b"hello" * 1000
 
 
-async def test_a_gzip_bomb_is_not_unpacked(client: httpx.AsyncClient) -> None:
+async def test_a_gzip_bomb_is_not_unpacked(client: HttpClient) -> None:
     bomb = gzip.compress(bytes(40 * MAX_BYTES))
     assert len(bomb) < MAX_BYTES
     tracemalloc.start()
@@ -101,7 +101,7 @@ async def test_a_gzip_bomb_is_not_unpacked(client: httpx.AsyncClient) -> None:
     assert peak < 10 * MAX_BYTES
 
 
-async def test_what_follows_the_gzip_data_is_not_kept(client: httpx.AsyncClient) -> None:
+async def test_what_follows_the_gzip_data_is_not_kept(client: HttpClient) -> None:
     async def followed(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Encoding": "gzip"})
         await response.prepare(request)
@@ -129,13 +129,13 @@ async def test_what_follows_the_gzip_data_is_not_kept(client: httpx.AsyncClient)
     ],
 )
 async def test_a_body_that_cannot_be_unpacked(
-    client: httpx.AsyncClient, body: bytes, encoding: str
+    client: HttpClient, body: bytes, encoding: str
 ) -> None:
     found = await got(client, replying(body, headers={"Content-Encoding": encoding}))
     assert found.reason == "InvalidResponse"
 
 
-async def test_redirects_are_not_followed(client: httpx.AsyncClient) -> None:
+async def test_redirects_are_not_followed(client: HttpClient) -> None:
     async with serving(replying({})) as sentinel:
         async with serving(replying(b"", 302, {"Location": sentinel.url})) as server:
             found = await get(client, server.url)
@@ -144,7 +144,7 @@ async def test_redirects_are_not_followed(client: httpx.AsyncClient) -> None:
         assert sentinel.calls == []
 
 
-async def test_cookies_are_not_kept(client: httpx.AsyncClient) -> None:
+async def test_cookies_are_not_kept(client: HttpClient) -> None:
     async with serving(replying({}, headers={"Set-Cookie": "a=b; Path=/"})) as server:
         await get(client, server.url)
         await get(client, server.url)
@@ -159,7 +159,7 @@ async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.Monke
         assert (len(proxy.calls), len(server.calls)) == (0, 1)
 
 
-async def test_a_token_that_the_server_echoes_is_taken_out(client: httpx.AsyncClient) -> None:
+async def test_a_token_that_the_server_echoes_is_taken_out(client: HttpClient) -> None:
     async def echo(request: web.Request) -> web.StreamResponse:
         return web.Response(status=401, text=f"bad header {request.headers['Authorization']}")
 
@@ -173,7 +173,7 @@ async def test_a_token_that_the_server_echoes_is_taken_out(client: httpx.AsyncCl
     "url",
     ["", "x", "ftp://h/", "http://", "http://[::1", "http://h:99999/", "file:///etc/passwd", "//h"],
 )
-async def test_what_is_no_http_url(client: httpx.AsyncClient, url: str) -> None:
+async def test_what_is_no_http_url(client: HttpClient, url: str) -> None:
     assert not is_http_url(url)
     found = await get(client, url)
     assert isinstance(found, Failure)
@@ -183,7 +183,7 @@ async def test_what_is_no_http_url(client: httpx.AsyncClient, url: str) -> None:
 @pytest.mark.parametrize(
     "url", ["http://a\nb/", "http://h/\x00", "http://☃.\u2060/", "http://h h/"]
 )
-async def test_a_strange_url_is_a_failure_and_no_crash(client: httpx.AsyncClient, url: str) -> None:
+async def test_a_strange_url_is_a_failure_and_no_crash(client: HttpClient, url: str) -> None:
     assert isinstance(await get(client, url, seconds=5), Failure)
 
 

@@ -7,17 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.agent.answer import Answer
-from dsf.agent.exchange import Limits, http_client
+from dsf.agent.exchange import Limits
 from dsf.agent.failure import Failure
+from dsf.agent.http_client import http_client
 from dsf.agent.scoring import ScoringApi, parse
 from dsf.agent.secrets import Secrets
-from dsf.api.scoring_api import ScoringResponse, Series
+from dsf.agent.series import Series
+from dsf.api.scoring_api import ScoringResponse
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import SECRET
 from tests.agent.builders import summary
 from tests.agent.servers import Server, replying, scores, serving
 
-SERIES = Series(metric={"pod": "é"}, values=[(1.5, "2"), (60.0, "NaN")])
+SERIES = Series('{"pod":"é"}'.encode(), b'[[1.5,"2"],[60,"NaN"]]')
 
 
 @pytest.fixture

@@ -1,11 +1,13 @@
 from base64 import b64encode
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.agent.secrets import TOKEN_LIMIT, Secrets, Token, read_token
+from dsf.agent.secrets import Access, Endpoint, Secrets, ServiceAccount
+from dsf.agent.tokens import TOKEN_LIMIT, Token, host_refused, read_authority, read_token
 from dsf.api.invalid import Invalid
 
 CANARY = b"canary-3f2a"
@@ -77,11 +79,11 @@ def test_credentials_of_kubernetes_are_never_sent(obj: dict[str, Any]) -> None:
 
 
 async def test_no_secret_named_is_no_token() -> None:
-    assert await Secrets(None, "dynamic-scoring").token("", "") is None
+    assert await Secrets(None, "dynamic-scoring").access(Endpoint("http://h")) == Access()
 
 
 async def test_without_an_api_server_no_secret_can_be_read() -> None:
-    found = await Secrets(None, "dynamic-scoring").token("api-auth", "token")
+    found = await Secrets(None, "dynamic-scoring").access(Endpoint("http://h", "api-auth", "token"))
     assert isinstance(found, Invalid)
     assert found.reason == "SecretUnreadable"
 
@@ -92,3 +94,76 @@ def test_any_value_is_a_clean_token_or_refused(value: bytes) -> None:
     assert isinstance(found, Invalid) or (
         found.value.isascii() and found.value.isprintable() and " " not in found.value
     )
+
+
+PEM = b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+
+
+def test_an_authority_is_pem_text() -> None:
+    assert read_authority(secret(PEM, "kubernetes.io/tls"), "token") == PEM.decode()
+
+
+@pytest.mark.parametrize("value", [b"", b"canary", PEM + b"\xff", PEM * 100_000])
+def test_what_is_no_authority_is_refused(value: bytes) -> None:
+    found = read_authority(secret(value), "token")
+    assert isinstance(found, Invalid)
+    assert found.reason == "InvalidAuthority"
+    assert "canary" not in found.message
+
+
+def listing(text: str) -> dict[str, Any]:
+    annotation = "dynamic-scoring.open-cluster-management.io/allowed-hosts"
+    return {
+        **secret(),
+        "metadata": {**secret()["metadata"], "annotations": {annotation: text}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "url", "expected"),
+    [
+        ("a.example,*.b.example", "https://a.example/scoring", True),
+        ("a.example,*.b.example", "https://x.b.example/scoring", True),
+        ("a.example,*.b.example", "https://evil.example/scoring", False),
+        ("", "https://a.example/", False),
+    ],
+)
+def test_a_secret_says_which_hosts_may_have_its_token(text: str, url: str, expected: bool) -> None:
+    refusal = host_refused(listing(text), url)
+    assert (refusal is None) is expected
+    assert refusal is None or refusal.reason == "HostNotAllowed"
+
+
+def test_a_secret_that_says_nothing_may_be_sent_anywhere() -> None:
+    assert host_refused(secret(), "https://anything.example/") is None
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> ServiceAccount:
+    path = tmp_path / "token"
+    path.write_bytes(CANARY)
+    return ServiceAccount(path=path)
+
+
+async def test_the_agents_own_token_is_read_at_each_call(own: ServiceAccount) -> None:
+    for text in ("first", "rotated\n"):
+        own.path.write_text(text, encoding="ascii")
+        token = await own.token("https://thanos.monitoring.svc:9091/api/v1/query")
+        assert token == Token(text.strip())
+
+
+@pytest.mark.parametrize(
+    "url", ["http://thanos.monitoring.svc/", "https://thanos.example/", "https://evil.svc.example"]
+)
+async def test_the_agents_own_token_stays_in_the_cluster(own: ServiceAccount, url: str) -> None:
+    found = await own.token(url)
+    assert isinstance(found, Invalid)
+    assert found.reason == "HostNotAllowed"
+    assert "--service-account-token-hosts" in found.message
+
+
+async def test_an_agent_outside_a_cluster_has_no_token(own: ServiceAccount) -> None:
+    own.path.unlink()
+    found = await own.token("https://thanos.monitoring.svc/")
+    assert isinstance(found, Invalid)
+    assert found.reason == "TokenUnreadable"

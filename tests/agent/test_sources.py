@@ -1,20 +1,27 @@
 import asyncio
+import gzip
+import ssl
 from base64 import b64encode
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 from aiohttp import web
 
-from dsf.agent.exchange import Limits, http_client
+from dsf.agent.exchange import Limits
 from dsf.agent.failure import Failure
+from dsf.agent.http_client import http_client
 from dsf.agent.matrix import Fetched
-from dsf.agent.secrets import Secrets
+from dsf.agent.secrets import Secrets, ServiceAccount
 from dsf.agent.sources import Sources
 from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.errors import AlreadyExists
 from dsf.kube.kinds import SECRET
-from tests.agent.builders import summary
-from tests.agent.servers import Server, matrix, replying, serving
+from tests.agent import servers
+from tests.agent.builders import sent, summary
+from tests.agent.servers import Handler, Server, matrix, replying, serving
 
 NOW = 1_700_000_000.0
 
@@ -58,7 +65,7 @@ async def test_a_range_is_queried(sources: Sources, prometheus: Server) -> None:
     found = await sources.fetch(asking(prometheus, source_range=60, source_step=5), NOW)
 
     assert isinstance(found, Fetched)
-    assert found.series[0].metric == {"pod": "a"}
+    assert sent(found) == [{"metric": {"pod": "a"}, "values": [[1, "1.5"]]}]
     (call,) = prometheus.calls
     assert (call.method, call.path) == ("GET", "/api/v1/query_range")
     assert call.parameters == {
@@ -76,7 +83,7 @@ async def test_range_0_is_an_instant_query(sources: Sources, prometheus: Server)
     found = await sources.fetch(asking(prometheus, source_range=0), NOW)
 
     assert isinstance(found, Fetched)
-    assert found.series[0].values == [(1.0, "2")]
+    assert sent(found) == [{"metric": {}, "values": [[1, "2"]]}]
     assert prometheus.calls[0].path == "/api/v1/query"
 
 
@@ -171,3 +178,136 @@ async def test_an_endpoint_that_is_no_url(sources: Sources) -> None:
     for endpoint in ("", "prometheus:9090", "http://[::1"):
         found = await failed(sources, summary(source_endpoint=endpoint))
         assert found.reason == "InvalidURL"
+
+
+async def test_no_token_goes_to_a_host_that_the_secret_does_not_list(
+    sources: Sources, prometheus: Server, managed: EmbeddedHub
+) -> None:
+    await create_secret(managed, "canary")
+    annotation = "dynamic-scoring.open-cluster-management.io/allowed-hosts"
+    asked = asking(
+        prometheus, source_endpoint_auth_name="prometheus-auth", source_endpoint_auth_key="token"
+    )
+    for listed, reached in (("prometheus.example", 0), ("127.0.0.1", 1)):
+        patch = {"metadata": {"annotations": {annotation: listed}}}
+        await managed.patch(SECRET, "prometheus-auth", patch, "dynamic-scoring")
+        await sources.fetch(asked, NOW)
+        assert len(prometheus.calls) == reached
+    assert prometheus.calls[0].headers["Authorization"] == "Bearer canary"
+
+
+async def test_a_pause_that_the_server_asks_for_is_told(
+    sources: Sources, prometheus: Server
+) -> None:
+    prometheus.answer = replying(b"slow down", 429, {"Retry-After": "17"})
+    found = await failed(sources, asking(prometheus))
+    assert (found.reason, found.retry_after) == ("TooManyRequests", 17.0)
+
+
+async def test_all_queries_share_one_limit_of_size(sources: Sources, prometheus: Server) -> None:
+    label = "x" * 300_000
+    prometheus.answer = replying(matrix(({"a": label}, [])))
+    assert isinstance(await sources.fetch(asking(prometheus, source_query="a;b;c"), NOW), Fetched)
+    found = await failed(sources, asking(prometheus, source_query="a;b;c;d"))
+    assert found.reason == "ResponseTooLarge"
+
+
+async def test_of_equal_warnings_one_is_kept(sources: Sources, prometheus: Server) -> None:
+    prometheus.answer = replying(matrix(warnings=["no store matched"]))
+    found = await sources.fetch(asking(prometheus, source_query="a;b"), NOW)
+    assert found == Fetched(warnings=("no store matched",))
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+async def secured(authority: trustme.CA) -> AsyncIterator[Server]:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("localhost").configure_cert(context)
+    async with serving(replying(matrix()), context) as server:
+        yield server
+
+
+def trusting(server: Server, **changes: Any) -> Any:
+    return asking(
+        server, source_endpoint_ca_name="prometheus-ca", source_endpoint_ca_key="ca.crt", **changes
+    )
+
+
+async def store_authority(managed: EmbeddedHub, pem: bytes) -> None:
+    body = {"data": {"ca.crt": b64encode(pem).decode()}}
+    metadata = {"name": "prometheus-ca", "namespace": "dynamic-scoring"}
+    try:
+        await managed.create(SECRET, {"metadata": metadata, **body})
+    except AlreadyExists:
+        await managed.patch(SECRET, "prometheus-ca", body, "dynamic-scoring")
+
+
+async def test_an_authority_of_ones_own(
+    sources: Sources, secured: Server, managed: EmbeddedHub, authority: trustme.CA
+) -> None:
+    found = await failed(sources, asking(secured))
+    assert found.reason == "CertificateNotTrusted"
+    assert "tls.caSecretRef" in found.message
+
+    await store_authority(managed, trustme.CA().cert_pem.bytes())
+    assert (await failed(sources, trusting(secured))).reason == "CertificateNotTrusted"
+
+    await store_authority(managed, authority.cert_pem.bytes())
+    assert await sources.fetch(trusting(secured), NOW) == Fetched()
+
+
+async def test_an_authority_that_is_none(
+    sources: Sources, secured: Server, managed: EmbeddedHub
+) -> None:
+    assert (await failed(sources, trusting(secured))).reason == "SecretNotFound"
+    await store_authority(managed, b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n")
+    found = await failed(sources, trusting(secured))
+    assert found.reason == "InvalidAuthority"
+    assert "tls.caSecretRef" in found.message
+    assert secured.calls == []
+
+
+async def test_the_agents_own_token(
+    managed: EmbeddedHub, secured: Server, authority: trustme.CA, tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text("canary", encoding="ascii")
+    await store_authority(managed, authority.cert_pem.bytes())
+    asked = trusting(secured, source_endpoint_auth_service_account=True)
+    async with http_client() as client:
+        for allowed in ((), ("localhost",)):
+            own = ServiceAccount(allowed, tmp_path / "token")
+            secrets = Secrets(managed, "dynamic-scoring", own)
+            found = await Sources(client, secrets, Limits()).fetch(asked, NOW)
+            assert isinstance(found, Fetched if allowed else Failure)
+    (call,) = secured.calls
+    assert call.headers["Authorization"] == "Bearer canary"
+
+
+@pytest.mark.parametrize(
+    ("handler", "reason"),
+    [
+        (servers.breaking, "Unreachable"),
+        (servers.endless, "ResponseTooLarge"),
+        (servers.dripping, "DeadlineExceeded"),
+        (servers.hanging, "DeadlineExceeded"),
+        (replying(b"", 302, {"Location": "http://evil.example/"}), "Redirected"),
+        (replying(b"", 403), "Unauthorized"),
+        (replying(b"", 500), "ServerError"),
+        (replying(b"<html>Sign in</html>", 200, {"Content-Type": "text/html"}), "InvalidResponse"),
+        (
+            replying(gzip.compress(bytes(1 << 24)), headers={"Content-Encoding": "gzip"}),
+            "ResponseTooLarge",
+        ),
+    ],
+)
+async def test_a_broken_source_is_named_and_heals(
+    sources: Sources, prometheus: Server, handler: Handler, reason: str
+) -> None:
+    healthy, prometheus.answer = prometheus.answer, handler
+    assert (await failed(sources, asking(prometheus, scoring_interval=0))).reason == reason
+    prometheus.answer = healthy
+    assert isinstance(await sources.fetch(asking(prometheus), NOW), Fetched)
