@@ -1,0 +1,138 @@
+"""The best decision of a small problem by trying all, and what is legal by its definition.
+
+`best` tries every subset of the variables against the rows of all rules. `legal` does not know the
+rows: it says in plain loops what a rule means, so that the two can be compared.
+"""
+
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from optimizer.problem import ANY, Problem, Slot
+from optimizer.rules import RULES
+from optimizer.solution import Choice, Decision, Place
+
+MOST_VARIABLES = 18
+_SAME = 1e-9
+
+
+class Best(NamedTuple):
+    """The best value by tier, and every decision that has it."""
+
+    values: tuple[float, ...]
+    decisions: tuple[Decision, ...]
+
+
+def best(problem: Problem) -> Best:
+    """Try every subset of the variables."""
+    subsets = _subsets(len(problem.weights()))
+    keep = np.ones(len(subsets), dtype=bool)
+    for rule in RULES:
+        for row in rule(problem):
+            keep &= subsets[:, row.columns] @ row.coefficients <= row.limit + _SAME
+    subsets = subsets[keep]
+    values = []
+    for tier in range(len(problem.tiers)):
+        worth = subsets @ problem.weights(tier)
+        values.append(float(worth.max()))
+        subsets = subsets[worth >= worth.max() - _SAME]
+    return Best(tuple(values), tuple(problem.decision(np.nonzero(row)[0]) for row in subsets))
+
+
+def legal(problem: Problem, decision: Decision) -> bool:
+    """Tell by the definition of each rule whether a decision is allowed."""
+    return (
+        _one_policy_per_pool(problem, decision)
+        and _once_per_cluster_and_not_too_often(problem, decision)
+        and _everything_fits(problem, decision)
+        and _company(problem, decision)
+        and _spread(problem, decision)
+        and _limits(problem, decision)
+    )
+
+
+def _subsets(count: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    if count > MOST_VARIABLES:
+        raise ValueError(f"{count} variables are too many for brute force")
+    numbers = np.arange(2**count)[:, np.newaxis]
+    return ((numbers >> np.arange(count)) & 1).astype(np.float64)
+
+
+def _option(problem: Problem, choice: Choice) -> int:
+    return problem.option_index[choice]
+
+
+def _task(problem: Problem, place: Place) -> int:
+    return problem.task_index[place.workload]
+
+
+def _one_policy_per_pool(problem: Problem, decision: Decision) -> bool:
+    options = [problem.options[_option(problem, choice)] for choice in decision.choices]
+    return max(Counter((item.cluster, item.pool) for item in options).values(), default=0) <= 1
+
+
+def _once_per_cluster_and_not_too_often(problem: Problem, decision: Decision) -> bool:
+    pairs = Counter((place.workload, place.cluster) for place in decision.places)
+    often = Counter(place.workload for place in decision.places)
+    return max(pairs.values(), default=0) <= 1 and all(
+        often[task.name] <= task.replicas for task in problem.tasks
+    )
+
+
+def _everything_fits(problem: Problem, decision: Decision) -> bool:
+    held = {slot: float(base) for slot, base in zip(problem.slots, problem.base, strict=True)}
+    there = {slot for slot, base in held.items() if base > 0}
+    for choice in decision.choices:
+        for index, amount in problem.options[_option(problem, choice)].supplies:
+            slot = problem.slots[index]
+            held[slot] += amount
+            there.add(slot)
+    for place in decision.places:
+        task, cluster = problem.tasks[_task(problem, place)], problem.clusters.index(place.cluster)
+        slot = Slot(cluster, task.kind, place.device)
+        if slot not in there:
+            return False
+        held[slot] -= task.amount
+        for kind, amount in task.extras:
+            held[Slot(cluster, kind, ANY)] -= amount
+    return min(held.values(), default=0.0) >= -_SAME
+
+
+def _company(problem: Problem, decision: Decision) -> bool:
+    for place in decision.places:
+        task = problem.tasks[_task(problem, place)]
+        neighbours = {
+            other.workload
+            for other in decision.places
+            if other.cluster == place.cluster and other.workload != place.workload
+        }
+        if neighbours & set(task.apart):
+            return False
+        if not all(neighbours & set(wanted) for wanted in task.near):
+            return False
+    return True
+
+
+def _spread(problem: Problem, decision: Decision) -> bool:
+    counts = Counter[tuple[str, int, str, str]]()
+    for place in decision.places:
+        for key, most, group in problem.tasks[_task(problem, place)].spread:
+            value = problem.labels[key][problem.clusters.index(place.cluster)]
+            counts[key, most, group or f"alone {place.workload}", value] += 1
+    return all(count <= most for (_, most, _, _), count in counts.items())
+
+
+def _limits(problem: Problem, decision: Decision) -> bool:
+    for limit in problem.limits:
+        total = 0.0
+        for place in decision.places:
+            found = problem.indexes(place)
+            assert found is not None
+            total += 0.0 if limit.places is None else float(limit.places[found])
+        for choice in decision.choices:
+            index = _option(problem, choice)
+            total += 0.0 if limit.options is None else float(limit.options[index])
+        if total > limit.most + _SAME:
+            return False
+    return True

@@ -1,0 +1,136 @@
+"""Fleets drawn from a seed, small enough for brute force, in which every rule can bite."""
+
+import random
+
+from optimizer.fleet import (
+    Candidate,
+    Cluster,
+    Fleet,
+    FleetLimit,
+    Objective,
+    Scores,
+    Selector,
+    Supply,
+    Workload,
+)
+from optimizer.formulate import formulate
+from optimizer.problem import Problem, Spread
+
+ZONES = ("a", "b", "")
+DEVICES = ("all", "3g", "2g")
+
+
+def random_problem(seed: int, *, most_variables: int = 15) -> Problem:
+    """Draw a problem of at most so many variables."""
+    return formulate(random_fleet(seed, most_variables=most_variables))
+
+
+def random_fleet(seed: int, *, most_variables: int = 15) -> Fleet:
+    """Draw fleets until the problem of one has a variable, and not too many."""
+    rng = random.Random(seed)  # noqa: S311 - to repeat, not to guard
+    while True:
+        fleet = draw_fleet(rng, clusters=rng.randint(1, 3), workloads=rng.randint(1, 4))
+        if 0 < len(formulate(fleet).variables) <= most_variables:
+            return fleet
+
+
+def draw_fleet(rng: random.Random, *, clusters: int, workloads: int) -> Fleet:
+    """Draw a fleet with every wish that a workload, policy or request can have."""
+    names = [f"c{index}" for index in range(clusters)]
+    drawn = tuple(_cluster(rng, name) for name in names)
+    return Fleet(
+        namespace="default",
+        clusters=drawn,
+        workloads=tuple(_workload(rng, index, names) for index in range(workloads)),
+        scores={"speed": _scores(rng, drawn, -20), "power": _scores(rng, drawn, 0)},
+        objectives=_objectives(rng),
+        limits=tuple(_limits(rng)),
+    )
+
+
+def _cluster(rng: random.Random, name: str) -> Cluster:
+    labels = {"zone": zone} if (zone := rng.choice(ZONES)) else {}
+    candidates = [_candidate(rng, f"p{index}", "") for index in range(rng.randint(1, 3))]
+    if rng.random() < 0.3:
+        candidates += [_candidate(rng, f"q{index}", "second") for index in range(2)]
+    base = [Supply("cpu", "", rng.randint(1, 6))] if rng.random() < 0.7 else []
+    if rng.random() < 0.2:
+        base.append(Supply("gpu", rng.choice(DEVICES), rng.randint(1, 2)))
+    return Cluster(name, Selector(name), tuple(candidates), labels, tuple(base))
+
+
+def _candidate(rng: random.Random, policy: str, pool: str) -> Candidate:
+    devices = rng.sample(DEVICES, rng.choice((1, 1, 2)))
+    supplies = [Supply("gpu", device, rng.randint(0, 4)) for device in devices]
+    if rng.random() < 0.2:
+        supplies.append(Supply("cpu", "", rng.randint(1, 3)))
+    return Candidate(
+        policy=policy,
+        supplies=tuple(supplies),
+        pool=pool,
+        current=rng.random() < 0.2,
+        cost=float(rng.choice((0, 0, 3))),
+        uses=(("watts", float(rng.randint(1, 5))),) if rng.random() < 0.5 else (),
+    )
+
+
+def _workload(rng: random.Random, index: int, clusters: list[str]) -> Workload:
+    app = f"app{rng.randint(0, 2)}"
+
+    def sometimes(chance: float) -> bool:
+        return rng.random() < chance
+
+    return Workload(
+        name=f"w{index}",
+        app=app,
+        kind="gpu",
+        amount=rng.randint(0, 3),
+        placement=f"w{index}-placement",
+        labels={"app": app},
+        extras=(("cpu", float(rng.randint(1, 3))),) if sometimes(0.3) else (),
+        replicas=rng.choice((1, 1, 2, 3)),
+        priority=rng.choice((0, 0, 5)),
+        spread=tuple(_spreads(rng)),
+        clusters=tuple(rng.sample(clusters, 1)) if sometimes(0.1) else (),
+        excluded=tuple(rng.sample(clusters, 1)) if sometimes(0.1) else (),
+        affinity="zone" if sometimes(0.1) else "",
+        anti_affinity="zone=b" if sometimes(0.1) else "",
+        near=(f"app=app{rng.randint(0, 2)}",) if sometimes(0.2) else (),
+        apart=(f"app=app{rng.randint(0, 2)}",) if sometimes(0.2) else (),
+        minimum=float(rng.randint(-10, 30)) if sometimes(0.2) else None,
+        move_cost=float(rng.randint(1, 20)) if sometimes(0.5) else 0.0,
+        current=tuple(rng.sample(clusters, 1)) if sometimes(0.5) else (),
+        uses=(("watts", float(rng.randint(1, 4))),) if sometimes(0.4) else (),
+    )
+
+
+def _spreads(rng: random.Random) -> list[Spread]:
+    if rng.random() < 0.6:
+        return []
+    return [Spread("zone", rng.randint(1, 2), rng.choice(("", "together")))]
+
+
+def _scores(rng: random.Random, clusters: tuple[Cluster, ...], least: int) -> Scores:
+    return {
+        (cluster.name, f"app{app}", device): float(rng.randint(least, 60))
+        for cluster in clusters
+        for app in range(3)
+        for device in DEVICES
+        if rng.random() < 0.9
+    }
+
+
+def _objectives(rng: random.Random) -> tuple[Objective, ...]:
+    if rng.random() < 0.6:
+        return (Objective("speed"),)
+    less = Objective("power", weight=0.5, minimum=0, maximum=50, invert=True)
+    return (Objective("speed"), less)
+
+
+def _limits(rng: random.Random) -> list[FleetLimit]:
+    possible = [
+        FleetLimit("budget", float(rng.randint(20, 120)), score="power"),
+        FleetLimit("site power", float(rng.randint(2, 12)), uses="watts", per="zone"),
+        FleetLimit("watts in a", float(rng.randint(2, 8)), uses="watts", selector="zone=a"),
+    ]
+    return [limit for limit in possible if rng.random() < 0.3]

@@ -1,0 +1,77 @@
+"""The model against all decisions of small random problems with every rule switched on."""
+
+import random
+
+import pytest
+
+from optimizer.milp import solve_here
+from optimizer.problem import Problem, tier_values
+from optimizer.rules import violations
+from optimizer.solution import Decision
+from tests.optimizer.brute_force import best, legal
+from tests.optimizer.random_problems import random_problem
+
+QUICK = range(12)
+MANY = range(1_000, 1_400)
+
+
+def random_decision(problem: Problem, near: Decision, rng: random.Random) -> Decision:
+    """A decision that differs from another in a few variables: it breaks few rules, or none."""
+    variables = problem.variables
+    chosen = {variables.index(item) for item in (*near.choices, *near.places)}
+    flipped = rng.sample(range(len(variables)), min(len(variables), rng.randint(0, 3)))
+    return problem.decision(chosen.symmetric_difference(flipped))
+
+
+def check_rules(seed: int) -> None:
+    problem, rng = random_problem(seed), random.Random(seed)  # noqa: S311 - to repeat
+    good = best(problem).decisions
+    for near in (good[0], good[-1], Decision()):
+        for _ in range(40):
+            decision = random_decision(problem, near, rng)
+            assert (violations(problem, decision) == ()) is legal(problem, decision), decision
+
+
+def check_optimum(seed: int) -> None:
+    problem = random_problem(seed)
+    solution = solve_here(problem, solver="highs", time_limit_seconds=60)
+    assert solution.status == "Optimal"
+    assert tier_values(problem, solution.decision) == pytest.approx(best(problem).values)
+    assert tuple(tier.value for tier in solution.tiers) == pytest.approx(best(problem).values)
+    assert violations(problem, solution.decision) == ()
+
+
+@pytest.mark.parametrize("seed", QUICK)
+def test_rows_mean_what_the_rules_say(seed: int) -> None:
+    check_rules(seed)
+
+
+@pytest.mark.parametrize("seed", QUICK)
+def test_the_optimum_of_every_priority_is_that_of_brute_force(seed: int) -> None:
+    check_optimum(seed)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", MANY)
+def test_many_problems(seed: int) -> None:
+    check_rules(seed)
+    check_optimum(seed)
+
+
+def test_random_problems_switch_every_rule_on() -> None:
+    problems = [random_problem(seed) for seed in range(60)]
+    tasks = [task for problem in problems for task in problem.tasks]
+    options = [option for problem in problems for option in problem.options]
+    assert any(len(problem.tiers) > 1 for problem in problems)
+    assert any(len(option.supplies) > 1 for option in options)
+    assert {option.pool for option in options} == {"", "second"}
+    assert any(option.value < 0 for option in options)
+    assert any(problem.base.any() for problem in problems)
+    for wish in ("extras", "spread", "near", "apart", "current"):
+        assert any(getattr(task, wish) for task in tasks), wish
+    assert any(task.replicas > 1 for task in tasks)
+    assert {limit.name.split()[0] for problem in problems for limit in problem.limits} == {
+        "budget",
+        "site",
+        "watts",
+    }
