@@ -16,8 +16,9 @@ from optimizer.fleet import (
 from optimizer.formulate import formulate
 from optimizer.problem import Problem, Spread
 
-ZONES = ("a", "b", "")
+ZONES = ("a", "a", "b", "")
 DEVICES = ("all", "3g", "2g")
+FEWEST = 6
 
 
 def random_problem(seed: int, *, most_variables: int = 15) -> Problem:
@@ -26,11 +27,11 @@ def random_problem(seed: int, *, most_variables: int = 15) -> Problem:
 
 
 def random_fleet(seed: int, *, most_variables: int = 15) -> Fleet:
-    """Draw fleets until the problem of one has a variable, and not too many."""
+    """Draw fleets until the problem of one has several variables, and not too many."""
     rng = random.Random(seed)  # noqa: S311 - to repeat, not to guard
     while True:
-        fleet = draw_fleet(rng, clusters=rng.randint(1, 3), workloads=rng.randint(1, 4))
-        if 0 < len(formulate(fleet).variables) <= most_variables:
+        fleet = draw_fleet(rng, clusters=rng.randint(1, 3), workloads=rng.randint(1, 5))
+        if FEWEST <= len(formulate(fleet).variables) <= most_variables:
             return fleet
 
 
@@ -105,9 +106,9 @@ def _workload(rng: random.Random, index: int, clusters: list[str]) -> Workload:
 
 
 def _spreads(rng: random.Random) -> list[Spread]:
-    if rng.random() < 0.6:
+    if rng.random() < 0.5:
         return []
-    return [Spread("zone", rng.randint(1, 2), rng.choice(("", "together")))]
+    return [Spread("zone", rng.choice((1, 1, 2)), rng.choice(("", "together")))]
 
 
 def _scores(rng: random.Random, clusters: tuple[Cluster, ...], least: int) -> Scores:
