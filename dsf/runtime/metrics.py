@@ -3,6 +3,7 @@
 dsf_reconcile_total{controller, result}   result: success, error, broken
 dsf_reconcile_seconds{controller}         histogram
 dsf_queue_depth{controller}
+leader_election_master_status{name}       1 while leading, as Kubernetes' own controllers have it
 """
 
 from dataclasses import dataclass
@@ -13,11 +14,12 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 @dataclass(frozen=True, slots=True)
 class ControllerMetrics:
-    """What all control loops of one registry share."""
+    """What all control loops and electors of one registry share."""
 
     results: Counter
     seconds: Histogram
     depth: Gauge
+    leader: Gauge
 
 
 _REGISTERED: WeakKeyDictionary[CollectorRegistry, ControllerMetrics] = WeakKeyDictionary()
@@ -48,6 +50,12 @@ def _register(registry: CollectorRegistry) -> ControllerMetrics:
             "dsf_queue_depth",
             "Names waiting to be reconciled.",
             ["controller"],
+            registry=registry,
+        ),
+        leader=Gauge(
+            "leader_election_master_status",
+            "Whether this process leads.",
+            ["name"],
             registry=registry,
         ),
     )

@@ -1,0 +1,105 @@
+"""Who leads: the decision on one Lease, pure; times are passed in.
+
+The rules are client-go's. A Lease counts as held as long as its holder has been seen to renew it
+within its duration by our own clock: times written by others are never compared with ours, so
+clocks that differ do no harm.
+
+Source: https://kubernetes.io/docs/concepts/architecture/leases/ (coordination.k8s.io/v1)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dsf.kube.kinds import LEASE
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidacy:
+    """Who wants to lead what; `identity` is unique to a process. Durations are seconds."""
+
+    name: str
+    namespace: str
+    identity: str
+    lease_seconds: float = 15.0
+    renew_seconds: float = 10.0
+    retry_seconds: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A version of the Lease, and when it was first seen, in seconds of a monotonic clock."""
+
+    version: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is to be written, if anything, and what has been seen."""
+
+    write: dict[str, Any] | None
+    sighting: Sighting | None
+
+
+def decide(
+    candidacy: Candidacy, lease: Object | None, seen: Sighting | None, *, at: float, now: str
+) -> Verdict:
+    """Return the Lease that makes or keeps us the leader; None to write while another leads.
+
+    `at` is a monotonic clock's time in seconds, `now` the wall clock's as MicroTime.
+    """
+    if lease is None:
+        return Verdict(_lease(candidacy, {}, {}, now=now, taken=True), None)
+    version = str(lease["metadata"].get("resourceVersion", ""))
+    sighting = seen if seen and seen.version == version else Sighting(version, at)
+    spec = lease.get("spec") or {}
+    holder = spec.get("holderIdentity") or ""
+    held = bool(holder) and at < sighting.at + _duration(spec, candidacy)
+    if held and holder != candidacy.identity:
+        return Verdict(None, sighting)
+    ours = holder == candidacy.identity
+    return Verdict(_lease(candidacy, lease["metadata"], spec, now=now, taken=not ours), sighting)
+
+
+def released(candidacy: Candidacy, lease: Object, *, now: str) -> dict[str, Any] | None:
+    """Return the Lease without a holder, so that the next one need not wait; None if not ours."""
+    spec = lease.get("spec") or {}
+    if spec.get("holderIdentity") != candidacy.identity:
+        return None
+    given_up = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
+    return {**lease, "spec": given_up}
+
+
+def _duration(spec: Mapping[str, Any], candidacy: Candidacy) -> float:
+    return float(spec.get("leaseDurationSeconds") or candidacy.lease_seconds)
+
+
+def _lease(
+    candidacy: Candidacy,
+    metadata: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    *,
+    now: str,
+    taken: bool,
+) -> dict[str, Any]:
+    before = int(spec.get("leaseTransitions") or 0)
+    return {
+        "apiVersion": LEASE.api_version,
+        "kind": LEASE.kind,
+        "metadata": {
+            **metadata,
+            "name": candidacy.name,
+            "namespace": candidacy.namespace,
+        },
+        "spec": {
+            **spec,
+            "holderIdentity": candidacy.identity,
+            "leaseDurationSeconds": max(1, round(candidacy.lease_seconds)),
+            "acquireTime": now if taken else spec.get("acquireTime", now),
+            "renewTime": now,
+            "leaseTransitions": before + 1 if taken and spec else before,
+        },
+    }
