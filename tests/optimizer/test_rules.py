@@ -1,35 +1,58 @@
 """Each rule alone, on decisions written by hand."""
 
-from optimizer.fleet import Fleet
+from dataclasses import replace
+from typing import Any
+
+from optimizer.fleet import Candidate, Cluster, Fleet, FleetLimit, Selector, Supply
 from optimizer.formulate import formulate
+from optimizer.problem import Spread
 from optimizer.rules import (
     RULES,
     Rule,
+    apart,
     capacity,
+    limits,
+    near,
+    once_per_cluster,
     one_policy_per_pool,
     replicas,
+    spread,
     supplied,
     violations,
 )
 from optimizer.solution import Choice, Decision, Place
 from tests.optimizer.build import fleet
 
-C1, C2 = "c1", "c2"
+C1, C2, C3 = "c1", "c2", "c3"
+DEVICES = [("all", 1), ("3g", 2), ("2g", 4)]
+CORES = (Supply("cpu", "", 4),)
 
 
-def _fleet() -> Fleet:
-    devices = [("all", 1), ("3g", 2), ("2g", 4)]
-    pairs = [(w, d) for w in ("one", "two") for d, _ in devices]
-    scores = {(c, w, d): 1.0 for c in (C1, C2) for w, d in pairs}
-    return fleet({C1: devices, C2: devices}, {"one": 2, "two": 2}, scores)
+def plain() -> Fleet:
+    """Three clusters, the first two in one zone, and two workloads that ask 2 each."""
+    clusters = (C1, C2, C3)
+    pairs = [(w, d) for w in ("one", "two") for d, _ in DEVICES]
+    scores = {(c, w, d): 1.0 for c in clusters for w, d in pairs}
+    found = fleet(dict.fromkeys(clusters, DEVICES), {"one": 2, "two": 2}, scores)
+    zones = {C1: "a", C2: "a", C3: "b"}
+    placed = tuple(replace(c, labels={"zone": zones[c.name]}, base=CORES) for c in found.clusters)
+    named = tuple(replace(w, labels={"app": w.app}) for w in found.workloads)
+    return replace(found, clusters=placed, workloads=named)
 
 
-def broken(rule: Rule, *variables: Choice | Place) -> tuple[str, ...]:
+def wishing(given: Fleet | None = None, **wishes: Any) -> Fleet:
+    """The fleet with wishes of workload `one`."""
+    given = given or plain()
+    one, *others = given.workloads
+    return replace(given, workloads=(replace(one, **wishes), *others))
+
+
+def broken(rule: Rule, *variables: Choice | Place, given: Fleet | None = None) -> tuple[str, ...]:
     decision = Decision(
         tuple(item for item in variables if isinstance(item, Choice)),
         tuple(item for item in variables if isinstance(item, Place)),
     )
-    return violations(formulate(_fleet()), decision, [rule])
+    return violations(formulate(given or plain()), decision, [rule])
 
 
 def test_one_policy_per_pool() -> None:
@@ -39,10 +62,41 @@ def test_one_policy_per_pool() -> None:
     )
 
 
+def pooled() -> Fleet:
+    """A cluster of two pools; the first one's policies supply two devices at once."""
+    mixed = (Supply("gpu", "3g", 1), Supply("gpu", "2g", 2))
+    candidates = (
+        Candidate("mixed", mixed, "front"),
+        Candidate("whole", (Supply("gpu", "all", 1),), "front"),
+        Candidate("back", (Supply("gpu", "2g", 1),), "back"),
+    )
+    given = plain()
+    return replace(given, clusters=(Cluster(C1, Selector(C1), candidates),))
+
+
+def test_a_cluster_enforces_one_policy_of_each_pool() -> None:
+    given = wishing(pooled(), amount=1)
+    assert broken(one_policy_per_pool, Choice(C1, "mixed"), Choice(C1, "back"), given=given) == ()
+    both = Choice(C1, "mixed"), Choice(C1, "whole")
+    assert broken(one_policy_per_pool, *both, given=given) == (
+        "pool front of cluster c1 enforces one policy",
+    )
+
+
 def test_replicas() -> None:
     assert broken(replicas, Place("one", C1, "3g"), Place("two", C1, "3g")) == ()
-    assert broken(replicas, Place("one", C1, "3g"), Place("one", C2, "2g")) == (
-        "workload one runs once",
+    twice = Place("one", C1, "3g"), Place("one", C2, "2g")
+    assert broken(replicas, *twice) == ("workload one runs once",)
+    assert broken(replicas, *twice, given=wishing(replicas=2)) == ()
+    assert broken(replicas, *twice, Place("one", C3, "3g"), given=wishing(replicas=2)) == (
+        "workload one runs on 2 clusters at most",
+    )
+
+
+def test_once_per_cluster() -> None:
+    assert broken(once_per_cluster, Place("one", C1, "3g"), Place("one", C2, "2g")) == ()
+    assert broken(once_per_cluster, Place("one", C1, "3g"), Place("one", C1, "2g")) == (
+        "workload one runs once on cluster c1",
     )
 
 
@@ -54,10 +108,135 @@ def test_capacity() -> None:
     assert broken(capacity, Choice(C1, "3g"), *crowded) == ("gpu 3g of cluster c1 suffices",)
 
 
+def test_capacity_counts_the_supplies_of_all_pools() -> None:
+    given = wishing(pooled(), amount=1)
+    mixed, back = Choice(C1, "mixed"), Choice(C1, "back")
+    one, two = Place("one", C1, "2g"), Place("two", C1, "2g")
+    assert broken(capacity, mixed, back, one, two, given=given) == ()
+    assert broken(capacity, mixed, one, two, given=given) == ("gpu 2g of cluster c1 suffices",)
+
+
+def test_capacity_of_further_kinds() -> None:
+    one, two, policy = Place("one", C1, "2g"), Place("two", C1, "2g"), Choice(C1, "2g")
+    both = wishing(extras=(("cpu", 3.0),))
+    greedy = replace(
+        both, workloads=tuple(replace(w, extras=(("cpu", 3.0),)) for w in both.workloads)
+    )
+    assert broken(capacity, policy, one, two, given=both) == ()
+    assert broken(capacity, policy, one, two, given=greedy) == ("cpu of cluster c1 suffices",)
+
+
+def test_capacity_of_large_quantities() -> None:
+    gibi = 2.0**30
+    held = (Supply("memory", "", 16 * gibi),)
+    given = plain()
+    given = replace(given, clusters=tuple(replace(c, base=held) for c in given.clusters))
+    policy, one = Choice(C1, "2g"), Place("one", C1, "2g")
+    fits = wishing(given, extras=(("memory", 16 * gibi),))
+    assert broken(capacity, policy, one, given=fits) == ()
+    two = Place("two", C1, "2g")
+    more = replace(
+        fits, workloads=(fits.workloads[0], replace(fits.workloads[1], extras=(("memory", gibi),)))
+    )
+    assert broken(capacity, policy, one, two, given=more) == ("memory of cluster c1 suffices",)
+
+
 def test_supplied() -> None:
     place = Place("one", C1, "3g")
     assert broken(supplied, Choice(C1, "3g"), place) == ()
     assert broken(supplied, Choice(C1, "2g"), place) == ("workload one has 3g on cluster c1",)
+
+
+def test_what_a_cluster_has_without_a_policy_needs_none() -> None:
+    given = plain()
+    held = (Supply("gpu", "3g", 2),)
+    given = replace(given, clusters=tuple(replace(c, base=held) for c in given.clusters))
+    assert broken(supplied, Place("one", C1, "3g"), given=given) == ()
+    assert broken(capacity, Place("one", C1, "3g"), given=given) == ()
+
+
+def test_near() -> None:
+    given = wishing(near=("app=two",))
+    one = Place("one", C1, "3g")
+    assert broken(near, one, Place("two", C1, "2g"), given=given) == ()
+    assert broken(near, Place("two", C1, "2g"), given=given) == ()
+    assert broken(near, one, Place("two", C2, "2g"), given=given) == (
+        "workload one runs near two on cluster c1",
+    )
+
+
+def test_apart() -> None:
+    given = wishing(apart=("app=two",))
+    one = Place("one", C1, "3g")
+    assert broken(apart, one, Place("two", C2, "2g"), given=given) == ()
+    assert broken(apart, one, Place("two", C1, "2g"), given=given) == (
+        "workloads one and two run apart on cluster c1",
+    )
+
+
+def test_spread_of_one_workload() -> None:
+    given = wishing(replicas=3, spread=(Spread("zone", 1),))
+    here, near_by, far = (Place("one", name, "3g") for name in (C1, C2, C3))
+    assert broken(spread, here, far, given=given) == ()
+    assert broken(spread, here, near_by, given=given) == (
+        "at most 1 of workload one where zone is a",
+    )
+
+
+def test_spread_of_a_group() -> None:
+    together = Spread("zone", 1, "pair")
+    given = wishing(spread=(together,))
+    given = replace(given, workloads=tuple(replace(w, spread=(together,)) for w in given.workloads))
+    one = Place("one", C1, "3g")
+    assert broken(spread, one, Place("two", C3, "3g"), given=given) == ()
+    assert broken(spread, one, Place("two", C2, "3g"), given=given) == (
+        "at most 1 of group pair where zone is a",
+    )
+
+
+def test_clusters_without_the_label_are_one_value_of_a_spread() -> None:
+    given = wishing(replicas=2, spread=(Spread("rack", 1),))
+    assert broken(spread, Place("one", C1, "3g"), Place("one", C2, "3g"), given=given) == (
+        "at most 1 of workload one where rack is not set",
+    )
+
+
+def test_a_budget_on_a_score() -> None:
+    costs = {(c, w, d): 4.0 for c in (C1, C2, C3) for w in ("one", "two") for d, _ in DEVICES}
+    given = plain()
+    given = replace(
+        given,
+        scores={**given.scores, "cost": costs},
+        limits=(FleetLimit("budget", 7.0, score="cost"),),
+    )
+    one, two = Place("one", C1, "3g"), Place("two", C2, "3g")
+    assert broken(limits, one, given=given) == ()
+    assert broken(limits, one, two, given=given) == ("budget is at most 7",)
+
+
+def test_a_cap_per_site_on_what_workloads_and_policies_use() -> None:
+    given = wishing(uses=(("watts", 300.0),))
+    hungry = [
+        replace(c, candidates=tuple(replace(p, uses=(("watts", 200.0),)) for p in c.candidates))
+        for c in given.clusters
+    ]
+    cap = FleetLimit("power", 600.0, uses="watts", per="zone")
+    given = replace(given, clusters=tuple(hungry), limits=(cap,))
+    one, here, near_by, far = (
+        Place("one", C1, "3g"),
+        *(Choice(name, "3g") for name in (C1, C2, C3)),
+    )
+    assert broken(limits, one, here, far, given=given) == ()
+    assert broken(limits, one, here, near_by, given=given) == (
+        "power where zone is a is at most 600",
+    )
+
+
+def test_a_limit_of_some_clusters_alone() -> None:
+    given = wishing(uses=(("watts", 300.0),))
+    given = replace(given, limits=(FleetLimit("cap", 100.0, uses="watts", selector="zone=b"),))
+    assert broken(limits, Place("one", C1, "3g"), given=given) == ()
+    assert broken(limits, Place("one", C3, "3g"), given=given) == ("cap is at most 100",)
 
 
 def test_what_is_no_candidate_breaks_every_rule_set() -> None:
@@ -68,4 +247,10 @@ def test_what_is_no_candidate_breaks_every_rule_set() -> None:
 
 def test_a_whole_decision_holds_all_rules() -> None:
     decision = Decision((Choice(C1, "2g"),), (Place("one", C1, "2g"), Place("two", C1, "2g")))
-    assert violations(formulate(_fleet()), decision, RULES) == ()
+    assert violations(formulate(plain()), decision, RULES) == ()
+
+
+def test_deciding_nothing_is_always_allowed() -> None:
+    given = wishing(near=("app=none",), spread=(Spread("zone", 1),))
+    given = replace(given, limits=(FleetLimit("none", 0.0, uses="watts"),))
+    assert violations(formulate(given), Decision()) == ()

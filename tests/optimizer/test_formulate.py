@@ -1,0 +1,160 @@
+"""Fleet to Problem: what may be used, what it is worth, and what is in the way."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optimizer.fleet import Candidate, Fleet, FleetLimit, Objective, Supply
+from optimizer.formulate import OBSTACLES, Ground, formulate, obstacles
+from optimizer.problem import objective, tier_values
+from optimizer.solution import Choice, Decision, Place
+from tests.optimizer.build import fleet
+
+C1, C2 = "c1", "c2"
+
+
+def plain(**wishes: Any) -> Fleet:
+    """Workload `w` asks 2 of `d`, of which both clusters supply 3; `v` asks the same."""
+    scores = {(c, w, "d"): 10.0 + 5 * (c == C2) for c in (C1, C2) for w in ("v", "w")}
+    found = fleet({C1: [("d", 3)], C2: [("d", 3)]}, {"w": 2, "v": 2}, scores)
+    zones = {C1: "a", C2: "b"}
+    first, second = found.workloads
+    return replace(
+        found,
+        clusters=tuple(replace(c, labels={"zone": zones[c.name]}) for c in found.clusters),
+        workloads=(replace(first, **wishes), second),
+    )
+
+
+def places(given: Fleet) -> list[str]:
+    """The clusters where `w` may run."""
+    variables = formulate(given).variables
+    return [v.cluster for v in variables if isinstance(v, Place) and v.workload == "w"]
+
+
+@pytest.mark.parametrize(
+    ("wishes", "reason", "left"),
+    [
+        ({}, "", [C1, C2]),
+        ({"clusters": (C2,)}, "NotPinned", [C2]),
+        ({"excluded": (C2,)}, "Excluded", [C1]),
+        ({"affinity": "zone in (b)"}, "Affinity", [C2]),
+        ({"anti_affinity": "zone=b"}, "AntiAffinity", [C1]),
+        ({"minimum": 12.0}, "BelowMinimumScore", [C2]),
+        ({"amount": 4}, "NoSupply", []),
+        ({"extras": (("cpu", 1.0),)}, "NoExtraSupply", []),
+        ({"app": "unknown"}, "NoUsableScore", []),
+    ],
+)
+def test_what_is_in_the_way_has_a_name(
+    wishes: dict[str, Any], reason: str, left: list[str]
+) -> None:
+    given = plain(**wishes)
+    assert places(given) == left
+    found = obstacles(Ground(given), given.workloads[0])
+    assert {name for name, slots in found.items() if slots.any()} == ({reason} if reason else set())
+    assert (~np.any(list(found.values()), axis=0)).sum() == len(left)
+
+
+def test_a_place_without_a_cost_is_none_where_a_limit_counts_it() -> None:
+    given = plain()
+    costs = {(C1, "w", "d"): 1.0, (C1, "v", "d"): 1.0}
+    scores = {**given.scores, "cost": costs}
+    budget = FleetLimit("budget", 9.0, score="cost")
+    assert places(replace(given, scores=scores, limits=(budget,))) == [C1]
+    elsewhere = replace(budget, selector="zone=a")
+    assert places(replace(given, scores=scores, limits=(elsewhere,))) == [C1, C2]
+
+
+def test_every_obstacle_says_what_it_is() -> None:
+    assert all(found.__doc__ for found in OBSTACLES.values())
+
+
+def test_values_are_weighted_sums_of_normalised_scores() -> None:
+    given = plain()
+    watts = {(c, w, "d"): 300.0 for c in (C1, C2) for w in ("v", "w")}
+    less = Objective("watts", weight=0.5, minimum=200, maximum=400, invert=True)
+    given = replace(
+        given,
+        scores={**given.scores, "watts": watts},
+        objectives=(Objective("score", weight=2.0), less),
+    )
+    problem = formulate(given)
+    assert problem.score(Place("w", C1, "d")) == 2 * 10 + 0.5 * 50
+
+
+@pytest.mark.parametrize(
+    ("objective_", "score", "value"),
+    [
+        (Objective("s"), -7.0, -7.0),
+        (Objective("s", invert=True), 7.0, -7.0),
+        (Objective("s", minimum=0, maximum=50), 25.0, 50.0),
+        (Objective("s", minimum=0, maximum=50), 60.0, 100.0),
+        (Objective("s", minimum=0, maximum=50), -1.0, 0.0),
+        (Objective("s", minimum=0, maximum=50, invert=True), 10.0, 80.0),
+        (Objective("s", weight=3, minimum=0, maximum=50), 25.0, 150.0),
+    ],
+)
+def test_normalisation(objective_: Objective, score: float, value: float) -> None:
+    assert objective_.value(score) == value
+
+
+def test_staying_saves_the_cost_of_moving() -> None:
+    problem = formulate(plain(current=(C1,), move_cost=6.0))
+    stay = Decision((Choice(C1, "d"),), (Place("w", C1, "d"),))
+    move = Decision((Choice(C2, "d"),), (Place("w", C2, "d"),))
+    assert objective(problem, stay) - objective(problem, move) == 10.0 - (15.0 - 6.0)
+    assert problem.score(Place("w", C1, "d")) == 10.0
+
+
+def test_changing_to_a_policy_costs_unless_it_is_enforced_now() -> None:
+    given = plain()
+    priced = tuple(
+        replace(
+            c, candidates=tuple(replace(p, cost=4.0, current=c.name == C1) for p in c.candidates)
+        )
+        for c in given.clusters
+    )
+    problem = formulate(replace(given, clusters=priced))
+    assert [option.value for option in problem.options] == [0.0, -4.0]
+    assert objective(problem, Decision((Choice(C2, "d"),), (Place("w", C2, "d"),))) == 15.0 - 4.0
+
+
+def test_tiers_are_priorities_highest_first() -> None:
+    problem = formulate(plain(priority=7))
+    both = Decision((), (Place("w", C1, "d"), Place("v", C2, "d")))
+    assert problem.tiers == (7, 0)
+    assert tier_values(problem, both) == (10.0, 15.0)
+    assert (problem.weights(0) + problem.weights(1) == problem.weights()).all()
+
+
+def test_a_policy_that_supplies_nothing_asked_for_is_no_candidate() -> None:
+    given = plain()
+    useless = Candidate("useless", (Supply("gpu", "other", 9),))
+    first, second = given.clusters
+    given = replace(
+        given, clusters=(replace(first, candidates=(*first.candidates, useless)), second)
+    )
+    assert Choice(C1, "useless") not in formulate(given).variables
+
+
+def test_a_policy_may_supply_a_further_kind() -> None:
+    given = plain(extras=(("cpu", 2.0),))
+    cores = Candidate("cores", (Supply("cpu", "", 2),), "cpu")
+    first, second = given.clusters
+    given = replace(given, clusters=(replace(first, candidates=(*first.candidates, cores)), second))
+    assert places(given) == [C1]
+    assert Choice(C1, "cores") in formulate(given).variables
+
+
+def test_a_part_is_the_same_problem_on_fewer_places() -> None:
+    problem = formulate(plain(extras=()))
+    places_kept = np.zeros(problem.values.shape, dtype=np.bool_)
+    places_kept[0, problem.slot_cluster == 1] = True
+    part = problem.restricted(places_kept, np.array([False, True]))
+    assert part.variables == (Choice(C2, "d"), Place("w", C2, "d"))
+    assert part.clusters == problem.clusters
+    decision = Decision((Choice(C2, "d"),), (Place("w", C2, "d"),))
+    assert objective(part, decision) == objective(problem, decision)
