@@ -214,9 +214,10 @@ def formulate(fleet: Fleet) -> Problem:
         labels=_labels(fleet),
         limits=tuple(_limits(ground)),
     )
-    task, slot = np.nonzero(~np.isnan(values))
-    needed = _needed(whole, set(slot.tolist()), set(task.tolist()))
-    return whole.part([i for i, o in enumerate(whole.options) if _serves(o, needed)], task, slot)
+    usable = ~np.isnan(values)
+    needed = _needed(whole, usable)
+    serving = [any(slot in needed for slot, _ in option.supplies) for option in whole.options]
+    return whole.restricted(usable, np.array(serving, dtype=np.bool_))
 
 
 def selector(text: str) -> LabelSelector:
@@ -331,7 +332,10 @@ def _option_clusters(ground: Ground) -> list[int]:
     return [index for index, cluster in enumerate(clusters) for _ in cluster.candidates]
 
 
-def _needed(problem: Problem, slots: set[int], tasks: set[int]) -> set[int]:
+def _needed(problem: Problem, usable: Bools) -> set[int]:
+    """Return the slots that some task could take something of."""
+    slots = set(np.nonzero(usable.any(axis=0))[0].tolist())
+    tasks = np.nonzero(usable.any(axis=1))[0].tolist()
     kinds = {kind for task in tasks for kind, _ in problem.tasks[task].extras}
     clusters = {problem.slots[slot].cluster for slot in slots}
     return slots | {
@@ -339,10 +343,6 @@ def _needed(problem: Problem, slots: set[int], tasks: set[int]) -> set[int]:
         for index, slot in enumerate(problem.slots)
         if slot.kind in kinds and slot.device == ANY and slot.cluster in clusters
     }
-
-
-def _serves(option: Option, needed: set[int]) -> bool:
-    return any(slot in needed for slot, _ in option.supplies)
 
 
 def _supplies(cluster: Cluster) -> Iterator[Supply]:

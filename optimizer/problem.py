@@ -270,26 +270,39 @@ class Problem:
 
         Tasks and slots that are left without a place go; clusters keep their numbers.
         """
-        task, slot = np.nonzero(places & ~np.isnan(self.values))
-        return self.part(np.nonzero(options)[0].tolist(), task, slot)
+        usable = places & ~np.isnan(self.values)
+        tasks, slots = np.nonzero(usable.any(axis=1))[0], np.nonzero(usable.any(axis=0))[0]
+        corner = np.ix_(tasks, slots)
+        values = np.where(usable[corner], self.values[corner], np.nan)
+        return self._cropped(np.nonzero(options)[0].tolist(), tasks, slots, values)
 
     def part(self, options: Sequence[int], tasks: Ints, slots: Ints) -> "Problem":
-        """Return the problem of these options and of the places (tasks[i], slots[i])."""
-        kept_tasks = np.unique(tasks)
-        names = tuple(self.tasks[task] for task in kept_tasks.tolist())
-        kept_slots = np.unique(np.concatenate([slots, self._slots_of_extras(names, slots)]))
+        """Return the problem of these options and of the few places (tasks[i], slots[i])."""
+        kept_tasks, rows = np.unique(tasks, return_inverse=True)
+        kept_slots, columns = np.unique(slots, return_inverse=True)
         values = np.full((len(kept_tasks), len(kept_slots)), np.nan)
-        rows, columns = np.searchsorted(kept_tasks, tasks), np.searchsorted(kept_slots, slots)
         values[rows, columns] = self.values[tasks, slots]
-        number = {slot: index for index, slot in enumerate(kept_slots.tolist())}
+        return self._cropped(options, kept_tasks, kept_slots, values)
+
+    def _cropped(
+        self, options: Sequence[int], tasks: Ints, slots: Ints, values: Floats
+    ) -> "Problem":
+        """Return the problem of these values [tasks, slots], with the slots of the extras."""
+        kept = tuple(self.tasks[task] for task in tasks.tolist())
+        every = np.unique(np.concatenate([slots, self._slots_of_extras(kept, slots)]))
+        if len(every) > len(slots):
+            widened = np.full((len(tasks), len(every)), np.nan)
+            widened[:, np.searchsorted(every, slots)] = values
+            values = widened
+        number = {slot: index for index, slot in enumerate(every.tolist())}
         return replace(
             self,
             slots=tuple(self.slots[slot] for slot in number),
             options=tuple(_renumbered(self.options[option], number) for option in options),
-            tasks=names,
+            tasks=kept,
             values=values,
-            base=self.base[kept_slots],
-            limits=tuple(_cut(item, options, kept_tasks, kept_slots) for item in self.limits),
+            base=self.base[every],
+            limits=tuple(_cut(item, options, tasks, every) for item in self.limits),
         )
 
     def _slots_of_extras(self, tasks: Iterable[Task], slots: Ints) -> Ints:
