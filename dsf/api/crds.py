@@ -28,9 +28,12 @@ def _dynamic_scorer() -> CustomResourceDefinition:
         columns=[
             _column("Health", ".status.healthStatus"),
             _column("Mode", ".spec.configSyncMode"),
-            _column("Score", ".status.lastSyncedConfig.scoring.params.name"),
+            _column("Score", ".status.scoreName"),
+            _column("Scoring", ".status.clusters.scoring", "integer"),
+            _column("Failing", ".status.clusters.failing", "integer"),
             _column("Ready", ".status.conditions[?(@.type=='Ready')].status"),
             _column("Reason", ".status.conditions[?(@.type=='Ready')].reason", priority=1),
+            _column("Desired", ".status.clusters.desired", "integer", priority=1),
             _column("Config URL", ".spec.configURL", priority=1),
         ],
     )
@@ -47,7 +50,9 @@ def _dynamic_scoring_config() -> CustomResourceDefinition:
         columns=[
             _column("Scorers", ".status.scorers", type_="integer"),
             _column("Clusters", ".status.clusters", type_="integer"),
+            _column("Desired", ".status.desiredClusters", type_="integer"),
             _column("Ready", ".status.conditions[?(@.type=='Ready')].status"),
+            _column("Reason", ".status.conditions[?(@.type=='Ready')].reason", priority=1),
         ],
     )
     schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]

@@ -18,6 +18,7 @@ DEFAULT_SCORING_PATH = "/scoring"
 DEFAULT_RANGE_SECONDS = 3600
 DEFAULT_STEP_SECONDS = 60
 DEFAULT_INTERVAL_SECONDS = 30
+FAILING_CLUSTERS = 10
 
 _URL = r"^https?://[^\s/]+.*$"
 _MODE_NONE = "self.configSyncMode.matches('(?i)^none$')"
@@ -264,12 +265,43 @@ class DynamicScorerSpec(Wire):
     ]
 
 
+class ClusterCounts(Wire):
+    """How many managed clusters a scorer has come to, and how far."""
+
+    desired: Annotated[int, Field(description="Managed clusters that should score.")]
+    distributed: Annotated[int, Field(description="Those whose ManifestWork says so.")]
+    scoring: Annotated[int, Field(description="Those whose scores are fresh.")]
+    failing: Annotated[int, Field(description="Those that fail; the others have not said yet.")]
+
+
+class FailingCluster(Wire):
+    """A managed cluster on which a scorer fails."""
+
+    name: str
+    reason: str
+    message: str
+    since: Annotated[str | None, Field(default=None, json_schema_extra={"format": "date-time"})]
+
+
 class DynamicScorerStatus(Wire):
     """What the hub controller found out."""
 
     health_status: Annotated[
         Literal["Active", "Inactive", "Unknown"] | None,
         Field(default=None, description="Whether the scoring API answers."),
+    ]
+    score_name: Annotated[str | None, Field(default=None, description="Name of the score in use.")]
+    clusters: Annotated[
+        ClusterCounts | None, Field(default=None, description="Managed clusters by how they stand.")
+    ]
+    failing_clusters: Annotated[
+        list[FailingCluster] | None,
+        Field(
+            default=None,
+            max_length=FAILING_CLUSTERS,
+            description="The first failing managed clusters by name, and what each complains of.",
+            json_schema_extra={"x-kubernetes-list-type": "atomic"},
+        ),
     ]
     last_synced_config: Annotated[
         dict[str, Any] | None,

@@ -1,11 +1,13 @@
 """DynamicScoringConfig: which scores go to which managed clusters."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from dsf.api.condition_schema import ConditionList
 from dsf.api.model import Wire
+
+SOURCE_OVERRIDES = 5000
 
 
 class Mask(Wire):
@@ -20,6 +22,57 @@ class Mask(Wire):
     ]
 
 
+class SelectorRequirement(Wire):
+    """One condition on labels (`meta/v1` LabelSelectorRequirement)."""
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: list[str] | None = None
+
+
+class ClusterSelector(Wire):
+    """A selector of labels (`meta/v1` LabelSelector); without any condition it matches all."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[SelectorRequirement] | None = None
+
+
+class SourceOverride(Wire):
+    """Where some managed clusters have their source."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                {
+                    "rule": "has(self.clusterName) != has(self.clusterSelector)",
+                    "message": "name either clusterName or clusterSelector",
+                }
+            ]
+        }
+    )
+
+    cluster_name: Annotated[str | None, Field(default=None, description="One managed cluster.")]
+    cluster_selector: Annotated[
+        ClusterSelector | None,
+        Field(default=None, description="Managed clusters by their labels."),
+    ]
+    score_name: Annotated[
+        str | None,
+        Field(
+            default=None,
+            description="The only score that is meant; every one with a source where missing.",
+        ),
+    ]
+    source_host: Annotated[
+        str,
+        Field(
+            pattern=r"^https?://[^\s/?#@]+/?$",
+            description="Scheme and host that replace those of the source, such as"
+            " http://thanos.observability.svc:9090; its path stays.",
+        ),
+    ]
+
+
 _MaskList = Annotated[
     list[Mask], Field(max_length=10_000, json_schema_extra={"x-kubernetes-list-type": "atomic"})
 ]
@@ -31,6 +84,29 @@ class DynamicScoringConfigSpec(Wire):
     masks: Annotated[_MaskList | None, Field(default=None, description="Scores kept away.")]
     mask: Annotated[
         _MaskList | None, Field(default=None, description="An older spelling of masks; both count.")
+    ]
+
+    cluster_selector: Annotated[
+        ClusterSelector | None,
+        Field(default=None, description="The managed clusters that are told, by their labels."),
+    ]
+    cluster_sets: Annotated[
+        list[str] | None,
+        Field(
+            default=None,
+            description="The managed clusters that are told, by their ManagedClusterSets; global"
+            " means all. Where clusterSelector is given too, both must hold.",
+            json_schema_extra={"x-kubernetes-list-type": "atomic"},
+        ),
+    ]
+    source_overrides: Annotated[
+        list[SourceOverride] | None,
+        Field(
+            default=None,
+            max_length=SOURCE_OVERRIDES,
+            description="Where managed clusters have their source; the first that matches counts.",
+            json_schema_extra={"x-kubernetes-list-type": "atomic"},
+        ),
     ]
 
     @property
@@ -50,5 +126,8 @@ class DynamicScoringConfigStatus(Wire):
     ]
     clusters: Annotated[
         int | None, Field(default=None, description="Number of managed clusters reached.")
+    ]
+    desired_clusters: Annotated[
+        int | None, Field(default=None, description="Number of managed clusters to be reached.")
     ]
     conditions: ConditionList | None = None

@@ -1,92 +1,70 @@
-"""Which summaries each managed cluster gets, and how far they have come."""
+"""Which managed clusters are told, and which summaries each of them gets."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pydantic import ValidationError
-
-from dsf.api.invalid import Invalid
-from dsf.api.scoring_config import DynamicScoringConfigSpec, Mask
-from dsf.api.summary import ScorerSummary, dump_summaries, load_summaries
-from dsf.hub.registration import is_leaving, problem
-from dsf.hub.snapshot import Object
-from dsf.hub.work import summaries_text
+from dsf.hub.rules import Override, Rules
+from dsf.hub.snapshot import AddOn, Cluster
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """On how many managed clusters a scorer should be, and on how many works it is."""
+class Share:
+    """What a managed cluster gets: every summary but those `hidden`, with its sources overridden.
 
-    desired: int = 0
-    in_place: int = 0
+    Clusters of equal shares get equal bytes.
+    """
 
-
-def masks(config: Object) -> tuple[Mask, ...] | Invalid:
-    """Return the masks of a DynamicScoringConfig."""
-    try:
-        return DynamicScoringConfigSpec.model_validate(config.get("spec") or {}).all_masks
-    except ValidationError as error:
-        return Invalid("InvalidSpec", f"spec: {problem(error)}")
+    hidden: frozenset[str] = frozenset()
+    overrides: tuple[Override, ...] = ()
 
 
-def accepted(clusters: Iterable[Object]) -> list[str]:
-    """Return the names of the managed clusters that the hub accepts and keeps."""
-    return sorted(
-        str(cluster["metadata"]["name"])
-        for cluster in clusters
-        if (cluster.get("spec") or {}).get("hubAcceptsClient") and not is_leaving(cluster)
-    )
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """The managed clusters that are told, each with its share; and why others are not.
+
+    `accepted` counts the clusters that the hub accepts and keeps, `equipped` those of them that
+    have the add-on.
+    """
+
+    shares: Mapping[str, Share]
+    accepted: int = 0
+    equipped: int = 0
+
+    @property
+    def empty_because(self) -> str:
+        """Why nobody is told, and what to do about it; empty where somebody is."""
+        if self.shares:
+            return ""
+        if not self.accepted:
+            return "no managed cluster is accepted by the hub: accept one"
+        if not self.equipped:
+            return (
+                f"none of {self.accepted} managed clusters has the add-on"
+                " dynamic-scoring-framework: create a ManagedClusterAddOn of that name"
+            )
+        return (
+            f"spec.clusterSelector and spec.clusterSets choose none of {self.equipped} managed"
+            " clusters that have the add-on"
+        )
 
 
-def texts(
-    summaries: Sequence[ScorerSummary], clusters: Iterable[str], masks: Iterable[Mask]
-) -> dict[str, str]:
-    """Return `data.summaries` by managed cluster; clusters with equal masks share one text."""
-    known = {summary.score_name for summary in summaries}
-    masked: dict[str, set[str]] = defaultdict(set)
-    for mask in masks:
-        if mask.score_name in known:
-            masked[mask.cluster_name].add(mask.score_name)
-    made: dict[frozenset[str], str] = {}
-    result = {}
-    for cluster in clusters:
-        hidden = frozenset(masked.get(cluster, ()))
-        if hidden not in made:
-            made[hidden] = dump_summaries(s for s in summaries if s.score_name not in hidden)
-        result[cluster] = made[hidden]
-    return result
+def audience(
+    rules: Rules,
+    clusters: Mapping[str, Cluster],
+    add_ons: Mapping[str, AddOn],
+    score_names: Iterable[str],
+) -> Audience:
+    """Return who is told: accepted managed clusters with the add-on that the rules choose."""
+    known = frozenset(score_names)
+    accepted = [each for each in clusters.values() if each.accepted and not each.leaving]
+    equipped = [each for each in accepted if _is_there(add_ons.get(each.name))]
+    shares = {
+        each.name: Share(rules.masked.get(each.name, frozenset()) & known, rules.overriding(each))
+        for each in sorted(equipped, key=lambda each: each.name)
+        if rules.chooses(each)
+    }
+    return Audience(shares, len(accepted), len(equipped))
 
 
-def reach(desired: Mapping[str, str], works: Iterable[Object]) -> dict[str, Reach]:
-    """Return the reach of each desired scorer by name, from the texts desired and observed."""
-    observed = {str(work["metadata"]["namespace"]): summaries_text(work) for work in works}
-    pairs = Counter((text, observed.get(cluster, "")) for cluster, text in desired.items())
-    read = {text: _by_name(text) for pair in pairs for text in pair}
-    result: dict[str, Reach] = {}
-    for (wanted, seen), count in pairs.items():
-        for name, summary in read[wanted].items():
-            before = result.get(name, Reach())
-            there = count if read[seen].get(name) == summary else 0
-            result[name] = Reach(before.desired + count, before.in_place + there)
-    return result
-
-
-def unmatched(
-    masks: Sequence[Mask], clusters: Iterable[Object], score_names: Iterable[str]
-) -> list[str]:
-    """Return, for each mask that can match nothing, which mask it is and why."""
-    known = {str(cluster["metadata"]["name"]) for cluster in clusters}
-    scores = set(score_names)
-    result = []
-    for mask in masks:
-        if mask.cluster_name not in known:
-            result.append(f"no managed cluster is named {mask.cluster_name!r}")
-        elif mask.score_name not in scores:
-            result.append(f"no score is named {mask.score_name!r}")
-    return list(dict.fromkeys(result))
-
-
-def _by_name(text: str) -> dict[str, ScorerSummary]:
-    summaries = load_summaries(text) if text else ()
-    return {} if isinstance(summaries, Invalid) else {item.name: item for item in summaries}
+def _is_there(add_on: AddOn | None) -> bool:
+    return add_on is not None and not add_on.leaving

@@ -1,5 +1,6 @@
 """What the controller says: the statuses of DynamicScorers and of the DynamicScoringConfig."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,39 +8,66 @@ from typing import Any
 from dsf.api import conditions, names
 from dsf.api.conditions import Condition
 from dsf.api.invalid import Invalid
-from dsf.hub.distribution import Reach
+from dsf.api.scorer import FAILING_CLUSTERS
+from dsf.hub.reach import Reach
 from dsf.hub.resolve import Resolved
 from dsf.hub.snapshot import Object
 from dsf.hub.standing import Standing
+from dsf.hub.tally import Tally
+from dsf.hub.work import LIMIT_BYTES
 
 _SHOWN_CHARACTERS = 120
 _SHOWN_ITEMS = 5
+_SHOWN_COMPLAINT = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far the distribution to the fleet has come.
 
-    `scorers` and `clusters` count what is desired, `lagging` names the clusters whose work is not
-    yet as desired, `refusals` says by cluster why the API server refused a write.
+    `scorers` and `clusters` count what is desired, `nobody` says why no cluster is. `lagging` names
+    the clusters whose work is not yet as desired, `refusals` says by cluster why the API server
+    refused a write, `sizes` how many bytes the largest works would have.
     """
 
     scorers: int
     clusters: int
+    nobody: str = ""
     lagging: frozenset[str] = frozenset()
     refusals: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
-def scorer_status(standing: Standing, distributed: Condition, *, now: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How far one scorer has come: on the hub, and on the managed clusters."""
+
+    reach: Reach = field(default_factory=Reach)
+    tally: Tally = field(default_factory=Tally)
+    has_config: bool = True
+    nobody: str = ""
+
+
+def scorer_status(standing: Standing, spread: Spread, *, now: str) -> dict[str, Any]:
     """Return the desired status of a DynamicScorer; a null field is to be removed."""
-    told = (standing.synced, _conflict(standing), standing.health.condition, distributed)
+    given = distributed(standing, spread)
+    scoring = _scoring(standing, given, spread.tally)
+    told = (standing.synced, _conflict(standing), standing.health.condition, given, scoring)
     config = standing.config
     return {
         "healthStatus": standing.health.status,
+        "scoreName": _score_name(standing),
         "lastSyncedConfig": config.model_dump(by_alias=True, exclude_none=True, exclude_unset=True)
         if config
         else None,
-        **_common(standing.scorer.obj, [_ready(told), *told], now=now),
+        "clusters": {
+            "desired": spread.tally.desired,
+            "distributed": spread.reach.in_place,
+            "scoring": spread.tally.scoring,
+            "failing": len(spread.tally.failing),
+        },
+        "failingClusters": _failing(spread.tally) or None,
+        **_common(standing.scorer.obj, [_ready(told, spread.tally), *told], now=now),
     }
 
 
@@ -47,10 +75,11 @@ def config_status(
     config: Object, progress: Progress, unmatched: Sequence[str], *, now: str
 ) -> dict[str, Any]:
     """Return the desired status of the DynamicScoringConfig."""
-    told = [_delivered(progress), _masks(unmatched)]
+    told = [_delivered(progress), _masks(unmatched), _sizes(progress.sizes)]
     return {
         "scorers": progress.scorers,
         "clusters": progress.clusters - len(progress.lagging),
+        "desiredClusters": progress.clusters,
         **_common(config, told, now=now),
     }
 
@@ -61,16 +90,16 @@ def invalid_config_status(config: Object, invalid: Invalid, *, now: str) -> dict
     return _common(config, [Condition("Ready", "False", invalid.reason, message)], now=now)
 
 
-def distributed(standing: Standing, config: Object | None, reach: Reach) -> Condition:
+def distributed(standing: Standing, spread: Spread) -> Condition:
     """Return the condition Distributed of a scorer."""
     return (
         _withheld(standing)
-        or _on_its_way(config, reach)
+        or _on_its_way(spread)
         or Condition(
             "Distributed",
             "True",
             "Distributed",
-            f"in the ManifestWorks of {reach.desired} managed clusters",
+            f"in the ManifestWorks of {spread.reach.desired} managed clusters",
         )
     )
 
@@ -90,16 +119,15 @@ def _withheld(standing: Standing) -> Condition | None:
     return None
 
 
-def _on_its_way(config: Object | None, reach: Reach) -> Condition | None:
-    if config is None:
+def _on_its_way(spread: Spread) -> Condition | None:
+    reach = spread.reach
+    if not spread.has_config:
         return _not_distributed(
             "NoScoringConfig",
             f"create a DynamicScoringConfig named {names.SCORING_CONFIG} in this namespace",
         )
     if reach.desired == 0:
-        return _not_distributed(
-            "NoClusters", "no managed cluster is accepted, or every one masks this score"
-        )
+        return _not_distributed("NoClusters", spread.nobody or "every cluster masks this score")
     if reach.in_place < reach.desired:
         return _not_distributed(
             "Distributing",
@@ -113,12 +141,67 @@ def _not_distributed(reason: str, message: str) -> Condition:
     return Condition("Distributed", "False", reason, message)
 
 
-def _ready(told: Iterable[Condition]) -> Condition:
-    """Sum up: not ready for the first reason that is told, `ConfigConflict` aside."""
+def _scoring(standing: Standing, given: Condition, tally: Tally) -> Condition:
+    """Return the condition Scoring: what the agents say in their AddOnPlacementScores."""
+    summary = standing.summary
+    if summary is None or tally.desired == 0:
+        return Condition("Scoring", "Unknown", "NotDistributed", f"see {given.type}")
+    if summary.score_destination == "None":
+        message = "scoreDestination is None: the agents' metrics alone tell the scores"
+        return Condition("Scoring", "Unknown", "NotPublished", message)
+    if tally.failing:
+        reason = "ClustersFailing" if tally.scoring else "NoClusterScores"
+        return Condition("Scoring", "False", reason, _failing_message(tally))
+    if tally.waiting:
+        message = f"waiting for the agents of {tally.waiting} of {tally.desired} managed clusters"
+        return Condition("Scoring", "Unknown", "Waiting", message)
+    message = f"fresh scores of {tally.scoring} managed clusters"
+    return Condition("Scoring", "True", "Scoring", message)
+
+
+def _failing_message(tally: Tally) -> str:
+    """Return the commonest complaint, and how many managed clusters have which."""
+    reasons = Counter(trouble.reason for trouble in tally.failing.values())
+    ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+    commonest = ordered[0][0]
+    name = min(name for name, each in tally.failing.items() if each.reason == commonest)
+    counts = ", ".join(f"{count} {reason}" for reason, count in ordered[:_SHOWN_ITEMS])
+    return (
+        f"{len(tally.failing)} of {tally.desired} managed clusters fail ({counts});"
+        f" {name}: {commonest}: {_short(tally.failing[name].message, _SHOWN_COMPLAINT)}"
+    )
+
+
+def _failing(tally: Tally) -> list[dict[str, str]]:
+    return [
+        {
+            "name": name,
+            "reason": trouble.reason,
+            "message": trouble.message,
+            **({"since": trouble.since} if trouble.since else {}),
+        }
+        for name, trouble in sorted(tally.failing.items())[:FAILING_CLUSTERS]
+    ]
+
+
+def _score_name(standing: Standing) -> str | None:
+    outcome = standing.outcome
+    return outcome.summary.score_name if isinstance(outcome, Resolved) else None
+
+
+def _ready(told: Iterable[Condition], tally: Tally) -> Condition:
+    """Sum up: not ready for the first reason that is told.
+
+    A conflict is no reason, and clusters that fail are none as long as others score.
+    """
     for condition in told:
-        if condition.status == "False" and condition.type != "ConfigConflict":
-            message = f"{condition.type}: {condition.message}"
-            return Condition("Ready", "False", condition.reason, message)
+        if condition.status != "False" or condition.type == "ConfigConflict":
+            continue
+        if condition.reason == "ClustersFailing":
+            message = f"{tally.scoring} of {tally.desired} managed clusters score: see Scoring"
+            return Condition("Ready", "True", "PartlyScoring", message)
+        message = f"{condition.type}: {condition.message}"
+        return Condition("Ready", "False", condition.reason, message)
     return Condition("Ready", "True", "Distributed", "the agents have been told")
 
 
@@ -143,9 +226,7 @@ def _delivered(progress: Progress) -> Condition:
         for name in sorted(progress.lagging & progress.refusals.keys())
     }
     if not progress.clusters:
-        return Condition(
-            "Ready", "False", "NoClusters", "no managed cluster is accepted by the hub"
-        )
+        return Condition("Ready", "False", "NoClusters", progress.nobody)
     if refused:
         message = _listed([f"{cluster}: {why}" for cluster, why in refused.items()])
         return Condition("Ready", "False", "WriteRefused", message)
@@ -164,6 +245,21 @@ def _masks(unmatched: Sequence[str]) -> Condition:
     return Condition("MasksMatched", "True", "AllMatched")
 
 
+def _sizes(sizes: Mapping[str, int]) -> Condition:
+    """Return the condition WithinLimit: OCM refuses a ManifestWork that is too large."""
+    if not sizes:
+        return Condition("WithinLimit", "True", "WithinLimit")
+    ordered = sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
+    largest = _listed([f"{cluster}: {size // 1024} KiB" for cluster, size in ordered])
+    over = ordered[0][1] > LIMIT_BYTES
+    fate = "not written" if over else "close to it"
+    message = (
+        f"OCM takes ManifestWorks of up to {LIMIT_BYTES // 1024} KiB; {fate}: {largest}."
+        " Mask scores, shorten queries, or remove scorers"
+    )
+    return Condition("WithinLimit", "False", "TooLarge" if over else "NearLimit", message)
+
+
 def _common(obj: Object, told: Iterable[Condition], *, now: str) -> dict[str, Any]:
     generation = obj["metadata"].get("generation")
     observed = (obj.get("status") or {}).get("conditions") or []
@@ -178,6 +274,6 @@ def _listed(items: Sequence[str]) -> str:
     return "; ".join(items[:_SHOWN_ITEMS]) + (f"; and {more} more" if more > 0 else "")
 
 
-def _short(value: object) -> str:
+def _short(value: object, limit: int = _SHOWN_CHARACTERS) -> str:
     text = str(value)
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+    return text if len(text) <= limit else f"{text[:limit]}…"

@@ -3,46 +3,54 @@
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter
 
 from dsf.api import names
 from dsf.api.times import rfc3339
+from dsf.hub.health import Thresholds, Track, step
 from dsf.hub.plan import plan
 from dsf.hub.probe import Prober
-from dsf.hub.registration import register
+from dsf.hub.refusals import Refusals, is_clusters_own
+from dsf.hub.render import Renderer
 from dsf.hub.snapshot import Probe, ProbeFailure, Snapshot, Target
+from dsf.hub.standing import said_health
+from dsf.hub.views import Views
 from dsf.kube.apply import apply
 from dsf.kube.changes import Outcome
-from dsf.kube.errors import Conflict, KubeError
-from dsf.kube.kinds import (
-    DYNAMIC_SCORER,
-    DYNAMIC_SCORING_CONFIG,
-    MANAGED_CLUSTER,
-    MANIFEST_WORK,
-)
+from dsf.kube.errors import Conflict
 from dsf.kube.port import Kube
+from dsf.runtime.backoff import Backoff
 from dsf.runtime.controller import Controller
-from dsf.runtime.reflector import Key, Reflector
+from dsf.runtime.reflector import Key
 
 log = logging.getLogger(__name__)
+
+Lead = Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
 
 FLEET = "fleet"
 PROBES_AT_ONCE = 16
 SETTLE_SECONDS = 0.05
 CONFLICT_SECONDS = 0.5
+DOUBTS = 3
+"""How many times as often an API is asked whose last answers contradict what is believed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What can be set; `resync_seconds` is between two polls of one scoring API, too."""
+    """What can be set; `resync_seconds` is between two polls of one scoring API, too.
+
+    News of the agents are gathered for `report_seconds` before they are reported.
+    """
 
     namespace: str = names.HUB_NAMESPACE
     agent_namespace: str = names.AGENT_NAMESPACE
     resync_seconds: float = 30.0
+    report_seconds: float = 2.0
+    thresholds: Thresholds = field(default_factory=Thresholds)
 
 
 class HubController:
@@ -67,20 +75,12 @@ class HubController:
         self._prober = prober or Prober()
         self._now = now
         self._draw = draw
-        self._probes: dict[Target, Probe] = {}
+        self._tracks: dict[Target, Track] = {}
         self._probing: set[str] = set()
-        self._refusals: dict[str, KubeError] = {}
-        namespace = self._options.namespace
-        self._scorers = Reflector(kube, DYNAMIC_SCORER, namespace)
-        self._configs = Reflector(kube, DYNAMIC_SCORING_CONFIG, namespace)
-        self._clusters = Reflector(kube, MANAGED_CLUSTER)
-        self._works = Reflector(kube, MANIFEST_WORK, fields=f"metadata.name={names.MANIFEST_WORK}")
-        self._reflectors = {
-            "DynamicScorers": self._scorers,
-            "DynamicScoringConfigs": self._configs,
-            "ManagedClusters": self._clusters,
-            "ManifestWorks": self._works,
-        }
+        self._refusals = Refusals()
+        self._backoff = Backoff()
+        self._renderer = Renderer()
+        self._views = Views(kube, self._options.namespace, self._options.agent_namespace)
         self._fleet = Controller(FLEET, self._reconcile, registry=registry)
         self._probe = Controller("probe", self._ask, workers=PROBES_AT_ONCE, registry=registry)
         self._writes = Counter("dsf_hub_writes", "Writes.", ["kind", "result"], registry=registry)
@@ -88,97 +88,102 @@ class HubController:
 
     def missing(self) -> str | None:
         """Return what has not been listed yet, None once the controller is ready."""
-        unseen = [name for name, source in self._reflectors.items() if not source.synced.is_set()]
+        unseen = self._views.missing()
         return f"waiting for the first list of {', '.join(unseen)}" if unseen else None
 
-    async def run(self) -> None:
-        """Work until cancelled."""
-        for source in self._reflectors.values():
-            source.on_change(lambda _: self._fleet.enqueue(FLEET, SETTLE_SECONDS))
-        self._scorers.on_change(self._watch_scorer)
+    async def run(self, lead: Lead | None = None) -> None:
+        """Work until cancelled; `lead` calls what it is given for as long as this process leads.
+
+        While another one leads, what is needed to take over at once is watched.
+        """
+        self._views.on_change(
+            urgent=lambda: self._fleet.enqueue(FLEET, SETTLE_SECONDS),
+            score=lambda: self._fleet.enqueue(FLEET, self._options.report_seconds),
+        )
+        self._views.scorers.on_change(self._watch_scorer)
         async with asyncio.TaskGroup() as group:
-            for source in self._reflectors.values():
-                group.create_task(source.run())
-            for source in self._reflectors.values():
-                await source.synced.wait()
-            self._fleet.enqueue(FLEET)
+            self._views.start(group)
+            await self._views.synced()
+            await (lead(self._work) if lead else self._work())
+
+    async def _work(self) -> None:
+        """Probe, plan and apply; what was known when this process led before counts no more."""
+        self._tracks = {}
+        for name in self._probing:
+            self._probe.enqueue(name)
+        self._fleet.enqueue(FLEET)
+        async with asyncio.TaskGroup() as group:
             group.create_task(self._fleet.run())
             group.create_task(self._probe.run())
 
     def _watch_scorer(self, key: Key) -> None:
         """Have a scorer probed at once where it is new or its address changed."""
         _, name = key
-        obj = self._scorers.items.get(key)
-        target = register(obj).target if obj else None
-        if name not in self._probing or target not in self._probes:
+        scorer = self._views.scorers.items.get(key)
+        target = scorer.target if scorer else None
+        if name not in self._probing or target not in self._tracks:
             self._probing.add(name)
             self._probe.enqueue(name)
 
     async def _ask(self, name: str) -> float | None:
-        obj = self._scorers.items.get((self._options.namespace, name))
-        target = register(obj).target if obj else None
-        if target is None:
+        scorer = self._views.scorers.items.get((self._options.namespace, name))
+        target = scorer.target if scorer else None
+        if scorer is None or target is None:
             self._probing.discard(name)
             return None
         answer = await self._prober.probe(target)
         self._answers.labels(_result(answer)).inc()
-        if self._probes.get(target) != answer:
-            self._probes[target] = answer
+        before = self._tracks.get(target)
+        said = said_health(scorer, answer)
+        track = self._tracks[target] = step(before, answer, said, self._options.thresholds)
+        if before is None or before.believed != track.believed:
             self._fleet.enqueue(FLEET)
-        return self._options.resync_seconds * (0.9 + 0.2 * self._draw())
+        seconds = self._options.resync_seconds * (0.9 + 0.2 * self._draw())
+        return seconds / DOUBTS if track.doubtful else seconds
 
     async def _reconcile(self, _: str) -> float | None:
+        now = asyncio.get_running_loop().time()
+        snapshot = self._observe(now)
         changes = plan(
-            self._observe(),
+            snapshot,
             now=rfc3339(self._now()),
             agent_namespace=self._options.agent_namespace,
+            renderer=self._renderer,
         )
         outcomes = await apply(self._kube, changes)
         for outcome in outcomes:
             self._note(outcome)
-        self._refusals = self._refused(outcomes)
-        return self._again_after([outcome.error for outcome in outcomes if outcome.error])
+        self._refusals = self._refusals.after(
+            outcomes, snapshot.clusters, now=now, draw=self._draw(), backoff=self._backoff
+        )
+        if self._refusals.words() != snapshot.refusals:
+            self._fleet.enqueue(FLEET, SETTLE_SECONDS)
+        return self._again_after(outcomes)
 
-    def _again_after(self, errors: Iterable[KubeError]) -> float:
+    def _again_after(self, outcomes: Iterable[Outcome]) -> float:
         """Return when to reconcile again; raise what the back-off is for.
 
-        A conflict says that the snapshot was old: what is newer is on its way.
+        A conflict says that the snapshot was old: what is newer is on its way. What the API server
+        refuses for one cluster has its own back-off.
         """
+        errors = [each.error for each in outcomes if each.error and not is_clusters_own(each)]
         passing = [error for error in errors if error.retryable]
         for error in passing:
             if not isinstance(error, Conflict):
                 raise error
-        return CONFLICT_SECONDS if passing else self._options.resync_seconds
+        now = asyncio.get_running_loop().time()
+        next_at = self._refusals.next_at(now)
+        longest = CONFLICT_SECONDS if passing else self._options.resync_seconds
+        return longest if next_at is None else min(longest, next_at - now)
 
-    def _observe(self) -> Snapshot:
-        scorers = tuple(self._scorers.items.values())
-        targets = {register(obj).target for obj in scorers}
-        self._probes = {target: p for target, p in self._probes.items() if target in targets}
-        namespace = self._options.namespace
-        return Snapshot(
-            scorers=scorers,
-            config=self._configs.items.get((namespace, names.SCORING_CONFIG)),
-            clusters=tuple(self._clusters.items.values()),
-            works=tuple(self._works.items.values()),
-            probes=self._probes,
-            refusals={cluster: str(error) for cluster, error in self._refusals.items()},
+    def _observe(self, now: float) -> Snapshot:
+        targets = {scorer.target for scorer in self._views.scorers.items.values()}
+        self._tracks = {target: t for target, t in self._tracks.items() if target in targets}
+        return self._views.snapshot(
+            {target: track.believed for target, track in self._tracks.items()},
+            self._refusals.words(),
+            self._refusals.held(now),
         )
-
-    def _refused(self, outcomes: Iterable[Outcome]) -> dict[str, KubeError]:
-        """Return by cluster why the API server refused a write of this round.
-
-        As long as the type of the error stays, so do its words: they may hold a port or a time,
-        and a status that tells new ones is a change, which would lead to the next round at once.
-        """
-        refused: dict[str, KubeError] = {}
-        for outcome in outcomes:
-            cluster, error = outcome.change.namespace, outcome.error
-            if not cluster or not error or isinstance(error, Conflict):
-                continue
-            if outcome.change.kind == MANIFEST_WORK:
-                before = self._refusals.get(cluster)
-                refused[cluster] = before if before and type(before) is type(error) else error
-        return refused
 
     def _note(self, outcome: Outcome) -> None:
         change, error = outcome.change, outcome.error

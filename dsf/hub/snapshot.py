@@ -1,12 +1,21 @@
-"""What the controller observes: everything that a plan is made from."""
+"""What the controller observes: everything that a plan is made from.
+
+Of the fleet's objects only what matters here is kept, so that thousands of managed clusters with
+dozens of scores each fit into memory: see `dsf.hub.observe`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dsf.api.scoring_api import ScorerConfig
 
+if TYPE_CHECKING:
+    from dsf.hub.registration import Registration
+    from dsf.hub.rules import ScoringConfig
+
 Object = Mapping[str, Any]
+Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +38,90 @@ class ProbeFailure:
 class Probe:
     """What a scoring API answered: `health` is None where it is well.
 
-    `config` is None where it was not asked for.
+    `config` is None where it was not asked for. `unknown` names the fields of its document that
+    nobody reads.
     """
 
     health: ProbeFailure | None = None
     config: ScorerConfig | ProbeFailure | None = None
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something on a managed cluster that is not as it should be; `since` is an RFC 3339 time."""
+
+    reason: str
+    message: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A ManagedCluster."""
+
+    name: str
+    accepted: bool = True
+    leaving: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    trouble: Trouble | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddOn:
+    """The add-on on one managed cluster."""
+
+    leaving: bool = False
+    trouble: Trouble | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Our ManifestWork on one managed cluster.
+
+    `text` is the `data.summaries` that it carries. `drifted` is the whole object where it is not
+    exactly the work that we would write with that text.
+    """
+
+    text: str
+    uid: str = ""
+    version: str = field(default="", compare=False)
+    leaving: bool = False
+    drifted: Object | None = None
+    trouble: Trouble | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """An AddOnPlacementScore that carries our label; times are RFC 3339 in UTC, or empty.
+
+    `trouble` is the first stage that failed in the agent's last round, `answered` tells whether
+    the scoring API gave usable scores in it.
+    """
+
+    score_label: str
+    uid: str = ""
+    created: str = ""
+    valid_until: str = field(default="", compare=False)
+    answered: bool = False
+    trouble: Trouble | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The hub at one moment, as Kubernetes objects, and the last answers of the scoring APIs.
+    """The hub at one moment, and the last answers of the scoring APIs.
 
-    `refusals` tells, by managed cluster, why the API server refused our last write there.
+    `clusters`, `add_ons` and `works` are by managed cluster, `scores` by managed cluster and name.
+    `refusals` tells, by managed cluster, why the API server refused our last write there; those
+    `held` are not written to for now.
     """
 
-    scorers: tuple[Object, ...] = ()
-    config: Object | None = None
-    clusters: tuple[Object, ...] = ()
-    works: tuple[Object, ...] = ()
+    scorers: tuple["Registration", ...] = ()
+    config: "ScoringConfig | None" = None
+    clusters: Mapping[str, Cluster] = field(default_factory=dict)
+    add_ons: Mapping[str, AddOn] = field(default_factory=dict)
+    works: Mapping[str, Work] = field(default_factory=dict)
+    scores: Mapping[Key, Score] = field(default_factory=dict)
     probes: Mapping[Target, Probe] = field(default_factory=dict)
     refusals: Mapping[str, str] = field(default_factory=dict)
+    held: frozenset[str] = frozenset()

@@ -4,25 +4,32 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dsf.api import names
-from dsf.api.conditions import Condition
+from dsf.api.conditions import Condition, find
 from dsf.api.invalid import Invalid
 from dsf.api.scoring_api import ScorerConfig
 from dsf.api.summary import ScorerSummary
-from dsf.hub.registration import HealthStatus, Registration, is_full, is_leaving, register
+from dsf.hub.registration import HealthStatus, Registration, is_full, is_leaving
 from dsf.hub.resolve import Resolved, resolve
-from dsf.hub.snapshot import Object, Probe, ProbeFailure, Target
+from dsf.hub.snapshot import Probe, ProbeFailure, Target
+from dsf.hub.tally import Tally
 
 UNANSWERED = frozenset({"Unreachable", "TimedOut"})
 """Reasons of probe failures that may only mean that the hub can't reach the API."""
 
+AGENTS_FAIL = "AgentsFail"
+
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The health of a scoring API; `usable` tells whether agents should call it."""
+    """The health of a scoring API; `usable` tells whether agents should call it.
+
+    `theirs` tells that the hub can't judge it, so that the agents' answers do.
+    """
 
     status: HealthStatus
     usable: bool
     condition: Condition
+    theirs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +70,42 @@ class Standing:
         )
 
 
-def judge(scorers: Iterable[Object], probes: Mapping[Target, Probe]) -> tuple[Standing, ...]:
+def judge(scorers: Iterable[Registration], probes: Mapping[Target, Probe]) -> tuple[Standing, ...]:
     """Return the standings of all scorers that are not being deleted, ordered by age."""
-    registered = [register(obj) for obj in scorers if not is_leaving(obj)]
-    registered.sort(key=lambda scorer: (scorer.created, scorer.name))
-    return _with_rivals([_stand(scorer, _probe_of(scorer, probes)) for scorer in registered])
+    staying = [scorer for scorer in scorers if not is_leaving(scorer.obj)]
+    staying.sort(key=lambda scorer: (scorer.created, scorer.name))
+    return _with_rivals([_stand(scorer, _probe_of(scorer, probes)) for scorer in staying])
+
+
+def heard(standing: Standing, tally: Tally) -> Standing:
+    """Return the standing with the agents' word on an API that only they can judge.
+
+    It stays distributed whatever they say: nobody else would notice that it is well again.
+    """
+    if not standing.health.theirs:
+        return standing
+    health = standing.health
+    if tally.answered:
+        message = f"the hub can't reach it; it answers the agents of {tally.answered} clusters"
+        told = Health("Active", True, Condition("Healthy", "True", "AgentsReachIt", message))
+    elif tally.refused:
+        message = (
+            f"neither the hub nor the agents of {tally.refused} managed clusters get scores from"
+            " it: see failingClusters"
+        )
+        told = Health("Inactive", True, Condition("Healthy", "False", AGENTS_FAIL, message))
+    else:
+        told = health
+    return replace(standing, health=told)
+
+
+def said_health(scorer: Registration, answer: Probe) -> HealthStatus | None:
+    """Return the health that an earlier controller reported and that an answer has to overturn.
+
+    None where the status speaks of another spec, or of what the agents said.
+    """
+    theirs = answer.health is not None and _is_theirs(scorer, answer.health)
+    return scorer.said_health if scorer.current and not theirs else None
 
 
 def _probe_of(scorer: Registration, probes: Mapping[Target, Probe]) -> Probe | None:
@@ -121,7 +159,10 @@ def _synced(scorer: Registration, probe: Probe | None, outcome: Resolved | Inval
     if scorer.target and not scorer.target.full:
         message = "configSyncMode is None: source and scoring of this object are used as they are"
         return Condition("ConfigSynced", "True", "SyncDisabled", message)
-    return Condition("ConfigSynced", "True", "Synced", "what the API's config says is in use")
+    message = "what the API's config says is in use"
+    if probe and probe.unknown:
+        message += f"; fields that nobody knows are ignored: {', '.join(probe.unknown)}"
+    return Condition("ConfigSynced", "True", "Synced", message)
 
 
 def _health(scorer: Registration, probe: Probe | None) -> Health:
@@ -130,17 +171,23 @@ def _health(scorer: Registration, probe: Probe | None) -> Health:
     if probe.health is None:
         return Health("Active", True, Condition("Healthy", "True", "Healthy", "/healthz answers"))
     reason, message = probe.health.reason, probe.health.message
-    if reason in UNANSWERED and _only_clusters_may_reach(scorer):
+    if _is_theirs(scorer, probe.health):
         message += "; an Internal scorer may be reachable from managed clusters only: distributed"
-        return Health("Unknown", True, Condition("Healthy", "Unknown", reason, message))
+        told = Condition("Healthy", "Unknown", reason, message)
+        return Health("Unknown", True, told, theirs=True)
     message += "; not distributed until it answers"
     return Health("Inactive", False, Condition("Healthy", "False", reason, message))
 
 
 def _health_said(scorer: Registration) -> Health:
     status = scorer.said_health or "Unknown"
-    usable = scorer.said_health in {"Active", "Unknown"}
+    told = find((scorer.obj.get("status") or {}).get("conditions") or [], "Healthy") or {}
+    usable = scorer.said_health in {"Active", "Unknown"} or told.get("reason") == AGENTS_FAIL
     return Health(status, usable, Condition("Healthy", "Unknown", "NotProbed", "not probed yet"))
+
+
+def _is_theirs(scorer: Registration, failure: ProbeFailure) -> bool:
+    return failure.reason in UNANSWERED and _only_clusters_may_reach(scorer)
 
 
 def _only_clusters_may_reach(scorer: Registration) -> bool:

@@ -8,6 +8,12 @@ from typing import Any
 from dsf.api import names
 from dsf.hub.snapshot import Object
 
+LIMIT_BYTES = 500 * 1024
+"""OCM's admission refuses manifests of more: `ManifestLimit` in pkg/work/webhook/common."""
+WARNING_BYTES = 400 * 1024
+ROOM_BYTES = 1024
+"""What the manifests take besides the summaries, with room to spare."""
+
 
 def manifest_work(cluster: str, text: str, agent_namespace: str) -> dict[str, Any]:
     """Return the work of a cluster; `text` is the value of `data.summaries`.

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsf.api.crds import crds
+from dsf.api.scorer import FAILING_CLUSTERS
+from dsf.api.scoring_config import SOURCE_OVERRIDES
 from tests.api.crd_objects import Object, config, scorer, with_status
 
 NONE = {"configSyncMode": "None", "scoring": {"params": {"name": "s"}}}
@@ -251,6 +253,66 @@ def _score_rules() -> Iterator[Constraint]:
     yield from _range(f"{field}.value", -100, 100)
 
 
+def _overrides() -> Iterator[Constraint]:
+    field = "spec.sourceOverrides"
+    host = {"sourceHost": "http://thanos:9090"}
+    one, some = {"clusterName": "c1"}, {"clusterSelector": {"matchLabels": {"a": "b"}}}
+    good = config(sourceOverrides=[{**one, **host, "scoreName": "s"}, {**some, **host}])
+    for bad in (host, {**one, **some, **host}):
+        message = "name either clusterName or clusterSelector"
+        yield Constraint(f"{field}[]", "rule 1", good, config(sourceOverrides=[bad]), message)
+    missing = f"{field}[0].sourceHost: Required value"
+    hostless = config(sourceOverrides=[one])
+    yield Constraint(f"{field}[]", "required sourceHost", good, hostless, missing)
+    for wrong in ("thanos:9090", "http://h/base", "http://u@h", ""):
+        bad = config(sourceOverrides=[{**one, "sourceHost": wrong}])
+        message = f"{field}[0].sourceHost in body should match"
+        yield Constraint(f"{field}[].sourceHost", "pattern", good, bad, message)
+    most = config(sourceOverrides=[{**one, **host}] * SOURCE_OVERRIDES)
+    many = config(sourceOverrides=[{**one, **host}] * (SOURCE_OVERRIDES + 1))
+    too_many = f"{field}: Too many: {SOURCE_OVERRIDES + 1}"
+    yield Constraint(field, "maxItems", most, many, too_many)
+
+
+def _selectors() -> Iterator[Constraint]:
+    expression = {"key": "region", "operator": "In", "values": ["eu"]}
+    for field in ("spec.clusterSelector", "spec.sourceOverrides[].clusterSelector"):
+        good = _selecting(field, {"matchLabels": {"a": "b"}, "matchExpressions": [expression]})
+        wrong = _selecting(field, {"matchLabels": {"a": ["b"]}})
+        yield Constraint(f"{field}.matchLabels", "additionalProperties", good, wrong, "matchLabels")
+        where = f"{field}.matchExpressions[]"
+        for key in ("key", "operator"):
+            without = {other: value for other, value in expression.items() if other != key}
+            bad = _selecting(field, {"matchExpressions": [without]})
+            yield Constraint(where, f"required {key}", good, bad, f"{key}: Required value")
+        bad = _selecting(field, {"matchExpressions": [{**expression, "operator": "Near"}]})
+        yield Constraint(f"{where}.operator", "enum", good, bad, 'Unsupported value: "Near"')
+
+
+def _selecting(field: str, selector: Object) -> Object:
+    if field == "spec.clusterSelector":
+        return config(clusterSelector=selector)
+    override = {"clusterSelector": selector, "sourceHost": "http://thanos:9090"}
+    return config(sourceOverrides=[override])
+
+
+def _reports() -> Iterator[Constraint]:
+    counts = {"desired": 3, "distributed": 2, "scoring": 1, "failing": 1}
+    failing = {"name": "c1", "reason": "BadQuery", "message": "parse error"}
+    good = with_status({"clusters": counts, "failingClusters": [failing]})
+    for key in counts:
+        bad = with_status({"clusters": {k: v for k, v in counts.items() if k != key}})
+        required = f"status.clusters.{key}: Required value"
+        yield Constraint("status.clusters", f"required {key}", good, bad, required)
+    for key in failing:
+        bad = with_status({"failingClusters": [{k: v for k, v in failing.items() if k != key}]})
+        required = f"status.failingClusters[0].{key}: Required value"
+        yield Constraint("status.failingClusters[]", f"required {key}", good, bad, required)
+    many = with_status({"failingClusters": [failing] * (FAILING_CLUSTERS + 1)})
+    too_many = f"status.failingClusters: Too many: {FAILING_CLUSTERS + 1}"
+    yield Constraint("status.failingClusters", "maxItems", good, many, too_many)
+
+
 def _constraints() -> Iterator[Constraint]:
     bare = {key: value for key, value in scorer().items() if key != "spec"}
     yield Constraint("", "required spec", scorer(), bare, "spec: Required value")
@@ -319,7 +381,7 @@ def _constraints() -> Iterator[Constraint]:
     yield from _rules()
 
 
-CONSTRAINTS = tuple(_constraints())
+CONSTRAINTS = (*_constraints(), *_overrides(), *_selectors(), *_reports())
 ACCEPTED = tuple({str(case.good): (case.name, case.good) for case in CONSTRAINTS}.values())
 REFUSED = tuple((case.name, case.bad, case.message) for case in CONSTRAINTS)
 

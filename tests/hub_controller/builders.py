@@ -1,17 +1,68 @@
 """Objects of the hub, and what the plan's changes make of a snapshot."""
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dsf.api.scoring_api import ScorerConfig
+from dsf.hub import observe, plan
+from dsf.hub.registration import register
+from dsf.hub.rules import scoring_config as read_config
 from dsf.hub.snapshot import Object, Probe, Snapshot, Target
 from dsf.kube import merge
 from dsf.kube.changes import Change, Create, Delete, Patch
-from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK
+from dsf.kube.kinds import (
+    ADD_ON_PLACEMENT_SCORE,
+    DYNAMIC_SCORER,
+    MANAGED_CLUSTER_ADD_ON,
+    MANIFEST_WORK,
+)
 
 HUB = "open-cluster-management"
 NOW = "2026-11-20T10:00:00Z"
+LATER = "2026-11-20T11:00:00Z"
+AGENTS = "dynamic-scoring"
+
+
+@dataclass(frozen=True)
+class World:
+    """A hub's objects, and the scoring APIs' answers; `add_ons` None means on every cluster."""
+
+    scorers: tuple[Object, ...] = ()
+    config: Object | None = None
+    clusters: tuple[Object, ...] = ()
+    add_ons: tuple[Object, ...] | None = None
+    works: tuple[Object, ...] = ()
+    scores: tuple[Object, ...] = ()
+    probes: Mapping[Target, Probe] = field(default_factory=dict)
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    held: frozenset[str] = frozenset()
+
+
+def observed(world: World) -> Snapshot:
+    """Return what the controller keeps of it."""
+    add_ons = world.add_ons
+    if add_ons is None:
+        add_ons = tuple(add_on(each["metadata"]["name"]) for each in world.clusters)
+    return Snapshot(
+        scorers=tuple(register(obj) for obj in world.scorers),
+        config=read_config(world.config) if world.config else None,
+        clusters={obj["metadata"]["name"]: observe.cluster(obj) for obj in world.clusters},
+        add_ons={obj["metadata"]["namespace"]: observe.add_on(obj) for obj in add_ons},
+        works={obj["metadata"]["namespace"]: observe.work(AGENTS)(obj) for obj in world.works},
+        scores={
+            (obj["metadata"]["namespace"], obj["metadata"]["name"]): observe.score(obj)
+            for obj in world.scores
+        },
+        probes=world.probes,
+        refusals=world.refusals,
+        held=world.held,
+    )
+
+
+def planned(world: World, *, now: str = NOW) -> list[Change]:
+    """Return what the controller would write."""
+    return plan.plan(observed(world), now=now)
 
 
 def scorer(
@@ -69,14 +120,80 @@ def target(obj: Object) -> Target:
     return Target(obj["spec"]["configURL"], full=obj["spec"]["configSyncMode"].lower() == "full")
 
 
-def cluster(name: str, *, accepted: bool = True) -> dict[str, Any]:
+def cluster(name: str, *, accepted: bool = True, **labels: str) -> dict[str, Any]:
     return {
-        "metadata": {"name": name, "resourceVersion": "1"},
+        "metadata": {
+            "name": name,
+            "resourceVersion": "1",
+            **({"labels": labels} if labels else {}),
+        },
         "spec": {"hubAcceptsClient": accepted},
     }
 
 
-def scoring_config(*masks: tuple[str, str], finalizers: Iterable[str] = ()) -> dict[str, Any]:
+def unavailable(obj: dict[str, Any], type_: str = "ManagedClusterConditionAvailable") -> Any:
+    """Return a ManagedCluster or an add-on that says that its agent is out of touch."""
+    told = {
+        "type": type_,
+        "status": "Unknown",
+        "reason": "LeaseUpdateStopped",
+        "message": "agent stopped updating its lease",
+        "lastTransitionTime": NOW,
+    }
+    return {**obj, "status": {"conditions": [told]}}
+
+
+def add_on(name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": MANAGED_CLUSTER_ADD_ON.api_version,
+        "kind": "ManagedClusterAddOn",
+        "metadata": {"name": "dynamic-scoring-framework", "namespace": name},
+        "spec": {},
+    }
+
+
+def published(
+    where: str,
+    score_name: str = "cpu_score",
+    *,
+    until: str = "2026-11-20T12:00:00Z",
+    failing: tuple[str, str] | None = None,
+    message: str = "",
+) -> dict[str, Any]:
+    """Return an AddOnPlacementScore as an agent has written it; `failing` is stage and reason."""
+    conditions = [
+        {
+            "type": stage,
+            "status": "False" if failing and failing[0] == stage else "True",
+            "reason": failing[1] if failing and failing[0] == stage else stage,
+            "message": message if failing and failing[0] == stage else "",
+            "lastTransitionTime": NOW,
+        }
+        for stage in ("SourceFetched", "Scored", "Published")
+    ]
+    return {
+        "apiVersion": ADD_ON_PLACEMENT_SCORE.api_version,
+        "kind": "AddOnPlacementScore",
+        "metadata": {
+            "name": score_name.replace("_", "-"),
+            "namespace": where,
+            "uid": f"{where}-{score_name}",
+            "creationTimestamp": "2026-11-20T09:00:00Z",
+            "labels": {
+                "app.kubernetes.io/managed-by": "dynamic-scoring-framework",
+                "dynamic-scoring.open-cluster-management.io/score-name": score_name,
+            },
+        },
+        "status": {
+            "conditions": conditions,
+            **({"validUntil": until, "scores": [{"name": "x", "value": 1}]} if until else {}),
+        },
+    }
+
+
+def scoring_config(
+    *masks: tuple[str, str], finalizers: Iterable[str] = (), **spec: Any
+) -> dict[str, Any]:
     return {
         "metadata": {
             "name": "dynamic-scoring-config",
@@ -85,7 +202,7 @@ def scoring_config(*masks: tuple[str, str], finalizers: Iterable[str] = ()) -> d
             "resourceVersion": "1",
             **({"finalizers": list(finalizers)} if finalizers else {}),
         },
-        "spec": {"masks": [{"clusterName": c, "scoreName": s} for c, s in masks]},
+        "spec": {"masks": [{"clusterName": c, "scoreName": s} for c, s in masks], **spec},
     }
 
 
@@ -93,14 +210,23 @@ def leaving(obj: dict[str, Any]) -> dict[str, Any]:
     return {**obj, "metadata": {**obj["metadata"], "deletionTimestamp": NOW}}
 
 
-def after(snapshot: Snapshot, changes: Iterable[Change]) -> Snapshot:
+def after(snapshot: World, changes: Iterable[Change]) -> World:
     """Return what is observed once an API server has taken the changes."""
     for change in changes:
         snapshot = _after(snapshot, change)
     return snapshot
 
 
-def _after(snapshot: Snapshot, change: Change) -> Snapshot:
+def _after(snapshot: World, change: Change) -> World:
+    if change.kind == ADD_ON_PLACEMENT_SCORE:
+        assert isinstance(change, Delete)
+        gone = (change.namespace, change.name)
+        kept = [
+            o
+            for o in snapshot.scores
+            if gone != (o["metadata"]["namespace"], o["metadata"]["name"])
+        ]
+        return replace(snapshot, scores=tuple(kept))
     if change.kind == MANIFEST_WORK:
         works = {work["metadata"]["namespace"]: work for work in snapshot.works}
         match change:

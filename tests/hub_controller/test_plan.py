@@ -10,31 +10,32 @@ from hypothesis import strategies as st
 
 from dsf.api.conditions import find
 from dsf.api.scoring_api import ScorerConfig
-from dsf.hub.plan import plan
-from dsf.hub.snapshot import Object, Probe, ProbeFailure, Snapshot
+from dsf.hub.snapshot import Object, Probe, ProbeFailure
 from dsf.hub.work import manifest_work, summaries_text
 from dsf.kube.changes import Change, Delete, Patch
 from dsf.kube.kinds import DYNAMIC_SCORING_CONFIG, MANIFEST_WORK
 from tests.hub_controller.builders import (
     HUB,
+    LATER,
     NOW,
+    World,
     after,
     answer,
     api_config,
     cluster,
     leaving,
+    planned,
     scorer,
     scoring_config,
     target,
 )
 
 FINALIZER = "dynamic-scoring.open-cluster-management.io/dynamic-scoring-config-finalizer"
-LATER = "2026-11-20T11:00:00Z"
 
 
-def fleet(*scorers: tuple[Object, Probe | None], **parts: Any) -> Snapshot:
+def fleet(*scorers: tuple[Object, Probe | None], **parts: Any) -> World:
     probes = {target(obj): probe for obj, probe in scorers if probe is not None}
-    base = Snapshot(
+    base = World(
         scorers=tuple(obj for obj, _ in scorers),
         config=scoring_config(),
         clusters=(cluster("c1"), cluster("c2")),
@@ -43,16 +44,16 @@ def fleet(*scorers: tuple[Object, Probe | None], **parts: Any) -> Snapshot:
     return replace(base, **parts)
 
 
-def settled(snapshot: Snapshot, *, now: str = NOW) -> Snapshot:
+def settled(snapshot: World, *, now: str = NOW) -> World:
     for _ in range(6):
-        changes = plan(snapshot, now=now)
+        changes = planned(snapshot, now=now)
         if not changes:
             return snapshot
         snapshot = after(snapshot, changes)
-    raise AssertionError(f"still writing: {[str(change) for change in plan(snapshot, now=now)]}")
+    raise AssertionError(f"still writing: {[str(change) for change in planned(snapshot, now=now)]}")
 
 
-def distributed(snapshot: Snapshot) -> dict[str, list[str]]:
+def distributed(snapshot: World) -> dict[str, list[str]]:
     return {
         work["metadata"]["namespace"]: [s["scoreName"] for s in json.loads(summaries_text(work))]
         for work in snapshot.works
@@ -66,7 +67,7 @@ def condition(obj: Object | None, type_: str) -> tuple[str, str, str]:
     return found["status"], found["reason"], found["message"]
 
 
-def status_of(snapshot: Snapshot, name: str) -> dict[str, Any]:
+def status_of(snapshot: World, name: str) -> dict[str, Any]:
     (obj,) = [obj for obj in snapshot.scorers if obj["metadata"]["name"] == name]
     return dict(obj)
 
@@ -104,6 +105,7 @@ def test_a_good_scorer_says_so() -> None:
         "ConfigConflict": ("False", "NoConflict"),
         "Healthy": ("True", "Healthy"),
         "Distributed": ("True", "Distributed"),
+        "Scoring": ("Unknown", "Waiting"),
     }
     assert {c["lastTransitionTime"] for c in status["conditions"]} == {NOW}
     config = end.config
@@ -115,7 +117,7 @@ def test_a_good_scorer_says_so() -> None:
 
 def test_while_works_are_not_yet_there_it_says_distributing() -> None:
     snapshot = fleet((scorer(), answer()), config=scoring_config(finalizers=[FINALIZER]))
-    once = after(snapshot, plan(snapshot, now=NOW))
+    once = after(snapshot, planned(snapshot, now=NOW))
     assert condition(status_of(once, "cpu"), "Distributed")[:2] == ("False", "Distributing")
     assert condition(once.config, "Ready")[:2] == ("False", "Distributing")
     assert once.config is not None
@@ -124,7 +126,7 @@ def test_while_works_are_not_yet_there_it_says_distributing() -> None:
 
 def test_a_settled_fleet_is_left_alone() -> None:
     end = settled(fleet((scorer(), answer()), (scorer("b", url="http://b/config"), answer("b"))))
-    assert plan(end, now=LATER) == []
+    assert planned(end, now=LATER) == []
 
 
 def test_masks_keep_a_score_away_and_useless_masks_are_named() -> None:
@@ -249,7 +251,7 @@ def test_a_restart_before_the_first_answers_writes_nothing() -> None:
             (sick, BAD["BadStatus"]),
         )
     )
-    assert plan(replace(end, probes={}), now=LATER) == []
+    assert planned(replace(end, probes={}), now=LATER) == []
 
 
 def test_a_new_scorer_waits_for_its_first_answer() -> None:
@@ -317,13 +319,13 @@ def test_without_a_config_nothing_is_distributed() -> None:
 def test_the_finalizer_stands_before_the_first_work_and_goes_after_the_last() -> None:
     config = scoring_config(finalizers=["another.example/finalizer"])
     snapshot = fleet((scorer(), answer()), config=config)
-    first = plan(snapshot, now=NOW)[0]
+    first = planned(snapshot, now=NOW)[0]
     assert isinstance(first, Patch)
     assert first.kind == DYNAMIC_SCORING_CONFIG
     assert first.body["metadata"]["finalizers"] == ["another.example/finalizer", FINALIZER]
     end = settled(snapshot)
     deleting = replace(end, config=leaving(dict(end.config or {})))
-    removal = plan(deleting, now=NOW)
+    removal = planned(deleting, now=NOW)
     assert [type(c) for c in removal if c.kind == MANIFEST_WORK] == [Delete, Delete]
     assert not [c for c in removal if c.kind == DYNAMIC_SCORING_CONFIG]
     gone = settled(deleting)
@@ -335,16 +337,16 @@ def test_the_finalizer_stands_before_the_first_work_and_goes_after_the_last() ->
 def test_a_failed_delete_keeps_the_finalizer() -> None:
     end = settled(fleet((scorer(), answer())))
     deleting = replace(end, config=leaving(dict(end.config or {})))
-    only_first = [c for c in plan(deleting, now=NOW) if c.kind == MANIFEST_WORK][:1]
+    only_first = [c for c in planned(deleting, now=NOW) if c.kind == MANIFEST_WORK][:1]
     half = after(deleting, only_first)
-    assert not [c for c in plan(half, now=NOW) if c.kind == DYNAMIC_SCORING_CONFIG]
+    assert not [c for c in planned(half, now=NOW) if c.kind == DYNAMIC_SCORING_CONFIG]
 
 
 def test_a_work_that_is_being_deleted_is_waited_for_but_does_not_hold_the_config() -> None:
     end = settled(fleet((scorer(), answer())))
     works = tuple(leaving(dict(work)) for work in end.works)
     waiting = replace(end, works=works)
-    assert not [c for c in plan(waiting, now=NOW) if c.kind == MANIFEST_WORK]
+    assert not [c for c in planned(waiting, now=NOW) if c.kind == MANIFEST_WORK]
     assert settled(replace(waiting, config=leaving(dict(end.config or {})))).config is None
 
 
@@ -354,7 +356,7 @@ def test_drift_is_repaired() -> None:
     edited["metadata"]["resourceVersion"] = "7"
     edited["spec"]["executor"] = {"subject": {"type": "ServiceAccount"}}
     drifted = replace(end, works=(edited, *end.works[1:]))
-    changes = plan(drifted, now=NOW)
+    changes = planned(drifted, now=NOW)
     assert [str(c) for c in changes if c.kind == MANIFEST_WORK] == [
         "patch ManifestWork dynamic-scoring-config-manifestwork in c1"
     ]
@@ -370,14 +372,14 @@ def test_what_others_put_on_a_work_stays() -> None:
         "finalizers": ["cluster.open-cluster-management.io/manifest-work-cleanup"],
     }
     theirs["status"] = {"conditions": [{"type": "Applied", "status": "True"}]}
-    assert plan(replace(end, works=(theirs, *end.works[1:])), now=NOW) == []
+    assert planned(replace(end, works=(theirs, *end.works[1:])), now=NOW) == []
 
 
 def test_refused_writes_are_told_by_cluster() -> None:
     end = settled(fleet((scorer(), answer())))
     partly = replace(end, works=end.works[1:], refusals={"c1": "forbidden", "c2": "of old"})
     told = after(
-        partly, [c for c in plan(partly, now=NOW) if c.kind == DYNAMIC_SCORING_CONFIG]
+        partly, [c for c in planned(partly, now=NOW) if c.kind == DYNAMIC_SCORING_CONFIG]
     ).config
     assert condition(told, "Ready") == ("False", "WriteRefused", "c1: forbidden")
     assert told is not None
@@ -407,7 +409,7 @@ answers = st.one_of(
 
 
 @st.composite
-def snapshots(draw: st.DrawFn) -> Snapshot:
+def snapshots(draw: st.DrawFn) -> World:
     count = draw(st.integers(0, 4))
     pairs = [
         (
@@ -447,7 +449,7 @@ def writes(changes: list[Change]) -> set[str]:
 
 @given(start=snapshots())
 @settings(max_examples=150, deadline=None)
-def test_any_fleet_settles_with_each_accepted_cluster_served(start: Snapshot) -> None:
+def test_any_fleet_settles_with_each_accepted_cluster_served(start: World) -> None:
     end = settled(start)
     if end.config is None:
         assert end.works == ()
@@ -465,14 +467,14 @@ def test_any_fleet_settles_with_each_accepted_cluster_served(start: Snapshot) ->
 
 @given(start=snapshots())
 @settings(max_examples=50, deadline=None)
-def test_order_of_observation_is_irrelevant(start: Snapshot) -> None:
+def test_order_of_observation_is_irrelevant(start: World) -> None:
     other = replace(
         start,
         scorers=start.scorers[::-1],
         clusters=start.clusters[::-1],
         works=start.works[::-1],
     )
-    assert writes(plan(start, now=NOW)) == writes(plan(other, now=NOW))
+    assert writes(planned(start, now=NOW)) == writes(planned(other, now=NOW))
 
 
 def condition_status(obj: Object, type_: str) -> str:
@@ -481,5 +483,5 @@ def condition_status(obj: Object, type_: str) -> str:
 
 
 def test_the_hub_namespace_is_written_to_by_name() -> None:
-    changes = plan(fleet((scorer(), answer())), now=NOW)
+    changes = planned(fleet((scorer(), answer())), now=NOW)
     assert {c.namespace for c in changes if c.kind != MANIFEST_WORK} == {HUB}

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -23,12 +24,13 @@ from dsf.kube.kinds import (
     DYNAMIC_SCORER,
     DYNAMIC_SCORING_CONFIG,
     MANAGED_CLUSTER,
+    MANAGED_CLUSTER_ADD_ON,
     MANIFEST_WORK,
     NAMESPACE,
 )
 from dsf.kube.port import Kube, Object
 from dsf.kube.wrappers import WRITES, Call, Counting, Wrapper
-from tests.hub_controller.builders import HUB, api_config, cluster, scorer, scoring_config
+from tests.hub_controller.builders import HUB, add_on, api_config, cluster, scorer, scoring_config
 from tests.hub_controller.scoring_api import ScoringAPI, scoring_api
 
 WORK = "dynamic-scoring-config-manifestwork"
@@ -64,7 +66,9 @@ async def add_namespace(kube: EmbeddedHub, name: str) -> None:
 
 
 async def add_cluster(kube: EmbeddedHub, name: str) -> None:
+    """Add a managed cluster whose namespace exists, with the add-on."""
     await kube.create(MANAGED_CLUSTER, fresh(cluster(name)))
+    await kube.create(MANAGED_CLUSTER_ADD_ON, add_on(name))
 
 
 async def register(kube: EmbeddedHub, name: str, api: ScoringAPI, **spec: Any) -> None:
@@ -81,7 +85,7 @@ async def controlled(
 ) -> AsyncIterator[HubController]:
     controller = HubController(
         kube,
-        Options(resync_seconds=resync_seconds),
+        Options(resync_seconds=resync_seconds, report_seconds=0.05),
         prober=Prober(limits),
         registry=CollectorRegistry(),
     )
@@ -290,36 +294,38 @@ async def test_scorers_change_and_go(hub: EmbeddedHub) -> None:
         await until_distributed(hub, c1=[], c2=[])
 
 
+class Refusing(Wrapper):
+    """Refuses works in some namespaces, each time in other words, as relayed socket errors do."""
+
+    def __init__(self, inner: Kube, *namespaces: str) -> None:
+        super().__init__(inner)
+        self.namespaces = set(namespaces)
+        self.refused: Counter[str] = Counter()
+
+    def before(self, call: Call) -> None:
+        where = call.namespace or ""
+        if call.kind == MANIFEST_WORK and where in self.namespaces and call.verb in WRITES:
+            self.refused[where] += 1
+            raise ServerError(f"webhook: read tcp 10.0.0.9:{40_000 + self.refused[where]}: reset")
+
+
 async def test_a_cluster_that_cannot_be_written_to_is_told_and_holds_up_no_other(
     hub: EmbeddedHub,
 ) -> None:
-    await add_cluster(hub, "c0")
-    async with scoring_api() as api, controlled(hub):
+    refusing = Refusing(hub, "c1")
+    async with scoring_api() as api, controlled(refusing):
         await register(hub, "cpu", api)
-        await until_distributed(hub, c1=["cpu_score"], c2=["cpu_score"])
+        await until_distributed(hub, c2=["cpu_score"])
         message = await until_reason(hub, CONFIG, "Ready", "WriteRefused")
-        assert message.startswith("c0: ")
-        await add_namespace(hub, "c0")
-        await until_distributed(hub, c0=["cpu_score"], c1=["cpu_score"], c2=["cpu_score"])
+        assert message.startswith("c1: ")
+        refusing.namespaces.clear()
+        await until_distributed(hub, c1=["cpu_score"], c2=["cpu_score"])
         await until_ready(hub, "cpu")
-
-
-class Refusing(Wrapper):
-    """Refuses works in one namespace, each time in other words, as relayed socket errors do."""
-
-    def __init__(self, inner: Kube) -> None:
-        super().__init__(inner)
-        self.refused = 0
-
-    def before(self, call: Call) -> None:
-        if call.kind == MANIFEST_WORK and call.namespace == "c1" and call.verb in WRITES:
-            self.refused += 1
-            raise ServerError(f"webhook: read tcp 10.0.0.9:{40_000 + self.refused}: reset")
 
 
 @pytest.mark.virtual_time
 async def test_a_refusal_in_ever_other_words_is_told_once(hub: EmbeddedHub) -> None:
-    counting = Counting(Refusing(hub))
+    counting = Counting(Refusing(hub, "c1"))
     async with controlled(counting, resync_seconds=600):
         await asyncio.sleep(30)
         before = counting.calls["patch", DYNAMIC_SCORING_CONFIG.resource]
@@ -327,6 +333,21 @@ async def test_a_refusal_in_ever_other_words_is_told_once(hub: EmbeddedHub) -> N
         assert counting.calls["patch", DYNAMIC_SCORING_CONFIG.resource] == before
         assert counting.calls["create", MANIFEST_WORK.resource] < 20
     assert (await condition(hub, CONFIG, "Ready"))["reason"] == "WriteRefused"
+
+
+@pytest.mark.virtual_time
+async def test_clusters_that_refuse_by_turns_each_have_their_own_back_off(
+    hub: EmbeddedHub,
+) -> None:
+    refusing = Refusing(hub, "c1")
+    counting = Counting(refusing)
+    async with controlled(counting, resync_seconds=600):
+        for turn in range(40):
+            refusing.namespaces = {"c1"} if turn % 2 else {"c1", "c2"}
+            await hub.patch(MANAGED_CLUSTER, "c2", {"metadata": {"labels": {"turn": str(turn)}}})
+            await asyncio.sleep(15)
+    assert refusing.refused["c1"] < 20
+    assert "c2" in await distributed(hub)
 
 
 async def test_an_unchanged_fleet_is_not_written_to(hub: EmbeddedHub) -> None:

@@ -1,0 +1,78 @@
+"""When a scoring API's answers are believed: one lost probe is no news, several in a row are.
+
+A state machine without clock or I/O: `step` takes one answer at a time.
+"""
+
+from dataclasses import dataclass, replace
+
+from dsf.api.scoring_api import ScorerConfig
+from dsf.hub.registration import HealthStatus
+from dsf.hub.snapshot import Probe, ProbeFailure
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Answers in a row that turn an API: `failures` to Inactive, `successes` back to Active."""
+
+    failures: int = 3
+    successes: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """What is believed of one scoring API, and how many answers in a row speak against it."""
+
+    believed: Probe
+    health_against: int = 0
+    config_against: int = 0
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether another answer is wanted soon."""
+        return bool(self.health_against or self.config_against)
+
+
+def step(
+    track: Track | None, answer: Probe, said: HealthStatus | None, thresholds: Thresholds
+) -> Track:
+    """Return what is believed after an answer.
+
+    The first answer of an API is believed, unless the status said otherwise before the controller
+    started (`said`): then it counts as one against that.
+    """
+    before = track or _recalled(answer, said)
+    health, health_against = _health(before, answer, thresholds)
+    config, config_against = _config(before, answer, thresholds)
+    unknown = answer.unknown if config is answer.config else before.believed.unknown
+    return Track(Probe(health, config, unknown), health_against, config_against)
+
+
+def _recalled(answer: Probe, said: HealthStatus | None) -> Track:
+    """Return what a status that an earlier controller wrote lets us believe."""
+    if said == "Active":
+        waiting = isinstance(answer.config, ProbeFailure)
+        return Track(replace(answer, health=None, config=None if waiting else answer.config))
+    if said == "Inactive" and answer.health is None:
+        recovering = ProbeFailure("Recovering", "/healthz answers again, but not often enough yet")
+        return Track(replace(answer, health=recovering))
+    return Track(answer)
+
+
+def _health(track: Track, answer: Probe, thresholds: Thresholds) -> tuple[ProbeFailure | None, int]:
+    believed = track.believed.health
+    if (answer.health is None) == (believed is None):
+        return answer.health, 0
+    enough = thresholds.successes if answer.health is None else thresholds.failures
+    against = track.health_against + 1
+    return (answer.health, 0) if against >= enough else (believed, against)
+
+
+def _config(
+    track: Track, answer: Probe, thresholds: Thresholds
+) -> tuple[ScorerConfig | ProbeFailure | None, int]:
+    """Believe a config at once, and a failure to fetch one only after several in a row."""
+    believed = track.believed.config
+    if not isinstance(answer.config, ProbeFailure) or isinstance(believed, ProbeFailure):
+        return answer.config, 0
+    against = track.config_against + 1
+    return (answer.config, 0) if against >= thresholds.failures else (believed, against)

@@ -1,0 +1,102 @@
+"""How each scorer fares on the managed clusters, from what their agents publish."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from dsf.api import names
+from dsf.hub.distribution import Share
+from dsf.hub.snapshot import AddOn, Cluster, Key, Score, Snapshot, Trouble, Work
+
+
+@dataclass(slots=True)
+class Tally:
+    """Managed clusters on which a scorer fails, and how many there are of the others.
+
+    `desired` counts those that should score, `scoring` those with fresh scores, `answered` those
+    whose agent got scores from the API in its last round, `refused` those whose agent did not.
+    """
+
+    desired: int = 0
+    scoring: int = 0
+    answered: int = 0
+    refused: int = 0
+    failing: dict[str, Trouble] = field(default_factory=dict)
+
+    @property
+    def waiting(self) -> int:
+        """Managed clusters that have not said anything yet."""
+        return self.desired - self.scoring - len(self.failing)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The tallies by score name, and the scores that nobody is told to publish."""
+
+    tallies: Mapping[str, Tally]
+    orphans: tuple[Key, ...] = ()
+
+
+def published(
+    snapshot: Snapshot, shares: Mapping[str, Share], score_names: Iterable[str], *, now: str
+) -> Published:
+    """Return how the scores that are distributed fare; `now` is RFC 3339 in UTC.
+
+    One pass over the scores: there may be 100,000 of them.
+    """
+    hidden = {cluster: share.hidden for cluster, share in shares.items()}
+    masked = [each for each in hidden.values() if each]
+    tallies = {
+        name: Tally(len(shares) - sum(name in each for each in masked)) for name in score_names
+    }
+    by_object = {names.score_object_name(name): (name, tally) for name, tally in tallies.items()}
+    troubled = _troubled(snapshot, shares)
+    orphans = []
+    silent = {name: set(troubled) for name in tallies}
+    for key, score in snapshot.scores.items():
+        cluster, object_name = key
+        found = by_object.get(object_name)
+        where = hidden.get(cluster)
+        if found is None or where is None or found[0] in where:
+            orphans.append(key)
+            continue
+        name, tally = found
+        silent[name].discard(cluster)
+        _count(tally, cluster, score, troubled.get(cluster), now)
+    for name, clusters in silent.items():
+        for cluster in clusters:
+            if name not in hidden[cluster]:
+                tallies[name].failing[cluster] = troubled[cluster]
+    return Published(tallies, tuple(orphans))
+
+
+def _count(tally: Tally, cluster: str, score: Score, beyond: Trouble | None, now: str) -> None:
+    """Count a cluster; where its own trouble explains why nothing comes, that is told."""
+    fresh = score.valid_until > now
+    tally.answered += fresh and score.answered
+    tally.refused += score.trouble is not None and not score.answered
+    if score.trouble is None and fresh:
+        tally.scoring += 1
+    elif beyond is not None:
+        tally.failing[cluster] = beyond
+    elif score.trouble is not None:
+        tally.failing[cluster] = score.trouble
+    elif score.valid_until:
+        message = "the agent renews this score no more: look at its log on the managed cluster"
+        tally.failing[cluster] = Trouble("ScoreExpired", message, score.valid_until)
+
+
+def _troubled(snapshot: Snapshot, shares: Mapping[str, Share]) -> dict[str, Trouble]:
+    """Return the clusters from which nothing can come, and why."""
+    found = {
+        cluster: _first(
+            snapshot.clusters.get(cluster),
+            snapshot.works.get(cluster),
+            snapshot.add_ons.get(cluster),
+        )
+        for cluster in shares
+    }
+    return {cluster: trouble for cluster, trouble in found.items() if trouble}
+
+
+def _first(*parts: Cluster | Work | AddOn | None) -> Trouble | None:
+    return next((part.trouble for part in parts if part and part.trouble), None)
