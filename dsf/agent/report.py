@@ -3,12 +3,21 @@
 from dataclasses import dataclass
 
 from dsf.agent.failure import Failure
-from dsf.agent.scores import Scores
+from dsf.agent.scores import LABEL_LIMIT, Rule, Scores
 from dsf.api.conditions import Condition
 
 SOURCE_FETCHED = "SourceFetched"
 SCORED = "Scored"
 PUBLISHED = "Published"
+
+_REMARKS: dict[Rule, str] = {
+    "NotFinite": "dropped {} scores that are not finite",
+    "LabelCut": f"cut labels of {{}} results to {LABEL_LIMIT} characters",
+    "MissingLabel": "{} results lack a label that scoreDimensionFormat names",
+    "Duplicate": "dropped {} results of a name that came before",
+    "OutOfRange": "brought {} scores into -100..100",
+    "SeriesLimit": "left out {} label sets beyond the limit of a score: return fewer results",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +54,9 @@ def _fetched(warnings: tuple[str, ...]) -> Condition:
 
 def _scored(scores: Scores) -> Condition:
     remarks = [
-        text
-        for count, text in (
-            (scores.not_finite, f"dropped {scores.not_finite} scores that are not finite"),
-            (scores.duplicates, f"dropped {scores.duplicates} results of a name that came before"),
-            (scores.clamped, f"brought {scores.clamped} scores into -100..100"),
-        )
-        if count
+        said.format(scores.adjusted[rule])
+        for rule, said in _REMARKS.items()
+        if rule in scores.adjusted
     ]
     if remarks:
         return Condition(SCORED, "True", "ScoresAdjusted", "; ".join(remarks))
@@ -61,10 +66,11 @@ def _scored(scores: Scores) -> Condition:
 
 
 def _published(scores: Scores) -> Condition:
-    if not scores.cut:
+    cut = scores.adjusted.get("EntryCut", 0)
+    if not cut:
         return Condition(PUBLISHED, "True", "Published")
     message = (
-        f"{scores.cut} of {scores.cut + len(scores.entries)} entries do not fit into one object;"
+        f"{cut} of {cut + len(scores.entries)} entries do not fit into one object;"
         " the last by name are left out: let the scorer return fewer results, or choose a coarser"
         " scoreDimensionFormat"
     )

@@ -8,7 +8,7 @@ from datetime import datetime
 from dsf.agent import report
 from dsf.agent.failure import Failure
 from dsf.agent.report import Report
-from dsf.agent.scores import convert
+from dsf.agent.scores import MAX_SERIES, Form, convert
 from dsf.agent.scoring import ScoringApi
 from dsf.agent.sources import Sources
 from dsf.api.dimension import DimensionFormat
@@ -29,12 +29,16 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Rounder:
-    """Performs the rounds of a managed cluster; `now` is the time of day."""
+    """Performs the rounds of a managed cluster; `now` is the time of day.
+
+    `max_series` limits the label sets of one score.
+    """
 
     cluster: str
     sources: Sources
     scoring: ScoringApi
     now: Callable[[], datetime]
+    max_series: int = MAX_SERIES
 
     async def perform(self, summary: ScorerSummary) -> Round:
         """Perform one round."""
@@ -60,10 +64,11 @@ class Rounder:
         dimension = DimensionFormat.parse(summary.score_dimension_format)
         if isinstance(dimension, Invalid):
             return Failure("scoring", dimension.reason, dimension.message)
-        scores = convert(
-            response.results,
-            cluster=self.cluster,
-            score_name=summary.score_name,
-            dimension=dimension,
+        form = Form(
+            self.cluster,
+            summary.score_name,
+            dimension,
+            summary.scoring_normalize,
+            series=self.max_series,
         )
-        return report.success(scores, warnings)
+        return report.success(convert(response.results, form), warnings)

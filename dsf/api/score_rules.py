@@ -1,5 +1,7 @@
 """What a scorer declares about its scores: their units, and what counts after failures."""
 
+import math
+from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
@@ -42,8 +44,13 @@ class Normalize(Wire):
 
     def of(self, score: float) -> float:
         """Return a finite score on the scale; infinite where the numbers are too large for it."""
-        share = (score - self.min) / (self.max - self.min)
-        return 100.0 * (1.0 - share if self.invert else share)
+        # In fractions: a score that should become 57 must not become 56.99999999999999.
+        low, high = Fraction(self.min), Fraction(self.max)
+        part = high - Fraction(score) if self.invert else Fraction(score) - low
+        try:
+            return float(100 * part / (high - low))
+        except OverflowError:
+            return math.copysign(math.inf, part)
 
     def __str__(self) -> str:
         return f"{self.min:g}..{self.max:g}{' inverted' if self.invert else ''}"

@@ -15,7 +15,7 @@ from dsf.agent.placement_score import (
     validity,
 )
 from dsf.agent.report import Report
-from dsf.agent.scores import Entry, Scores
+from dsf.agent.scores import RULES, Entry, Rule, Scores
 from dsf.kube import merge
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -149,14 +149,18 @@ def test_the_time_of_a_transition_is_kept_until_the_next() -> None:
 
 
 def test_what_was_adjusted_is_said() -> None:
-    scores = Scores(entries=(Entry("a", 1),), not_finite=1, duplicates=2, clamped=3, cut=4)
+    adjusted: dict[Rule, int] = dict(zip(RULES, range(1, 8), strict=True))
+    scores = Scores(entries=(Entry("a", 1),), adjusted=adjusted)
     told = {c.type: c for c in report.success(scores, ("partial data",)).conditions}
     assert told["SourceFetched"].message == "partial data"
-    assert "1 scores that are not finite" in told["Scored"].message
-    assert "2 results" in told["Scored"].message
-    assert "3 scores into -100..100" in told["Scored"].message
+    assert told["Scored"].message == (
+        "dropped 1 scores that are not finite; cut labels of 2 results to 256 characters;"
+        " 3 results lack a label that scoreDimensionFormat names;"
+        " dropped 4 results of a name that came before; brought 5 scores into -100..100;"
+        " left out 6 label sets beyond the limit of a score: return fewer results"
+    )
     assert told["Published"].reason == "EntriesCut"
-    assert "4 of 5" in told["Published"].message
+    assert "7 of 8" in told["Published"].message
     assert {c.status for c in told.values()} == {"True"}
 
 

@@ -1,12 +1,14 @@
 import json
 import math
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.agent.scores import LABEL_LIMIT, Entry, Scores, convert
+from dsf.agent.scores import LABEL_LIMIT, RULES, Entry, Form, Scores, convert, judge
 from dsf.api.dimension import PLACEHOLDERS, DimensionFormat
 from dsf.api.invalid import Invalid
+from dsf.api.score_rules import Normalize
 from dsf.api.scoring_api import ScoreResult
 
 
@@ -20,10 +22,12 @@ def result(score: float, **metric: str) -> ScoreResult:
     return ScoreResult(metric=metric, score=score)
 
 
-def converted(*results: ScoreResult, format_: str = "${app}", **changes: int) -> Scores:
-    return convert(
-        results, cluster="cluster1", score_name="my_score", dimension=dimension(format_), **changes
-    )
+def form(format_: str = "${app}", **changes: Any) -> Form:
+    return Form("cluster1", "my_score", dimension(format_), **changes)
+
+
+def converted(*results: ScoreResult, format_: str = "${app}", **changes: Any) -> Scores:
+    return convert(results, form(format_, **changes))
 
 
 def test_a_score_is_rounded_down() -> None:
@@ -39,7 +43,7 @@ def test_a_score_out_of_range_is_clamped_and_counted() -> None:
         result(1e308, app="d"),
     )
     assert [entry.value for entry in scores.entries] == [100, 100, -100, 100]
-    assert scores.clamped == 3
+    assert scores.adjusted == {"OutOfRange": 3}
 
 
 def test_metrics_keep_the_score_as_it_is() -> None:
@@ -50,7 +54,7 @@ def test_metrics_keep_the_score_as_it_is() -> None:
 def test_scores_that_are_not_finite_are_dropped_and_counted() -> None:
     scores = converted(result(math.nan), result(math.inf), result(-math.inf), result(1, app="a"))
     assert scores.entries == (Entry("a", 1),)
-    assert scores.not_finite == 3
+    assert scores.adjusted == {"NotFinite": 3}
     assert len(scores.samples) == 1
 
 
@@ -62,19 +66,81 @@ def test_the_agent_itself_names_cluster_and_score() -> None:
 
 
 def test_a_missing_label_is_empty() -> None:
-    assert converted(result(1, app="a"), format_="${app};${pod}").entries[0].name == "a;"
+    scores = converted(result(1, app="a"), result(1, app="b", pod=""), format_="${app};${pod}")
+    assert [entry.name for entry in scores.entries] == ["a;", "b;"]
+    assert scores.adjusted == {"MissingLabel": 1}
 
 
 def test_labels_are_cut() -> None:
     scores = converted(result(1, app="x" * 300))
     assert scores.entries[0].name == "x" * LABEL_LIMIT
     assert max(map(len, scores.samples[0].labels)) == LABEL_LIMIT
+    assert scores.adjusted == {"LabelCut": 1}
+
+
+def test_labels_that_nothing_is_made_of_are_not_counted() -> None:
+    assert converted(result(1, app="a", instance="x" * 300)).adjusted == {}
+
+
+def test_labels_that_are_the_same_once_cut_are_duplicates() -> None:
+    scores = converted(result(2, app="x" * 300), result(1, app="x" * 301))
+    assert [entry.value for entry in scores.entries] == [2]
+    assert scores.adjusted == {"LabelCut": 2, "Duplicate": 1}
+
+
+def test_minus_zero_is_zero() -> None:
+    assert math.copysign(1, converted(result(-0.0, app="a")).samples[0].score) == 1
+
+
+def test_a_scorers_own_units_become_0_to_100() -> None:
+    watts = Normalize(min=100, max=500, invert=True)
+    scores = converted(
+        result(100, app="a"),
+        result(301, app="b"),
+        result(500, app="c"),
+        result(2000, app="d"),
+        normalize=watts,
+    )
+    assert [entry.value for entry in scores.entries] == [100, 49, 0, -100]
+    assert [sample.score for sample in scores.samples] == [100, 49.75, 0, -375]
+    assert scores.adjusted == {"OutOfRange": 1}
+
+
+def test_a_score_that_no_scale_can_hold_is_dropped() -> None:
+    tiny = Normalize(min=0, max=1e-300)
+    scores = converted(result(1e300, app="a"), result(0, app="b"), normalize=tiny)
+    assert scores.entries == (Entry("b", 0),)
+    assert scores.adjusted == {"NotFinite": 1}
+
+
+def test_more_label_sets_than_a_score_may_have_are_left_out_in_their_order() -> None:
+    results = [result(n, app=f"app{n:02}") for n in range(50)]
+    scores = converted(*reversed(results), series=20)
+    assert [e.name for e in scores.entries] == [f"app{n:02}" for n in range(20)]
+    assert len(scores.samples) == 20
+    assert scores.adjusted == {"SeriesLimit": 30}
+
+
+def test_a_dropped_result_takes_no_name() -> None:
+    scores = converted(result(math.nan), result(1, app=""))
+    assert scores.entries == (Entry("", 1),)
+
+
+def test_every_result_has_its_verdict() -> None:
+    results = [result(math.inf), result(101, app="a"), result(3, app="a"), result(4)]
+    found = judge(results, form())
+    assert [(v.name, v.value, v.rules) for v in found] == [
+        ("", None, ("NotFinite",)),
+        ("a", 100, ("OutOfRange",)),
+        ("a", None, ("Duplicate",)),
+        ("", 4, ("MissingLabel",)),
+    ]
 
 
 def test_the_first_of_a_name_counts() -> None:
     scores = converted(result(2, app="a", pod="x"), result(1, app="a", pod="y"))
     assert scores.entries == (Entry("a", 2),)
-    assert scores.duplicates == 1
+    assert scores.adjusted == {"Duplicate": 1}
     assert [sample.score for sample in scores.samples] == [2, 1]
 
 
@@ -87,7 +153,7 @@ def test_too_many_entries_are_cut_at_the_end_of_their_order() -> None:
     results = [result(n, app=f"app{n:04}") for n in range(1000)]
     scores = converted(*reversed(results), object_bytes=10_000)
     assert 0 < len(scores.entries) < 1000
-    assert scores.cut == 1000 - len(scores.entries)
+    assert scores.adjusted["EntryCut"] == 1000 - len(scores.entries)
     assert [e.name for e in scores.entries] == [f"app{n:04}" for n in range(len(scores.entries))]
     assert len(scores.samples) == 1000
 
@@ -104,13 +170,18 @@ RESULTS = st.lists(
 )
 
 
-@given(RESULTS)
-def test_what_comes_out_is_always_accepted_by_the_api(results: list[ScoreResult]) -> None:
-    scores = converted(*results, format_="${app};${device}")
+@given(RESULTS, st.none() | st.builds(Normalize, min=st.floats(-1e308, 0), max=st.floats(1, 1e308)))
+def test_what_comes_out_is_always_accepted_by_the_api(
+    results: list[ScoreResult], normalize: Normalize | None
+) -> None:
+    scores = converted(*results, format_="${app};${device}", normalize=normalize)
     names = [entry.name for entry in scores.entries]
     assert names == sorted(set(names))
     assert all(type(e.value) is int and -100 <= e.value <= 100 for e in scores.entries)
-    assert len(names) + scores.not_finite + scores.duplicates + scores.cut == len(results)
+    dropped = [scores.adjusted.get(rule, 0) for rule in ("NotFinite", "Duplicate", "EntryCut")]
+    assert len(names) + sum(dropped) == len(results)
+    assert set(scores.adjusted) <= set(RULES)
+    assert all(scores.adjusted.values())
     labels = [sample.labels for sample in scores.samples]
     assert len(set(labels)) == len(labels)
     assert all(math.isfinite(sample.score) for sample in scores.samples)

@@ -10,7 +10,8 @@ from dsf.api.scoring_api import ScorerConfig
 from dsf.api.summary import dump_summaries, load_summaries
 from tests.agent.builders import summary
 
-ENDS = st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)).filter(lambda e: e[0] + 1e-3 < e[1])
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+ENDS = st.tuples(FINITE, FINITE).filter(lambda ends: ends[0] < ends[1])
 
 
 @given(ENDS, st.booleans())
@@ -20,13 +21,19 @@ def test_the_ends_become_0_and_100(ends: tuple[float, float], invert: bool) -> N
     assert [scale.of(low), scale.of(high)] == ([100, 0] if invert else [0, 100])
 
 
-@given(ENDS, st.floats(-1e9, 1e9), st.floats(-1e9, 1e9))
+@given(ENDS, FINITE, FINITE)
 def test_the_order_is_kept_or_turned(ends: tuple[float, float], one: float, other: float) -> None:
     one, other = sorted((one, other))
     up = Normalize(min=ends[0], max=ends[1])
     down = up.model_copy(update={"invert": True})
     assert up.of(one) <= up.of(other)
     assert down.of(one) >= down.of(other)
+
+
+@given(st.integers(-1000, 1000))
+def test_a_scale_of_0_to_100_changes_nothing(score: int) -> None:
+    assert Normalize(min=0, max=100).of(score) == score
+    assert Normalize(min=0, max=1).of(score / 100) == pytest.approx(score)
 
 
 def test_numbers_too_large_for_the_scale_are_not_finite() -> None:
