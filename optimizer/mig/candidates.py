@@ -1,0 +1,173 @@
+"""Candidate policies of a cluster: for each supply that its GPUs can be configured for, one."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+
+from optimizer.mig.demand import Demand
+from optimizer.mig.frontier import Frontier, Point, frontier
+from optimizer.mig.gpus import FREE, Costs, Gpu, Pattern, Replace, now, patterns
+from optimizer.mig.layouts import Multiset
+from optimizer.mig.parted import config_name
+
+KIND = "gpu"
+_NAME_LIMIT = 63  # OCM joins namespace and name of a policy into one object name of 63 characters
+_DIGITS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node by name and its GPUs by index; no name stands for the one node that has GPUs."""
+
+    name: str
+    gpus: tuple[Gpu, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPool:
+    """The GPUs of a cluster of which one policy at a time sets the layout."""
+
+    cluster: str
+    nodes: tuple[Node, ...]
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLayout:
+    """What the GPUs of a node become, by index; None is MIG off."""
+
+    node: str
+    gpus: tuple[Multiset | None, ...]
+
+    @property
+    def config(self) -> str:
+        """The name of its mig-parted configuration."""
+        return config_name(self.gpus)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A policy that can be generated; `supplies` is the amount by device.
+
+    `changed`: how many GPUs it gives another layout. `cost` is in units of the objective.
+    """
+
+    name: str
+    cluster: str
+    pool: str
+    supplies: tuple[tuple[str, int], ...]
+    layouts: tuple[NodeLayout, ...]
+    cost: float = 0.0
+    changed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Candidates of one pool, the first winning ties, and what leaving out others can cost."""
+
+    items: tuple[Candidate, ...]
+    bound: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How GPUs may be reconfigured, and how many candidates a pool may have."""
+
+    replace: Replace = "gpu"
+    costs: Costs = FREE
+    most: int = 64
+
+
+def candidates(namespace: str, pool: GpuPool, demand: Demand, rules: Rules) -> Candidates:
+    """Return the candidates that serve a demand: what is there now first, then the cheapest.
+
+    Every supply that the GPUs can be configured for is covered by one of them, except for at most
+    `bound` of the demand's value.
+    """
+    gpus = tuple(chain.from_iterable(node.gpus for node in pool.nodes))
+    if not demand.devices:
+        return Candidates(())
+    reached = _frontier(gpus, demand, rules)
+    points = [point for point in reached.points if any(point.supply)]
+    unchanged = _unchanged(gpus, demand)
+    if unchanged is not None and any(unchanged.supply):
+        points = [unchanged, *(point for point in points if point.changed)]
+    return Candidates(tuple(_candidate(namespace, pool, point) for point in points), reached.bound)
+
+
+def best(gpus: Sequence[Gpu], demand: Demand, rules: Rules) -> tuple[Point | None, float]:
+    """Return what serves a demand best where each request is for one device, and a bound.
+
+    None where that is to change nothing. No configuration is worth more than the point's value and
+    the bound together.
+    """
+
+    def worth(point: Point) -> float:
+        return demand.value(point.supply) - point.cost
+
+    reached = _frontier(tuple(gpus), demand, rules)
+    chosen = max(reached.points, key=worth)
+    return chosen if worth(chosen) >= 0 else None, reached.bound
+
+
+@lru_cache(maxsize=1024)
+def _frontier(gpus: tuple[Gpu, ...], demand: Demand, rules: Rules) -> Frontier:
+    kinds = {gpu: patterns(gpu, demand.devices, rules.replace, rules.costs) for gpu in set(gpus)}
+    return frontier([kinds[gpu] for gpu in gpus], demand, most=rules.most)
+
+
+def _unchanged(gpus: Sequence[Gpu], demand: Demand) -> Point | None:
+    kept = [now(gpu, demand.devices) for gpu in gpus]
+    known = tuple(item for item in kept if item is not None)
+    if len(known) < len(kept):
+        return None
+    supply = tuple(map(sum, zip(*(item.supply for item in known), strict=True)))
+    return Point(supply, 0.0, 0, sum(item.pieces for item in known), known)
+
+
+def _candidate(namespace: str, pool: GpuPool, point: Point) -> Candidate:
+    supplies = Counter[str]()
+    for pattern in point.patterns:
+        supplies.update(dict(pattern.supplies))
+    layouts = _layouts(pool, _sorted_alike(pool, point.patterns))
+    return Candidate(
+        name=_name(namespace, pool, layouts),
+        cluster=pool.cluster,
+        pool=pool.name,
+        supplies=tuple(sorted(supplies.items())),
+        layouts=layouts,
+        cost=point.cost,
+        changed=point.changed,
+    )
+
+
+def _sorted_alike(pool: GpuPool, chosen: Sequence[Pattern]) -> list[Pattern]:
+    """Hand the patterns of equal GPUs out in a stable order, so that equal decisions look alike."""
+    gpus = [gpu for node in pool.nodes for gpu in node.gpus]
+    queues: dict[Gpu, list[Pattern]] = {}
+    for gpu, pattern in zip(gpus, chosen, strict=True):
+        queues.setdefault(gpu, []).append(pattern)
+    for queue in queues.values():
+        queue.sort(key=lambda pattern: (pattern.changed, pattern.instances or ()), reverse=True)
+    return [queues[gpu].pop() for gpu in gpus]
+
+
+def _layouts(pool: GpuPool, chosen: Sequence[Pattern]) -> tuple[NodeLayout, ...]:
+    remaining = iter(chosen)
+    return tuple(
+        NodeLayout(node.name, tuple(next(remaining).instances for _ in node.gpus))
+        for node in pool.nodes
+    )
+
+
+def _name(namespace: str, pool: GpuPool, layouts: Sequence[NodeLayout]) -> str:
+    """Return `mig-<cluster>-<8 hex>`; the digits tell apart what the cut cluster name does not."""
+    parts = [namespace, pool.cluster, pool.name, [(item.node, item.gpus) for item in layouts]]
+    digits = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
+    room = max(0, _NAME_LIMIT - len(namespace) - len("mig-") - _DIGITS - 2)
+    cluster = pool.cluster[:room].rstrip("-.")
+    return f"mig-{cluster}-{digits}" if cluster else f"mig-{digits}"

@@ -1,0 +1,119 @@
+"""What workloads ask of a cluster's GPUs: requests per device, each with a value."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple
+
+WHOLE = "all"
+"""The device that a GPU without MIG supplies, as the guide's policies name it."""
+
+
+class Request(NamedTuple):
+    """A workload that would take `amount` instances of a device and be worth `value` there."""
+
+    amount: int
+    value: float
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Requests by device: a profile's device name, or WHOLE; those without value are left out."""
+
+    requests: tuple[tuple[str, tuple[Request, ...]], ...]
+
+    @classmethod
+    def of(cls, requests: Mapping[str, Iterable[Request]]) -> "Demand":
+        """Return the demand of requests by device, in a stable order."""
+        useful = {
+            device: tuple(sorted(item for item in items if item.value > 0 and item.amount > 0))
+            for device, items in requests.items()
+        }
+        return cls(tuple(sorted((device, items) for device, items in useful.items() if items)))
+
+    @cached_property
+    def devices(self) -> tuple[str, ...]:
+        """The devices asked for."""
+        return tuple(device for device, _ in self.requests)
+
+    @cached_property
+    def caps(self) -> tuple[int, ...]:
+        """The most instances of each device that all requests together can use."""
+        return tuple(sum(item.amount for item in items) for _, items in self.requests)
+
+    @cached_property
+    def shape(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """The demand without its values: the amounts by device."""
+        return tuple(
+            (device, tuple(sorted(item.amount for item in items)))
+            for device, items in self.requests
+        )
+
+    def usable(self, supply: Iterable[int]) -> tuple[int, ...]:
+        """Return how many instances of each device some of the requests use up exactly.
+
+        A supply and its usable part serve the same sets of requests.
+        """
+        return tuple(
+            max(used for used in reachable if used <= amount)
+            for amount, reachable in zip(supply, self._reachable, strict=True)
+        )
+
+    def value(self, supply: Iterable[int]) -> float:
+        """Return the best value of requests that fit, each being for one device."""
+        return sum(
+            table[min(amount, len(table) - 1)]
+            for amount, table in zip(supply, self._tables, strict=True)
+        )
+
+    @cached_property
+    def worth(self) -> tuple[tuple[float, ...], ...]:
+        """The most that 0, 1, 2, ... instances of each device are worth if requests could be cut.
+
+        Concave: the instances of the request with the highest value per instance come first.
+        """
+        return tuple(_fractions(items) for _, items in self.requests)
+
+    @cached_property
+    def amounts(self) -> tuple[tuple[int, int], ...]:
+        """The smallest and the largest amount of a request for each device."""
+        return tuple(
+            (min(item.amount for item in items), max(item.amount for item in items))
+            for _, items in self.requests
+        )
+
+    @cached_property
+    def dearest(self) -> tuple[float, ...]:
+        """The highest value of a request for each device."""
+        return tuple(max(item.value for item in items) for _, items in self.requests)
+
+    @cached_property
+    def _reachable(self) -> tuple[frozenset[int], ...]:
+        return tuple(_sums(item.amount for item in items) for _, items in self.requests)
+
+    @cached_property
+    def _tables(self) -> tuple[tuple[float, ...], ...]:
+        return tuple(_knapsack(items) for _, items in self.requests)
+
+
+def _sums(amounts: Iterable[int]) -> frozenset[int]:
+    reached = 1
+    for amount in amounts:
+        reached |= reached << amount
+    return frozenset(index for index in range(reached.bit_length()) if reached >> index & 1)
+
+
+def _fractions(items: Iterable[Request]) -> tuple[float, ...]:
+    dearest = sorted((item.value / item.amount, item.amount) for item in items)
+    each = [value for value, amount in reversed(dearest) for _ in range(amount)]
+    return tuple(accumulate(each, initial=0.0))
+
+
+def _knapsack(items: Iterable[Request]) -> tuple[float, ...]:
+    best = [0.0]
+    for amount, value in items:
+        best += [best[-1]] * amount
+        for size in range(len(best) - 1, amount - 1, -1):
+            best[size] = max(best[size], best[size - amount] + value)
+    return tuple(best)

@@ -1,0 +1,42 @@
+"""How much room a layout leaves, and how much of it is lost by where its instances are."""
+
+from functools import cache
+
+from optimizer.mig.geometry import Geometry
+from optimizer.mig.layouts import Layout, Multiset, layouts, multiset, with_counts
+
+
+@cache
+def room(geometry: Geometry, layout: Layout) -> tuple[int, ...]:
+    """Return how many instances of each profile alone could still be added."""
+    return tuple(
+        max(len(more) for more in layouts(geometry, layout, {profile.name})) - len(layout)
+        for profile in geometry.profiles
+    )
+
+
+@cache
+def fragmentation(geometry: Geometry, layout: Layout) -> int:
+    """Return the compute slices lost, summed over the profiles; 0 where nothing is.
+
+    Per profile: what fits beside the same instances where they stand best, less what fits here.
+    A 1g at memory slice 0 loses the 4g that fits where it stands at 6.
+    """
+    here = room(geometry, layout)
+    best = _best_room(geometry, multiset(geometry, layout))
+    return sum(
+        profile.compute * (most - now)
+        for profile, most, now in zip(geometry.profiles, best, here, strict=True)
+    )
+
+
+def placed(geometry: Geometry, counts: Multiset, kept: Layout = ()) -> Layout | None:
+    """Return the least fragmented legal layout of these instances that holds `kept`, or None."""
+    legal = with_counts(geometry, counts, kept)
+    return min(legal, key=lambda layout: (fragmentation(geometry, layout), layout), default=None)
+
+
+@cache
+def _best_room(geometry: Geometry, counts: Multiset) -> tuple[int, ...]:
+    rooms = [room(geometry, layout) for layout in with_counts(geometry, counts)]
+    return tuple(map(max, zip(*rooms, strict=True)))

@@ -1,0 +1,163 @@
+"""The supplies that a set of GPUs can be configured for, as few of them as matter.
+
+Adding GPU after GPU, only supplies are kept that no other one covers for no more cost: exact,
+because a demand that fits a supply fits a larger one. Where that leaves too many, those are kept
+that are farthest apart, and the most value that a dropped one can be worth more than the kept one
+nearest to it is the bound (farthest-first traversal: Gonzalez, "Clustering to minimize the maximum
+intercluster distance", 1985).
+
+That value, per device, of requests that fit s instances where only t < s remain: leaving out
+ceil((s - t) / smallest amount) of them, whichever, is enough. Or the dearest per instance are kept
+as long as they fit, the first t - (largest amount - 1) instances at least, and since the instances
+of a choice of requests, dearest first, are worth no more than those of all requests at the same
+rank, at most W(s) - W(t - largest amount + 1) is lost, W being Demand.worth. The smaller counts.
+Neither grows when both s and t do, so that the losses of several steps add up.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optimizer.mig.demand import Demand
+from optimizer.mig.gpus import Pattern
+
+MOST_STATES = 200
+_MOST_COMPARED = 1500
+
+
+class Point(NamedTuple):
+    """A reachable supply: usable amounts by device, cost, and the pattern of each GPU.
+
+    `changed` GPUs get another layout; `pieces` is the number of instances.
+    """
+
+    supply: tuple[int, ...]
+    cost: float
+    changed: int
+    pieces: int
+    patterns: tuple[Pattern, ...]
+
+
+class Frontier(NamedTuple):
+    """Points, best first, and the most value that leaving out the others can cost."""
+
+    points: tuple[Point, ...]
+    bound: float
+
+
+def frontier(
+    gpus: Sequence[Sequence[Pattern]], demand: Demand, *, most: int, states: int = MOST_STATES
+) -> Frontier:
+    """Return at most `most` points that GPUs with these patterns can reach.
+
+    The bound is 0 where nothing that could matter was left out.
+    """
+    points, bound = [Point((0,) * len(demand.devices), 0.0, 0, 0, ())], 0.0
+    for patterns in gpus:
+        points, lost = _fewer(_grown(points, patterns, demand.caps), demand, states)
+        bound += lost
+    usable = (point._replace(supply=demand.usable(point.supply)) for point in points)
+    points, lost = _fewer(_cheapest(usable), demand, most)
+    return Frontier(tuple(sorted(points, key=_preference)), bound + lost)
+
+
+def _fewer(points: list[Point], demand: Demand, most: int) -> tuple[list[Point], float]:
+    """Return at most `most` of the points and what leaving out the others can cost."""
+    if len(points) <= _MOST_COMPARED:
+        points = _nondominated(points)
+    return (points, 0.0) if len(points) <= most else _spread(points, demand, most)
+
+
+def _grown(
+    points: Iterable[Point], patterns: Sequence[Pattern], caps: Sequence[int]
+) -> list[Point]:
+    return _cheapest(
+        Point(
+            tuple(map(min, map(int.__add__, point.supply, pattern.supply), caps)),
+            point.cost + pattern.cost,
+            point.changed + pattern.changed,
+            point.pieces + pattern.pieces,
+            (*point.patterns, pattern),
+        )
+        for point in points
+        for pattern in patterns
+    )
+
+
+def _cheapest(points: Iterable[Point]) -> list[Point]:
+    best: dict[tuple[int, ...], Point] = {}
+    for point in points:
+        known = best.get(point.supply)
+        if known is None or _price(point) < _price(known):
+            best[point.supply] = point
+    return list(best.values())
+
+
+def _nondominated(points: list[Point]) -> list[Point]:
+    ranked = sorted(points, key=lambda point: (-sum(point.supply), point.cost, point.supply))
+    supplies = np.array([point.supply for point in ranked], dtype=np.int64)
+    costs = np.array([point.cost for point in ranked])
+    kept: list[int] = []
+    for index in range(len(ranked)):
+        covers = (supplies[kept] >= supplies[index]).all(axis=1) & (costs[kept] <= costs[index])
+        if not covers.any():
+            kept.append(index)
+    return [ranked[index] for index in kept]
+
+
+def _spread(points: list[Point], demand: Demand, most: int) -> tuple[list[Point], float]:
+    losses = _Losses(points, demand)
+    chosen = [int(np.argmax([demand.value(point.supply) - point.cost for point in points]))]
+    away = losses.to(chosen[0])
+    while len(chosen) < most and away.max() > 0:
+        chosen.append(int(away.argmax()))
+        away = np.minimum(away, losses.to(chosen[-1]))
+    return [points[index] for index in sorted(chosen)], float(max(away.max(), 0.0))
+
+
+class _Losses:
+    """What every point may be worth more than another one."""
+
+    def __init__(self, points: list[Point], demand: Demand) -> None:
+        self._supplies = np.array([point.supply for point in points], dtype=np.int64)
+        self._costs = np.array([point.cost for point in points])
+        self._smallest, self._largest = np.array(demand.amounts, dtype=np.int64).T
+        self._dearest = np.array(demand.dearest)
+        self._tables = [np.array(table) for table in demand.worth]
+        self._worth = self._of(self._whole(self._supplies))
+
+    def to(self, index: int) -> NDArray[np.float64]:
+        """Return the most that each point may be worth more than the one at `index`."""
+        remaining = self._supplies[index]
+        missing = np.maximum(self._supplies - remaining, 0)
+        fewest = -(-missing // self._smallest) * self._dearest
+        surely = np.where(
+            self._smallest == self._largest,
+            self._whole(remaining),
+            np.maximum(remaining - self._largest + 1, 0),
+        )
+        cheapest = np.maximum(self._worth - self._of(surely[None, :]), 0.0)
+        lost = np.where(missing > 0, np.minimum(fewest, cheapest), 0.0).sum(axis=1)
+        return np.asarray(lost + self._costs[index] - self._costs, dtype=np.float64)
+
+    def _whole(self, supplies: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Round down to whole requests where all requests for a device have one amount."""
+        step = np.where(self._smallest == self._largest, self._smallest, 1)
+        return np.asarray(supplies // step * step, dtype=np.int64)
+
+    def _of(self, supplies: NDArray[np.int64]) -> NDArray[np.float64]:
+        columns = [
+            table[np.minimum(supplies[:, index], len(table) - 1)]
+            for index, table in enumerate(self._tables)
+        ]
+        return np.stack(columns, axis=1)
+
+
+def _price(point: Point) -> tuple[float, int, int]:
+    return point.cost, point.changed, point.pieces
+
+
+def _preference(point: Point) -> tuple[float, int, int, tuple[int, ...]]:
+    return (*_price(point), tuple(-amount for amount in point.supply))

@@ -1,0 +1,148 @@
+"""What one GPU may become: the patterns open to it, given what it is and what is in use."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from optimizer.mig.demand import WHOLE
+from optimizer.mig.geometry import Geometry
+from optimizer.mig.layouts import Layout, Multiset, maximal, multiset
+
+Replace = Literal["gpu", "instance", "drain"]
+"""What reconfiguring asks: an idle GPU, only that busy instances stay, or that it be drained."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A GPU and what is known of it; `held` is None where nothing is known or MIG is off.
+
+    `busy` are the held instances in use; `foreign` those of them used by what is not to be placed,
+    which therefore supply nothing. `whole`: MIG is off; `in_use`: and so is the whole GPU busy.
+    """
+
+    geometry: Geometry
+    held: Layout | None = None
+    busy: Layout = ()
+    foreign: Layout = ()
+    whole: bool = False
+    in_use: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What reconfiguring costs, in units of the objective: per GPU, and per busy instance lost."""
+
+    reconfigure: float = 0.0
+    drain: float = 0.0
+
+
+FREE = Costs()
+
+
+class Pattern(NamedTuple):
+    """What a GPU may become; `instances` is None where MIG is off.
+
+    `supply` counts by device of the demand, `supplies` names what every device comes to; `pieces`
+    are all its instances.
+    """
+
+    supply: tuple[int, ...]
+    cost: float
+    changed: bool
+    pieces: int
+    instances: Multiset | None
+    supplies: tuple[tuple[str, int], ...]
+
+
+def patterns(
+    gpu: Gpu, devices: Sequence[str], replace: Replace = "gpu", costs: Costs = FREE
+) -> tuple[Pattern, ...]:
+    """Return the patterns open to a GPU, none of them no better than another, in a stable order.
+
+    Better is: no less of any device for no more cost. Among equals: what changes nothing, then
+    what has the fewest instances, for the room is then least fragmented.
+    """
+    found = sorted(_open(gpu, devices, replace, costs), key=_preference)
+    kept: list[Pattern] = []
+    for item in found:
+        if not any(_no_better(item, other) for other in kept):
+            kept.append(item)
+    return tuple(item for item in kept if not any(_worse(item, other) for other in kept))
+
+
+def now(gpu: Gpu, devices: Sequence[str]) -> Pattern | None:
+    """Return the pattern that changes nothing, or None where it is not known."""
+    if gpu.whole:
+        return _pattern(gpu, None, devices)
+    if gpu.held is None:
+        return None
+    return _pattern(gpu, multiset(gpu.geometry, gpu.held), devices)
+
+
+def _open(gpu: Gpu, devices: Sequence[str], replace: Replace, costs: Costs) -> Iterator[Pattern]:
+    unchanged = now(gpu, devices)
+    if unchanged:
+        yield unchanged
+    among = _profiles(gpu.geometry, devices)
+    if gpu.busy and replace == "instance":
+        for counts in maximal(gpu.geometry, gpu.busy, among):
+            yield _pattern(gpu, counts, devices, cost=costs.reconfigure)
+    if (gpu.busy or gpu.in_use) and replace != "drain":
+        return
+    drained = costs.drain * (len(gpu.busy) + gpu.in_use)
+    for other in (*maximal(gpu.geometry, (), among), None):
+        pattern = _pattern(gpu, other, devices, cost=costs.reconfigure + drained, drained=True)
+        if pattern.changed:  # what is there already drains nobody
+            yield pattern
+
+
+def _profiles(geometry: Geometry, devices: Sequence[str]) -> frozenset[str]:
+    """The profiles worth creating: one with media engines only where it is asked for."""
+    return frozenset(
+        item.name for item in geometry.profiles if not item.media or item.device in devices
+    )
+
+
+def _pattern(
+    gpu: Gpu,
+    instances: Multiset | None,
+    devices: Sequence[str],
+    *,
+    cost: float = 0.0,
+    drained: bool = False,
+) -> Pattern:
+    counts = _supplied(gpu, instances, drained)
+    if instances is None:
+        changed = not gpu.whole
+    else:
+        changed = gpu.held is None or instances != multiset(gpu.geometry, gpu.held)
+    return Pattern(
+        supply=tuple(counts.get(device, 0) for device in devices),
+        cost=cost if changed else 0.0,
+        changed=changed,
+        pieces=sum(amount for _, amount in instances or ()),
+        instances=instances,
+        supplies=tuple((device, amount) for device, amount in counts.items() if amount),
+    )
+
+
+def _supplied(gpu: Gpu, instances: Multiset | None, drained: bool) -> dict[str, int]:
+    if instances is None:
+        return {WHOLE: 0 if gpu.in_use and not drained else 1}
+    foreign = {} if drained else dict(multiset(gpu.geometry, gpu.foreign))
+    profiles = {profile.name: profile.device for profile in gpu.geometry.profiles}
+    return {profiles[name]: amount - foreign.get(name, 0) for name, amount in instances}
+
+
+def _preference(item: Pattern) -> tuple[float, bool, int, tuple[int, ...], Multiset]:
+    return (item.cost, item.changed, item.pieces, item.supply, item.instances or ())
+
+
+def _no_better(item: Pattern, other: Pattern) -> bool:
+    return item.cost >= other.cost and all(
+        mine <= its for mine, its in zip(item.supply, other.supply, strict=True)
+    )
+
+
+def _worse(item: Pattern, other: Pattern) -> bool:
+    return item is not other and _no_better(item, other)

@@ -1,0 +1,156 @@
+"""The legal layouts of one GPU, empty or partly occupied.
+
+A layout is legal where no two instances overlap in memory slices, at most one takes the media
+engines and their compute slices suffice. On the GPUs known here the starts imply the last.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
+from typing import NamedTuple
+
+from optimizer.mig.geometry import Geometry, Profile
+
+Multiset = tuple[tuple[str, int], ...]
+"""How many instances of which profile, in the order of the geometry; no zeros."""
+
+
+class Instance(NamedTuple):
+    """A GPU instance by its profile's name and its first memory slice."""
+
+    profile: str
+    start: int
+
+
+Layout = tuple[Instance, ...]
+"""The instances of one GPU by their start."""
+
+
+def layouts(
+    geometry: Geometry, kept: Iterable[Instance] = (), among: Collection[str] | None = None
+) -> Iterator[Layout]:
+    """Yield every legal layout that holds the instances `kept`; the empty one is a layout too.
+
+    `among` limits which profiles may be added. Where `kept` itself is illegal there is none.
+    """
+    held = tuple(sorted(kept, key=_start))
+    if conflict(geometry, held):
+        return
+    profiles = [item for item in geometry.profiles if among is None or item.name in among]
+    taken, compute, media = 0, geometry.compute, False
+    for profile, start in _profiles(geometry, held):
+        taken |= profile.mask(start)
+        compute -= profile.compute
+        media |= profile.media
+    for added in _grow(geometry, profiles, _Room(taken, compute, media), 0):
+        yield tuple(sorted((*held, *added), key=_start))
+
+
+def conflict(geometry: Geometry, layout: Iterable[Instance]) -> str:
+    """Return why instances can't be on one GPU together, or nothing where they can."""
+    taken: dict[int, Instance] = {}
+    found = Counter[str]()
+    compute = 0
+    for instance in layout:
+        profile = geometry.profile(instance.profile)
+        if profile is None:
+            known = ", ".join(item.name for item in geometry.profiles)
+            return f"{geometry.model} has no profile {instance.profile}; it has {known}"
+        if instance.start not in profile.starts:
+            starts = ", ".join(map(str, profile.starts))
+            return f"{profile.name} can't start at {instance.start}, only at {starts}"
+        for piece in range(instance.start, instance.start + profile.memory):
+            if piece in taken:
+                return f"{_said(instance)} overlaps {_said(taken[piece])}"
+            taken[piece] = instance
+        found["media"] += profile.media
+        compute += profile.compute
+    if found["media"] > 1:
+        return "only one instance can have the media engines"
+    return "" if compute <= geometry.compute else f"{compute} compute slices are too many"
+
+
+def multiset(geometry: Geometry, layout: Iterable[Instance]) -> Multiset:
+    """Return how many instances of which profile a layout has."""
+    return ordered(geometry, Counter(instance.profile for instance in layout))
+
+
+def ordered(geometry: Geometry, counts: Mapping[str, int]) -> Multiset:
+    """Return counts by profile name as a Multiset."""
+    names = (profile.name for profile in geometry.profiles)
+    return tuple((name, counts[name]) for name in names if counts.get(name))
+
+
+@cache
+def multisets(
+    geometry: Geometry, kept: Layout = (), among: frozenset[str] | None = None
+) -> tuple[Multiset, ...]:
+    """Return the distinct multisets of the layouts that hold `kept`, in a stable order."""
+    return tuple(sorted({multiset(geometry, item) for item in layouts(geometry, kept, among)}))
+
+
+@cache
+def maximal(
+    geometry: Geometry, kept: Layout = (), among: frozenset[str] | None = None
+) -> tuple[Multiset, ...]:
+    """Return the multisets that no other one contains."""
+    counted = [(item, dict(item)) for item in multisets(geometry, kept, among)]
+    return tuple(
+        item
+        for item, counts in counted
+        if not any(item != other and _within(counts, more) for other, more in counted)
+    )
+
+
+def with_counts(geometry: Geometry, counts: Multiset, kept: Layout = ()) -> tuple[Layout, ...]:
+    """Return the legal layouts with exactly these instances that hold `kept`."""
+    among = frozenset(name for name, _ in counts)
+    return tuple(
+        layout for layout in layouts(geometry, kept, among) if multiset(geometry, layout) == counts
+    )
+
+
+def _grow(
+    geometry: Geometry, profiles: list[Profile], room: "_Room", first: int
+) -> Iterator[Layout]:
+    yield ()
+    for start in range(first, geometry.memory):
+        for profile in profiles:
+            left = room.without(profile, start)
+            if left is not None:
+                for others in _grow(geometry, profiles, left, start + profile.memory):
+                    yield (Instance(profile.name, start), *others)
+
+
+class _Room(NamedTuple):
+    taken: int
+    compute: int
+    media: bool
+
+    def without(self, profile: Profile, start: int) -> "_Room | None":
+        """Return what is left beside an instance, or None where there is no room for it."""
+        mask = profile.mask(start)
+        if start not in profile.starts or self.taken & mask or profile.compute > self.compute:
+            return None
+        if profile.media and self.media:
+            return None
+        return _Room(self.taken | mask, self.compute - profile.compute, self.media or profile.media)
+
+
+def _profiles(geometry: Geometry, layout: Layout) -> Iterator[tuple[Profile, int]]:
+    for instance in layout:
+        profile = geometry.profile(instance.profile)
+        if profile is not None:
+            yield profile, instance.start
+
+
+def _within(counts: Mapping[str, int], others: Mapping[str, int]) -> bool:
+    return all(amount <= others.get(name, 0) for name, amount in counts.items())
+
+
+def _start(instance: Instance) -> int:
+    return instance.start
+
+
+def _said(instance: Instance) -> str:
+    return f"{instance.profile} at {instance.start}"

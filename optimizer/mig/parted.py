@@ -1,0 +1,69 @@
+"""Layouts as a configuration of NVIDIA's mig-parted.
+
+Format: https://github.com/NVIDIA/mig-parted api/spec/v1/spec.go and examples/config.yaml. The MIG
+manager of the GPU operator reads it from a ConfigMap, key `config.yaml`, and applies to a node the
+configuration that the node's label `nvidia.com/mig.config` names.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import yaml
+
+from optimizer.mig.layouts import Multiset
+
+Config = list[dict[str, Any]]
+
+ALL_DISABLED = "all-disabled"
+_PREFIX = "dsf-"
+_LABEL_LIMIT = 63
+
+
+def config(gpus: Sequence[Multiset | None]) -> Config:
+    """Return the configuration of a node whose GPU number i becomes `gpus[i]`; None is MIG off."""
+    alike: dict[Multiset | None, list[int]] = {}
+    for index, instances in enumerate(gpus):
+        alike.setdefault(instances, []).append(index)
+    if len(alike) == 1:
+        return [_entry("all", next(iter(alike)))]
+    return [_entry(indices, instances) for instances, indices in alike.items()]
+
+
+def config_name(gpus: Sequence[Multiset | None]) -> str:
+    """Return the name of that configuration: a label value, the same for the same layouts.
+
+    It spells the layouts where a label value can hold that, else it is a digest.
+    """
+    if all(instances is None for instances in gpus):
+        return ALL_DISABLED
+    if len(set(gpus)) == 1:
+        return _PREFIX + _spelt(gpus[0])
+    runs = [(_spelt(item), len(list(run))) for item, run in groupby(gpus)]
+    name = _PREFIX + "_".join(f"{length}.{text}" for text, length in runs)
+    if len(name) <= _LABEL_LIMIT:
+        return name
+    digits = hashlib.sha256(json.dumps(gpus).encode()).hexdigest()[:16]
+    return f"{_PREFIX}mixed-{digits}"
+
+
+def document(configs: Mapping[str, Config]) -> str:
+    """Return the text of a configuration file; MIG off is always among its configurations."""
+    every = {ALL_DISABLED: [_entry("all", None)], **configs}
+    listed = {"version": "v1", "mig-configs": {name: every[name] for name in sorted(every)}}
+    return yaml.safe_dump(listed, sort_keys=False)
+
+
+def _entry(devices: str | Iterable[int], instances: Multiset | None) -> dict[str, Any]:
+    numbers = devices if isinstance(devices, str) else list(devices)
+    if instances is None:
+        return {"devices": numbers, "mig-enabled": False}
+    return {"devices": numbers, "mig-enabled": True, "mig-devices": dict(instances)}
+
+
+def _spelt(instances: Multiset | None) -> str:
+    if instances is None:
+        return "off"
+    return "-".join(f"{amount}x{name.replace('+', '.')}" for name, amount in instances) or "empty"
