@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from dsf.api import names
+from dsf.cli.leader import candidacy, leader_options
 from dsf.cli.options import cluster_options, endpoint_option, log_options
 from dsf.hub.flags import prober, scorer_options
 
 if TYPE_CHECKING:
     from dsf.hub.probe import Prober
     from dsf.hub.run import Options
+    from dsf.runtime.lease import Candidacy
 
 
 @click.command()
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     help="Seconds between two polls of one scoring API, and between two full comparisons.",
 )
 @scorer_options
+@leader_options("dynamic-scoring-controller")
 @endpoint_option
 @log_options
 def controller(
@@ -48,7 +51,7 @@ def controller(
     metrics_bind_address: str,
     log_level: str,
     log_format: Literal["text", "json"],
-    **scorer_flags: Any,
+    **flags: Any,
 ) -> None:
     """Run the hub controller.
 
@@ -63,23 +66,35 @@ def controller(
 
     set_up(log_level, log_format)
     options = Options(namespace, agent_namespace, resync_seconds)
-    asking = prober(**scorer_flags)
+    asking = prober(**starting(flags, "scorer_"))
+    wants_to_lead = candidacy(namespace, **starting(flags, "leader_elect"))
     try:
-        run(_serve(kubeconfig, context, options, asking, metrics_bind_address))
+        run(_serve(kubeconfig, context, options, asking, wants_to_lead, metrics_bind_address))
     except (BadKubeconfig, CannotListen) as error:
         raise click.ClickException(str(error)) from error
 
 
+def starting(flags: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the flags of a group."""
+    return {name: value for name, value in flags.items() if name.startswith(prefix)}
+
+
 async def _serve(
-    kubeconfig: Path | None, context: str | None, options: "Options", asking: "Prober", bind: str
+    kubeconfig: Path | None,
+    context: str | None,
+    options: "Options",
+    asking: "Prober",
+    wants_to_lead: "Candidacy | None",
+    bind: str,
 ) -> None:
     from prometheus_client import REGISTRY
 
     from dsf.hub.run import HubController
     from dsf.kube.connect import connect
     from dsf.runtime.endpoints import serve_endpoints
+    from dsf.runtime.leader import Elector
 
     async with connect(kubeconfig, context) as kube:
         hub = HubController(kube, options, prober=asking)
         async with serve_endpoints(bind, registry=REGISTRY, ready=hub.missing):
-            await hub.run()
+            await hub.run(Elector(kube, wants_to_lead).run if wants_to_lead else None)

@@ -78,7 +78,12 @@ def framework(hub: Hub) -> str:
     """The framework's chart on the hub; returns the namespace of its controller."""
     # Scoring APIs are processes of this machine, which for a controller in a Pod they never are.
     scorers: Object = {"deniedCIDRs": []}
-    controller: Object = {"resyncSeconds": RESYNC_SECONDS, "scorers": scorers}
+    election = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}
+    controller: Object = {
+        "resyncSeconds": RESYNC_SECONDS,
+        "scorers": scorers,
+        "leaderElection": election,
+    }
     values = {"hubSetting": {"resourceController": controller}}
     return install_chart(
         hub, CHARTS / "dynamic-scoring-framework", "open-cluster-management", values=values

@@ -73,3 +73,18 @@ def test_rules_for_scoring_apis_that_cannot_be_read(flag: str, value: str, told:
     assert result.exit_code == 2
     assert flag in result.stderr
     assert told in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--leader-elect-lease-duration=15"], "15s"),
+        (["--leader-elect-lease-duration", "-1s"], "1m30s"),
+        (["--leader-elect-renew-deadline=20s"], "has to be longer"),
+        (["--leader-elect", "--leader-elect-retry-period=9s"], "has to be longer"),
+    ],
+)
+def test_times_of_leader_election_that_would_let_two_lead(flags: list[str], told: str) -> None:
+    result = CliRunner().invoke(controller, flags)
+    assert result.exit_code == 2
+    assert told in result.stderr

@@ -32,6 +32,7 @@ def run_deployment(
     entrypoint: Sequence[str],
     env: Mapping[str, str] | None = None,
     extra_args: Sequence[str] = (),
+    process: str = "",
 ) -> str:
     """Run a Deployment's first container as a process, and return the process's name.
 
@@ -45,7 +46,7 @@ def run_deployment(
     account = f"{namespace}/{pod.get('serviceAccountName', 'default')}"
     mounts = mounted(plane, namespace, pod)
     command = command_of(pod, entrypoint, namespace=namespace, pod_name=name, mounts=mounts)
-    process = f"{plane.name}-{name}"
+    process = process or f"{plane.name}-{name}"
     plane.processes.start(
         process,
         [*command.argv, *extra_args],

@@ -50,6 +50,7 @@ class Part:
             self.deployment,
             entrypoint=DSF,
             extra_args=self.arguments,
+            process=self.process,
         )
         wait_healthy(self.plane.processes, self.process, f"{self.url}/readyz")
 

@@ -1,0 +1,89 @@
+"""The flags of leader election, named as kube-controller-manager names them."""
+
+import socket
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dsf.cli.durations import Duration
+
+if TYPE_CHECKING:
+    from dsf.runtime.lease import Candidacy
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def leader_options(lease_name: str) -> Callable[[Command], Command]:
+    """Add the flags to a command; they are the keyword arguments of `candidacy`."""
+    flags = (
+        click.option(
+            "--leader-elect",
+            type=bool,
+            is_flag=False,
+            flag_value=True,
+            default=False,
+            show_default=True,
+            help="Write only while holding a Lease: needed where more than one process runs.",
+        ),
+        _duration("--leader-elect-lease-duration", "15s", "Time after which a silent one is out."),
+        _duration("--leader-elect-renew-deadline", "10s", "Time in which a leader has to renew."),
+        _duration("--leader-elect-retry-period", "2s", "Time between two attempts."),
+        click.option(
+            "--leader-elect-resource-name",
+            default=lease_name,
+            show_default=True,
+            help="Name of the Lease.",
+        ),
+        click.option(
+            "--leader-elect-resource-namespace",
+            help="Namespace of the Lease; else that of --namespace.",
+        ),
+    )
+
+    def added(command: Command) -> Command:
+        for flag in reversed(flags):
+            command = flag(command)
+        return command
+
+    return added
+
+
+def _duration(name: str, default: str, text: str) -> Callable[[Command], Command]:
+    return click.option(name, type=Duration(), default=default, show_default=True, help=text)
+
+
+def candidacy(
+    namespace: str,
+    *,
+    leader_elect: bool,
+    leader_elect_lease_duration: float,
+    leader_elect_renew_deadline: float,
+    leader_elect_retry_period: float,
+    leader_elect_resource_name: str,
+    leader_elect_resource_namespace: str | None,
+) -> "Candidacy | None":
+    """Return who wants to lead what; None where nobody has to be elected.
+
+    Raises click.UsageError for times that would let two lead at once.
+    """
+    from dsf.runtime.lease import Candidacy
+
+    lease, renew = leader_elect_lease_duration, leader_elect_renew_deadline
+    retry = leader_elect_retry_period
+    if not lease > renew > retry * 1.2 or lease < 1:
+        raise click.UsageError(
+            "--leader-elect-lease-duration has to be longer than --leader-elect-renew-deadline,"
+            " and that longer than 1.2 times --leader-elect-retry-period"
+        )
+    if not leader_elect:
+        return None
+    return Candidacy(
+        leader_elect_resource_name,
+        leader_elect_resource_namespace or namespace,
+        f"{socket.gethostname()}_{uuid.uuid4()}",
+        lease,
+        renew,
+        retry,
+    )
