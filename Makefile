@@ -45,8 +45,9 @@ check: lint types test ## Run lint, types and the quick suite
 crds: setup ## Generate the chart's CRDs from the wire types
 	@$(RUN)/dsf crds --output-dir charts/dynamic-scoring-framework/files/crds
 
-benchmarks: setup ## Measure what the product costs, as ratios in one run
+benchmarks: hub ## Measure what the product costs, as ratios in one run
 	@$(RUN)/python -m benchmarks.startup
+	@$(RUN)/python -m benchmarks.hub
 	@$(RUN)/python -m benchmarks.agent_data_path
 
 clean: ## Remove what the other targets made

@@ -1,0 +1,426 @@
+"""What the hub controller costs, against a real kube-apiserver, in one run.
+
+python -m benchmarks.hub
+
+- rate: how fast one scorer's change reaches every ManifestWork, as a ratio to a bare loop of
+  concurrent patches of the same bytes by the same client library on the same API server;
+- writes while nothing changes, and after a restart; lists that a restart makes;
+- memory with the largest fleet.
+
+The API server runs without OCM's controllers, which would compete for the same cores.
+"""
+
+import argparse
+import asyncio
+import base64
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from dsf.api.crds import crds
+from dsf.kube.apply import AT_ONCE, apply
+from dsf.kube.changes import Change, Create
+from dsf.kube.connect import connect
+from dsf.kube.embedded.ocm import ocm_crds
+from dsf.kube.errors import KubeError
+from dsf.kube.kinds import (
+    CUSTOM_RESOURCE_DEFINITION,
+    DYNAMIC_SCORER,
+    DYNAMIC_SCORING_CONFIG,
+    MANAGED_CLUSTER,
+    MANAGED_CLUSTER_ADD_ON,
+    MANIFEST_WORK,
+    NAMESPACE,
+    Kind,
+)
+from dsf.kube.port import Kube, Object
+from tests.hub.build import locate
+from tests.hub.harness.control_plane import ControlPlane, start_etcd
+from tests.hub.harness.ports import Ports
+from tests.hub.harness.processes import Processes
+
+HUB = "open-cluster-management"
+WORK = "dynamic-scoring-config-manifestwork"
+USER = "benchmarked-controller"
+ROUNDS = 3
+RESYNC_SECONDS = 2
+RESYNCS = 4
+WRITES = {"create", "update", "patch", "delete"}
+
+
+@dataclass
+class Bench:
+    """What every measurement needs."""
+
+    kube: Kube
+    plane: ControlPlane
+    kubeconfig: Path
+    apis: str
+    folder: Path
+
+
+class Controller:
+    """`dsf controller` as a process."""
+
+    def __init__(self, bench: Bench) -> None:
+        port = bench.plane.ports.free()
+        self.url = f"http://127.0.0.1:{port}"
+        self._log = (bench.folder / "controller.log").open("a")
+        self.process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "dsf", "controller", f"--namespace={HUB}"),
+                *(f"--kubeconfig={bench.kubeconfig}", f"--bind-address=127.0.0.1:{port}"),
+                *(f"--resync-seconds={RESYNC_SECONDS}", "--log-level=warning"),
+            ],
+            stdout=self._log,
+            stderr=self._log,
+        )
+
+    async def metrics(self) -> dict[str, float]:
+        """Return every sample by its name and labels; nothing before it serves them."""
+        try:
+            async with (
+                aiohttp.ClientSession() as session,
+                session.get(f"{self.url}/metrics") as answer,
+            ):
+                lines = (await answer.text()).splitlines()
+        except aiohttp.ClientError:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the controller ended: see {self._log.name}") from None
+            return {}
+        pairs = (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
+        return {name: float(value) for name, value in pairs}
+
+    async def total(self, name: str, *having: str) -> float:
+        """Return the sum of a counter's samples whose labels contain the given texts."""
+        samples = await self.metrics()
+        return sum(
+            value
+            for sample, value in samples.items()
+            if sample.split("{")[0] == name and all(text in sample for text in having)
+        )
+
+    def memory_mib(self) -> float:
+        """Return the most memory that it was ever resident with."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) / 1024
+
+    def stop(self) -> None:
+        """Stop it in order."""
+        self.process.terminate()
+        self.process.wait(60)
+        self._log.close()
+
+
+@contextmanager
+def running(bench: Bench) -> Iterator[Controller]:
+    controller = Controller(bench)
+    try:
+        yield controller
+    finally:
+        controller.stop()
+
+
+@contextmanager
+def control_plane(folder: Path) -> Iterator[ControlPlane]:
+    processes, ports, assets = Processes(folder), Ports(), locate()
+    try:
+        etcd = start_etcd(processes, assets, ports, folder)
+        plane = ControlPlane("hub", processes, assets, ports, folder)
+        plane.start(etcd)
+        plane.wait_ready()
+        yield plane
+        plane.api.close()
+    finally:
+        processes.close()
+
+
+@asynccontextmanager
+async def scoring_apis() -> AsyncIterator[str]:
+    """Scoring APIs at `<url>/<number>/config`, all of them well."""
+
+    async def answer(request: web.Request) -> web.Response:
+        if request.path == "/healthz":
+            return web.Response(text="ok")
+        return web.json_response(config(int(request.match_info["number"])))
+
+    app = web.Application()
+    app.router.add_get("/healthz", answer)
+    app.router.add_get("/{number}/config", answer)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+def config(number: int) -> Object:
+    return {
+        "name": f"scorer-{number}",
+        "source": source(number),
+        "scoring": {"path": "/scoring", "params": {"name": f"score_{number}", "interval": 30}},
+    }
+
+
+def source(number: int) -> Object:
+    query = f'sum by (node) (rate(node_cpu_seconds_total{{mode="idle",n="{number}"}}[5m]))'
+    return {
+        "type": "Prometheus",
+        "host": "http://prometheus.monitoring.svc:9090",
+        "path": "/api/v1/query_range",
+        "params": {"query": query, "range": 3600, "step": 30},
+    }
+
+
+def scorer(number: int, apis: str) -> Object:
+    return {
+        **typed(DYNAMIC_SCORER, f"scorer-{number}", HUB),
+        "spec": {
+            "description": "measured",
+            "configURL": f"{apis}/{number}/config",
+            "configSyncMode": "None" if number == 0 else "Full",
+            "location": "External",
+            "scoreDestination": "AddOnPlacementScore",
+            "scoreDimensionFormat": "${node};${scoreName}",
+            **({"source": source(0), "scoring": config(0)["scoring"]} if number == 0 else {}),
+        },
+    }
+
+
+def fleet(numbers: Iterable[int]) -> list[Change]:
+    """Return managed clusters as OCM has them, with the add-on."""
+    names = [f"cluster-{number:04}" for number in numbers]
+    return [
+        *(Create(NAMESPACE, typed(NAMESPACE, name)) for name in names),
+        *(
+            Create(
+                MANAGED_CLUSTER,
+                {**typed(MANAGED_CLUSTER, name), "spec": {"hubAcceptsClient": True}},
+            )
+            for name in names
+        ),
+        *(
+            Create(
+                MANAGED_CLUSTER_ADD_ON,
+                {
+                    **typed(MANAGED_CLUSTER_ADD_ON, "dynamic-scoring-framework", name),
+                    "spec": {"installNamespace": "dynamic-scoring"},
+                },
+            )
+            for name in names
+        ),
+    ]
+
+
+def typed(kind: Kind, name: str, namespace: str | None = None) -> Object:
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
+
+
+async def create(kube: Kube, changes: Iterable[Change]) -> None:
+    for outcome in await apply(kube, changes):
+        if outcome.error:
+            raise RuntimeError(f"{outcome.change}: {outcome.error}")
+
+
+async def until(holds: Callable[[], Any], every: float = 0.05) -> float:
+    """Wait until `await holds()` is true; return the seconds that it took."""
+    started = time.perf_counter()
+    while not await holds():  # noqa: ASYNC110 - what is waited for is in another process
+        await asyncio.sleep(every)
+    return time.perf_counter() - started
+
+
+async def prepare(bench: Bench, clusters: int) -> None:
+    kube = bench.kube
+    await create(kube, [Create(CUSTOM_RESOURCE_DEFINITION, crd) for crd in [*crds(), *ocm_crds()]])
+    for kind in (DYNAMIC_SCORER, MANIFEST_WORK, MANAGED_CLUSTER, MANAGED_CLUSTER_ADD_ON):
+
+        async def served(kind: Kind = kind) -> bool:
+            try:
+                await kube.list(kind, limit=1)
+            except KubeError:
+                return False
+            return True
+
+        await until(served)
+    objects = [
+        Create(NAMESPACE, typed(NAMESPACE, HUB)),
+        Create(
+            DYNAMIC_SCORING_CONFIG,
+            {**typed(DYNAMIC_SCORING_CONFIG, "dynamic-scoring-config", HUB), "spec": {}},
+        ),
+        Create(DYNAMIC_SCORER, scorer(0, bench.apis)),
+    ]
+    await create(kube, [*objects, *fleet(range(clusters))])
+
+
+async def distributed(bench: Bench, controller: Controller, scorers: int, clusters: int) -> None:
+    """Wait until every scorer is on every cluster, and nothing is left to write."""
+
+    async def ready() -> bool:
+        found = await bench.kube.get(DYNAMIC_SCORING_CONFIG, "dynamic-scoring-config", HUB)
+        status = found.get("status") or {}
+        return bool(status.get("scorers") == scorers and status.get("clusters") == clusters)
+
+    await until(ready, every=0.5)
+    await quiet(controller)
+
+
+async def quiet(controller: Controller) -> None:
+    """Wait until two resyncs have written nothing."""
+
+    async def silent() -> bool:
+        before = await controller.total("dsf_hub_writes_total")
+        await resynced(controller, 2)
+        return await controller.total("dsf_hub_writes_total") == before
+
+    await until(silent)
+
+
+async def resynced(controller: Controller, times: int) -> None:
+    counter = ("dsf_reconcile_total", 'controller="fleet"')
+    enough = await controller.total(*counter) + times
+
+    async def passed() -> bool:
+        return await controller.total(*counter) >= enough
+
+    await until(passed)
+
+
+async def changed_rate(bench: Bench, controller: Controller, clusters: int, round_: int) -> float:
+    """Return works per second from a scorer's change to the last work's."""
+    counter = ("dsf_hub_writes_total", 'kind="ManifestWork"', 'result="ok"')
+    enough = await controller.total(*counter) + clusters
+
+    async def reached() -> bool:
+        return await controller.total(*counter) >= enough
+
+    params = {"name": "score_0", "interval": 60 + round_}
+    body = {"spec": {"scoring": {"params": params}}}
+    await bench.kube.patch(DYNAMIC_SCORER, "scorer-0", body, HUB)
+    return clusters / await until(reached)
+
+
+def bare_rate(bench: Bench, work: Object, clusters: int, round_: int) -> float:
+    """Return patches per second of a loop that does nothing else, in a process of its own."""
+    text = json.dumps(work["spec"]).replace('Interval\\": ', f'Interval\\": {round_}')
+    body = base64.b64encode(json.dumps({"spec": json.loads(text)}).encode()).decode()
+    output = subprocess.run(
+        [
+            *(sys.executable, "-m", "benchmarks.bare", str(bench.kubeconfig), WORK),
+            *(str(clusters), str(AT_ONCE), body),
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return float(output)
+
+
+def calls(plane: ControlPlane, since: int) -> tuple[Counter[str], int]:
+    """Return by resource the lists begun, and the writes, that the audit log has from a line on."""
+    lists: Counter[str] = Counter()
+    writes = 0
+    for line in plane.audit_log.read_text().splitlines()[since:]:
+        event = json.loads(line)
+        if event["user"]["username"] != USER or "objectRef" not in event:
+            continue
+        if event["verb"] == "list" and "continue=" not in event["requestURI"]:
+            lists[event["objectRef"]["resource"]] += 1
+        writes += event["verb"] in WRITES and event["objectRef"]["resource"] != "leases"
+    return lists, writes
+
+
+def audited(plane: ControlPlane) -> int:
+    return len(plane.audit_log.read_text().splitlines())
+
+
+async def measure(bench: Bench, clusters: int, most_clusters: int, scorers: int) -> None:
+    await prepare(bench, clusters)
+    with running(bench) as controller:
+        await distributed(bench, controller, 1, clusters)
+        reached = []
+        for round_ in range(ROUNDS):
+            reached.append(await changed_rate(bench, controller, clusters, round_))
+            await quiet(controller)
+        before = await controller.total("dsf_hub_writes_total")
+        await resynced(controller, RESYNCS)
+        unchanged = await controller.total("dsf_hub_writes_total") - before
+    line = audited(bench.plane)
+    with running(bench) as controller:
+        await until(lambda: ready(controller))
+        await resynced(controller, RESYNCS)
+    lists, restart_writes = calls(bench.plane, line)
+    work = await bench.kube.get(MANIFEST_WORK, WORK, "cluster-0000")
+    bare = [bare_rate(bench, work, clusters, round_ + 1) for round_ in range(ROUNDS)]
+    rate, yardstick = statistics.median(reached), statistics.median(bare)
+    print(f"{clusters} clusters, 1 scorer changed")
+    print(f"  works per second, controller: {rate:.0f}  (rounds {numbers(reached)})")
+    print(f"  works per second, bare loop:  {yardstick:.0f}  (rounds {numbers(bare)})")
+    print(f"  ratio: {rate / yardstick:.2f}  (wanted: at least 0.80)")
+    print(f"writes in {RESYNCS} unchanged resyncs: {unchanged:.0f}  (wanted: 0)")
+    print(f"writes after a restart: {restart_writes}  (wanted: 0)")
+    print(f"lists after a restart, by kind: {dict(sorted(lists.items()))}  (wanted: 1 each)")
+    await create(bench.kube, fleet(range(clusters, most_clusters)))
+    more: list[Change] = [
+        Create(DYNAMIC_SCORER, scorer(number, bench.apis)) for number in range(1, scorers)
+    ]
+    await create(bench.kube, more)
+    with running(bench) as controller:
+        await distributed(bench, controller, scorers, most_clusters)
+        memory = controller.memory_mib()
+    print(f"{most_clusters} clusters, {scorers} scorers")
+    print(f"  most memory resident: {memory:.0f} MiB  (wanted: below 200)")
+
+
+async def ready(controller: Controller) -> bool:
+    try:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{controller.url}/readyz") as answer,
+        ):
+            return answer.ok
+    except aiohttp.ClientError:
+        return False
+
+
+def numbers(values: Iterable[float]) -> str:
+    return ", ".join(f"{value:.0f}" for value in values)
+
+
+async def run(arguments: argparse.Namespace) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="dsf-bench-"))
+    with control_plane(folder) as plane:
+        kubeconfig = plane.kubeconfig(user=USER, group="system:masters")
+        async with connect(plane.admin_kubeconfig) as kube, scoring_apis() as apis:
+            bench = Bench(kube, plane, kubeconfig, apis, folder)
+            await measure(bench, arguments.clusters, arguments.most_clusters, arguments.scorers)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.hub", description=__doc__)
+    parser.add_argument("--clusters", type=int, default=1000)
+    parser.add_argument("--most-clusters", type=int, default=2000)
+    parser.add_argument("--scorers", type=int, default=50)
+    asyncio.run(run(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()
