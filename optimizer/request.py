@@ -5,31 +5,20 @@ silently without effect. A list is read up to its first wrong member, so that wh
 body stays small however much of it is wrong.
 """
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, FailFast, Field, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import AliasChoices, FailFast, Field, model_validator
 
 from dsf.api.dimension import DimensionFormat
 from dsf.api.invalid import Invalid
 from dsf.api.names import score_object_name
+from optimizer.mig.request import GpuNode, MigOptions, check_nodes
+from optimizer.wire import ObjectName, Wire, once
 
 DEFAULT_FORMAT = "${app};${device}"
 
-_MOST_FIELDS = 20
 _SCORE_NAMES = ("addonPlacementScore", "addOnPlacementScore")
 
-ObjectName = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=253,
-        pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$",
-        description="Name of a Kubernetes object.",
-    ),
-]
 Namespace = Annotated[
     str,
     Field(
@@ -41,26 +30,13 @@ Namespace = Annotated[
 ]
 
 
-class _Request(BaseModel):
-    model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, frozen=True, extra="forbid"
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _few_fields(cls, value: Any) -> Any:
-        if isinstance(value, Mapping) and len(value) > _MOST_FIELDS:
-            raise ValueError(f"it has more than {_MOST_FIELDS} fields")
-        return value
-
-
-class PolicyChoice(_Request):
+class PolicyChoice(Wire):
     """A policy that may be enforced on the cluster."""
 
     name: ObjectName
 
 
-class ClusterChoice(_Request):
+class ClusterChoice(Wire):
     """A managed cluster and the policies of which at most one is enforced there."""
 
     name: ObjectName
@@ -69,20 +45,26 @@ class ClusterChoice(_Request):
         FailFast(),
         Field(max_length=1000, description="Candidates, the first one winning ties."),
     ] = ()
+    gpus: Annotated[
+        tuple[GpuNode, ...],
+        FailFast(),
+        Field(max_length=64, description="GPUs for which MIG policies are generated as well."),
+    ] = ()
 
     @model_validator(mode="after")
     def _policies_once(self) -> Self:
-        _once([policy.name for policy in self.available_policies], "policy")
+        once([policy.name for policy in self.available_policies], "policy")
+        check_nodes(self.gpus)
         return self
 
 
-class WorkloadChoice(_Request):
+class WorkloadChoice(Wire):
     """A ManifestWorkReplicaSet to be placed."""
 
     name: ObjectName
 
 
-class Preference(_Request):
+class Preference(Wire):
     """Which score decides, and how its entries are named."""
 
     add_on_placement_score: Annotated[
@@ -127,7 +109,7 @@ class Preference(_Request):
         return parsed
 
 
-class OptimizeRequest(_Request):
+class OptimizeRequest(Wire):
     """What to place where: the body of POST /optimize."""
 
     namespace: Namespace
@@ -138,22 +120,19 @@ class OptimizeRequest(_Request):
         tuple[WorkloadChoice, ...], FailFast(), Field(min_length=1, max_length=100_000)
     ]
     preference: Preference
+    mig: Annotated[
+        MigOptions | None, Field(description="How generated policies may reconfigure GPUs.")
+    ] = None
     dry_run: Annotated[bool, Field(description="Only plan, write nothing.")] = False
 
     @model_validator(mode="after")
     def _names_once(self) -> Self:
-        _once([cluster.name for cluster in self.clusters], "cluster")
-        _once([workload.name for workload in self.target_workloads], "workload")
+        once([cluster.name for cluster in self.clusters], "cluster")
+        once([workload.name for workload in self.target_workloads], "workload")
         return self
 
 
-class ResetRequest(_Request):
+class ResetRequest(Wire):
     """Whose generated objects to delete: the body of POST /reset."""
 
     namespace: Namespace
-
-
-def _once(names: Sequence[str], what: str) -> None:
-    twice = sorted(name for name, count in Counter(names).items() if count > 1)
-    if twice:
-        raise ValueError(f"{what} named twice: {', '.join(twice[:10])}")

@@ -1,0 +1,45 @@
+"""What every part of a request's body has in common.
+
+Unknown fields are refused, so that a misspelt one is not silently without effect.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+_MOST_FIELDS = 20
+
+ObjectName = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=253,
+        pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$",
+        description="Name of a Kubernetes object.",
+    ),
+]
+
+
+class Wire(BaseModel):
+    """A frozen part of a request; names are camelCase on the wire."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, frozen=True, extra="forbid"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_fields(cls, value: Any) -> Any:
+        if isinstance(value, Mapping) and len(value) > _MOST_FIELDS:
+            raise ValueError(f"it has more than {_MOST_FIELDS} fields")
+        return value
+
+
+def once(names: Sequence[str], what: str) -> None:
+    """Raise ValueError where a name occurs twice."""
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise ValueError(f"{what} named twice: {', '.join(twice[:10])}")
