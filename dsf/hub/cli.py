@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from dsf.api import names
-from dsf.cli.leader import candidacy, leader_options
-from dsf.cli.options import cluster_options, endpoint_option, log_options
+from dsf.cli.options import Namespace, cluster_options, endpoint_option, log_options
+from dsf.hub.election import candidacy, leader_options
 from dsf.hub.flags import prober, scorer_options
 
 if TYPE_CHECKING:
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     "--namespace",
     default=names.HUB_NAMESPACE,
     show_default=True,
+    type=Namespace(),
     help="Where DynamicScorers and the DynamicScoringConfig are.",
 )
 @click.option(
     "--agent-namespace",
     default=names.AGENT_NAMESPACE,
     show_default=True,
+    type=Namespace(),
     help="Namespace of the agents on the managed clusters.",
 )
 @click.option(
@@ -36,6 +38,20 @@ if TYPE_CHECKING:
     show_default=True,
     type=click.FloatRange(min=1.0),
     help="Seconds between two polls of one scoring API, and between two full comparisons.",
+)
+@click.option(
+    "--unhealthy-threshold",
+    default=3,
+    show_default=True,
+    type=click.IntRange(1, 100),
+    help="Failed probes in a row that make an Active scorer Inactive.",
+)
+@click.option(
+    "--healthy-threshold",
+    default=2,
+    show_default=True,
+    type=click.IntRange(1, 100),
+    help="Successful probes in a row that make an Inactive scorer Active.",
 )
 @scorer_options
 @leader_options("dynamic-scoring-controller")
@@ -48,6 +64,8 @@ def controller(
     namespace: str,
     agent_namespace: str,
     resync_seconds: float,
+    unhealthy_threshold: int,
+    healthy_threshold: int,
     metrics_bind_address: str,
     log_level: str,
     log_format: Literal["text", "json"],
@@ -58,6 +76,7 @@ def controller(
     It checks the scoring APIs that DynamicScorers register, and distributes them by one
     ManifestWork per managed cluster as the DynamicScoringConfig says.
     """
+    from dsf.hub.health import Thresholds
     from dsf.hub.run import Options
     from dsf.kube.connect import BadKubeconfig
     from dsf.runtime.endpoints import CannotListen
@@ -65,7 +84,8 @@ def controller(
     from dsf.runtime.process import run
 
     set_up(log_level, log_format)
-    options = Options(namespace, agent_namespace, resync_seconds)
+    thresholds = Thresholds(unhealthy_threshold, healthy_threshold)
+    options = Options(namespace, agent_namespace, resync_seconds, thresholds=thresholds)
     asking = prober(**starting(flags, "scorer_"))
     wants_to_lead = candidacy(namespace, **starting(flags, "leader_elect"))
     try:

@@ -33,24 +33,30 @@ class Track:
 
 
 def step(
-    track: Track | None, answer: Probe, said: HealthStatus | None, thresholds: Thresholds
+    track: Track | None,
+    answer: Probe,
+    said: HealthStatus | None,
+    thresholds: Thresholds,
+    *,
+    has_config: bool = True,
 ) -> Track:
     """Return what is believed after an answer.
 
     The first answer of an API is believed, unless the status said otherwise before the controller
-    started (`said`): then it counts as one against that.
+    started (`said`, and `has_config` for a config that it holds): then it counts as one against
+    that.
     """
-    before = track or _recalled(answer, said)
+    before = track or _recalled(answer, said, has_config=has_config)
     health, health_against = _health(before, answer, thresholds)
     config, config_against = _config(before, answer, thresholds)
     unknown = answer.unknown if config is answer.config else before.believed.unknown
     return Track(Probe(health, config, unknown), health_against, config_against)
 
 
-def _recalled(answer: Probe, said: HealthStatus | None) -> Track:
+def _recalled(answer: Probe, said: HealthStatus | None, *, has_config: bool) -> Track:
     """Return what a status that an earlier controller wrote lets us believe."""
     if said == "Active":
-        waiting = isinstance(answer.config, ProbeFailure)
+        waiting = has_config and isinstance(answer.config, ProbeFailure)
         return Track(replace(answer, health=None, config=None if waiting else answer.config))
     if said == "Inactive" and answer.health is None:
         recovering = ProbeFailure("Recovering", "/healthz answers again, but not often enough yet")

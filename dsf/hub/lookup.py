@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from dsf.hub.recent import Recent
+from dsf.runtime.recent import Recent
 
 Resolve = Callable[[str], list[str]]
 

@@ -10,18 +10,16 @@ import asyncio
 from dataclasses import dataclass
 
 import httpx
-from pydantic import ValidationError
 
 from dsf.api.invalid import Invalid
-from dsf.api.scoring_api import ScorerConfig
 from dsf.hub import urls
 from dsf.hub.destinations import Destinations
 from dsf.hub.lookup import Lookups
 from dsf.hub.pinned import Denied, Pinned
-from dsf.hub.recent import Recent
-from dsf.hub.registration import problem
+from dsf.hub.reading import Document, read_config
 from dsf.hub.snapshot import Probe, ProbeFailure, Target
 from dsf.hub.trust import Trust
+from dsf.runtime.recent import Recent
 
 HEALTH_PATH = "/healthz"
 REMEMBERED_CONFIGS = 1024
@@ -63,13 +61,15 @@ class Prober:
         self._destinations = destinations or Destinations()
         self._lookups = lookups or Lookups()
         self._trust = trust or Trust()
-        self._known = Recent[str, tuple[str, ScorerConfig]](REMEMBERED_CONFIGS)
+        self._known = Recent[str, tuple[str, Document]](REMEMBERED_CONFIGS)
 
     async def probe(self, target: Target) -> Probe:
         """Ask the health endpoint and, in mode Full, the config endpoint at the same time."""
         health, config = await asyncio.gather(
             self._health(target.config_url), self._config(target) if target.full else _nothing()
         )
+        if isinstance(config, Document):
+            return Probe(health, config.config, config.unknown)
         return Probe(health, config)
 
     async def _health(self, config_url: str) -> ProbeFailure | None:
@@ -79,7 +79,7 @@ class Prober:
         answer = await self._get(server + HEALTH_PATH, body=False)
         return answer if isinstance(answer, ProbeFailure) else None
 
-    async def _config(self, target: Target) -> ScorerConfig | ProbeFailure:
+    async def _config(self, target: Target) -> Document | ProbeFailure:
         url = target.config_url
         tag, known = self._known.get(url) or ("", None)
         answer = await self._get(url, body=True, tag=tag)
@@ -88,7 +88,7 @@ class Prober:
         if answer.body is None and known:
             return known
         config = _read(url, answer.body or b"")
-        if answer.etag and isinstance(config, ScorerConfig):
+        if answer.etag and isinstance(config, Document):
             self._known.put(url, (answer.etag, config))
         else:
             self._known.forget(url)
@@ -145,13 +145,11 @@ async def _nothing() -> None:
     return None
 
 
-def _read(url: str, body: bytes) -> ScorerConfig | ProbeFailure:
-    try:
-        return ScorerConfig.model_validate_json(body)
-    except ValidationError as error:
-        broken = error.errors()[0]["type"] == "json_invalid"
-        reason = "NotJSON" if broken else "InvalidConfig"
-        return ProbeFailure(reason, f"GET {url}: {problem(error)}")
+def _read(url: str, body: bytes) -> Document | ProbeFailure:
+    document = read_config(body)
+    if isinstance(document, Invalid):
+        return ProbeFailure(document.reason, f"GET {url}: {document.message}")
+    return document
 
 
 def _refused(url: str, response: httpx.Response) -> ProbeFailure | None:

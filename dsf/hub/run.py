@@ -12,6 +12,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter
 from dsf.api import names
 from dsf.api.times import rfc3339
 from dsf.hub.health import Thresholds, Track, step
+from dsf.hub.notices import notices
 from dsf.hub.plan import plan
 from dsf.hub.probe import Prober
 from dsf.hub.refusals import Refusals, is_clusters_own
@@ -22,15 +23,18 @@ from dsf.hub.views import Views
 from dsf.kube.apply import apply
 from dsf.kube.changes import Outcome
 from dsf.kube.errors import Conflict
+from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG
 from dsf.kube.port import Kube
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.controller import Controller
+from dsf.runtime.events import Recorder
 from dsf.runtime.reflector import Key
 
 log = logging.getLogger(__name__)
 
 Lead = Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
 
+COMPONENT = "dynamic-scoring-controller"
 FLEET = "fleet"
 PROBES_AT_ONCE = 16
 SETTLE_SECONDS = 0.05
@@ -83,6 +87,7 @@ class HubController:
         self._views = Views(kube, self._options.namespace, self._options.agent_namespace)
         self._fleet = Controller(FLEET, self._reconcile, registry=registry)
         self._probe = Controller("probe", self._ask, workers=PROBES_AT_ONCE, registry=registry)
+        self._events = Recorder(kube, COMPONENT, now=now, registry=registry)
         self._writes = Counter("dsf_hub_writes", "Writes.", ["kind", "result"], registry=registry)
         self._answers = Counter("dsf_hub_probes", "Probes.", ["result"], registry=registry)
 
@@ -115,6 +120,7 @@ class HubController:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._fleet.run())
             group.create_task(self._probe.run())
+            group.create_task(self._events.run())
 
     def _watch_scorer(self, key: Key) -> None:
         """Have a scorer probed at once where it is new or its address changed."""
@@ -135,7 +141,9 @@ class HubController:
         self._answers.labels(_result(answer)).inc()
         before = self._tracks.get(target)
         said = said_health(scorer, answer)
-        track = self._tracks[target] = step(before, answer, said, self._options.thresholds)
+        has_config = scorer.said_config is not None
+        track = step(before, answer, said, self._options.thresholds, has_config=has_config)
+        self._tracks[target] = track
         if before is None or before.believed != track.believed:
             self._fleet.enqueue(FLEET)
         seconds = self._options.resync_seconds * (0.9 + 0.2 * self._draw())
@@ -153,6 +161,7 @@ class HubController:
         outcomes = await apply(self._kube, changes)
         for outcome in outcomes:
             self._note(outcome)
+        self._tell(snapshot, outcomes)
         self._refusals = self._refusals.after(
             outcomes, snapshot.clusters, now=now, draw=self._draw(), backoff=self._backoff
         )
@@ -184,6 +193,15 @@ class HubController:
             self._refusals.words(),
             self._refusals.held(now),
         )
+
+    def _tell(self, snapshot: Snapshot, outcomes: Iterable[Outcome]) -> None:
+        """Record an event for every transition that was written."""
+        written = [outcome.change for outcome in outcomes if outcome.error is None]
+        observed = [(DYNAMIC_SCORER, scorer.obj) for scorer in snapshot.scorers]
+        if snapshot.config:
+            observed.append((DYNAMIC_SCORING_CONFIG, snapshot.config.obj))
+        for each in notices(observed, written):
+            self._events.record(each.kind, each.obj, each.type, each.reason, each.message)
 
     def _note(self, outcome: Outcome) -> None:
         change, error = outcome.change, outcome.error

@@ -88,3 +88,20 @@ def test_times_of_leader_election_that_would_let_two_lead(flags: list[str], told
     result = CliRunner().invoke(controller, flags)
     assert result.exit_code == 2
     assert told in result.stderr
+
+
+@pytest.mark.parametrize("flag", ["--namespace", "--agent-namespace"])
+@pytest.mark.parametrize("name", ["", "Upper", "a.b", "a/b", "-a", "x" * 64, "a b"])
+def test_what_cannot_be_a_namespace_is_refused_at_the_start(flag: str, name: str) -> None:
+    result = CliRunner().invoke(controller, [flag, name])
+    assert result.exit_code == 2
+    line = result.stderr.splitlines()[-1]
+    assert flag in line
+    assert repr(name) in line
+
+
+@pytest.mark.parametrize("flag", ["--unhealthy-threshold", "--healthy-threshold"])
+def test_a_threshold_that_no_api_could_meet(flag: str) -> None:
+    result = CliRunner().invoke(controller, [flag, "0"])
+    assert result.exit_code == 2
+    assert flag in result.stderr

@@ -68,7 +68,7 @@ def candidacy(
 
     Raises click.UsageError for times that would let two lead at once.
     """
-    from dsf.runtime.lease import Candidacy
+    from dsf.runtime.lease import Candidacy  # noqa: PLC0415 - loaded when a command is called
 
     lease, renew = leader_elect_lease_duration, leader_elect_renew_deadline
     retry = leader_elect_retry_period
