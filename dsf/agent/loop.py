@@ -2,15 +2,29 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
+from datetime import datetime
+from typing import Protocol
 
 from dsf.agent import config, rounds
 from dsf.agent.exchange import Limits
 from dsf.agent.failure import Failure
 from dsf.agent.metrics import SUCCESS, AgentMetrics
+from dsf.agent.on_failure import EXPIRE
 from dsf.agent.placement_score import validity
-from dsf.agent.publish import Publisher
-from dsf.agent.round import Round, Rounder
-from dsf.agent.rounds import ConfigChanged, RoundFinished, StartRound, StopScorer, Tick, WakeAt
+from dsf.agent.publish import Published, Publisher
+from dsf.agent.report import Report
+from dsf.agent.round import Round
+from dsf.agent.rounds import (
+    ConfigChanged,
+    RoundFinished,
+    Settled,
+    SettleScores,
+    StartRound,
+    StopScorer,
+    Tick,
+    WakeAt,
+)
 from dsf.api.invalid import Invalid
 from dsf.api.summary import ScorerSummary
 from dsf.kube.errors import KubeError
@@ -20,20 +34,36 @@ log = logging.getLogger(__name__)
 SWEEP_RETRY_SECONDS = 30.0
 
 
+class Performer(Protocol):
+    """What performs rounds; `now` is the time of day."""
+
+    @property
+    def cluster(self) -> str:
+        """Name of the managed cluster."""
+
+    @property
+    def now(self) -> Callable[[], datetime]:
+        """Returns the time of day."""
+
+    async def perform(self, summary: ScorerSummary) -> Round:
+        """Perform one round; a failure of a stage is a value."""
+
+
 class Agent:
     """Runs the rounds of one managed cluster's scorers."""
 
     def __init__(
-        self, rounder: Rounder, publisher: Publisher, metrics: AgentMetrics, limits: Limits
+        self, performer: Performer, publisher: Publisher, metrics: AgentMetrics, limits: Limits
     ) -> None:
-        self._rounder = rounder
+        self._performer = performer
         self._publisher = publisher
         self._metrics = metrics
         self._limits = limits
         self._events: asyncio.Queue[rounds.Event] = asyncio.Queue()
-        self._state = rounds.Rounds(rounder.cluster)
+        self._state = rounds.Rounds(performer.cluster)
         self._missing: str | None = "no scorer summaries have been read yet"
         self._sweep = asyncio.Event()
+        self._failed: dict[str, Report] = {}
 
     def missing(self) -> str | None:
         """Return what is missing to be ready, None where nothing is."""
@@ -43,12 +73,14 @@ class Agent:
         """Act on the text of `data.summaries` from now on; one that is invalid changes nothing."""
         read = config.parse(text)
         if isinstance(read, Invalid):
+            self._metrics.refused()
             self._missing = self._missing and read.message
             log.error("summaries kept as they were", extra=_why(read))
             return
         for problem in read.problems:
             log.error("scorer left out", extra=_why(problem))
         self._missing = None
+        self._metrics.configured(len(read.summaries))
         self._events.put_nowait(ConfigChanged(read.summaries))
 
     async def run(self) -> None:
@@ -70,6 +102,8 @@ class Agent:
         match command:
             case StartRound(summary):
                 tasks.create_task(self._round(summary))
+            case SettleScores(summary):
+                tasks.create_task(self._settle(summary))
             case StopScorer(summary):
                 self._stop(summary)
 
@@ -81,37 +115,73 @@ class Agent:
             return Tick()
 
     def _stop(self, summary: ScorerSummary) -> None:
+        self._failed.pop(summary.name, None)
         current = (one.wanted for one in self._state.scorers.values())
         if not any(one and one.score_name == summary.score_name for one in current):
             self._metrics.remove(summary.score_name)
         self._sweep.set()
 
     async def _round(self, summary: ScorerSummary) -> None:
-        failed = True
+        ended = RoundFinished(summary.name, failed=True)
         try:
-            done = await self._rounder.perform(summary)
-            failed = done.failure is not None
-            self._note(done, await self._published(done))
+            done = await self._performer.perform(summary)
+            published = await self._published(done)
+            self._note(done, published.failure)
+            ended = RoundFinished(
+                summary.name,
+                failed=done.failure is not None,
+                retry_after=done.failure.retry_after if done.failure else None,
+                settle_in=published.again,
+            )
         except Exception:
             log.exception("round broke", extra={"scorer": summary.name})
         finally:
-            self._events.put_nowait(RoundFinished(summary.name, failed))
+            self._events.put_nowait(ended)
 
-    async def _published(self, done: Round) -> Failure | None:
-        summary, scores = done.summary, done.report.scores
-        if scores is not None:
-            valid_until = self._rounder.now() + validity(summary.scoring_interval)
+    async def _published(self, done: Round) -> Published:
+        summary, told = done.summary, done.report
+        rule = summary.scoring_on_failure or EXPIRE
+        if told.scores is None:
+            self._metrics.scores.ruled(summary.score_name, rule)
+            self._failed[summary.name] = told
+        else:
+            self._failed.pop(summary.name, None)
+            self._metrics.adjusted(summary.score_name, told.scores.adjusted)
+            valid_until = self._performer.now() + validity(summary.scoring_interval)
             self._metrics.scores.replace(
-                summary.score_name, scores.samples, valid_until.timestamp()
+                summary.score_name, told.scores.samples, valid_until.timestamp(), rule
             )
         if summary.score_destination == "None":
-            return None
+            return Published()
         clock = asyncio.get_running_loop().time
         began = clock()
-        seconds = self._limits.deadline(summary.scoring_interval)
-        failure = await self._publisher.publish(summary, done.report, seconds=seconds)
+        published = await self._publish(summary, told)
         done.seconds["send"] = clock() - began
-        return failure
+        return published
+
+    async def _settle(self, summary: ScorerSummary) -> None:
+        """Publish once more what the last round told: time has passed since."""
+        again: float | None = None
+        try:
+            if told := self._failed.get(summary.name):
+                published = await self._publish(summary, told)
+                again = published.again
+                if published.failure:
+                    log.warning(
+                        "scores not settled yet",
+                        extra={"scorer": summary.name, **_why(published.failure)},
+                    )
+        except Exception:
+            log.exception("settling broke", extra={"scorer": summary.name})
+        finally:
+            self._events.put_nowait(Settled(summary.name, again))
+
+    async def _publish(self, summary: ScorerSummary, told: Report) -> Published:
+        seconds = self._limits.deadline(summary.scoring_interval)
+        published = await self._publisher.publish(summary, told, seconds=seconds)
+        saved = not published.writes and published.failure is None
+        self._metrics.published(summary.score_name, published.writes, saved=saved)
+        return published
 
     def _note(self, done: Round, unpublished: Failure | None) -> None:
         failures = [failure for failure in (done.failure, unpublished) if failure]

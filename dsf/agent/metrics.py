@@ -1,94 +1,150 @@
-"""The metrics of an agent.
+"""The metrics of an agent; those of the latest scores are in `latest`.
 
-dynamic_score{ds_cluster, ds_node, ...}                          the latest scores, not rounded
 dynamic_scoring_requests_total{score_name, status}               rounds by outcome: success,
                                                                  source_failed, scoring_failed,
                                                                  publish_failed
 dynamic_scoring_fetch_seconds_total{score_name}                  time spent on the source
 dynamic_scoring_perform_seconds_total{score_name}                time spent on the scoring API
 dynamic_scoring_send_seconds_total{score_name}                   time spent on the hub
+dynamic_scoring_stage_seconds{score_name, stage}                 the same as histograms: fetch,
+                                                                 perform, send
+dynamic_scoring_last_success_timestamp_seconds{score_name}       end of the last good round
+dynamic_scoring_adjusted_total{score_name, rule}                 results changed or dropped by a
+                                                                 rule of `scores`
+dynamic_scoring_hub_writes_total{score_name}                     API writes made
+dynamic_scoring_hub_writes_saved_total{score_name}               rounds that needed none
+dynamic_scoring_api_requests_total{score_name, scoring_api, code}      calls of a scoring API by
+                                                                 HTTP status, or reason of failure
+dynamic_scoring_api_request_seconds{score_name, scoring_api}     their latency, as a histogram
+dynamic_scoring_config_age_seconds                               since the scorers were last told
+dynamic_scoring_config_refused_total                             configs that made no sense
+dynamic_scoring_scorers                                          scorers configured
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
-from prometheus_client import CollectorRegistry, Counter
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from dsf.agent.scores import Sample
-from dsf.api.dimension import PLACEHOLDERS
+from dsf.agent.answer import shown
+from dsf.agent.latest import LatestScores
+from dsf.agent.scores import LABEL_LIMIT, Rule
 
 SUCCESS = "success"
 
-LABELS = tuple("ds_score_name" if name == "scoreName" else f"ds_{name}" for name in PLACEHOLDERS)
-
-
-@dataclass(frozen=True, slots=True)
-class _Series:
-    samples: tuple[Sample, ...]
-    valid_until: float
-
-
-class LatestScores(Collector):
-    """`dynamic_score`: of each score the samples of its last good round, until they expire."""
-
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self._series: dict[str, _Series] = {}
-
-    def replace(self, score_name: str, samples: tuple[Sample, ...], valid_until: float) -> None:
-        """Replace all samples of a score at once; they go at `valid_until` (unix seconds)."""
-        self._series[score_name] = _Series(samples, valid_until)
-
-    def remove(self, score_name: str) -> None:
-        """Forget a score."""
-        self._series.pop(score_name, None)
-
-    def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Yield the one metric family."""
-        family = GaugeMetricFamily("dynamic_score", "Latest score.", labels=LABELS)
-        now = self._now()
-        for series in list(self._series.values()):
-            for sample in series.samples if series.valid_until > now else ():
-                family.add_metric(sample.labels, sample.score)
-        yield family
+_STAGES = {
+    "fetch": "reading the source",
+    "perform": "waiting for the scoring API",
+    "send": "publishing to the hub",
+}
+_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 120)
 
 
 class AgentMetrics:
     """What an agent counts; `now` returns unix seconds."""
 
     def __init__(self, registry: CollectorRegistry, now: Callable[[], float]) -> None:
+        self._registry = registry
+        self._now = now
+        self._configured_at: float | None = None
         self.scores = LatestScores(now)
         registry.register(self.scores)
-        self._requests = Counter(
-            "dynamic_scoring_requests",
-            "Rounds by their outcome: success, or the stage that failed.",
-            ["score_name", "status"],
-            registry=registry,
+        self._requests = self._counter(
+            "requests", "Rounds by their outcome: success, or the stage that failed.", "status"
         )
         self._seconds = {
-            stage: Counter(
-                f"dynamic_scoring_{stage}_seconds",
-                f"Seconds spent {doing}.",
-                ["score_name"],
-                registry=registry,
-            )
-            for stage, doing in (
-                ("fetch", "reading the source"),
-                ("perform", "waiting for the scoring API"),
-                ("send", "publishing to the hub"),
-            )
+            stage: self._counter(f"{stage}_seconds", f"Seconds spent {doing}.")
+            for stage, doing in _STAGES.items()
         }
+        self._stages = self._histogram(
+            "stage_seconds", "Seconds of each stage of a round.", "stage"
+        )
+        self._succeeded = self._gauge(
+            "last_success_timestamp_seconds", "When the last good round ended.", "score_name"
+        )
+        self._adjusted = self._counter("adjusted", "Results changed or dropped by a rule.", "rule")
+        self._writes = self._counter("hub_writes", "API writes made on the hub.")
+        self._saved = self._counter("hub_writes_saved", "Rounds that needed no write on the hub.")
+        self._calls = self._counter(
+            "api_requests", "Calls of scoring APIs by status.", "scoring_api", "code"
+        )
+        self._latency = self._histogram(
+            "api_request_seconds", "Latency of scoring APIs.", "scoring_api"
+        )
+        self._refused = Counter(
+            "dynamic_scoring_config_refused", "Configs that made no sense.", registry=registry
+        )
+        self._scorers = self._gauge("scorers", "Scorers configured.")
 
-    def finished(self, score_name: str, status: str, seconds: dict[str, float]) -> None:
+    def finished(self, score_name: str, status: str, seconds: Mapping[str, float]) -> None:
         """Count a round; `seconds` has the time of each stage that ran."""
         self._requests.labels(score_name, status).inc()
         for stage, spent in seconds.items():
             self._seconds[stage].labels(score_name).inc(spent)
+            self._stages.labels(score_name, stage).observe(spent)
+        if status == SUCCESS:
+            self._succeeded.labels(score_name).set(self._now())
+
+    def adjusted(self, score_name: str, counts: Mapping[Rule, int]) -> None:
+        """Count what the rules did to the results of a round."""
+        for rule, count in counts.items():
+            self._adjusted.labels(score_name, rule).inc(count)
+
+    def published(self, score_name: str, writes: int, *, saved: bool) -> None:
+        """Count the writes of a round, or that it needed none."""
+        self._writes.labels(score_name).inc(writes)
+        self._saved.labels(score_name).inc(saved)
+
+    def called(self, score_name: str, endpoint: str, code: str, seconds: float) -> None:
+        """Count a call of a scoring API; `code` is its status, or the reason that it has none."""
+        scoring_api = shown(endpoint)[:LABEL_LIMIT]
+        self._calls.labels(score_name, scoring_api, code).inc()
+        self._latency.labels(score_name, scoring_api).observe(seconds)
+
+    def configured(self, scorers: int) -> None:
+        """Note that the scorers were told."""
+        if self._configured_at is None:
+            self._gauge(
+                "config_age_seconds", "Seconds since the scorers were last told."
+            ).set_function(self._age)
+        self._configured_at = self._now()
+        self._scorers.set(scorers)
+
+    def refused(self) -> None:
+        """Count a config that made no sense."""
+        self._refused.inc()
 
     def remove(self, score_name: str) -> None:
         """Forget everything about a score."""
         self.scores.remove(score_name)
-        for counter in (self._requests, *self._seconds.values()):
-            counter.remove_by_labels({"score_name": score_name})
+        for metric in (
+            self._requests,
+            *self._seconds.values(),
+            self._stages,
+            self._succeeded,
+            self._adjusted,
+            self._writes,
+            self._saved,
+            self._calls,
+            self._latency,
+        ):
+            metric.remove_by_labels({"score_name": score_name})
+
+    def _age(self) -> float:
+        return max(0.0, self._now() - (self._configured_at or 0.0))
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(
+            f"dynamic_scoring_{name}", text, ["score_name", *labels], registry=self._registry
+        )
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(f"dynamic_scoring_{name}", text, labels, registry=self._registry)
+
+    def _histogram(self, name: str, text: str, *labels: str) -> Histogram:
+        return Histogram(
+            f"dynamic_scoring_{name}",
+            text,
+            ["score_name", *labels],
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )

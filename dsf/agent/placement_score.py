@@ -4,15 +4,17 @@ Source: AddOnPlacementScore of `cluster.open-cluster-management.io/v1alpha1`.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
+from dsf.agent.on_failure import EXPIRE, read_time, standing
 from dsf.agent.report import Report
 from dsf.agent.scores import Scores
 from dsf.api import names
-from dsf.api.conditions import merged
+from dsf.api.conditions import Condition, merged
+from dsf.api.score_rules import OnFailure
 from dsf.api.times import rfc3339
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from dsf.kube.port import Object
@@ -61,7 +63,12 @@ def validity(interval_seconds: int) -> timedelta:
 
 
 def status_patch(
-    observed: Mapping[str, Any], report: Report, *, now: datetime, valid_for: timedelta
+    observed: Mapping[str, Any],
+    report: Report,
+    *,
+    now: datetime,
+    valid_for: timedelta,
+    on_failure: OnFailure = EXPIRE,
 ) -> Object | None:
     """Return the merge patch of the status, or None where nothing is worth a write.
 
@@ -69,23 +76,29 @@ def status_patch(
     validity. The patch holds only while the object is the observed one.
     """
     status = observed.get("status") or {}
-    changes = _changes(status, report, rfc3339(now))
-    if report.scores is not None and (changes or _half_spent(status, now, valid_for)):
-        changes["validUntil"] = rfc3339(now + valid_for)
+    if report.scores is None:
+        stands = standing(status, on_failure, now=now, valid_for=valid_for)
+        told = (*report.conditions, *filter(None, [stands.condition]))
+        changes = stands.changes | _conditions(status, told, now)
+    else:
+        changes = _entries(status, report.scores) | _conditions(status, report.conditions, now)
+        if changes or _half_spent(status, now, valid_for):
+            changes["validUntil"] = rfc3339(now + valid_for)
     if not changes:
         return None
     version = observed["metadata"]["resourceVersion"]
     return {"metadata": {"resourceVersion": version}, "status": changes}
 
 
-def _changes(status: Mapping[str, Any], report: Report, now: str) -> Object:
-    changes: Object = {}
-    if report.scores is not None:
-        scores = items(report.scores)
-        changes |= {} if scores == status.get("scores") else {"scores": scores}
+def _entries(status: Mapping[str, Any], scores: Scores) -> Object:
+    entries = items(scores)
+    return {} if entries == status.get("scores") else {"scores": entries}
+
+
+def _conditions(status: Mapping[str, Any], told: Iterable[Condition], now: datetime) -> Object:
     before = status.get("conditions") or []
-    conditions = merged(before, report.conditions, now=now)
-    return changes if conditions == before else {**changes, "conditions": conditions}
+    conditions = merged(before, told, now=rfc3339(now))
+    return {} if conditions == before else {"conditions": conditions}
 
 
 def items(scores: Scores) -> list[Object]:
@@ -95,8 +108,5 @@ def items(scores: Scores) -> list[Object]:
 
 def _half_spent(status: Mapping[str, Any], now: datetime, valid_for: timedelta) -> bool:
     """Also true for a time that is missing, unreadable or later than it may be."""
-    try:
-        left = datetime.fromisoformat(str(status.get("validUntil"))) - now
-    except (ValueError, TypeError):
-        return True
-    return not valid_for / 2 < left <= valid_for
+    until = read_time(status.get("validUntil"))
+    return until is None or not valid_for / 2 < until - now <= valid_for

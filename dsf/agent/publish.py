@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from dsf.agent.failure import Failure
+from dsf.agent.on_failure import EXPIRE, standing
 from dsf.agent.placement_score import (
     MANAGED_BY,
     is_own,
@@ -16,6 +17,7 @@ from dsf.agent.placement_score import (
 )
 from dsf.agent.report import Report
 from dsf.api import names
+from dsf.api.score_rules import OnFailure
 from dsf.api.summary import ScorerSummary
 from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
@@ -23,6 +25,20 @@ from dsf.kube.port import Kube, Object
 
 ATTEMPTS = 3
 PAGE = 500
+AGAIN_SECONDS = 30.0
+"""After which an object is looked at again that could not be written to after a failed round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What publishing came to: API writes made, and when the object needs another look (seconds).
+
+    `again` is None where nothing changes but by a round.
+    """
+
+    failure: Failure | None = None
+    writes: int = 0
+    again: float | None = None
 
 
 @dataclass(slots=True)
@@ -37,18 +53,31 @@ class Publisher:
     cluster: str
     now: Callable[[], datetime]
     _observed: dict[str, Object] = field(default_factory=dict)
+    _writes: dict[str, int] = field(default_factory=dict)
 
-    async def publish(
-        self, summary: ScorerSummary, report: Report, *, seconds: float
-    ) -> Failure | None:
+    async def publish(self, summary: ScorerSummary, report: Report, *, seconds: float) -> Published:
         """Bring the object of a scorer up to date within `seconds`."""
+        score = summary.score_name
+        self._writes[score] = 0
         try:
             async with asyncio.timeout(seconds):
-                return await self._publish(summary, report)
+                failure = await self._publish(summary, report)
         except TimeoutError:
-            return _failure("DeadlineExceeded", f"the hub did not answer within {seconds:g} s")
+            failure = _failure("DeadlineExceeded", f"the hub did not answer within {seconds:g} s")
         except KubeError as error:
-            return _failure(type(error).__name__, f"the hub said: {error}")
+            failure = _failure(type(error).__name__, f"the hub said: {error}")
+        again = (
+            None if report.scores is not None else self._again(summary, failed=failure is not None)
+        )
+        return Published(failure, self._writes.pop(score), again)
+
+    def _again(self, summary: ScorerSummary, *, failed: bool) -> float | None:
+        if failed:
+            return AGAIN_SECONDS
+        status = self._observed[names.score_object_name(summary.score_name)].get("status") or {}
+        now, valid_for = self.now(), validity(summary.scoring_interval)
+        again = standing(status, _rule(summary), now=now, valid_for=valid_for).again
+        return None if again is None else max(0.0, (again - now).total_seconds())
 
     async def sweep(self, wanted: Callable[[], Collection[str]]) -> None:
         """Delete the agent's own objects of scores that are not wanted. Raises KubeError."""
@@ -70,7 +99,7 @@ class Publisher:
         for _ in range(ATTEMPTS):
             observed = self._observed.get(name) or await self._read_or_create(summary.score_name)
             if not is_own(observed, summary.score_name):
-                return _foreign(observed)
+                return _foreign(observed, summary.score_name)
             try:
                 self._observed[name] = _slim(await self._patch(observed, summary, report))
             except (Conflict, NotFound):
@@ -81,11 +110,16 @@ class Publisher:
 
     async def _patch(self, observed: Object, summary: ScorerSummary, report: Report) -> Object:
         patch = status_patch(
-            observed, report, now=self.now(), valid_for=validity(summary.scoring_interval)
+            observed,
+            report,
+            now=self.now(),
+            valid_for=validity(summary.scoring_interval),
+            on_failure=_rule(summary),
         )
         if patch is None:
             return observed
         name = observed["metadata"]["name"]
+        self._writes[summary.score_name] += 1
         return await self.hub.patch(
             ADD_ON_PLACEMENT_SCORE, name, patch, self.cluster, subresource="status"
         )
@@ -95,6 +129,7 @@ class Publisher:
         name = wanted["metadata"]["name"]
         with suppress(NotFound):
             return await self.hub.get(ADD_ON_PLACEMENT_SCORE, name, self.cluster)
+        self._writes[score_name] += 1
         try:
             return await self.hub.create(ADD_ON_PLACEMENT_SCORE, wanted)
         except AlreadyExists:
@@ -118,6 +153,10 @@ class Publisher:
                 return owned
 
 
+def _rule(summary: ScorerSummary) -> OnFailure:
+    return summary.scoring_on_failure or EXPIRE
+
+
 def _slim(obj: Object) -> Object:
     """managedFields outweigh the scores, and nobody here reads them."""
     return {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k != "managedFields"}}
@@ -127,12 +166,22 @@ def _failure(reason: str, message: str) -> Failure:
     return Failure("publish", reason, message)
 
 
-def _foreign(obj: Object) -> Failure:
+def _foreign(obj: Object, score_name: str) -> Failure:
+    """An object without labels may be that of an older agent, or somebody's own: people decide."""
     metadata = obj["metadata"]
     labels = metadata.get("labels") or {}
-    owner = labels.get(names.SCORE_NAME_LABEL) or labels.get(names.MANAGED_BY_LABEL) or "unknown"
-    return _failure(
-        "ForeignObject",
-        f"AddOnPlacementScore {metadata['namespace']}/{metadata['name']} belongs to somebody else"
-        f" (owner by its labels: {owner}) and is left alone: delete it, or rename the score",
-    )
+    owner = labels.get(names.SCORE_NAME_LABEL) or labels.get(names.MANAGED_BY_LABEL)
+    if owner:
+        whose = f"belongs to somebody else (owner by its labels: {owner})"
+        advice = "delete it, or rename the score"
+    else:
+        own = placement_score(metadata["namespace"], score_name)["metadata"]["labels"]
+        pairs = " ".join(f"{key}={value}" for key, value in own.items())
+        whose = "has no label that says whose it is"
+        advice = (
+            f"if an older agent made it, hand it over by `kubectl label addonplacementscores"
+            f" -n {metadata['namespace']} {metadata['name']} {pairs}`; else rename the score"
+        )
+    name = f"{metadata['namespace']}/{metadata['name']}"
+    message = f"AddOnPlacementScore {name} {whose} and is left alone: {advice}"
+    return _failure("ForeignObject", message)

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from dsf.agent.failure import Failure
+from dsf.agent.on_failure import PUBLISHED
 from dsf.agent.scores import LABEL_LIMIT, Rule, Scores
 from dsf.api.conditions import Condition
 
 SOURCE_FETCHED = "SourceFetched"
 SCORED = "Scored"
-PUBLISHED = "Published"
 
 _REMARKS: dict[Rule, str] = {
     "NotFinite": "dropped {} scores that are not finite",
@@ -24,7 +24,7 @@ _REMARKS: dict[Rule, str] = {
 class Report:
     """The outcome of one round, as the object's status tells it.
 
-    `scores` is None where a stage failed: the last good ones then stay until they expire.
+    `scores` is None where a stage failed: see `on_failure` for what becomes of the last good ones.
     """
 
     scores: Scores | None

@@ -4,7 +4,10 @@ A round of a scorer is: read its source, call its scoring API, publish. Rounds o
 overlap. The first starts at once, but for a small spread; later ones start on a time grid of one
 interval whose phase hangs on the cluster and the scorer, so that a fleet does not call a central
 API in the same second. After failures the pause doubles, up to `CEILING_SECONDS` or the interval,
-whichever is longer.
+whichever is longer; a server that asked for a longer one gets it, up to `RETRY_AFTER_SECONDS`.
+
+After a failed round the last good scores have a time of their own: when they expire they are to be
+settled, whenever the next round may be. Settling counts as running, so it overlaps no round.
 """
 
 import math
@@ -16,6 +19,7 @@ from dsf.api.summary import ScorerSummary
 
 SPREAD_SECONDS = 2.0
 CEILING_SECONDS = 300.0
+RETRY_AFTER_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +31,24 @@ class ConfigChanged:
 
 @dataclass(frozen=True, slots=True)
 class RoundFinished:
-    """A started round has ended; `failed` asks for a longer pause."""
+    """A started round has ended; `failed` asks for a longer pause.
+
+    `retry_after` are the seconds that a server asked for, `settle_in` those until the last good
+    scores are to be settled.
+    """
 
     scorer: str
     failed: bool = False
+    retry_after: float | None = None
+    settle_in: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The last good scores have been settled; `settle_in` are the seconds until the next time."""
+
+    scorer: str
+    settle_in: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +56,19 @@ class Tick:
     """Time has passed."""
 
 
-Event = ConfigChanged | RoundFinished | Tick
+Event = ConfigChanged | RoundFinished | Settled | Tick
 
 
 @dataclass(frozen=True, slots=True)
 class StartRound:
     """Run one round; answer with RoundFinished."""
+
+    summary: ScorerSummary
+
+
+@dataclass(frozen=True, slots=True)
+class SettleScores:
+    """Apply the summary's `onFailure` to the last good scores; answer with Settled."""
 
     summary: ScorerSummary
 
@@ -62,7 +87,7 @@ class WakeAt:
     time: float
 
 
-Command = StartRound | StopScorer | WakeAt
+Command = StartRound | SettleScores | StopScorer | WakeAt
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +95,12 @@ class Scorer:
     """One scorer's place in time; times are seconds of any steady clock.
 
     `wanted` is None once the scorer was removed while its last round runs; `running` is the
-    summary of the round that runs now.
+    summary of the round, or the settling, that runs now.
     """
 
     wanted: ScorerSummary | None
     due: float
+    settle: float = math.inf
     running: ScorerSummary | None = None
     started: float = -math.inf
     failures: int = 0
@@ -93,8 +119,8 @@ def step(state: Rounds, event: Event, now: float) -> tuple[Rounds, tuple[Command
     match event:
         case ConfigChanged(summaries):
             scorers, stops = _configured(state, summaries, now)
-        case RoundFinished(name, failed):
-            scorers, stops = _finished(state, name, failed=failed, now=now)
+        case RoundFinished() | Settled():
+            scorers, stops = _ended(state, event, now)
         case Tick():
             scorers, stops = dict(state.scorers), ()
     scorers, starts = _started(scorers, now)
@@ -136,33 +162,59 @@ def _wanted(cluster: str, before: Scorer | None, summary: ScorerSummary, now: fl
     return replace(before, wanted=summary, due=due, failures=0)
 
 
-def _finished(state: Rounds, name: str, *, failed: bool, now: float) -> _Outcome:
+def _ended(state: Rounds, event: RoundFinished | Settled, now: float) -> _Outcome:
     scorers = dict(state.scorers)
-    before = scorers.get(name)
+    before = scorers.get(event.scorer)
     if before is None or before.running is None:
         return scorers, ()
     if before.wanted is None:
-        del scorers[name]
+        del scorers[event.scorer]
         return scorers, (StopScorer(before.running),)
-    failures = before.failures + 1 if failed and before.running == before.wanted else 0
-    pause = _pause(_interval(before.wanted), failures)
-    after = max(now, before.started + pause - _interval(before.wanted) / 2)
-    due = _slot(state.cluster, before.wanted, after)
-    scorers[name] = replace(before, running=None, failures=failures, due=due)
+    after = replace(
+        before,
+        running=None,
+        settle=math.inf if event.settle_in is None else now + event.settle_in,
+    )
+    if isinstance(event, RoundFinished):
+        after = _paused(state.cluster, before.wanted, after, event, now, before.running)
+    scorers[event.scorer] = after
     return scorers, tuple(_left_behind(before.running, before.wanted))
+
+
+def _paused(
+    cluster: str,
+    wanted: ScorerSummary,
+    scorer: Scorer,
+    event: RoundFinished,
+    now: float,
+    ran: ScorerSummary,
+) -> Scorer:
+    """Return the scorer with the time of its next round; a changed one begins without failures."""
+    failed = event.failed and ran == wanted
+    failures = scorer.failures + 1 if failed else 0
+    interval = _interval(wanted)
+    after = max(now, scorer.started + _pause(interval, failures) - interval / 2)
+    if failed and event.retry_after:
+        after = max(after, now + min(event.retry_after, RETRY_AFTER_SECONDS))
+    return replace(scorer, failures=failures, due=_slot(cluster, wanted, after))
 
 
 def _started(scorers: Mapping[str, Scorer], now: float) -> _Outcome:
     result, starts = dict(scorers), list[Command]()
     for name, scorer in scorers.items():
-        if scorer.wanted and not scorer.running and scorer.due <= now:
-            result[name] = replace(scorer, running=scorer.wanted, started=now)
+        if scorer.wanted is None or scorer.running:
+            continue
+        if scorer.due <= now:
+            result[name] = replace(scorer, running=scorer.wanted, started=now, settle=math.inf)
             starts.append(StartRound(scorer.wanted))
+        elif scorer.settle <= now:
+            result[name] = replace(scorer, running=scorer.wanted, settle=math.inf)
+            starts.append(SettleScores(scorer.wanted))
     return result, tuple(starts)
 
 
 def _wake(scorers: Mapping[str, Scorer]) -> tuple[Command, ...]:
-    idle = [scorer.due for scorer in scorers.values() if not scorer.running]
+    idle = [min(scorer.due, scorer.settle) for scorer in scorers.values() if not scorer.running]
     return (WakeAt(min(idle)),) if idle else ()
 
 

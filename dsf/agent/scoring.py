@@ -1,6 +1,7 @@
 """The call of a scoring API."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -16,6 +17,10 @@ from dsf.api.scoring_api import ScoringResponse
 from dsf.api.summary import ScorerSummary
 
 
+Observe = Callable[[ScorerSummary, str, float], None]
+"""Told of every call: whose, its HTTP status or the reason that it has none, its seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScoringApi:
     """Scoring APIs over one shared client."""
@@ -23,6 +28,7 @@ class ScoringApi:
     client: HttpClient
     secrets: Secrets
     limits: Limits
+    observe: Observe = lambda _summary, _code, _seconds: None
 
     async def score(
         self, summary: ScorerSummary, series: Sequence[Series]
@@ -32,6 +38,8 @@ class ScoringApi:
         if isinstance(access, Invalid):
             return Failure("scoring", access.reason, access.message)
         headers = {"Content-Type": "application/json", **access.headers}
+        clock = asyncio.get_running_loop().time
+        began = clock()
         answer = await exchange(
             self.client,
             Request("POST", summary.scoring_endpoint, Document(series), headers, access.ca),
@@ -39,6 +47,8 @@ class ScoringApi:
             deadline=Deadline.within(self.limits.deadline(summary.scoring_interval)),
             max_bytes=self.limits.max_bytes,
         )
+        code = answer.reason if isinstance(answer, Failure) else str(answer.status)
+        self.observe(summary, code, clock() - began)
         if isinstance(answer, Failure):
             return answer
         return parse(summary.scoring_endpoint, answer)

@@ -4,6 +4,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dsf.agent.metrics import SUCCESS, AgentMetrics
 from dsf.agent.scores import Sample
+from dsf.api.score_rules import OnFailure
 
 
 class Clock:
@@ -104,3 +105,99 @@ def test_openmetrics_can_be_written() -> None:
     metrics.scores.replace("my_score", (sample(1, "a"),), 2000)
     encode, _ = choose_encoder("application/openmetrics-text; version=1.0.0")
     assert encode(registry).endswith(b"# EOF\n")
+
+
+HOLD = OnFailure(policy="Hold", hold_seconds=60)
+VALUE = OnFailure(policy="Value", value=-3)
+
+
+def test_expired_scores_are_held_or_replaced_as_declared() -> None:
+    registry, metrics, clock = build()
+    metrics.scores.replace("my_score", (sample(1.5, "a"),), 1090, HOLD)
+    for now, found, policy in (
+        (1089, {"a": 1.5}, None),
+        (1090, {"a": 1.5}, "Hold"),
+        (1149, {"a": 1.5}, "Hold"),
+        (1150, {}, "Expire"),
+    ):
+        clock.now = now
+        assert scores(registry) == found
+        expected = {"score_name": "my_score", "policy": policy} if policy else {}
+        assert in_force(registry) == ([expected] if expected else [])
+    metrics.scores.ruled("my_score", VALUE)
+    assert scores(registry) == {"a": -3}
+    assert in_force(registry) == [{"score_name": "my_score", "policy": "Value"}]
+    metrics.scores.ruled("never seen", VALUE)
+
+
+def in_force(registry: CollectorRegistry) -> list[dict[str, str]]:
+    return [
+        one.labels
+        for family in registry.collect()
+        for one in family.samples
+        if one.name == "dynamic_scoring_on_failure" and one.value == 1
+    ]
+
+
+def test_stages_are_histograms_too() -> None:
+    registry, metrics, clock = build()
+    metrics.finished("my_score", SUCCESS, {"fetch": 0.5, "perform": 2})
+    clock.now = 1500
+    metrics.finished("my_score", "scoring_failed", {"fetch": 4, "perform": 2})
+
+    def value(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(
+            f"dynamic_scoring_{name}", {"score_name": "my_score", **labels}
+        )
+
+    assert value("stage_seconds_count", stage="fetch") == 2
+    assert value("stage_seconds_sum", stage="fetch") == 4.5
+    assert value("stage_seconds_bucket", stage="fetch", le="1.0") == 1
+    assert value("last_success_timestamp_seconds") == 1000
+
+
+def test_what_the_rules_and_the_publisher_did_is_counted() -> None:
+    registry, metrics, _ = build()
+    metrics.adjusted("my_score", {"NotFinite": 2, "EntryCut": 5})
+    metrics.adjusted("my_score", {"NotFinite": 1})
+    metrics.published("my_score", 2, saved=False)
+    metrics.published("my_score", 0, saved=True)
+
+    def value(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(
+            f"dynamic_scoring_{name}", {"score_name": "my_score", **labels}
+        )
+
+    assert value("adjusted_total", rule="NotFinite") == 3
+    assert value("adjusted_total", rule="EntryCut") == 5
+    assert value("hub_writes_total") == 2
+    assert value("hub_writes_saved_total") == 1
+
+
+def test_calls_of_scoring_apis_are_counted_by_status_and_show_no_credentials() -> None:
+    registry, metrics, _ = build()
+    url = "http://user:pass@scorer.example:8000/scoring?token=x"
+    metrics.called("my_score", url, "200", 0.2)
+    metrics.called("my_score", url, "429", 0.1)
+    metrics.called("my_score", url, "DeadlineExceeded", 10)
+    labels = {"score_name": "my_score", "scoring_api": "http://scorer.example:8000/scoring"}
+    for code in ("200", "429", "DeadlineExceeded"):
+        name = "dynamic_scoring_api_requests_total"
+        assert registry.get_sample_value(name, {**labels, "code": code}) == 1
+    assert registry.get_sample_value("dynamic_scoring_api_request_seconds_count", labels) == 3
+    metrics.remove("my_score")
+    assert "my_score" not in generate_latest(registry).decode()
+
+
+def test_the_age_of_the_config_is_told_once_there_is_one() -> None:
+    registry, metrics, clock = build()
+    name = "dynamic_scoring_config_age_seconds"
+    metrics.refused()
+    assert registry.get_sample_value(name) is None
+    metrics.configured(3)
+    clock.now = 1060
+    assert registry.get_sample_value(name) == 60
+    metrics.configured(2)
+    assert registry.get_sample_value(name) == 0
+    assert registry.get_sample_value("dynamic_scoring_scorers") == 2
+    assert registry.get_sample_value("dynamic_scoring_config_refused_total") == 1

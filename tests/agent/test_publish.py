@@ -8,9 +8,10 @@ import pytest
 from dsf.agent import report
 from dsf.agent.failure import Failure
 from dsf.agent.placement_score import placement_score
-from dsf.agent.publish import Publisher
+from dsf.agent.publish import AGAIN_SECONDS, Published, Publisher
 from dsf.agent.report import Report
 from dsf.agent.scores import Entry, Scores
+from dsf.api.score_rules import OnFailure
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Forbidden, KubeError, Unreachable
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
@@ -47,7 +48,7 @@ def clock() -> Clock:
 async def publish(
     publisher: Publisher, told: Report, scorer: Any = SCORER, seconds: float = 20
 ) -> Failure | None:
-    return await publisher.publish(scorer, told, seconds=seconds)
+    return (await publisher.publish(scorer, told, seconds=seconds)).failure
 
 
 async def status(hub: Kube, name: str = "my-score") -> dict[str, Any]:
@@ -155,6 +156,46 @@ async def test_an_object_of_another_owner_is_left_alone(
     assert (failure.stage, failure.reason) == ("publish", "ForeignObject")
     assert f"{CLUSTER}/my-score" in failure.message
     assert await hub.get(ADD_ON_PLACEMENT_SCORE, "my-score", CLUSTER) == before
+
+
+async def test_an_object_without_labels_can_be_handed_over(hub: EmbeddedHub, clock: Clock) -> None:
+    """As older agents left them: nothing says whose they are."""
+    publisher = Publisher(hub, CLUSTER, clock)
+    obj = placement_score(CLUSTER, "my_score")
+    del obj["metadata"]["labels"]
+    await hub.create(ADD_ON_PLACEMENT_SCORE, obj)
+    await publisher.sweep(set)
+    failure = await publish(publisher, good(1))
+    assert failure is not None
+    assert failure.reason == "ForeignObject"
+    _, _, command = failure.message.partition("kubectl label addonplacementscores -n cluster1 ")
+    name, *pairs = command.partition("`")[0].split()
+    labels = dict(pair.split("=") for pair in pairs)
+
+    await hub.patch(ADD_ON_PLACEMENT_SCORE, name, {"metadata": {"labels": labels}}, CLUSTER)
+    assert await publish(publisher, good(1)) is None
+    assert values(await status(hub)) == [1]
+
+
+async def test_writes_are_told(hub: EmbeddedHub, clock: Clock) -> None:
+    publisher = Publisher(hub, CLUSTER, clock)
+    told = [await publisher.publish(SCORER, good(1), seconds=20) for _ in range(2)]
+    assert told == [Published(writes=2), Published(writes=0)]
+
+
+async def test_a_failed_round_tells_when_the_scores_need_another_look(
+    hub: EmbeddedHub, clock: Clock
+) -> None:
+    publisher = Publisher(hub, CLUSTER, clock)
+    await publish(publisher, good(1))
+    clock.pass_(30)
+    assert (await publisher.publish(SCORER, BROKEN, seconds=20)).again == 60
+    held = SCORER.model_copy(
+        update={"scoring_on_failure": OnFailure(policy="Hold", hold_seconds=100)}
+    )
+    assert (await publisher.publish(held, BROKEN, seconds=20)).again == 55
+    away = Publisher(Faulty(hub, lambda _: Fault(Unreachable("away"))), CLUSTER, clock)
+    assert (await away.publish(held, BROKEN, seconds=20)).again == AGAIN_SECONDS
 
 
 async def test_a_score_whose_name_no_object_can_have(hub: EmbeddedHub, clock: Clock) -> None:

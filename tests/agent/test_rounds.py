@@ -1,7 +1,7 @@
 """Rounds as scripts of events and commands."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from hypothesis import given
@@ -9,12 +9,15 @@ from hypothesis import strategies as st
 
 from dsf.agent.rounds import (
     CEILING_SECONDS,
+    RETRY_AFTER_SECONDS,
     SPREAD_SECONDS,
     Command,
     ConfigChanged,
     Event,
     RoundFinished,
     Rounds,
+    Settled,
+    SettleScores,
     StartRound,
     StopScorer,
     Tick,
@@ -250,6 +253,81 @@ def test_a_changed_summary_ends_the_back_off() -> None:
     assert script.wake <= script.now + 30
 
 
+def test_a_server_that_asks_for_a_pause_gets_it() -> None:
+    script = begun(A)
+    script.play(RoundFinished("a", failed=True, retry_after=700), script.now + 1)
+    assert script.wake is not None
+    assert 700 <= script.wake - script.now <= 730
+
+
+def test_a_pause_that_is_asked_for_has_a_ceiling_too() -> None:
+    script = begun(A)
+    script.play(RoundFinished("a", failed=True, retry_after=1e9), script.now + 1)
+    assert script.wake is not None
+    assert script.wake - script.now <= RETRY_AFTER_SECONDS + 30
+
+
+def test_a_changed_summary_ends_a_pause_that_was_asked_for() -> None:
+    script = begun(A)
+    script.play(RoundFinished("a", failed=True, retry_after=700), script.now + 1)
+    script.play(ConfigChanged((A.model_copy(update={"source_query": "right"}),)))
+    assert script.wake is not None
+    assert script.wake <= script.now + 30
+
+
+def settling(script: Script) -> list[ScorerSummary]:
+    return [c.summary for c in script.commands if isinstance(c, SettleScores)]
+
+
+def test_expiring_scores_are_settled_between_rounds() -> None:
+    script = begun(A)
+    script.play(RoundFinished("a", failed=True, retry_after=700, settle_in=40), script.now + 1)
+    assert script.wake == script.now + 40
+    script.play(Tick(), script.wake)
+    assert (settling(script), script.times("a")) == ([A], script.times("a")[:1])
+
+    script.play(Settled("a", settle_in=45), script.now + 1)
+    assert script.wake == script.now + 45
+
+
+def test_a_round_is_not_started_while_scores_are_settled() -> None:
+    script = begun(A)
+    script.play(RoundFinished("a", failed=True, settle_in=5), script.now + 1)
+    script.play(Tick(), script.now + 5)
+    assert settling(script) == [A]
+    assert starts(script.play(Tick(), script.now + 400)) == []
+    assert starts(script.play(Settled("a"), script.now + 1)) == [A]
+
+
+def test_a_round_settles_what_is_due_with_it() -> None:
+    script = begun(A)
+    script.play(RoundFinished("a", failed=True, settle_in=30), script.now + 1)
+    script.play(Tick(), script.now + 400)
+    assert (starts(script.commands), settling(script)) == ([A], [])
+    script.play(RoundFinished("a"), script.now + 1)
+    assert script.state.scorers["a"].settle == float("inf")
+
+
+def test_a_scorer_removed_while_its_scores_are_settled_stops_then() -> None:
+    script = begun(A)
+    script.play(RoundFinished("a", failed=True, settle_in=5), script.now + 1)
+    script.play(Tick(), script.now + 5)
+    assert script.play(ConfigChanged(())) == ()
+    assert stops(script.play(Settled("a", settle_in=5), script.now + 1)) == [A]
+    assert script.wake is None
+
+
+def test_settling_keeps_the_back_off() -> None:
+    script = begun(A)
+    script.run(3_000, failed=True)
+    due, failures = script.state.scorers["a"].due, script.state.scorers["a"].failures
+    state = script.state
+    running = {"a": replace(state.scorers["a"], running=A)}
+    script.state = Rounds(state.cluster, running)
+    script.play(Settled("a", settle_in=10))
+    assert (script.state.scorers["a"].due, script.state.scorers["a"].failures) == (due, failures)
+
+
 def test_an_interval_longer_than_the_ceiling_is_kept_while_failing() -> None:
     hourly = A.model_copy(update={"scoring_interval": 3600})
     script = begun(hourly)
@@ -276,7 +354,14 @@ EVENTS = st.one_of(
     st.lists(st.sampled_from(POOL), unique_by=lambda s: s.name).map(
         lambda chosen: ConfigChanged(tuple(chosen))
     ),
-    st.builds(RoundFinished, st.sampled_from(["a", "b", "c"]), st.booleans()),
+    st.builds(
+        RoundFinished,
+        st.sampled_from(["a", "b", "c"]),
+        st.booleans(),
+        st.none() | st.floats(0, 1e9),
+        st.none() | st.floats(0, 1000),
+    ),
+    st.builds(Settled, st.sampled_from(["a", "b", "c"]), st.none() | st.floats(0, 1000)),
     st.just(Tick()),
 )
 
@@ -291,12 +376,13 @@ def test_whatever_happens(script: list[tuple[Event, float]]) -> None:
         state, commands = step(state, event, now)
         if isinstance(event, ConfigChanged):
             wanted = {s.name: s for s in event.summaries}
-        elif isinstance(event, RoundFinished):
+        elif isinstance(event, RoundFinished | Settled):
             running.pop(event.scorer, None)
         for stopped in stops(commands):
             assert stopped.name not in running
             assert stopped.name not in wanted or wanted[stopped.name] != stopped
-        for started in starts(commands):
+        begun_ = [c.summary for c in commands if isinstance(c, StartRound | SettleScores)]
+        for started in begun_:
             assert started.name not in running
             assert wanted[started.name] == started
             running[started.name] = started
@@ -308,5 +394,5 @@ def test_whatever_happens(script: list[tuple[Event, float]]) -> None:
             interval = summary_.scoring_interval
             due = state.scorers[summary_.name].due
             assert wakes[0] <= due
-            assert now < due <= now + max(CEILING_SECONDS, interval) + 2 * interval
+            assert now < due <= now + max(RETRY_AFTER_SECONDS, interval) + 2 * interval
         assert set(state.scorers) == wanted.keys() | running.keys()
