@@ -6,9 +6,25 @@ from typing import Any, TypeVar
 
 import click
 
+from dsf.kube.syntax import dns_label
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+SHOWN = 80
 KUBECONFIG = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+class Namespace(click.ParamType[str]):
+    """The name of a Kubernetes namespace: what is none is refused before anything starts."""
+
+    name = "namespace"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name; fails where no namespace can have it."""
+        text = str(value)
+        if problems := dns_label(text):
+            self.fail(f"{text[:SHOWN]!r} is no name of a namespace: {problems[0]}", param, ctx)
+        return text
 
 
 def cluster_options(whose: str) -> Callable[[Command], Command]:
