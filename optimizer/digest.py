@@ -3,19 +3,19 @@
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from dsf.kube.changes import Change
 from dsf.kube.port import Object
-from optimizer.fleet import Fleet
+from optimizer.fleet import Cluster, Fleet
 
 
 def digest_of(fleet: Fleet, objects: Iterable[Object], changes: Iterable[Change]) -> str:
     """Return the SHA-256 of the facts used, scores included, the objects and the changes."""
     return _sha256(
         {
-            "facts": _facts(fleet),
+            "facts": _facts(fleet, fleet.clusters),
             "scores": {
                 name: sorted([*key, value] for key, value in scores.items())
                 for name, scores in fleet.scores.items()
@@ -27,14 +27,22 @@ def digest_of(fleet: Fleet, objects: Iterable[Object], changes: Iterable[Change]
 
 
 def basis_of(fleet: Fleet) -> str:
-    """Return the SHA-256 of clusters, supplies and requests, scores left out."""
-    return _sha256(_facts(fleet))
+    """Return the SHA-256 of clusters, supplies and requests.
+
+    Scores are left out, and so are generated candidates, which follow from them.
+    """
+    return _sha256(_facts(fleet, [_listed(cluster) for cluster in fleet.clusters]))
 
 
-def _facts(fleet: Fleet) -> dict[str, Any]:
+def _listed(cluster: Cluster) -> Cluster:
+    listed = tuple(item for item in cluster.candidates if not item.layouts)
+    return replace(cluster, candidates=listed)
+
+
+def _facts(fleet: Fleet, clusters: Iterable[Cluster]) -> dict[str, Any]:
     return {
         "namespace": fleet.namespace,
-        "clusters": [asdict(cluster) for cluster in fleet.clusters],
+        "clusters": [asdict(cluster) for cluster in clusters],
         "workloads": [asdict(workload) for workload in fleet.workloads],
     }
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from optimizer.mig.candidates import NodeLayout
 from optimizer.problem import Spread
 from optimizer.results import Gap
 
@@ -33,6 +34,7 @@ class Candidate:
 
     Of the candidates of one pool of a cluster at most one is enforced. `cost`: what changing to
     it costs where it is not `current`. `uses`: what it uses of fleet-wide limits, by name.
+    `layouts`: what its GPUs become, where the policy is to be generated.
     """
 
     policy: str
@@ -41,6 +43,7 @@ class Candidate:
     current: bool = False
     cost: float = 0.0
     uses: tuple[tuple[str, float], ...] = ()
+    layouts: tuple[NodeLayout, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

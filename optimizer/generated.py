@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from dsf.api.names import GENERATED_LABEL
 from dsf.kube.changes import Change, Create, Delete, Outcome, Patch, diff
-from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, Kind
+from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
 from optimizer.labels import labels_of, name_of
 from optimizer.observation import Observation
@@ -15,13 +15,19 @@ def changes(desired: Iterable[Object], observation: Observation) -> tuple[Change
     """Return what makes the generated objects those desired; equal ones stay untouched.
 
     Deletes come first, bindings before Placements, so that no cluster is ever bound to two
-    policies; a binding is created after its Placement.
+    policies; a binding is created after its Placement and the policy that was generated for it. A
+    generated policy that a desired binding names stays.
     """
     objects = list(desired)
+    named = {subject["name"] for obj in objects for subject in obj.get("subjects", ())}
+    made = {name_of(obj) for obj in objects if obj["kind"] == POLICY.kind}
+    unneeded = [obj for obj in observation.policies if name_of(obj) not in named - made]
+    policies = _diff(POLICY, objects, unneeded)
     placements = _diff(PLACEMENT, objects, observation.placements)
     bindings = _diff(PLACEMENT_BINDING, objects, observation.bindings)
-    deletes = [change for change in (*bindings, *placements) if isinstance(change, Delete)]
-    others = [change for change in (*placements, *bindings) if not isinstance(change, Delete)]
+    every = (*policies, *placements, *bindings)
+    deletes = [change for change in reversed(every) if isinstance(change, Delete)]
+    others = [change for change in every if not isinstance(change, Delete)]
     return (*deletes, *others)
 
 
@@ -32,6 +38,7 @@ def not_generated(desired: Iterable[Object], observation: Observation) -> tuple[
         for kind, objects in (
             (PLACEMENT, observation.placements),
             (PLACEMENT_BINDING, observation.bindings),
+            (POLICY, observation.policies),
         )
         for obj in objects
         if not _is_generated(obj)

@@ -11,6 +11,7 @@ from dsf.kube.kinds import (
     MANAGED_CLUSTER,
     PLACEMENT,
     PLACEMENT_BINDING,
+    POLICY,
 )
 from dsf.kube.port import Kube
 from optimizer.formulate import formulate
@@ -77,13 +78,14 @@ class Optimizer:
         return Applied(digest=plan.digest, applied=successes(outcomes), failed=failures(outcomes))
 
     async def reset(self, namespace: str) -> ResetResult:
-        """Delete every generated Placement and PlacementBinding of a namespace."""
+        """Delete every generated Placement, PlacementBinding and Policy of a namespace."""
         async with self._writing:
-            placements, bindings = await asyncio.gather(
+            placements, bindings, policies = await asyncio.gather(
                 every(self._kube, PLACEMENT, namespace, labels=GENERATED_SELECTOR),
                 every(self._kube, PLACEMENT_BINDING, namespace, labels=GENERATED_SELECTOR),
+                every(self._kube, POLICY, namespace, labels=GENERATED_SELECTOR),
             )
-            observation = Observation(placements=placements, bindings=bindings)
+            observation = Observation(placements=placements, bindings=bindings, policies=policies)
             outcomes = await apply(self._kube, changes((), observation))
         deleted = tuple(
             ObjectRef(kind=change.kind, namespace=change.namespace, name=change.name)

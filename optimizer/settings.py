@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dsf.api import names
+from optimizer.mig.policies import GPU_OPERATOR, MigLabels
 
 SolverName = Literal["highs", "cbc"]
 
@@ -18,6 +19,7 @@ class Settings:
     time_limit_seconds: float = 30.0
     missing_score: Literal["forbid"] | float = "forbid"
     max_solves: int = 4
+    mig: MigLabels = GPU_OPERATOR
 
 
 DEFAULTS = Settings()

@@ -28,6 +28,7 @@ COMMANDS = {
     "plan": Command(
         "optimizer.cli:plan", "Solve a placement from YAML files and print it.", "optimizer"
     ),
+    "mig": Command("optimizer.mig.cli:mig", "Show what fits on a GPU divided by MIG.", "optimizer"),
     "scores": Command("dsf.cli.scores:scores", "Show scores: managed clusters by dimension."),
     "crds": Command("dsf.cli.crds:crds", "Print the CustomResourceDefinitions."),
     "completion": Command("dsf.cli.completion:completion", "Print a shell completion script."),

@@ -1,0 +1,50 @@
+"""The Policies of a decision that were generated."""
+
+from collections.abc import Iterator
+
+from dsf.api.names import GROUP
+from dsf.kube.port import Object
+from optimizer.fleet import Candidate, Fleet
+from optimizer.labels import SUPPLY_AMOUNT, SUPPLY_DEVICE, SUPPLY_KIND
+from optimizer.mig import candidates as mig
+from optimizer.mig.policies import MigLabels, policy, specs
+from optimizer.solution import Decision
+
+SUPPLIES = f"{GROUP}/supplies"
+POOL = f"{GROUP}/pool"
+
+
+def generated_policies(fleet: Fleet, decision: Decision, labels: MigLabels) -> Iterator[Object]:
+    """Yield the Policies of the generated candidates that a decision chose.
+
+    They say what they supply as hand-written ones do: so a later request may list them.
+    """
+    chosen = set(decision.choices)
+    for cluster in fleet.clusters:
+        made = [
+            item
+            for item in cluster.candidates
+            if item.layouts and (cluster.name, item.policy) in chosen
+        ]
+        wanted = [
+            mig.Candidate(item.policy, cluster.name, item.pool, (), item.layouts) for item in made
+        ]
+        for item, spec in zip(made, specs(wanted, labels) if made else (), strict=True):
+            yield policy(fleet.namespace, item.policy, _supplied(item), spec)
+
+
+def _supplied(item: Candidate) -> Object:
+    """Return labels where there is one supply, as the wire contract has it, else an annotation."""
+    pool = {POOL: item.pool} if item.pool else {}
+    if len(item.supplies) == 1:
+        (supply,) = item.supplies
+        return {
+            "labels": {
+                SUPPLY_KIND: supply.kind,
+                SUPPLY_DEVICE: supply.device,
+                SUPPLY_AMOUNT: str(int(supply.amount)),
+                **pool,
+            }
+        }
+    listed = ",".join(f"{item.kind}/{item.device}={int(item.amount)}" for item in item.supplies)
+    return {"labels": pool, "annotations": {SUPPLIES: listed}}

@@ -1,0 +1,173 @@
+"""Candidates for a fleet: generated where GPUs are known, then chosen like any other policy."""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from optimizer.fleet import Candidate, Cluster, Fleet, Supply
+from optimizer.mig import candidates as mig
+from optimizer.mig.candidates import KIND, GpuPool, Rules
+from optimizer.mig.demand import WHOLE, Demand, Request
+from optimizer.mig.geometry import Geometry
+from optimizer.results import Gap
+from optimizer.solution import Choice
+
+Pools = Mapping[str, Sequence[GpuPool]]
+"""GPU pools by cluster."""
+
+Classes = Mapping[tuple[str, float, float], int]
+"""How many workloads have an app, an amount, and what they gain by staying."""
+
+_UNDECIDED = ""
+
+
+def offered(cluster: Cluster, pools: Pools) -> Cluster:
+    """Return a cluster with one more candidate: every device that its GPUs could supply.
+
+    It stands for those that `with_candidates` puts in its place, while scores are read.
+    """
+    devices = dict.fromkeys(name for pool in pools.get(cluster.name, ()) for name in _most(pool))
+    if not devices:
+        return cluster
+    any_of_them = Candidate(_UNDECIDED, tuple(Supply(KIND, name, 1) for name in devices))
+    return replace(cluster, candidates=(*cluster.candidates, any_of_them))
+
+
+def with_candidates(
+    fleet: Fleet, pools: Pools, rules: Rules, running: Collection[Choice] = ()
+) -> Fleet:
+    """Return a fleet whose clusters have candidates for what its workloads ask of their GPUs.
+
+    `running`: the policies in force. What changes no layout, or is in force, costs nothing.
+    A device without a score is not asked for, and no gap. Gaps name clusters where no device is
+    asked for, and where candidates were left out that could matter.
+    """
+    clusters, gaps = [], list[Gap]()
+    for cluster in fleet.clusters:
+        own = tuple(item for item in cluster.candidates if item.policy != _UNDECIDED)
+        classes = _classes(fleet, cluster.name) if pools.get(cluster.name) else {}
+        for pool in pools.get(cluster.name, ()):
+            found = mig.candidates(fleet.namespace, pool, _demand(fleet, pool, classes), rules)
+            own = _joined(own, pool, found.items, running)
+            gaps += _gaps(cluster.name, found)
+        clusters.append(replace(cluster, candidates=own))
+    kept = _about_listed(fleet.gaps, clusters)
+    return replace(fleet, clusters=tuple(clusters), gaps=(*kept, *gaps))
+
+
+def _joined(
+    own: tuple[Candidate, ...],
+    pool: GpuPool,
+    found: Iterable[mig.Candidate],
+    running: Collection[Choice],
+) -> tuple[Candidate, ...]:
+    made = [
+        Candidate(
+            item.name,
+            tuple(Supply(KIND, device, amount) for device, amount in item.supplies),
+            pool.name,
+            current=not item.changed or Choice(pool.cluster, item.name) in running,
+            cost=item.cost,
+            layouts=item.layouts,
+        )
+        for item in found
+    ]
+    names = {item.policy for item in made}
+    return (*(item for item in own if item.policy not in names), *made)
+
+
+def _classes(fleet: Fleet, cluster: str) -> Classes:
+    return Counter(
+        (item.app, item.amount, item.move_cost if cluster in item.current else 0.0)
+        for item in fleet.workloads
+        if item.kind == KIND
+    )
+
+
+def _demand(fleet: Fleet, pool: GpuPool, classes: Classes) -> Demand:
+    return Demand.of(
+        {
+            device: _requests(fleet, pool.cluster, device, classes, most)
+            for device, most in _most(pool).items()
+        }
+    )
+
+
+def _requests(
+    fleet: Fleet, cluster: str, device: str, classes: Classes, most: int
+) -> Iterator[Request]:
+    """Yield the requests for a device; of equal amounts no more than fit, the dearest first."""
+    fitting: Counter[int] = Counter()
+    worth = {app: _value(fleet, cluster, app, device) for app, _, _ in classes}
+    found = [
+        (value + gain, amount, count)
+        for (app, amount, gain), count in classes.items()
+        if (value := worth[app]) is not None
+    ]
+    for value, amount, count in sorted(found, reverse=True):
+        whole, pieces = _in_whole(amount)
+        room = most // whole - fitting[whole]
+        times = max(0, min(room, count * pieces))
+        fitting[whole] += times
+        yield from [Request(whole, value)] * times
+
+
+def _in_whole(amount: float) -> tuple[int, int]:
+    """Return an amount in whole instances and how often; a fraction counts as single ones."""
+    return (int(amount), 1) if amount == int(amount) and amount else (1, math.ceil(amount) or 1)
+
+
+def _value(fleet: Fleet, cluster: str, app: str, device: str) -> float | None:
+    total = 0.0
+    for item in fleet.objectives:
+        score = fleet.scores[item.score].get((cluster, app, device))
+        if score is None or math.isnan(score):
+            return None
+        total += item.value(score)
+    return total
+
+
+def _most(pool: GpuPool) -> dict[str, int]:
+    """Return the devices that a pool's GPUs can supply, and at most how many of each."""
+    most: Counter[str] = Counter()
+    for node in pool.nodes:
+        for gpu in node.gpus:
+            most.update(_devices(gpu.geometry))
+    return dict(sorted(most.items()))
+
+
+def _devices(geometry: Geometry) -> dict[str, int]:
+    return {WHOLE: 1, **{item.device: item.most for item in geometry.profiles}}
+
+
+def _gaps(cluster: str, found: mig.Candidates) -> Iterator[Gap]:
+    if not found.items:
+        yield Gap(
+            reason="NoGpuDemand",
+            message=f"cluster {cluster}: no policy is generated for its GPUs; no workload of kind"
+            f" {KIND} has a score above 0 for a device that they can be configured for",
+            cluster=cluster,
+        )
+    if found.bound > 0:
+        yield Gap(
+            reason="FewerLayouts",
+            message=f"cluster {cluster}: the {len(found.items)} generated candidates leave out"
+            f" layouts of its GPUs that can be worth up to {found.bound:g} more;"
+            " raise mig.maxCandidates",
+            cluster=cluster,
+        )
+
+
+def _about_listed(gaps: Iterable[Gap], clusters: Iterable[Cluster]) -> tuple[Gap, ...]:
+    """Leave out the gaps about devices that no candidate supplies."""
+    supplied = {
+        (cluster.name, supply.device)
+        for cluster in clusters
+        for candidate in cluster.candidates
+        for supply in candidate.supplies
+        if not candidate.layouts
+    }
+    return tuple(
+        gap for gap in gaps if gap.reason != "MissingScore" or (gap.cluster, gap.device) in supplied
+    )

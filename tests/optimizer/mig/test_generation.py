@@ -1,0 +1,338 @@
+"""POST /optimize with GPUs instead of policies: generated, chosen like any other, cleaned up."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from dsf.api.names import GENERATED_LABEL
+from dsf.kube import kinds
+from dsf.kube.embedded import EmbeddedHub
+from optimizer.mig.policies import GUIDE
+from optimizer.plan import Plan
+from optimizer.refusal import RequestProblem
+from optimizer.request import OptimizeRequest
+from optimizer.results import Applied
+from optimizer.service import Optimizer
+from optimizer.settings import Settings
+from tests.optimizer.build import NOW, body, guide, managed_cluster, named, policy, score
+from tests.optimizer.hubs import bound, hub_of, names
+
+GPU = {"model": "H100-96GB", "node": "worker-node"}
+
+
+def asking(
+    *gpus: dict[str, Any], score_name: str = "performance", **changed: Any
+) -> dict[str, Any]:
+    """The guide's request, with GPUs in the place of policies."""
+    asked = body(score_name)
+    for cluster in asked["clusters"]:
+        del cluster["availablePolicies"]
+        cluster["gpus"] = list(gpus or (GPU,))
+    return {**asked, **changed}
+
+
+async def planned(
+    hub: EmbeddedHub, asked: dict[str, Any], settings: Settings | None = None
+) -> Plan:
+    service = Optimizer(hub, settings or Settings(), now=lambda: NOW)
+    plan = await service.plan(OptimizeRequest.model_validate(asked))
+    assert isinstance(plan, Plan), plan
+    return plan
+
+
+async def applied(hub: EmbeddedHub, plan: Plan) -> Applied:
+    outcome = await Optimizer(hub, now=lambda: NOW).apply(plan)
+    assert isinstance(outcome, Applied), outcome
+    assert outcome.failed == ()
+    return outcome
+
+
+async def generated(hub: EmbeddedHub) -> list[dict[str, Any]]:
+    found = await hub.list(kinds.POLICY, "default", labels=f"{GENERATED_LABEL}=true")
+    return list(found.items)
+
+
+def configs(policies: list[dict[str, Any]], label: str = "nvidia.com/mig.config") -> set[str]:
+    return {
+        node["objectDefinition"]["metadata"]["labels"][label]
+        for item in policies
+        for node in item["spec"]["policy-templates"][1]["objectDefinition"]["spec"][
+            "object-templates"
+        ]
+    }
+
+
+async def bare_hub() -> EmbeddedHub:
+    return await hub_of(replace(guide(), policies=()))
+
+
+async def test_the_guide_s_scenario_needs_no_hand_written_policy() -> None:
+    hub = await bare_hub()
+    plan = await planned(hub, asking())
+    assert plan.solution.objective_value == 115.0
+    assert plan.gaps == ()
+    await applied(hub, plan)
+    assert await bound(hub) == set(plan.policies.values())
+    assert {item["metadata"]["name"] for item in await generated(hub)} == await bound(hub)
+    assert configs(await generated(hub)) == {"dsf-2x3g.48gb"}
+
+    power = await planned(hub, asking(score_name="power"))
+    assert power.solution.objective_value == 170.0
+    await applied(hub, power)
+    assert await bound(hub) == set(power.policies.values())
+    assert len(await generated(hub)) == 2
+
+
+async def test_applying_twice_changes_nothing_the_second_time() -> None:
+    hub = await bare_hub()
+    first = await applied(hub, await planned(hub, asking()))
+    assert [change.kind for change in first.applied].index("Policy") == 0
+    assert (await applied(hub, await planned(hub, asking()))).applied == ()
+
+
+async def test_a_dry_run_writes_no_policy() -> None:
+    hub = await bare_hub()
+    plan = await planned(hub, asking())
+    assert await names(hub, kinds.POLICY) == []
+    kinds_shown = [item["kind"] for item in yaml.safe_load_all(plan.output_yaml)]
+    assert kinds_shown.count("Policy") == 2
+
+
+async def test_reset_deletes_generated_policies_alone() -> None:
+    hub = await hub_of()
+    await applied(hub, await planned(hub, asking()))
+    await Optimizer(hub, now=lambda: NOW).reset("default")
+    assert await generated(hub) == []
+    assert len(await names(hub, kinds.POLICY)) == 6
+
+
+async def test_a_request_without_gpus_cleans_up_what_was_generated_before() -> None:
+    hub = await hub_of()
+    await applied(hub, await planned(hub, asking()))
+    await applied(hub, await planned(hub, body()))
+    assert await generated(hub) == []
+    assert await bound(hub) == {"3g.48gb-worker01", "3g.48gb-worker02"}
+
+
+async def test_a_policy_of_somebody_else_is_never_overwritten() -> None:
+    hub = await bare_hub()
+    plan = await planned(hub, asking())
+    name = next(iter(plan.policies.values()))
+    await hub.create(kinds.POLICY, policy(name))
+    refused = await Optimizer(hub, now=lambda: NOW).plan(OptimizeRequest.model_validate(asking()))
+    assert isinstance(refused, RequestProblem)
+    assert refused.reason == "NotGenerated"
+    assert name in refused.detail
+    late = await Optimizer(hub, now=lambda: NOW).apply(plan)
+    assert isinstance(late, RequestProblem)
+
+
+async def test_generated_candidates_compete_with_listed_ones() -> None:
+    hub = await hub_of()
+    asked = asking()
+    for cluster in asked["clusters"]:
+        cluster["availablePolicies"] = [{"name": f"2g.24gb-{cluster['name']}"}]
+    assert not set((await planned(hub, asked)).policies.values()) & set(
+        await names(hub, kinds.POLICY)
+    )
+    asked["preference"]["addonPlacementScore"] = "power"
+    assert set((await planned(hub, asked)).policies.values()) == {
+        "2g.24gb-worker01",
+        "2g.24gb-worker02",
+    }
+
+
+async def test_a_generated_policy_can_be_listed_later() -> None:
+    hub = await bare_hub()
+    plan = await planned(hub, asking())
+    await applied(hub, plan)
+    asked = body()
+    for cluster in asked["clusters"]:
+        cluster["availablePolicies"] = [{"name": plan.policies[cluster["name"]]}]
+    again = await planned(hub, asked)
+    assert again.solution.objective_value == 115.0
+    assert (await applied(hub, again)).applied == ()
+    assert len(await generated(hub)) == 2
+
+
+async def test_scores_may_move_between_planning_and_applying() -> None:
+    hub = await bare_hub()
+    plan = await planned(hub, asking())
+    await hub.patch(
+        kinds.ADD_ON_PLACEMENT_SCORE,
+        "performance",
+        {"status": score("worker01", "performance", {"app01;2g.24gb": 99})["status"]},
+        "worker01",
+        subresource="status",
+    )
+    await applied(hub, plan)
+
+
+async def test_mixed_layouts_serve_several_devices() -> None:
+    hub = await hub_of(
+        replace(
+            guide(["worker01"]),
+            policies=(),
+            scores=(
+                score(
+                    "worker01",
+                    "performance",
+                    named(
+                        {
+                            ("app01", "3g.48gb"): 60,
+                            ("app02", "2g.24gb"): 50,
+                        }
+                    ),
+                ),
+            ),
+        )
+    )
+    for name, amount in (("mwrs-app01", "1"), ("mwrs-app02", "2")):
+        labels = {"metadata": {"labels": {"resource-request-amount": amount}}}
+        await hub.patch(kinds.MANIFEST_WORK_REPLICA_SET, name, labels, "default")
+    asked = asking()
+    del asked["clusters"][1]
+    plan = await planned(hub, asked)
+    assert plan.solution.objective_value == 110.0
+    (made,) = [item for item in plan.manifests if item["kind"] == "Policy"]
+    assert configs([made]) == {"dsf-2x2g.24gb-1x3g.48gb"}
+    assert made["metadata"]["annotations"] == {
+        "dynamic-scoring.open-cluster-management.io/supplies": "gpu/2g.24gb=2,gpu/3g.48gb=1"
+    }
+
+
+async def test_a_busy_gpu_is_left_alone_and_an_instance_of_a_target_workload_counts() -> None:
+    hub = await bare_hub()
+    held = [{"profile": "3g.48gb", "start": 0}, {"profile": "3g.48gb", "start": 4}]
+    mine = [{**item, "workload": "mwrs-app01"} for item in held]
+    others = [{**item, "busy": True} for item in held]
+    free = await planned(hub, asking({**GPU, "instances": mine}))
+    assert free.solution.objective_value == 115.0
+    taken = await planned(hub, asking({**GPU, "instances": others}))
+    assert taken.solution.objective_value == 0.0
+    assert {gap.reason for gap in taken.gaps} == {"NoGpuDemand"}
+    drain = {"reconfigure": "drain", "drainCost": 10, "reconfigureCost": 1}
+    asked = asking({**GPU, "instances": others}, score_name="power", mig=drain)
+    drained = await planned(hub, asked)
+    assert drained.solution.objective_value == 170.0 - 2 * (2 * 10 + 1)
+    assert {item.device for item in drained.placements} == {"2g.24gb"}
+
+
+async def test_what_reconfiguring_costs_is_weighed() -> None:
+    hub = await bare_hub()
+    held = [{"profile": "2g.24gb", "start": start} for start in (0, 2, 4)]
+    cheap = await planned(hub, asking({**GPU, "instances": held}, mig={"reconfigureCost": 1}))
+    assert cheap.solution.objective_value == 113.0
+    dear = await planned(hub, asking({**GPU, "instances": held}, mig={"reconfigureCost": 60}))
+    assert dear.solution.objective_value == 25.0
+
+
+async def test_the_policy_in_force_costs_nothing_where_the_layout_is_not_known() -> None:
+    hub = await bare_hub()
+    asked = asking(mig={"reconfigureCost": 5})
+    first = await planned(hub, asked)
+    assert first.solution.objective_value == 115.0 - 2 * 5
+    await applied(hub, first)
+    assert (await planned(hub, asked)).solution.objective_value == 115.0
+
+
+async def test_the_guide_s_labels_are_a_setting() -> None:
+    plan = await planned(await bare_hub(), asking(), Settings(mig=GUIDE))
+    made = [item for item in plan.manifests if item["kind"] == "Policy"]
+    assert configs(made, "migsettinglabel") == {"dsf-2x3g.48gb"}
+
+
+async def test_gpus_are_discovered_where_the_request_says_so() -> None:
+    facts = {
+        "nvidia.com/gpu.product": "NVIDIA-GH200-480GB",
+        "nvidia.com/gpu.count": "1",
+    }
+    first = managed_cluster("worker01", cluster_name="worker01")
+    first["metadata"]["labels"] |= facts
+    second = managed_cluster("worker02", cluster_name="worker02")
+    second["status"] = {
+        "clusterClaims": [{"name": "gpu-product.nvidia.com", "value": "NVIDIA-L40S"}]
+    }
+    hub = await hub_of(replace(guide(), policies=(), managed_clusters=(first, second)))
+    asked = asking(mig={"discover": True})
+    for cluster in asked["clusters"]:
+        del cluster["gpus"]
+    plan = await planned(hub, asked)
+    assert plan.solution.objective_value == 60.0
+    assert (plan.gaps[0].reason, plan.gaps[0].cluster) == ("UnknownGpus", "worker02")
+    assert "NVIDIA-L40S" in plan.gaps[0].message
+    del asked["mig"]
+    assert (await planned(hub, asked)).solution.objective_value == 0.0
+
+
+async def test_too_few_candidates_are_told_with_what_they_can_cost() -> None:
+    hub = await bare_hub()
+    plan = await planned(hub, asking({**GPU, "count": 4}, mig={"maxCandidates": 1}))
+    gaps = [gap for gap in plan.gaps if gap.reason == "FewerLayouts"]
+    assert [gap.cluster for gap in gaps] == ["worker01", "worker02"]
+    assert "raise mig.maxCandidates" in gaps[0].message
+
+
+@pytest.mark.parametrize(
+    ("gpu", "why"),
+    [
+        ({"model": "L40S"}, "no MIG geometry is known for GPU 'L40S'"),
+        ({"instances": [{"profile": "5g.5gb"}]}, "H100-96GB has no profile '5g.5gb'"),
+        ({"instances": [{"profile": "1g.12gb", "gpu": 3}]}, "GPU 3 is not one of 1"),
+        (
+            {"instances": [{"profile": "3g.48gb", "start": 1}]},
+            "3g.48gb can't start at 1, only at 0, 4",
+        ),
+        (
+            {"instances": [{"profile": "7g.96gb"}, {"profile": "1g.12gb"}]},
+            "a H100-96GB has no room",
+        ),
+        ({"instances": [{"profile": "all"}, {"profile": "1g.12gb"}]}, "whole and divided"),
+        (
+            {"instances": [{"profile": "1g.12gb", "start": 0}, {"profile": "1g.12gb"}]},
+            "give every instance a start, or none",
+        ),
+    ],
+)
+def test_gpus_that_cannot_be_are_refused(gpu: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        OptimizeRequest.model_validate(asking({**GPU, **gpu}))
+    assert why in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "why"),
+    [
+        ([GPU, GPU], "node worker-node is named twice"),
+        ([GPU, {"model": "A30"}], "needs a node in each"),
+    ],
+)
+def test_a_node_has_one_configuration(gpus: list[dict[str, Any]], why: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        OptimizeRequest.model_validate(asking(*gpus))
+    assert why in str(caught.value)
+
+
+async def test_pools_are_chosen_independently_and_share_one_file_of_layouts() -> None:
+    hub = await bare_hub()
+    asked = asking({**GPU, "node": "n1", "pool": "first"}, {**GPU, "node": "n2", "pool": "second"})
+    del asked["clusters"][1]
+    plan = await planned(hub, asked)
+    assert plan.solution.objective_value == 115.0
+    made = [item for item in plan.manifests if item["kind"] == "Policy"]
+    assert len(made) == 2
+    files = {
+        item["spec"]["policy-templates"][0]["objectDefinition"]["spec"]["object-templates"][0][
+            "objectDefinition"
+        ]["data"]["config.yaml"]
+        for item in made
+    }
+    assert len(files) == 1
+    pools = {
+        item["metadata"]["labels"]["dynamic-scoring.open-cluster-management.io/pool"]
+        for item in made
+    }
+    assert pools == {"first", "second"}
