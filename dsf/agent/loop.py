@@ -79,6 +79,7 @@ class Agent:
             return
         for problem in read.problems:
             log.error("scorer left out", extra=_why(problem))
+        log.info("summaries read", extra={"scorers": len(read.summaries)})
         self._missing = None
         self._metrics.configured(len(read.summaries))
         self._events.put_nowait(ConfigChanged(read.summaries))

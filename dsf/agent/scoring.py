@@ -16,9 +16,12 @@ from dsf.api.invalid import Invalid
 from dsf.api.scoring_api import ScoringResponse
 from dsf.api.summary import ScorerSummary
 
-
 Observe = Callable[[ScorerSummary, str, float], None]
 """Told of every call: whose, its HTTP status or the reason that it has none, its seconds."""
+
+
+def unobserved(_summary: ScorerSummary, _code: str, _seconds: float) -> None:
+    """Observe nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class ScoringApi:
     client: HttpClient
     secrets: Secrets
     limits: Limits
-    observe: Observe = lambda _summary, _code, _seconds: None
+    observe: Observe = unobserved
 
     async def score(
         self, summary: ScorerSummary, series: Sequence[Series]

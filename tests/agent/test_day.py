@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from dsf.agent import report
@@ -29,7 +30,8 @@ from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, NAMESPACE
 from dsf.kube.wrappers import Counting, Fault, Faulty
 from tests.agent.builders import summary
 from tests.agent.conftest import CLUSTER
-from tests.agent.virtual_time import in_virtual_time
+
+pytestmark = pytest.mark.virtual_time
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = 3600.0
@@ -133,152 +135,134 @@ async def until(time: float) -> None:
     await asyncio.sleep(time - asyncio.get_running_loop().time())
 
 
-def test_a_day_in_which_nothing_changes_costs_rounds_and_renewals_only() -> None:
-    async def day() -> None:
-        scorers = Scorers({"quick": lambda _: 1.0, "slow": lambda _: 2.0}, takes={"slow": 700})
-        world = World(scorers)
-        quick, slow = summary("quick", scoring_interval=60), summary("slow", scoring_interval=600)
-        async with world.running(quick, slow):
-            await until(24 * HOUR)
-            assert 1438 <= len(scorers.calls["quick"]) <= 1441
-            assert len(scorers.calls["slow"]) == 72 + 1
-            assert world.made("create") == 2
-            # Validities of 180 s and 1,800 s, renewed at half.
-            assert world.made("patch") <= 24 * HOUR / 90 + 24 * HOUR / 900 + 2
-            assert await world.value("quick-score") == 1
-            assert await world.value("slow-score") == 2
-            made = world.metric("dynamic_scoring_hub_writes_total", score_name="quick_score")
-            saved = world.metric("dynamic_scoring_hub_writes_saved_total", score_name="quick_score")
-            assert made is not None
-            assert saved is not None
-            assert made + saved == len(scorers.calls["quick"]) + 1
-            assert world.metric("dynamic_scoring_config_age_seconds") == 24 * HOUR
-
-    in_virtual_time(day())
+async def test_a_day_in_which_nothing_changes_costs_rounds_and_renewals_only() -> None:
+    scorers = Scorers({"quick": lambda _: 1.0, "slow": lambda _: 2.0}, takes={"slow": 700})
+    world = World(scorers)
+    quick, slow = summary("quick", scoring_interval=60), summary("slow", scoring_interval=600)
+    async with world.running(quick, slow):
+        await until(24 * HOUR)
+        assert 1438 <= len(scorers.calls["quick"]) <= 1441
+        assert len(scorers.calls["slow"]) == 72 + 1
+        assert world.made("create") == 2
+        # Validities of 180 s and 1,800 s, renewed at half.
+        assert world.made("patch") <= 24 * HOUR / 90 + 24 * HOUR / 900 + 2
+        assert await world.value("quick-score") == 1
+        assert await world.value("slow-score") == 2
+        made = world.metric("dynamic_scoring_hub_writes_total", score_name="quick_score")
+        saved = world.metric("dynamic_scoring_hub_writes_saved_total", score_name="quick_score")
+        assert made is not None
+        assert saved is not None
+        assert made + saved == len(scorers.calls["quick"]) + 1
+        assert world.metric("dynamic_scoring_config_age_seconds") == 24 * HOUR
 
 
-def test_a_scorer_that_is_down_for_half_a_day_is_asked_ever_less() -> None:
-    async def day() -> None:
-        scorers = Scorers({"a": lambda time: down(time) if HOUR < time < 13 * HOUR else 5.0})
-        world = World(scorers)
-        async with world.running(summary("a", scoring_interval=30)):
-            await until(13 * HOUR)
-            calls = [time for time in scorers.calls["a"] if time > HOUR]
-            assert len(calls) <= 12 * HOUR / 300 + 10
-            writes = world.counting.writes
-            assert await world.value("a-score") is None
-            assert world.score("a_score") == []
-            await until(13 * HOUR + 330)
-            assert await world.value("a-score") == 5
-            assert world.counting.writes <= writes + 5
-            await until(14 * HOUR)
-            assert len([time for time in scorers.calls["a"] if time > 13 * HOUR + 330]) >= 100
-
-    in_virtual_time(day())
+async def test_a_scorer_that_is_down_for_half_a_day_is_asked_ever_less() -> None:
+    scorers = Scorers({"a": lambda time: down(time) if HOUR < time < 13 * HOUR else 5.0})
+    world = World(scorers)
+    async with world.running(summary("a", scoring_interval=30)):
+        await until(13 * HOUR)
+        calls = [time for time in scorers.calls["a"] if time > HOUR]
+        assert len(calls) <= 12 * HOUR / 300 + 10
+        writes = world.counting.writes
+        assert await world.value("a-score") is None
+        assert world.score("a_score") == []
+        await until(13 * HOUR + 330)
+        assert await world.value("a-score") == 5
+        assert world.counting.writes <= writes + 5
+        await until(14 * HOUR)
+        assert len([time for time in scorers.calls["a"] if time > 13 * HOUR + 330]) >= 100
 
 
-def outage(rule: OnFailure, *looks: float) -> list[tuple[int | None, list[float], str]]:
+async def outage(rule: OnFailure, *looks: float) -> list[tuple[int | None, list[float], str]]:
     """A scorer fails from one hour on; tell what hub and metrics say so long after its end."""
     told = list[tuple[int | None, list[float], str]]()
 
-    async def hours() -> None:
-        scorers = Scorers({"a": lambda time: down(time) if time >= HOUR else 5.0})
-        world = World(scorers)
-        async with world.running(summary("a", scoring_interval=30, scoring_on_failure=rule)):
-            await until(HOUR)
+    scorers = Scorers({"a": lambda time: down(time) if time >= HOUR else 5.0})
+    world = World(scorers)
+    async with world.running(summary("a", scoring_interval=30, scoring_on_failure=rule)):
+        await until(HOUR)
+        status = await world.status("a-score")
+        end = (datetime.fromisoformat(status["validUntil"]) - START).total_seconds()
+        for look in looks:
+            await until(end + look)
             status = await world.status("a-score")
-            end = (datetime.fromisoformat(status["validUntil"]) - START).total_seconds()
-            for look in looks:
-                await until(end + look)
-                status = await world.status("a-score")
-                reason = next(c["reason"] for c in status["conditions"] if c["type"] == "Published")
-                told.append((await world.value("a-score"), world.score("a_score"), reason))
-
-    in_virtual_time(hours())
+            reason = next(c["reason"] for c in status["conditions"] if c["type"] == "Published")
+            told.append((await world.value("a-score"), world.score("a_score"), reason))
     return told
 
 
-def test_expired_scores_end_by_the_clock() -> None:
-    assert outage(OnFailure(policy="Expire"), -6, 31, 7200) == [
+async def test_expired_scores_end_by_the_clock() -> None:
+    assert await outage(OnFailure(policy="Expire"), -6, 31, 7200) == [
         (5, [5], "Published"),
         (None, [], "Expired"),
         (None, [], "Expired"),
     ]
 
 
-def test_held_scores_never_expire_in_between_and_end_by_the_clock() -> None:
+async def test_held_scores_never_expire_in_between_and_end_by_the_clock() -> None:
     looks = (-6, -1, 0, 1, 600, 3569, 3631, 20_000)
-    told = outage(OnFailure(policy="Hold", hold_seconds=3600), *looks)
+    told = await outage(OnFailure(policy="Hold", hold_seconds=3600), *looks)
     assert [value for value, _, _ in told] == [5] * 6 + [None] * 2
     assert [scores for _, scores, _ in told] == [[5]] * 6 + [[]] * 2
     reasons = [reason for _, _, reason in told]
     assert reasons == ["Published", *["Held"] * 5, *["Expired"] * 2]
 
 
-def test_replaced_scores_stay_valid_however_long_the_pause_between_rounds() -> None:
+async def test_replaced_scores_stay_valid_however_long_the_pause_between_rounds() -> None:
     looks = [-6.0, *(31.0 + n * 61 for n in range(200))]
-    told = outage(OnFailure(policy="Value", value=-50), *looks)
+    told = await outage(OnFailure(policy="Value", value=-50), *looks)
     assert told[0] == (5, [5], "Published")
     assert set(map(str, told[1:])) == {str((-50, [-50.0], "FallbackValue"))}
 
 
-def test_a_hub_that_is_away_for_an_hour_is_told_everything_when_it_is_back() -> None:
-    async def hours() -> None:
-        scorers = Scorers({"a": lambda time: time // HOUR})
-        world = World(scorers)
-        async with world.running(summary("a", scoring_interval=30)):
-            await until(HOUR + 600)
-            assert await world.value("a-score") == 1
-            world.away = True
-            await until(2 * HOUR + 600)
-            assert await world.value("a-score") is None
-            assert world.score("a_score") == [2]
-            failed = {"score_name": "a_score", "status": "publish_failed"}
-            assert world.metric("dynamic_scoring_requests_total", **failed) == 120
-            world.away = False
-            await until(2 * HOUR + 632)
-            assert await world.value("a-score") == 2
-
-    in_virtual_time(hours())
+async def test_a_hub_that_is_away_for_an_hour_is_told_everything_when_it_is_back() -> None:
+    scorers = Scorers({"a": lambda time: time // HOUR})
+    world = World(scorers)
+    async with world.running(summary("a", scoring_interval=30)):
+        await until(HOUR + 600)
+        assert await world.value("a-score") == 1
+        world.away = True
+        await until(2 * HOUR + 600)
+        assert await world.value("a-score") is None
+        assert world.score("a_score") == [2]
+        failed = {"score_name": "a_score", "status": "publish_failed"}
+        assert world.metric("dynamic_scoring_requests_total", **failed) == 120
+        world.away = False
+        await until(2 * HOUR + 632)
+        assert await world.value("a-score") == 2
 
 
-def test_a_scorer_that_was_removed_leaves_nothing() -> None:
-    async def hours() -> None:
-        world = World(Scorers({"a": lambda _: 1.0, "b": lambda _: 2.0}))
-        a, b = summary("a"), summary("b")
-        async with world.running(a, b):
-            await until(HOUR)
-            world.tell(b)
-            await until(HOUR + 60)
-            assert await world.status("a-score") == {}
-            samples = [s for family in world.registry.collect() for s in family.samples]
-            assert not [s for s in samples if "a_score" in s.labels.values()]
-            assert await world.value("b-score") == 2
-            calls = len(world.scorers.calls["a"])
-            await until(2 * HOUR)
-            assert len(world.scorers.calls["a"]) == calls
-
-    in_virtual_time(hours())
+async def test_a_scorer_that_was_removed_leaves_nothing() -> None:
+    world = World(Scorers({"a": lambda _: 1.0, "b": lambda _: 2.0}))
+    a, b = summary("a"), summary("b")
+    async with world.running(a, b):
+        await until(HOUR)
+        world.tell(b)
+        await until(HOUR + 60)
+        assert await world.status("a-score") == {}
+        samples = [s for family in world.registry.collect() for s in family.samples]
+        assert not [s for s in samples if "a_score" in s.labels.values()]
+        assert await world.value("b-score") == 2
+        calls = len(world.scorers.calls["a"])
+        await until(2 * HOUR)
+        assert len(world.scorers.calls["a"]) == calls
 
 
-def test_a_wall_clock_that_jumps_changes_no_pace_and_keeps_scores_no_longer() -> None:
-    async def hours() -> None:
-        jump = timedelta()
+async def test_a_wall_clock_that_jumps_changes_no_pace_and_keeps_scores_no_longer() -> None:
+    jump = timedelta()
 
-        class Jumping(Scorers):
-            def now(self) -> datetime:
-                return super().now() + jump
+    class Jumping(Scorers):
+        def now(self) -> datetime:
+            return super().now() + jump
 
-        world = World(Jumping({"a": lambda _: 1.0}))
-        async with world.running(summary("a", scoring_interval=30)):
-            for jumped in (timedelta(days=30), -timedelta(days=365), timedelta()):
-                jump = jumped
-                time = asyncio.get_running_loop().time()
-                calls = len(world.scorers.calls["a"]) if world.scorers.calls else 0
-                await until(time + HOUR)
-                assert 118 <= len(world.scorers.calls["a"]) - calls <= 121
-                status = await world.status("a-score")
-                left = datetime.fromisoformat(status["validUntil"]) - world.scorers.now()
-                assert timedelta() < left <= timedelta(seconds=90)
-
-    in_virtual_time(hours())
+    world = World(Jumping({"a": lambda _: 1.0}))
+    async with world.running(summary("a", scoring_interval=30)):
+        for jumped in (timedelta(days=30), -timedelta(days=365), timedelta()):
+            jump = jumped
+            time = asyncio.get_running_loop().time()
+            calls = len(world.scorers.calls["a"]) if world.scorers.calls else 0
+            await until(time + HOUR)
+            assert 118 <= len(world.scorers.calls["a"]) - calls <= 121
+            status = await world.status("a-score")
+            left = datetime.fromisoformat(status["validUntil"]) - world.scorers.now()
+            assert timedelta() < left <= timedelta(seconds=90)
