@@ -143,13 +143,17 @@ def install_hub(hub: ControlPlane) -> None:
 
 def start_controllers(hub: ControlPlane) -> None:
     """Start OCM's hub controllers, each with the rights of its own service account."""
-    health = {}
-    for program, (arguments, account) in CONTROLLERS.items():
-        name = f"{hub.name}-{program}"
-        kubeconfig = hub.kubeconfig(service_account=f"{NAMESPACE}/{account}")
-        health[name] = start_component(hub, name, program, arguments, kubeconfig, NAMESPACE)
+    health = dict(start_controller(hub, program) for program in CONTROLLERS)
     for name, url in health.items():
         wait_healthy(hub.processes, name, url)
+
+
+def start_controller(hub: ControlPlane, program: str) -> tuple[str, str]:
+    """Start one of OCM's hub controllers; returns its process and the URL of its health."""
+    arguments, account = CONTROLLERS[program]
+    name = f"{hub.name}-{program}"
+    kubeconfig = hub.kubeconfig(service_account=f"{NAMESPACE}/{account}")
+    return name, start_component(hub, name, program, arguments, kubeconfig, NAMESPACE)
 
 
 def start_component(

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ..harness import ocm
 from ..harness.api import MERGE, Api, ApiError, condition_of
+from ..harness.health import wait_healthy
 from ..harness.waiting import until
 from .conftest import AGENT_NAMESPACE, SCORE, wait_deployed
 
@@ -24,6 +26,7 @@ ADDON = (
     "dynamic-scoring-framework",
 )
 PARTED = "an agent writes the AddOnPlacementScores of its own managed cluster only"
+LEASE = ("coordination.k8s.io/v1", "Lease", "dynamic-scoring-framework")
 DRY_RUN = {"dryRun": "All"}
 CSR = ("certificates.k8s.io/v1", "CertificateSigningRequest")
 
@@ -109,3 +112,28 @@ def refused(api: Api, method: str, path: str, body: Object | None = None) -> boo
 def test_the_addon_is_available_once_the_agent_is_ready(hub: Hub, agents: dict[str, Part]) -> None:
     for cluster in agents:
         hub.api.wait_condition(*ADDON, "Available", cluster)
+
+
+def test_the_addon_is_available_by_the_agents_lease_too(
+    hub: Hub, east: ManagedCluster, agents: dict[str, Part]
+) -> None:
+    """OCM's registration agent reads it unless the add-on says that its health is `Customized`.
+
+    For add-ons from templates OCM's add-on manager says so; it is stopped for a while here.
+    """
+    lease = until("the Lease", lambda: east.api.find(*LEASE, AGENT_NAMESPACE))
+    assert lease["spec"]["leaseDurationSeconds"] == 60
+    assert hub.api.get(*ADDON, east.name)["status"]["healthCheck"]["mode"] == "Customized"
+    hub.processes.stop(f"{hub.name}-addon")
+    try:
+        by_lease = {"status": {"healthCheck": {"mode": "Lease"}, "conditions": []}}
+        hub.api.patch(*ADDON, by_lease, east.name, subresource="status")
+        addon = hub.api.wait_condition(*ADDON, "Available", east.name)
+        assert condition_of(addon, "Available")["reason"] == "ManagedClusterAddOnLeaseUpdated"
+    finally:
+        wait_healthy(hub.processes, *ocm.start_controller(hub, "addon"))
+    hub.api.wait_condition(*ADDON, "ManifestApplied", east.name)
+    until(
+        "the add-on manager's own way",
+        lambda: hub.api.get(*ADDON, east.name)["status"]["healthCheck"]["mode"] == "Customized",
+    )
