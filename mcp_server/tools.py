@@ -5,9 +5,9 @@ what exists instead; what else goes wrong is masked by the server.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 from fastmcp import Context
 from fastmcp.exceptions import ToolError
@@ -24,13 +24,14 @@ from mcp_server.text import MESSAGE_LIMIT, clean
 from optimizer.plan import Plan
 from optimizer.refusal import RequestProblem
 from optimizer.request import (
-    ClusterChoice,
+    NamedCluster,
+    NamedWorkload,
     Namespace,
     OptimizeRequest,
-    Preference,
-    WorkloadChoice,
+    ScoreRef,
 )
 from optimizer.service import Optimizer
+from optimizer.wire import Wire
 
 logger = logging.getLogger(__name__)
 
@@ -90,11 +91,11 @@ class ReadTools:
         self,
         namespace: Namespace,
         clusters: Annotated[
-            tuple[ClusterChoice, ...],
+            tuple[NamedCluster, ...],
             Field(min_length=1, max_length=1000, description="Clusters and candidate policies."),
         ],
         target_workloads: Annotated[
-            tuple[WorkloadChoice, ...],
+            tuple[NamedWorkload, ...],
             Field(
                 alias="targetWorkloads",
                 min_length=1,
@@ -102,12 +103,12 @@ class ReadTools:
                 description="The ManifestWorkReplicaSets to place.",
             ),
         ],
-        preference: Preference,
+        preference: ScoreRef,
     ) -> ToolResult:
         """Work out the best policy for each cluster and the best cluster for each workload.
 
         Writes nothing. Returns the decision, what applying it would write, and its digest.
-        The arguments are the body of POST /optimize.
+        Wishes such as replicas or affinity are read from the objects' annotations.
         """
         request = _request(
             namespace=namespace,
@@ -206,10 +207,23 @@ def _refused(why: str) -> ToolError:
     return ToolError(why, log_level=logging.INFO)
 
 
-def _request(**fields: Any) -> OptimizeRequest:
+def _request(
+    *,
+    namespace: str,
+    clusters: Sequence[Wire],
+    target_workloads: Sequence[Wire],
+    preference: Wire,
+) -> OptimizeRequest:
     """Make the request of valid arguments, which together may still be wrong."""
+    body = {
+        "namespace": namespace,
+        "clusters": [item.model_dump() for item in clusters],
+        "target_workloads": [item.model_dump() for item in target_workloads],
+        "preference": preference.model_dump(),
+        "dry_run": True,
+    }
     try:
-        return OptimizeRequest(**fields, dry_run=True)
+        return OptimizeRequest.model_validate(body)
     except ValidationError as error:
         raise _refused(present.wrong_arguments(error)) from error
 

@@ -15,7 +15,7 @@ def digest_of(fleet: Fleet, objects: Iterable[Object], changes: Iterable[Change]
     """Return the SHA-256 of the facts used, scores included, the objects and the changes."""
     return _sha256(
         {
-            "facts": _facts(fleet, fleet.clusters),
+            "facts": _facts(fleet),
             "scores": {
                 name: sorted([*key, value] for key, value in scores.items())
                 for name, scores in fleet.scores.items()
@@ -29,20 +29,27 @@ def digest_of(fleet: Fleet, objects: Iterable[Object], changes: Iterable[Change]
 def basis_of(fleet: Fleet) -> str:
     """Return the SHA-256 of clusters, supplies and requests.
 
-    Scores are left out, and so are generated candidates, which follow from them.
+    Scores are left out, and so are generated candidates, which follow from them, and what runs
+    now, which the generated objects say.
     """
-    return _sha256(_facts(fleet, [_listed(cluster) for cluster in fleet.clusters]))
+    return _sha256(
+        {
+            "namespace": fleet.namespace,
+            "clusters": [asdict(_listed(cluster)) for cluster in fleet.clusters],
+            "workloads": [asdict(replace(item, current=())) for item in fleet.workloads],
+        }
+    )
 
 
 def _listed(cluster: Cluster) -> Cluster:
-    listed = tuple(item for item in cluster.candidates if not item.layouts)
+    listed = tuple(replace(item, current=False) for item in cluster.candidates if not item.layouts)
     return replace(cluster, candidates=listed)
 
 
-def _facts(fleet: Fleet, clusters: Iterable[Cluster]) -> dict[str, Any]:
+def _facts(fleet: Fleet) -> dict[str, Any]:
     return {
         "namespace": fleet.namespace,
-        "clusters": [asdict(cluster) for cluster in clusters],
+        "clusters": [asdict(cluster) for cluster in fleet.clusters],
         "workloads": [asdict(workload) for workload in fleet.workloads],
     }
 

@@ -1,17 +1,33 @@
 """Objects to Fleet: what does not fit becomes a named gap."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from dsf.kube.port import Object
-from optimizer.fleet import Candidate, Cluster, Fleet, Objective, Workload
-from optimizer.labels import candidate_of, labels_of, name_of, selectors, workload_of
+from optimizer.current import Current, current
+from optimizer.fleet import (
+    Candidate,
+    Cluster,
+    Fleet,
+    FleetLimit,
+    Objective,
+    Scores,
+    Selector,
+    Workload,
+)
+from optimizer.formulate import selector
+from optimizer.labels import base_of, candidate_of, labels_of, name_of, selectors, workload_of
+from optimizer.mig.generate import offered, with_candidates
+from optimizer.mig.read import gpu_pools, mig_rules
 from optimizer.observation import Observation
-from optimizer.request import OptimizeRequest, Preference
+from optimizer.read_scores import read_score
+from optimizer.request import ClusterChoice, OptimizeRequest
 from optimizer.results import Gap
-from optimizer.score_table import ScoreTable, entry_name, score_object, table
 from optimizer.settings import Settings
+from optimizer.solution import Choice
+from optimizer.wishes import ClusterWishes, PolicyWishes, WorkloadWishes, unknown_annotations
 
 
 def read_fleet(
@@ -21,51 +37,99 @@ def read_fleet(
 
     `now` is aware; scores whose `validUntil` has passed are gaps.
     """
-    clusters, policy_gaps = _clusters(observation, request, settings.cluster_label_key)
-    workloads, workload_gaps = _workloads(observation.workloads, request)
-    tables, object_gaps = _tables(observation.scores, clusters, request.preference, now)
-    scores, score_gaps = _scores(clusters, workloads, tables, settings.missing_score)
-    return Fleet(
+    select = selectors(observation.managed_clusters, settings.cluster_label_key)
+    running = current(observation, select)
+    listed, cluster_gaps = _clusters(observation, request, select, running)
+    workloads, workload_gaps = _workloads(observation.workloads, request, running)
+    pools, pool_gaps = gpu_pools(observation.managed_clusters, request)
+    limits = _limits(request)
+    relevant = _relevant(listed, workloads, limits)
+    clusters = tuple(offered(cluster, pools) for cluster in relevant)
+    scores, score_gaps = _scores(observation, request, clusters, workloads, settings, now)
+    fleet = Fleet(
         namespace=request.namespace,
         clusters=clusters,
         workloads=workloads,
-        scores={request.preference.score_name: scores},
-        objectives=(Objective(request.preference.score_name),),
-        gaps=(*policy_gaps, *workload_gaps, *object_gaps, *score_gaps),
+        scores=scores,
+        objectives=_objectives(request),
+        limits=limits,
+        gaps=(
+            *cluster_gaps,
+            *workload_gaps,
+            *_unknown_kinds((*listed, *clusters), workloads),
+            *_unknown_annotations(observation, request),
+            *pool_gaps,
+            *score_gaps,
+        ),
     )
+    return with_candidates(fleet, pools, mig_rules(request), running.policies)
 
 
 def _clusters(
-    observation: Observation, request: OptimizeRequest, label_key: str
+    observation: Observation,
+    request: OptimizeRequest,
+    select: Mapping[str, Selector],
+    running: Current,
 ) -> tuple[tuple[Cluster, ...], list[Gap]]:
-    named = {policy.name for cluster in request.clusters for policy in cluster.available_policies}
-    read = {
-        name_of(obj): candidate_of(obj) for obj in observation.policies if name_of(obj) in named
-    }
-    select = selectors(observation.managed_clusters, label_key)
-    managed = {name_of(obj): labels_of(obj) for obj in observation.managed_clusters}
-    clusters = tuple(
-        Cluster(
-            cluster.name,
-            select[cluster.name],
-            _candidates(read[policy.name] for policy in cluster.available_policies),
-            managed[cluster.name],
+    policies = {name_of(obj): obj for obj in observation.policies}
+    managed = {name_of(obj): obj for obj in observation.managed_clusters}
+    clusters, gaps = list[Cluster](), list[Gap]()
+    for choice in request.clusters:
+        read = [
+            candidate_of(policies[policy.name], choice.name, policy)
+            for policy in choice.available_policies
+        ]
+        base = base_of(managed[choice.name], choice)
+        gaps += [item for item in (*read, base) if isinstance(item, Gap)]
+        cluster = Cluster(
+            choice.name,
+            select[choice.name],
+            tuple(_candidates(choice, read, running)),
+            labels_of(managed[choice.name]),
+            () if isinstance(base, Gap) else base,
         )
-        for cluster in request.clusters
+        clusters.append(cluster)
+    return tuple(clusters), sorted(dict.fromkeys(gaps), key=lambda gap: gap.policy)
+
+
+def _relevant(
+    clusters: Iterable[Cluster], workloads: Sequence[Workload], limits: Iterable[FleetLimit]
+) -> tuple[Cluster, ...]:
+    """Leave out labels and kinds that nobody asks for: a plan must not rest on them."""
+    texts = [text for item in workloads for text in (item.affinity, item.anti_affinity)]
+    texts += [limit.selector for limit in limits]
+    keys = {term.key for text in set(texts) for term in selector(text).requirements}
+    keys |= {item.key for workload in workloads for item in workload.spread}
+    keys |= {limit.per for limit in limits}
+    kinds = {kind for item in workloads for kind in (item.kind, *dict(item.extras))}
+    return tuple(
+        replace(
+            cluster,
+            labels={key: value for key, value in cluster.labels.items() if key in keys},
+            base=tuple(supply for supply in cluster.base if supply.kind in kinds),
+        )
+        for cluster in clusters
     )
-    return clusters, [gap for _, gap in sorted(read.items()) if isinstance(gap, Gap)]
 
 
-def _candidates(read: Iterable[Candidate | Gap]) -> tuple[Candidate, ...]:
-    return tuple(candidate for candidate in read if isinstance(candidate, Candidate))
+def _candidates(
+    choice: ClusterChoice, read: Iterable[Candidate | Gap], running: Current
+) -> Iterator[Candidate]:
+    for item in read:
+        if isinstance(item, Candidate):
+            yield replace(item, current=Choice(choice.name, item.policy) in running.policies)
 
 
 def _workloads(
-    replica_sets: Iterable[Object], request: OptimizeRequest
+    replica_sets: Iterable[Object], request: OptimizeRequest, running: Current
 ) -> tuple[tuple[Workload, ...], list[Gap]]:
     by_name = {name_of(obj): obj for obj in replica_sets}
-    read = [workload_of(by_name[workload.name]) for workload in request.target_workloads]
-    workloads = [item for item in read if isinstance(item, Workload)]
+    read = [workload_of(by_name[choice.name], choice) for choice in request.target_workloads]
+    workloads = [
+        replace(item, current=running.placements.get(item.placement, ()))
+        for item in read
+        if isinstance(item, Workload)
+    ]
     shared = _shared_placements(workloads)
     alone = tuple(item for item in workloads if item.placement not in shared)
     gaps = [item for item in read if isinstance(item, Gap)]
@@ -86,93 +150,78 @@ def _shared(workload: Workload) -> Gap:
     )
 
 
-def _tables(
-    scores: Iterable[Object],
-    clusters: Iterable[Cluster],
-    preference: Preference,
-    now: datetime,
-) -> tuple[dict[str, ScoreTable], list[Gap]]:
-    name = preference.score_name
-    objects = {obj["metadata"].get("namespace"): obj for obj in scores if name_of(obj) == name}
-    tables, gaps = dict[str, ScoreTable](), list[Gap]()
-    for cluster in clusters:
-        read = _table(objects.get(cluster.name), cluster.name, preference, now)
-        if isinstance(read, Gap):
-            gaps.append(read)
-        else:
-            tables[cluster.name] = read
-    return tables, gaps
-
-
-def _table(
-    obj: Object | None, cluster: str, preference: Preference, now: datetime
-) -> ScoreTable | Gap:
-    name = preference.score_name
-    if obj is None:
-        message = f"cluster {cluster} has no AddOnPlacementScore {name}"
-        return Gap(reason="MissingScoreObject", message=message, cluster=cluster)
-    score = score_object(obj, now=now)
-    if score.expired:
-        until = (obj.get("status") or {}).get("validUntil")
-        message = f"cluster {cluster}: AddOnPlacementScore {name} was valid until {until}"
-        return Gap(reason="ExpiredScore", message=message, cluster=cluster)
-    return table(score, preference.dimension)
-
-
 def _scores(
-    clusters: Iterable[Cluster],
-    workloads: Iterable[Workload],
-    tables: Mapping[str, ScoreTable],
-    missing: float | str,
-) -> tuple[dict[tuple[str, str, str], float], list[Gap]]:
-    apps = sorted({(workload.kind, workload.app) for workload in workloads})
-    scores, gaps = dict[tuple[str, str, str], float](), list[Gap]()
-    for cluster in clusters:
-        for app, device in _pairs(cluster, apps):
-            found = _score(tables.get(cluster.name), app, device)
-            if isinstance(found, Gap):
-                gaps.append(found)
-            if isinstance(found, int):
-                scores[cluster.name, app, device] = found
-            elif not isinstance(missing, str):
-                scores[cluster.name, app, device] = missing
+    observation: Observation,
+    request: OptimizeRequest,
+    clusters: Sequence[Cluster],
+    workloads: Sequence[Workload],
+    settings: Settings,
+    now: datetime,
+) -> tuple[Mapping[str, Scores], list[Gap]]:
+    """Read every named score; one that only a limit counts has no value where it is missing."""
+    stated = settings.missing_score if request.missing_score is None else request.missing_score
+    valued = {item.key for item in request.scored}
+    scores, gaps = dict[str, Scores](), list[Gap]()
+    for _, score in request.read_scores:
+        missing = None if isinstance(stated, str) or score.key not in valued else stated
+        scores[score.key], found = read_score(
+            observation.scores, clusters, workloads, score=score, missing=missing, now=now
+        )
+        gaps += found
     return scores, gaps
 
 
-def _pairs(cluster: Cluster, apps: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    supplied = sorted(
-        {
-            (supply.kind, supply.device)
-            for candidate in cluster.candidates
-            for supply in candidate.supplies
-        }
+def _objectives(request: OptimizeRequest) -> tuple[Objective, ...]:
+    return tuple(
+        Objective(item.key, item.weight, item.minimum, item.maximum, item.invert)
+        for item in request.scored
     )
-    pairs = {
-        (app, device)
-        for kind, app in apps
-        for supplied_kind, device in supplied
-        if kind == supplied_kind
+
+
+def _limits(request: OptimizeRequest) -> tuple[FleetLimit, ...]:
+    return tuple(
+        FleetLimit(
+            name=item.name,
+            most=item.maximum,
+            score=item.score.key if item.score else "",
+            uses=item.uses,
+            selector=item.cluster_selector,
+            per=item.per,
+        )
+        for item in request.limits
+    )
+
+
+def _unknown_kinds(clusters: Iterable[Cluster], workloads: Iterable[Workload]) -> Iterator[Gap]:
+    """Yield workloads that ask for what no candidate and no cluster supplies at all."""
+    known = {
+        supply.kind
+        for cluster in clusters
+        for supplies in (cluster.base, *(item.supplies for item in cluster.candidates))
+        for supply in supplies
     }
-    return sorted(pairs)
+    for workload in workloads:
+        asked = (workload.kind, *(kind for kind, _ in workload.extras))
+        unknown = [kind for kind in asked if kind not in known]
+        if unknown:
+            message = (
+                f"workload {workload.name} asks for {', '.join(unknown)}, which no candidate policy"
+                f" and no cluster supplies; there is {', '.join(sorted(known)) or 'nothing'}"
+            )
+            yield Gap(reason="UnknownKind", message=message, workload=workload.name)
 
 
-def _score(scores: ScoreTable | None, app: str, device: str) -> int | Gap | None:
-    if scores is None:
-        return None
-    match scores.value(app, device):
-        case int(value):
-            return value
-        case reason:
-            return _pair_gap(reason, scores, app, device)
-
-
-def _pair_gap(reason: str, scores: ScoreTable, app: str, device: str) -> Gap:
-    entry = entry_name(scores.dimension, scores.cluster, app, device)
-    what = "no entry" if reason == "MissingScore" else "several entries"
-    return Gap(
-        reason=reason,
-        message=f"cluster {scores.cluster}: {what} for app {app} on device {device}"
-        f" (looked for {entry!r} in the form {scores.dimension})",
-        cluster=scores.cluster,
-        device=device,
-    )
+def _unknown_annotations(observation: Observation, request: OptimizeRequest) -> Iterator[Gap]:
+    """Yield annotations with our prefix that say nothing known: perhaps they are misspelt."""
+    policies = {item.name for cluster in request.clusters for item in cluster.available_policies}
+    workloads = {item.name for item in request.target_workloads}
+    clusters = {item.name for item in request.clusters}
+    for objects, names, model in (
+        (observation.policies, policies, PolicyWishes),
+        (observation.workloads, workloads, WorkloadWishes),
+        (observation.managed_clusters, clusters, ClusterWishes),
+    ):
+        for obj in objects:
+            for key in unknown_annotations(obj, model) if name_of(obj) in names else ():
+                message = f"{obj['kind']} {name_of(obj)}: annotation {key} is not known"
+                yield Gap(reason="UnknownAnnotation", message=message)

@@ -5,7 +5,7 @@ silently without effect. A list is read up to its first wrong member, so that wh
 body stays small however much of it is wrong.
 """
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AliasChoices, FailFast, Field, model_validator
 
@@ -14,6 +14,7 @@ from dsf.api.invalid import Invalid
 from dsf.api.names import score_object_name
 from optimizer.mig.request import GpuNode, MigOptions, check_nodes
 from optimizer.wire import ObjectName, Wire, once
+from optimizer.wishes import ClusterWishes, PolicyWishes, Selector, WorkloadWishes
 
 DEFAULT_FORMAT = "${app};${device}"
 
@@ -30,18 +31,22 @@ Namespace = Annotated[
 ]
 
 
-class PolicyChoice(Wire):
+class NamedPolicy(Wire):
     """A policy that may be enforced on the cluster."""
 
     name: ObjectName
 
 
-class ClusterChoice(Wire):
+class PolicyChoice(NamedPolicy, PolicyWishes):
+    """A policy that may be enforced on the cluster, and what is said about it here."""
+
+
+class NamedCluster(Wire):
     """A managed cluster and the policies of which at most one is enforced there."""
 
     name: ObjectName
     available_policies: Annotated[
-        tuple[PolicyChoice, ...],
+        tuple[NamedPolicy, ...],
         FailFast(),
         Field(max_length=1000, description="Candidates, the first one winning ties."),
     ] = ()
@@ -58,14 +63,28 @@ class ClusterChoice(Wire):
         return self
 
 
-class WorkloadChoice(Wire):
+class ClusterChoice(NamedCluster, ClusterWishes):
+    """A managed cluster, its candidate policies, and what is said about it here."""
+
+    available_policies: Annotated[
+        tuple[PolicyChoice, ...],
+        FailFast(),
+        Field(max_length=1000, description="Candidates, the first one winning ties."),
+    ] = ()
+
+
+class NamedWorkload(Wire):
     """A ManifestWorkReplicaSet to be placed."""
 
     name: ObjectName
 
 
-class Preference(Wire):
-    """Which score decides, and how its entries are named."""
+class WorkloadChoice(NamedWorkload, WorkloadWishes):
+    """A ManifestWorkReplicaSet to be placed, and what is said about it here."""
+
+
+class ScoreRef(Wire):
+    """A named score, and how its entries are named."""
 
     add_on_placement_score: Annotated[
         str,
@@ -108,6 +127,58 @@ class Preference(Wire):
             raise TypeError(parsed.message)
         return parsed
 
+    @property
+    def key(self) -> str:
+        """What this score is called where several are read: its name, and its form if not usual."""
+        form = self.score_dimension_format
+        return self.score_name if form == DEFAULT_FORMAT else f"{self.score_name} {form}"
+
+
+class Preference(ScoreRef):
+    """Which score decides, what it weighs, and how its entries are named."""
+
+    weight: Annotated[
+        float, Field(ge=0, le=1e6, description="What the score is multiplied by.")
+    ] = 1.0
+    minimum: Annotated[
+        float | None, Field(description="With maximum: scores count from 0 here to 100 there.")
+    ] = None
+    maximum: float | None = None
+    invert: Annotated[bool, Field(description="Less is better.")] = False
+
+    @model_validator(mode="after")
+    def _range(self) -> Self:
+        if (self.minimum is None) != (self.maximum is None):
+            raise ValueError("minimum and maximum: state both or none")
+        if self.minimum is not None and self.maximum is not None and self.minimum >= self.maximum:
+            raise ValueError("minimum: must be less than maximum")
+        return self
+
+
+class LimitChoice(Wire):
+    """At most so much of a score, or of what workloads and policies say they use of `uses`."""
+
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    maximum: Annotated[float, Field(ge=0, le=1e18)]
+    score: Annotated[
+        ScoreRef | None, Field(description="Each place counts its score; below 0 counts as 0.")
+    ] = None
+    uses: Annotated[
+        str, Field(max_length=253, description="Counts what `uses` says under this name.")
+    ] = ""
+    cluster_selector: Annotated[
+        Selector, Field(description="Only clusters whose labels meet it count.")
+    ] = ""
+    per: Annotated[
+        str, Field(max_length=317, description="For each value of this cluster label by itself.")
+    ] = ""
+
+    @model_validator(mode="after")
+    def _one_measure(self) -> Self:
+        if (self.score is None) == (not self.uses):
+            raise ValueError("name what counts: either score or uses")
+        return self
+
 
 class OptimizeRequest(Wire):
     """What to place where: the body of POST /optimize."""
@@ -120,6 +191,18 @@ class OptimizeRequest(Wire):
         tuple[WorkloadChoice, ...], FailFast(), Field(min_length=1, max_length=100_000)
     ]
     preference: Preference
+    objectives: Annotated[
+        tuple[Preference, ...],
+        FailFast(),
+        Field(max_length=20, description="Further scores; the value of a place is the sum."),
+    ] = ()
+    limits: Annotated[
+        tuple[LimitChoice, ...], FailFast(), Field(max_length=100, description="Fleet-wide limits.")
+    ] = ()
+    missing_score: Annotated[
+        Literal["forbid"] | float | None,
+        Field(description="What a place without a usable score is worth; else as the server says."),
+    ] = None
     mig: Annotated[
         MigOptions | None, Field(description="How generated policies may reconfigure GPUs.")
     ] = None
@@ -129,7 +212,29 @@ class OptimizeRequest(Wire):
     def _names_once(self) -> Self:
         once([cluster.name for cluster in self.clusters], "cluster")
         once([workload.name for workload in self.target_workloads], "workload")
+        once([score.key for score in self.scored], "score")
+        once([limit.name for limit in self.limits], "limit")
         return self
+
+    @property
+    def scored(self) -> tuple[Preference, ...]:
+        """The scores that make the value of a place."""
+        return (self.preference, *self.objectives)
+
+    @property
+    def read_scores(self) -> tuple[tuple[str, ScoreRef], ...]:
+        """Every score that is read, once, with the field that names it first."""
+        named: list[tuple[str, ScoreRef]] = [("preference", self.preference)]
+        named += [(f"objectives[{i}]", score) for i, score in enumerate(self.objectives)]
+        named += [
+            (f"limits[{i}].score", limit.score)
+            for i, limit in enumerate(self.limits)
+            if limit.score is not None
+        ]
+        first: dict[str, tuple[str, ScoreRef]] = {}
+        for field, score in named:
+            first.setdefault(score.key, (field, score))
+        return tuple(first.values())
 
 
 class ResetRequest(Wire):

@@ -89,13 +89,13 @@ def _unknown_workloads(
 
 def _unknown_score(observation: Observation, request: OptimizeRequest) -> Iterator[FieldProblem]:
     clusters = {cluster.name for cluster in request.clusters}
-    score = request.preference.score_name
     known = _names(
         obj for obj in observation.scores if obj["metadata"].get("namespace") in clusters
     )
-    if score not in known:
-        where = "AddOnPlacementScore in the namespaces of the clusters named"
-        yield _unknown("preference.addonPlacementScore", where, score, known)
+    where = "AddOnPlacementScore in the namespaces of the clusters named"
+    for field, score in request.read_scores:
+        if score.score_name not in known:
+            yield _unknown(f"{field}.addonPlacementScore", where, score.score_name, known)
 
 
 def _names(objects: Iterable[Object]) -> frozenset[str]:

@@ -27,7 +27,11 @@ class Wire(BaseModel):
     """A frozen part of a request; names are camelCase on the wire."""
 
     model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, frozen=True, extra="forbid"
+        alias_generator=to_camel,
+        populate_by_name=True,
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
     )
 
     @model_validator(mode="before")

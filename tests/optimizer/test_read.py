@@ -3,11 +3,13 @@ from dataclasses import replace
 import pytest
 
 from dsf.kube.port import Object
-from optimizer.fleet import Fleet
+from optimizer.fleet import Fleet, FleetLimit, Objective, Supply
 from optimizer.observation import Observation
+from optimizer.problem import Spread
 from optimizer.read import read_fleet
 from optimizer.request import OptimizeRequest
 from optimizer.settings import DEFAULTS, Settings
+from optimizer.wishes import PREFIX
 from tests.optimizer.build import NOW, PERFORMANCE, guide, named, policy, request, score, workload
 
 
@@ -121,7 +123,7 @@ def test_two_entries_of_one_pair_are_ambiguous() -> None:
     fleet = read(observation, asked)
     ambiguous = [gap for gap in fleet.gaps if gap.reason == "AmbiguousScore"]
     assert [gap.device for gap in ambiguous] == ["all"]
-    assert fleet.scores["performance"] == {("worker01", "app02", "all"): 3}
+    assert fleet.scores[asked.preference.key] == {("worker01", "app02", "all"): 3}
 
 
 def test_a_format_of_known_placeholders_names_entries_whatever_they_contain() -> None:
@@ -142,7 +144,9 @@ def test_a_format_of_known_placeholders_names_entries_whatever_they_contain() ->
             },
         }
     )
-    assert read(observation, asked).scores["performance"] == {("worker01", "my-app", "3g-x"): 5}
+    assert read(observation, asked).scores[asked.preference.key] == {
+        ("worker01", "my-app", "3g-x"): 5
+    }
 
 
 def test_a_policy_that_says_nothing_usable_is_a_gap_and_no_candidate() -> None:
@@ -163,3 +167,181 @@ def test_workloads_that_share_a_placement_are_all_left_out() -> None:
         ("SharedPlacement", "mwrs-app01"),
         ("SharedPlacement", "mwrs-app02"),
     ]
+
+
+def annotate(obj: Object, **texts: str) -> Object:
+    """The object with annotations of the optimizer's, named in Python's way."""
+    annotations = {PREFIX + key.replace("_", "-"): text for key, text in texts.items()}
+    return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
+
+
+def wishing(**texts: str) -> Observation:
+    observation = guide()
+    first, *others = observation.workloads
+    return replace(observation, workloads=(annotate(first, **texts), *others))
+
+
+def with_first_policy(changed: Object) -> Observation:
+    observation = guide()
+    return replace(observation, policies=(changed, *observation.policies[1:]))
+
+
+def test_a_workload_says_its_wishes_by_annotations() -> None:
+    observation = wishing(
+        replicas="2",
+        priority="-3",
+        requests="cpu=500m,memory=16Gi",
+        spread="topology.kubernetes.io/zone=1",
+        spread_group="pair",
+        clusters="worker01, worker02",
+        excluded_clusters="worker03",
+        affinity="gpu in (a,b)",
+        anti_affinity="!gpu",
+        workload_affinity="app=app02",
+        workload_anti_affinity="app=app03",
+        minimum_score="12.5",
+        move_cost="7",
+        uses="power=300",
+    )
+    asked = read(observation).workloads[0]
+    assert (asked.replicas, asked.priority, asked.minimum, asked.move_cost) == (2, -3, 12.5, 7.0)
+    assert asked.extras == (("cpu", 0.5), ("memory", 16 * 2.0**30))
+    assert asked.spread == (Spread("topology.kubernetes.io/zone", 1, "pair"),)
+    assert (asked.clusters, asked.excluded) == (("worker01", "worker02"), ("worker03",))
+    assert (asked.affinity, asked.anti_affinity) == ("gpu in (a,b)", "!gpu")
+    assert (asked.near, asked.apart) == (("app=app02",), ("app=app03",))
+    assert asked.uses == (("power", 300.0),)
+
+
+def test_what_the_request_says_wins() -> None:
+    wishes = {"name": "mwrs-app01", "replicas": 3, "requests": {"cpu": "2"}, "moveCost": 0}
+    fleet = read(
+        wishing(replicas="2", requests="cpu=9", move_cost="5", priority="4"),
+        request(targetWorkloads=[wishes]),
+    )
+    (asked,) = fleet.workloads
+    assert (asked.replicas, asked.extras, asked.move_cost) == (3, (("cpu", 2.0),), 0.0)
+    assert asked.priority == 4
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text"),
+    [
+        ("replicas", "0"),
+        ("replicas", "many"),
+        ("requests", "cpu"),
+        ("requests", "cpu=much"),
+        ("requests", "cpu=1,cpu=2"),
+        ("requests", "gpu=1"),
+        ("spread", "zone=0"),
+        ("affinity", "a in ("),
+        ("clusters", "Not A Name"),
+        ("move_cost", "-1"),
+        ("minimum_score", "nan"),
+    ],
+)
+def test_a_wish_that_cannot_be_read_leaves_the_workload_out(annotation: str, text: str) -> None:
+    fleet = read(wishing(**{annotation: text}))
+    (gap,) = fleet.gaps
+    assert (gap.reason, gap.workload) == ("InvalidRequest", "mwrs-app01")
+    assert annotation.replace("_", "-") in gap.message
+    assert [item.name for item in fleet.workloads] == ["mwrs-app02"]
+
+
+def test_a_policy_may_supply_several_devices_and_kinds() -> None:
+    mixed = annotate(
+        policy("2g.24gb-worker01"),
+        supplies="gpu/3g.48gb=1,gpu/2g.24gb=2,nvidia.com/gpu=1,cpu=8",
+        change_cost="4",
+        uses="power=250",
+    )
+    mixed["metadata"]["labels"] = {PREFIX + "pool": "front"}
+    found = read(with_first_policy(mixed)).clusters[0].candidates[0]
+    assert found.supplies == (
+        Supply("gpu", "3g.48gb", 1),
+        Supply("gpu", "2g.24gb", 2),
+        Supply("nvidia.com/gpu", "", 1),
+        Supply("cpu", "", 8),
+    )
+    assert (found.pool, found.cost, found.uses) == ("front", 4.0, (("power", 250.0),))
+
+
+def test_a_policy_of_another_cluster_is_a_gap_there_alone() -> None:
+    theirs = annotate(policy("2g.24gb-worker01", "2g.24gb", 3), cluster="worker02")
+    fleet = read(with_first_policy(theirs))
+    assert [(gap.reason, gap.policy, gap.cluster) for gap in fleet.gaps] == [
+        ("PolicyOfAnotherCluster", "2g.24gb-worker01", "worker01")
+    ]
+    assert len(fleet.clusters[0].candidates) == 2
+
+
+def test_a_cluster_has_what_its_status_says_unless_the_annotation_says_otherwise() -> None:
+    observation = guide()
+    first, second = observation.managed_clusters
+    first = {**first, "status": {"allocatable": {"cpu": "16", "memory": "64Gi"}}}
+    first = annotate(first, allocatable="cpu=8,gpu/all=2")
+    second = {**second, "status": {"allocatable": {"cpu": "lots"}}}
+    asking = wishing(requests="cpu=1,memory=1Gi").workloads
+    fleet = read(replace(observation, managed_clusters=(first, second), workloads=asking))
+    assert set(fleet.clusters[0].base) == {
+        Supply("cpu", "", 8),
+        Supply("gpu", "all", 2),
+        Supply("memory", "", 64 * 2.0**30),
+    }
+    assert fleet.clusters[1].base == ()
+    assert [(gap.reason, gap.cluster) for gap in fleet.gaps] == [("InvalidAllocatable", "worker02")]
+
+
+def test_a_kind_that_nobody_supplies_is_a_gap() -> None:
+    fleet = read(wishing(requests="tpu=1"))
+    (gap,) = fleet.gaps
+    assert (gap.reason, gap.workload) == ("UnknownKind", "mwrs-app01")
+    assert "there is gpu" in gap.message
+
+
+def test_an_annotation_that_is_not_known_is_a_gap_and_nothing_else() -> None:
+    fleet = read(wishing(replica="2"))
+    (gap,) = fleet.gaps
+    assert (gap.reason, gap.workload) == ("UnknownAnnotation", "")
+    assert PREFIX + "replica" in gap.message
+    assert len(fleet.workloads) == 2
+
+
+def test_several_scores_and_limits_are_read_by_name() -> None:
+    asked = request(
+        objectives=[{"addonPlacementScore": "power", "weight": 0.5, "invert": True}],
+        limits=[
+            {"name": "energy", "maximum": 100, "score": {"addonPlacementScore": "power"}},
+            {"name": "watts", "maximum": 500, "uses": "power", "per": "site"},
+        ],
+    )
+    fleet = read(guide(), asked)
+    assert fleet.objectives == (Objective("performance"), Objective("power", 0.5, invert=True))
+    assert fleet.limits == (
+        FleetLimit("energy", 100.0, score="power"),
+        FleetLimit("watts", 500.0, uses="power", per="site"),
+    )
+    assert set(fleet.scores) == {"performance", "power"}
+
+
+def test_a_request_may_state_what_a_missing_score_is_worth() -> None:
+    fleet = read(with_scores(), request(missingScore=3))
+    assert set(fleet.scores["performance"].values()) == {3.0}
+    stated = Settings(missing_score=7.5)
+    assert read(with_scores(), request(missingScore="forbid"), stated).scores["performance"] == {}
+
+
+def test_a_score_that_only_a_limit_counts_is_never_made_up() -> None:
+    cost = {"name": "energy", "maximum": 1, "score": {"addonPlacementScore": "cost"}}
+    fleet = read(guide(), request(limits=[cost], missingScore=3))
+    assert fleet.scores["cost"] == {}
+    assert "MissingScoreObject" in reasons(fleet)
+
+
+def test_labels_and_kinds_that_nobody_asks_for_are_left_out() -> None:
+    observation = wishing(spread="zone=1")
+    first, second = observation.managed_clusters
+    first = {**first, "status": {"allocatable": {"cpu": "16"}}}
+    first["metadata"] = {**first["metadata"], "labels": {"zone": "a", "feature": "available"}}
+    cluster = read(replace(observation, managed_clusters=(first, second))).clusters[0]
+    assert (cluster.labels, cluster.base) == ({"zone": "a"}, ())

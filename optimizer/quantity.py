@@ -1,0 +1,59 @@
+"""Kubernetes quantities, and lists of them such as `cpu=4,memory=16Gi`.
+
+Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
+"""
+
+import re
+
+_QUANTITY = re.compile(
+    r"(\d{1,18}(?:\.\d{0,9})?|\.\d{1,9})(?:[eE]([+-]?\d{1,2})|([a-zA-Z]{1,2}))?", re.ASCII
+)
+_SUFFIXES = {
+    "m": 1e-3,
+    "k": 1e3,
+    "M": 1e6,
+    "G": 1e9,
+    "T": 1e12,
+    "P": 1e15,
+    "E": 1e18,
+    "Ki": 2.0**10,
+    "Mi": 2.0**20,
+    "Gi": 2.0**30,
+    "Ti": 2.0**40,
+    "Pi": 2.0**50,
+    "Ei": 2.0**60,
+}
+
+
+def quantity(text: str) -> float | None:
+    """Return the number that a quantity such as `500m` or `16Gi` spells; None where it is none."""
+    found = _QUANTITY.fullmatch(text)
+    if found is None:
+        return None
+    number, exponent, suffix = found.groups()
+    if suffix:
+        return float(number) * _SUFFIXES[suffix] if suffix in _SUFFIXES else None
+    return float(f"{number}e{exponent or 0}")
+
+
+def pairs(text: str) -> list[tuple[str, str]] | None:
+    """Return the names and values of `a=1,b=2`; None where a part has another form.
+
+    A value reaches from the last `=` of its part.
+    """
+    parts = [part.strip().rpartition("=") for part in text.split(",")]
+    if not all(name.strip() and value.strip() for name, _, value in parts):
+        return None
+    return [(name.strip(), value.strip()) for name, _, value in parts]
+
+
+def kind_and_device(text: str) -> tuple[str, str]:
+    """Return the kind and device of `gpu/3g.48gb`, of `cpu`, of `nvidia.com/gpu/3g.48gb`.
+
+    A part before the first slash that has a dot is a domain, which belongs to the kind.
+    """
+    first, slash, rest = text.partition("/")
+    if not slash or "." not in first:
+        return first, rest
+    name, _, device = rest.partition("/")
+    return f"{first}/{name}", device

@@ -1,0 +1,95 @@
+"""AddOnPlacementScores to values: per named score, by cluster, app and device, or a named gap."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from dsf.kube.port import Object
+from optimizer.fleet import Cluster, Scores, Supply, Workload
+from optimizer.labels import name_of
+from optimizer.request import ScoreRef
+from optimizer.results import Gap
+from optimizer.score_table import ScoreTable, entry_name, score_object, table
+
+
+def read_score(
+    objects: Iterable[Object],
+    clusters: Sequence[Cluster],
+    workloads: Iterable[Workload],
+    *,
+    score: ScoreRef,
+    missing: float | None,
+    now: datetime,
+) -> tuple[Scores, tuple[Gap, ...]]:
+    """Read one named score of every app on every device that could supply it.
+
+    `missing`: the value of a pair without a usable score; None leaves it out.
+    """
+    named = {obj["metadata"].get("namespace"): obj for obj in objects if _is(obj, score)}
+    apps = sorted({(workload.kind, workload.app) for workload in workloads})
+    scores, gaps = dict[tuple[str, str, str], float](), list[Gap]()
+    for cluster in clusters:
+        read = _table(named.get(cluster.name), cluster.name, score, now)
+        if isinstance(read, Gap):
+            gaps.append(read)
+        for app, device in _pairs(cluster, apps):
+            found = None if isinstance(read, Gap) else _value(read, app, device)
+            if isinstance(found, Gap):
+                gaps.append(found)
+            value = found if isinstance(found, int) else missing
+            if value is not None:
+                scores[cluster.name, app, device] = value
+    return scores, tuple(gaps)
+
+
+def _is(obj: Object, score: ScoreRef) -> bool:
+    return name_of(obj) == score.score_name
+
+
+def _table(obj: Object | None, cluster: str, score: ScoreRef, now: datetime) -> ScoreTable | Gap:
+    name = score.score_name
+    if obj is None:
+        message = f"cluster {cluster} has no AddOnPlacementScore {name}"
+        return Gap(reason="MissingScoreObject", message=message, cluster=cluster)
+    found = score_object(obj, now=now)
+    if found.expired:
+        until = (obj.get("status") or {}).get("validUntil")
+        message = f"cluster {cluster}: AddOnPlacementScore {name} was valid until {until}"
+        return Gap(reason="ExpiredScore", message=message, cluster=cluster)
+    return table(found, score.dimension)
+
+
+def _pairs(cluster: Cluster, apps: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    supplied = sorted({(supply.kind, supply.device) for supply in _supplies(cluster)})
+    pairs = {
+        (app, device)
+        for kind, app in apps
+        for supplied_kind, device in supplied
+        if kind == supplied_kind
+    }
+    return sorted(pairs)
+
+
+def _supplies(cluster: Cluster) -> Iterator[Supply]:
+    for candidate in cluster.candidates:
+        yield from candidate.supplies
+    yield from cluster.base
+
+
+def _value(scores: ScoreTable, app: str, device: str) -> int | Gap:
+    match scores.value(app, device):
+        case int(value):
+            return value
+        case reason:
+            return _pair_gap(reason, scores, app, device)
+
+
+def _pair_gap(reason: str, scores: ScoreTable, app: str, device: str) -> Gap:
+    entry = entry_name(scores.dimension, scores.cluster, app, device)
+    what = "no entry" if reason == "MissingScore" else "several entries"
+    return Gap(
+        reason=reason,
+        message=f"cluster {scores.cluster}: {what} for app {app} on device {device}"
+        f" (looked for {entry!r} in the form {scores.dimension})",
+        cluster=scores.cluster,
+        device=device,
+    )

@@ -1,0 +1,51 @@
+import pytest
+
+from optimizer.quantity import kind_and_device, pairs, quantity
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("4", 4.0),
+        ("0", 0.0),
+        ("1.5", 1.5),
+        (".5", 0.5),
+        ("500m", 0.5),
+        ("2k", 2e3),
+        ("16Gi", 16 * 2.0**30),
+        ("1E", 1e18),
+        ("1e3", 1e3),
+        ("1E2", 1e2),
+        ("5e-1", 0.5),
+    ],
+)
+def test_quantities_are_read_as_kubernetes_reads_them(text: str, number: float) -> None:
+    assert quantity(text) == number
+
+
+@pytest.mark.parametrize(
+    "text", ["", "many", "4 ", "-1", "1.2.3", "1KiB", "4x", "\u0663", "1_000", "e3"]
+)
+def test_what_is_no_quantity_has_no_number(text: str) -> None:
+    assert quantity(text) is None
+
+
+def test_pairs_end_at_the_last_equals_sign() -> None:
+    assert pairs("a=1, b/c = 2") == [("a", "1"), ("b/c", "2")]
+    assert pairs("a=b=1") == [("a=b", "1")]
+    assert pairs("a") is None
+    assert pairs("a=1,") is None
+    assert pairs("=1") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "device"),
+    [
+        ("cpu", "cpu", ""),
+        ("gpu/3g.48gb", "gpu", "3g.48gb"),
+        ("nvidia.com/gpu", "nvidia.com/gpu", ""),
+        ("nvidia.com/gpu/3g.48gb", "nvidia.com/gpu", "3g.48gb"),
+    ],
+)
+def test_a_domain_belongs_to_the_kind(text: str, kind: str, device: str) -> None:
+    assert kind_and_device(text) == (kind, device)
