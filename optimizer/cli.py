@@ -2,7 +2,9 @@
 
 import importlib
 import logging
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,7 @@ EXIT_NOTHING_PLACED = 1
 _log = logging.getLogger(__name__)
 
 _POSITIVE = click.FloatRange(min=0, min_open=True, max=86_400)
+_DNS = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 class _MissingScore(click.ParamType[str | float]):
@@ -40,6 +43,18 @@ class _MissingScore(click.ParamType[str | float]):
         if not -1e6 <= number <= 1e6:  # noqa: PLR2004 - scores are within -100..100
             self.fail(f"{value!r} is neither 'forbid' nor a number", param, ctx)
         return number
+
+
+class _ConfigMapName(click.ParamType[tuple[str, str]]):
+    name = "NAMESPACE/NAME"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        namespace, _, name = value.partition("/")
+        if not (_DNS.fullmatch(namespace) and _DNS.fullmatch(name)):
+            self.fail(f"{value!r} is not of the form namespace/name", param, ctx)
+        return namespace, name
 
 
 def model_options(command: Any) -> Any:
@@ -74,6 +89,21 @@ def model_options(command: Any) -> Any:
             default="forbid",
             show_default=True,
             help="What a place without a usable score is worth; 'forbid' leaves it out.",
+        ),
+        click.option(
+            "--mig-labels",
+            type=click.Choice(["gpu-operator", "guide"]),
+            default="gpu-operator",
+            show_default=True,
+            help="Node labels that generated MIG policies set: the GPU operator's, or those with"
+            " which the development guide mocks them.",
+        ),
+        click.option(
+            "--mig-config-map",
+            type=_ConfigMapName(),
+            default="gpu-operator/dsf-mig-parted-config",
+            show_default=True,
+            help="Where the MIG manager of managed clusters reads layouts from.",
         ),
     ):
         command = option(command)
@@ -153,14 +183,18 @@ def _app(service: "Optimizer", *, read_only: bool, allowed_hosts: tuple[str, ...
 
 def settings_of(rest: Mapping[str, Any]) -> "Settings":
     """Return the settings that the options of `model_options` name."""
+    from optimizer.mig.policies import GPU_OPERATOR, GUIDE
     from optimizer.settings import Settings
 
+    namespace, name = rest["mig_config_map"]
+    labels = {"gpu-operator": GPU_OPERATOR, "guide": GUIDE}[rest["mig_labels"]]
     return Settings(
         cluster_label_key=rest["cluster_label_key"],
         claim_name=rest["claim_name"],
         solver=rest["solver"],
         time_limit_seconds=rest["time_limit"],
         missing_score=rest["missing_score"],
+        mig=replace(labels, config_namespace=namespace, config_map=name),
     )
 
 

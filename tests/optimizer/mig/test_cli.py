@@ -1,11 +1,17 @@
 """`dsf mig`, as an operator calls it."""
 
+import json
+from pathlib import Path
+
 import yaml
 from click.testing import CliRunner, Result
 
+import dsf.sim
 from dsf.cli.root import root
 from tests.optimizer.mig.test_layouts import of
 from tests.optimizer.mig.test_policies import check_parted_file
+
+SCENARIO = Path(dsf.sim.__path__[0]) / "scenario"
 
 
 def run(*arguments: str) -> Result:
@@ -63,3 +69,31 @@ def test_what_is_wrong_is_one_line() -> None:
         assert result.exit_code in {1, 2}
         assert why in result.output
         assert "Traceback" not in result.output
+
+
+def test_plan_generates_policies_from_files_with_the_guide_s_labels(tmp_path: Path) -> None:
+    request = json.loads((SCENARIO / "params.json").read_text())
+    for cluster in request["clusters"]:
+        del cluster["availablePolicies"]
+        cluster["gpus"] = [{"model": "H100-96GB", "node": f"{cluster['name']}-control-plane"}]
+    (tmp_path / "request.json").write_text(json.dumps(request))
+    folders = ["manifests", "clusters", "scores"]
+    files = [part for name in folders for part in ("-f", str(SCENARIO / name))]
+    arguments = [*files, "--request", str(tmp_path / "request.json"), "--mig-labels", "guide"]
+    where = ["--mig-config-map", "gpus/layouts", "-o", "manifests"]
+    result = CliRunner().invoke(root, ["plan", *arguments, *where])
+    assert result.exit_code == 0, result.output
+    made = [item for item in yaml.safe_load_all(result.stdout) if item["kind"] == "Policy"]
+    assert len(made) == 2
+    file, wanted, _ = (
+        template["objectDefinition"]["spec"]["object-templates"][0]["objectDefinition"]
+        for template in made[0]["spec"]["policy-templates"]
+    )
+    assert file["metadata"] == {"name": "layouts", "namespace": "gpus"}
+    assert wanted["metadata"]["labels"] == {"migsettinglabel": "dsf-2x3g.48gb"}
+
+
+def test_a_config_map_has_a_namespace() -> None:
+    result = CliRunner().invoke(root, ["plan", "-f", ".", "--mig-config-map", "layouts"])
+    assert result.exit_code == 2
+    assert "'layouts' is not of the form namespace/name" in result.output
