@@ -15,6 +15,7 @@ HUB_KUBECONFIG_SECRET = "dynamic-scoring-framework-hub-kubeconfig"  # noqa: S105
 SCORING_CONFIG = "dynamic-scoring-config"
 SCORING_CONFIG_FINALIZER = f"{GROUP}/dynamic-scoring-config-finalizer"
 MANIFEST_WORK = "dynamic-scoring-config-manifestwork"
+SECRETS_MANIFEST_WORK = "dynamic-scoring-secrets-manifestwork"
 CONFIG_MAP = "dynamic-scoring-config"
 SUMMARIES_KEY = "summaries"
 
@@ -22,6 +23,7 @@ GENERATED_LABEL = "dynamic-scoring-framework-mcp/generated"
 CLUSTER_CLAIM = "policy-watcher-claim"
 SCORE_NAME_LABEL = f"{GROUP}/score-name"
 ALLOWED_HOSTS_ANNOTATION = f"{GROUP}/allowed-hosts"
+DISTRIBUTE_LABEL = f"{GROUP}/distribute"
 MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
 
 OPTIMIZER_PORT = 8338

@@ -53,6 +53,11 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 100),
     help="Successful probes in a row that make an Inactive scorer Active.",
 )
+@click.option(
+    "--distribute-secrets",
+    is_flag=True,
+    help="Bring Secrets of --namespace that are labelled for it to the clusters that need them.",
+)
 @scorer_options
 @leader_options("dynamic-scoring-controller")
 @endpoint_option
@@ -66,6 +71,7 @@ def controller(
     resync_seconds: float,
     unhealthy_threshold: int,
     healthy_threshold: int,
+    distribute_secrets: bool,
     metrics_bind_address: str,
     log_level: str,
     log_format: Literal["text", "json"],
@@ -85,7 +91,13 @@ def controller(
 
     set_up(log_level, log_format)
     thresholds = Thresholds(unhealthy_threshold, healthy_threshold)
-    options = Options(namespace, agent_namespace, resync_seconds, thresholds=thresholds)
+    options = Options(
+        namespace,
+        agent_namespace,
+        resync_seconds,
+        thresholds=thresholds,
+        distribute_secrets=distribute_secrets,
+    )
     asking = prober(**starting(flags, "scorer_"))
     wants_to_lead = candidacy(namespace, **starting(flags, "leader_elect"))
     try:

@@ -17,6 +17,7 @@ from dsf.hub.plan import plan
 from dsf.hub.probe import Prober
 from dsf.hub.refusals import Refusals, is_clusters_own
 from dsf.hub.render import Renderer
+from dsf.hub.secret_distribution import SecretDistribution
 from dsf.hub.snapshot import Probe, ProbeFailure, Snapshot, Target
 from dsf.hub.standing import said_health
 from dsf.hub.views import Views
@@ -55,6 +56,7 @@ class Options:
     resync_seconds: float = 30.0
     report_seconds: float = 2.0
     thresholds: Thresholds = field(default_factory=Thresholds)
+    distribute_secrets: bool = False
 
 
 class HubController:
@@ -88,12 +90,13 @@ class HubController:
         self._fleet = Controller(FLEET, self._reconcile, registry=registry)
         self._probe = Controller("probe", self._ask, workers=PROBES_AT_ONCE, registry=registry)
         self._events = Recorder(kube, COMPONENT, now=now, registry=registry)
+        self._secrets = self._secret_distribution(registry)
         self._writes = Counter("dsf_hub_writes", "Writes.", ["kind", "result"], registry=registry)
         self._answers = Counter("dsf_hub_probes", "Probes.", ["result"], registry=registry)
 
     def missing(self) -> str | None:
         """Return what has not been listed yet, None once the controller is ready."""
-        unseen = self._views.missing()
+        unseen = [*self._views.missing(), *(self._secrets.missing() if self._secrets else ())]
         return f"waiting for the first list of {', '.join(unseen)}" if unseen else None
 
     async def run(self, lead: Lead | None = None) -> None:
@@ -108,6 +111,8 @@ class HubController:
         self._views.scorers.on_change(self._watch_scorer)
         async with asyncio.TaskGroup() as group:
             self._views.start(group)
+            if self._secrets:
+                self._secrets.watch(group)
             await self._views.synced()
             await (lead(self._work) if lead else self._work())
 
@@ -121,6 +126,23 @@ class HubController:
             group.create_task(self._fleet.run())
             group.create_task(self._probe.run())
             group.create_task(self._events.run())
+            if self._secrets:
+                group.create_task(self._secrets.run())
+
+    def _secret_distribution(self, registry: CollectorRegistry) -> SecretDistribution | None:
+        if not self._options.distribute_secrets:
+            return None
+        return SecretDistribution(
+            self._kube,
+            namespace=self._options.namespace,
+            agent_namespace=self._options.agent_namespace,
+            resync_seconds=self._options.resync_seconds,
+            scorers=self._views.scorers.items.values,
+            works=self._views.works,
+            events=self._events,
+            draw=self._draw,
+            registry=registry,
+        )
 
     def _watch_scorer(self, key: Key) -> None:
         """Have a scorer probed at once where it is new or its address changed."""
@@ -162,6 +184,8 @@ class HubController:
         for outcome in outcomes:
             self._note(outcome)
         self._tell(snapshot, outcomes)
+        if self._secrets:
+            self._secrets.nudge()
         self._refusals = self._refusals.after(
             outcomes, snapshot.clusters, now=now, draw=self._draw(), backoff=self._backoff
         )

@@ -80,6 +80,10 @@ class Views:
         for view in self._all.values():
             await view.synced.wait()
 
+    def works(self) -> dict[str, Work]:
+        """Return the works with the summaries, by managed cluster."""
+        return _by_namespace(self._works.items)
+
     def snapshot(
         self, probes: Mapping[Target, Probe], refusals: Mapping[str, str], held: frozenset[str]
     ) -> Snapshot:
@@ -89,7 +93,7 @@ class Views:
             config=self._configs.items.get((self._namespace, names.SCORING_CONFIG)),
             clusters=_by_name(self._clusters.items),
             add_ons=_by_namespace(self._add_ons.items),
-            works=_by_namespace(self._works.items),
+            works=self.works(),
             scores=self._scores.items,
             probes=probes,
             refusals=refusals,

@@ -7,7 +7,7 @@ that the API server would default have to be stated. Null means absent, and so d
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dsf.kube import merge
@@ -22,10 +22,10 @@ _NOT_DATA = ("apiVersion", "kind", "metadata", "status")
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """An object to be created."""
+    """An object to be created; its content, which may be secret, is not shown."""
 
     kind: Kind
-    obj: Object
+    obj: Object = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -43,12 +43,12 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A JSON merge patch to be applied to an object or to its status."""
+    """A JSON merge patch to be applied to an object or to its status; its content is not shown."""
 
     kind: Kind
     name: str
     namespace: str | None
-    body: dict[str, Any]
+    body: dict[str, Any] = field(repr=False)
     subresource: Subresource | None = None
 
     def __str__(self) -> str:
@@ -144,10 +144,10 @@ def _delete(kind: Kind, obj: Object) -> Delete:
 
 def _metadata_patch(observed: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:
     patch = _owned(observed, desired, [field for field in _OWNED_METADATA if field in desired])
-    for field in _SHARED_METADATA:
-        changed = _shared(observed.get(field) or {}, desired.get(field) or {})
+    for shared in _SHARED_METADATA:
+        changed = _shared(observed.get(shared) or {}, desired.get(shared) or {})
         if changed:
-            patch[field] = changed
+            patch[shared] = changed
     return patch
 
 

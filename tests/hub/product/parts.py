@@ -62,7 +62,7 @@ class Part:
         """End it at once."""
         self.plane.processes.kill(self.process)
 
-    def metric(self, name: str, **labels: str) -> float:
+    def metric(self, name: str, /, **labels: str) -> float:
         """The sum of a metric's samples that have the given labels."""
         answer = httpx.get(f"{self.url}/metrics", trust_env=False)
         return sum(

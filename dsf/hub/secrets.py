@@ -1,0 +1,178 @@
+"""Which Secrets of the hub go to which managed cluster: only what a scorer there names.
+
+A Secret takes part where it carries the label `.../distribute: "true"`. Of it, only the keys that
+a scorer names by `auth.tokenSecretRef` or `tls.caSecretRef` are sent, by a ManifestWork of its own
+that goes when nothing is named any more.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dsf.api import names
+from dsf.api.scorer import DynamicScorerSpec
+from dsf.api.summary import ScorerSummary
+from dsf.hub.snapshot import Object
+from dsf.kube.changes import Change, diff
+from dsf.kube.kinds import MANIFEST_WORK
+
+SELECTOR = f"{names.DISTRIBUTE_LABEL}=true"
+LONGEST_VALUE = 32 * 1024
+_TYPE = "Opaque"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Reference:
+    """A key of a Secret, as a scorer names it."""
+
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class HubSecret:
+    """A Secret of the hub that may be distributed; what it holds is never shown."""
+
+    name: str
+    type: str
+    data: Mapping[str, str] = field(repr=False)
+    allowed_hosts: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """A reference that is not distributed although its Secret takes part, and why."""
+
+    reference: Reference
+    reason: str
+    message: str
+
+
+def read_secret(obj: Object) -> HubSecret:
+    """Read a Secret of core/v1; values stay in base64."""
+    metadata = obj["metadata"]
+    annotations = metadata.get("annotations") or {}
+    return HubSecret(
+        name=str(metadata["name"]),
+        type=str(obj.get("type") or _TYPE),
+        data=dict(obj.get("data") or {}),
+        allowed_hosts=annotations.get(names.ALLOWED_HOSTS_ANNOTATION),
+    )
+
+
+def read_work(obj: Object) -> dict[str, Any]:
+    """Keep of a ManifestWork what is compared."""
+    metadata = {k: v for k, v in obj["metadata"].items() if k != "managedFields"}
+    return {"metadata": metadata, "spec": obj.get("spec") or {}}
+
+
+def told(summaries: Iterable[ScorerSummary]) -> frozenset[Reference]:
+    """Return what agents are told to read, given the summaries that they have."""
+    pairs = (
+        pair
+        for each in summaries
+        for pair in (
+            (each.source_endpoint_auth_name, each.source_endpoint_auth_key),
+            (each.scoring_endpoint_auth_name, each.scoring_endpoint_auth_key),
+            (each.source_endpoint_ca_name, each.source_endpoint_ca_key),
+            (each.scoring_endpoint_ca_name, each.scoring_endpoint_ca_key),
+        )
+    )
+    return frozenset(Reference(name, key) for name, key in pairs if name and key)
+
+
+def named(spec: DynamicScorerSpec) -> frozenset[Reference]:
+    """Return what a DynamicScorer names."""
+    found = []
+    for side in (spec.source, spec.scoring):
+        if side and side.auth and side.auth.token_secret_ref:
+            found.append(side.auth.token_secret_ref)
+        if side and side.tls and side.tls.ca_secret_ref:
+            found.append(side.tls.ca_secret_ref)
+    return frozenset(Reference(each.name, each.key) for each in found)
+
+
+def withheld(reference: Reference, secret: HubSecret | None) -> Withheld | None:
+    """Return why a reference is not distributed; None where it is, or where nobody asked for it."""
+    if secret is None:
+        return None
+    where = f"Secret {secret.name}"
+    if secret.type != _TYPE:
+        return Withheld(
+            reference,
+            "SecretTypeRefused",
+            f"{where} is of type {secret.type}, which is never distributed: use one of {_TYPE}",
+        )
+    value = secret.data.get(reference.key)
+    if value is None:
+        message = f"{where} has no key {reference.key!r}: add it, or name another in the scorer"
+        return Withheld(reference, "SecretKeyMissing", message)
+    if len(value) > LONGEST_VALUE:
+        message = f"{where}: the value of {reference.key!r} is longer than {LONGEST_VALUE} bytes"
+        return Withheld(reference, "SecretTooLong", message)
+    return None
+
+
+def plan_secrets(
+    wanted: Mapping[str, frozenset[Reference]],
+    secrets: Mapping[str, HubSecret],
+    works: Mapping[str, Object],
+    agent_namespace: str,
+) -> list[Change]:
+    """Return the changes that bring each managed cluster the keys that it needs, and no others.
+
+    `wanted` and `works` are by managed cluster, `secrets` by name. Works that are being deleted
+    are waited for.
+    """
+    standing = {c: work for c, work in works.items() if "deletionTimestamp" not in work["metadata"]}
+    leaving = works.keys() - standing.keys()
+    desired = []
+    for cluster, references in sorted(wanted.items()):
+        manifests = list(_manifests(references, secrets, agent_namespace))
+        if manifests and cluster not in leaving:
+            desired.append(_work(cluster, manifests, standing.get(cluster)))
+    return diff(MANIFEST_WORK, desired, [dict(work) for work in standing.values()])
+
+
+def _manifests(
+    references: Iterable[Reference], secrets: Mapping[str, HubSecret], agent_namespace: str
+) -> Iterator[Object]:
+    keys: dict[str, list[str]] = {}
+    for reference in sorted(references):
+        secret = secrets.get(reference.name)
+        if secret and not withheld(reference, secret):
+            keys.setdefault(secret.name, []).append(reference.key)
+    for name, of_it in keys.items():
+        yield _manifest(secrets[name], of_it, agent_namespace)
+
+
+def _manifest(secret: HubSecret, keys: Iterable[str], agent_namespace: str) -> Object:
+    hosts = secret.allowed_hosts
+    annotations = {names.ALLOWED_HOSTS_ANNOTATION: hosts} if hosts is not None else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": _TYPE,
+        "metadata": {
+            "name": secret.name,
+            "namespace": agent_namespace,
+            "labels": {names.MANAGED_BY_LABEL: names.ADDON},
+            **({"annotations": annotations} if annotations else {}),
+        },
+        "data": {key: secret.data[key] for key in keys},
+    }
+
+
+def _work(cluster: str, manifests: list[Object], observed: Object | None) -> dict[str, Any]:
+    version = observed["metadata"].get("resourceVersion") if observed else None
+    return {
+        "apiVersion": MANIFEST_WORK.api_version,
+        "kind": MANIFEST_WORK.kind,
+        "metadata": {
+            "name": names.SECRETS_MANIFEST_WORK,
+            "namespace": cluster,
+            "labels": {names.MANAGED_BY_LABEL: names.ADDON},
+            **({"resourceVersion": version} if version else {}),
+        },
+        "spec": {"workload": {"manifests": manifests}},
+    }
