@@ -69,7 +69,7 @@ def plan(
     settings: Settings,
 ) -> Plan | RequestProblem:
     """Turn a solution into a plan; a decision that places nothing changes nothing."""
-    objects = manifests(fleet, solution.decision, claim_name=settings.claim_name)
+    objects = manifests(fleet, solution.decision, claim_name=settings.claim_name, mig=settings.mig)
     refused = _foreign(objects, observation, request.namespace)
     if refused:
         return refused
