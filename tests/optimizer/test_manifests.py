@@ -90,6 +90,50 @@ def test_a_cluster_without_a_label_is_selected_by_its_name() -> None:
         assert "labelSelector" not in predicate["requiredClusterSelector"]
 
 
+def _replicated(*selectors: Selector, choices: tuple[Choice, ...]) -> list[object]:
+    """The predicates of a workload that runs on all of these clusters."""
+    fleet = Fleet(
+        "default",
+        tuple(Cluster(selector.cluster, selector, ()) for selector in selectors),
+        (Workload("w", "app", "gpu", 1, "w-placement"),),
+        {},
+        (),
+    )
+    places = tuple(Place("w", selector.cluster, "d") for selector in selectors)
+    objects = manifests(fleet, Decision(choices, places), claim_name=CLAIM)
+    (placement,) = [item for item in objects if item["metadata"]["name"] == "w-placement"]
+    assert placement["spec"]["numberOfClusters"] == len(selectors)
+    return [item["requiredClusterSelector"] for item in placement["spec"]["predicates"]]
+
+
+READY = {"matchExpressions": [{"key": CLAIM, "operator": "In", "values": ["compliant"]}]}
+
+
+def test_replicas_are_one_placement_of_all_their_clusters() -> None:
+    both = Selector("b", "name"), Selector("a", "name")
+    choices = (Choice("a", "p"), Choice("b", "p"))
+    among = {"matchExpressions": [{"key": "name", "operator": "In", "values": ["a", "b"]}]}
+    assert _replicated(*both, choices=choices) == [{"labelSelector": among, "claimSelector": READY}]
+
+
+def test_clusters_that_are_selected_in_different_ways_have_a_predicate_each() -> None:
+    several = Selector("a", "name"), Selector("b"), Selector("c")
+    choices = tuple(Choice(name, "p") for name in "abc")
+    by_name = {"celExpressions": ['managedCluster.metadata.name in ["b", "c"]']}
+    assert _replicated(*several, choices=choices) == [
+        {"labelSelector": {"matchLabels": {"name": "a"}}, "claimSelector": READY},
+        {"celSelector": by_name, "claimSelector": READY},
+    ]
+
+
+def test_a_cluster_without_a_policy_need_not_claim_to_be_compliant() -> None:
+    both = Selector("a", "name"), Selector("b", "name")
+    assert _replicated(*both, choices=(Choice("a", "p"),)) == [
+        {"labelSelector": {"matchLabels": {"name": "a"}}, "claimSelector": READY},
+        {"labelSelector": {"matchLabels": {"name": "b"}}},
+    ]
+
+
 def test_a_name_depends_on_its_own_choice_alone() -> None:
     name = generated_name("placement", "default", Choice("worker01", "policy-3g"))
     assert name == generated_name("placement", "default", Choice("worker01", "policy-3g"))

@@ -1,0 +1,62 @@
+"""What runs now is read back from what was generated before."""
+
+from dataclasses import replace
+
+import pytest
+
+from dsf.kube import kinds
+from optimizer.current import current
+from optimizer.fleet import Cluster, Fleet, Selector, Workload
+from optimizer.manifests import manifests
+from optimizer.observation import Observation
+from optimizer.solution import Choice, Decision, Place
+from tests.optimizer.build import obj
+
+DECISION = Decision(
+    (Choice("a", "p1"), Choice("b", "p2")),
+    (Place("w", "a", "d"), Place("w", "b", "d"), Place("v", "c", "d")),
+)
+
+
+def generated(selectors: dict[str, Selector]) -> Observation:
+    fleet = Fleet(
+        "default",
+        tuple(Cluster(name, selector, ()) for name, selector in selectors.items()),
+        tuple(Workload(name, name, "gpu", 1, f"{name}-placement") for name in ("w", "v")),
+        {},
+        (),
+    )
+    objects = manifests(fleet, DECISION, claim_name="claim")
+    return Observation(
+        placements=tuple(item for item in objects if item["kind"] == "Placement"),
+        bindings=tuple(item for item in objects if item["kind"] == "PlacementBinding"),
+    )
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [("name", "name", "name"), ("", "", ""), ("name", "", ""), ("cluster-name", "name", "name")],
+)
+def test_what_was_generated_says_what_runs(keys: tuple[str, ...]) -> None:
+    selectors = {name: Selector(name, key) for name, key in zip(("a", "b", "c"), keys, strict=True)}
+    found = current(generated(selectors), selectors)
+    assert set(found.placements["w-placement"]) == {"a", "b"}
+    assert found.placements["v-placement"] == ("c",)
+    assert found.policies == {Choice("a", "p1"), Choice("b", "p2")}
+
+
+def test_what_others_made_says_nothing() -> None:
+    selectors = {name: Selector(name, "name") for name in ("a", "b", "c")}
+    observation = generated(selectors)
+    foreign = [
+        {**item, "metadata": {**item["metadata"], "labels": {}}} for item in observation.placements
+    ]
+    found = current(replace(observation, placements=tuple(foreign)), selectors)
+    assert (found.placements, found.policies) == ({}, frozenset())
+
+
+def test_a_placement_of_another_form_names_no_cluster() -> None:
+    labels = {"dynamic-scoring-framework-mcp/generated": "true"}
+    odd = obj(kinds.PLACEMENT, "odd", "default", labels=labels, spec={"predicates": None})
+    found = current(Observation(placements=(odd,)), {})
+    assert found.placements == {"odd": ()}
