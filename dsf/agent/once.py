@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 
 import yaml
 
 from dsf.agent import config
+from dsf.agent.explain import explain
 from dsf.agent.placement_score import placement_score, status_patch, validity
 from dsf.agent.round import Round
 from dsf.agent.run import Settings, rounder, utc_now
@@ -18,7 +20,9 @@ from dsf.kube.kinds import CONFIG_MAP
 from dsf.kube.port import Kube, Object
 
 
-async def perform_once(settings: Settings, managed: Kube | None) -> tuple[Round, ...] | Invalid:
+async def perform_once(
+    settings: Settings, managed: Kube | None, *, explaining: bool = False
+) -> tuple[Round, ...] | Invalid:
     """Perform one round of every scorer at the same time. Raises KubeError."""
     text = await _text(settings, managed)
     read_config = text if isinstance(text, Invalid) else config.parse(text)
@@ -26,7 +30,8 @@ async def perform_once(settings: Settings, managed: Kube | None) -> tuple[Round,
         return read_config
     if read_config.problems:
         return read_config.problems[0]
-    async with rounder(settings, managed, utc_now) as performer:
+    async with rounder(settings, managed, utc_now) as plain:
+        performer = replace(plain, explaining=explaining)
         rounds = [performer.perform(summary) for summary in read_config.summaries]
         return tuple(await asyncio.gather(*rounds))
 
@@ -34,6 +39,14 @@ async def perform_once(settings: Settings, managed: Kube | None) -> tuple[Round,
 def render(cluster: str, rounds: Iterable[Round], now: datetime) -> str:
     """Return the AddOnPlacementScores that would be published, as a YAML stream."""
     return "".join(_document(cluster, done, now) for done in rounds)
+
+
+def explained(rounds: Iterable[Round]) -> str:
+    """Return where each value came from, scorer by scorer."""
+    told = [
+        explain(done.summary, done.evidence, done.report.scores) for done in rounds if done.evidence
+    ]
+    return "\n".join(told)
 
 
 def _document(cluster: str, done: Round, now: datetime) -> str:

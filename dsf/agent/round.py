@@ -1,37 +1,44 @@
 """One round: read the source, call the scoring API, convert the results. Publishes nothing."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from dsf.agent import report
+from dsf.agent.explain import Evidence
 from dsf.agent.failure import Failure
+from dsf.agent.matrix import Fetched
 from dsf.agent.report import Report
 from dsf.agent.scores import MAX_SERIES, Form, convert
 from dsf.agent.scoring import ScoringApi
+from dsf.agent.series import Series
 from dsf.agent.sources import Sources
 from dsf.api.dimension import DimensionFormat
 from dsf.api.invalid import Invalid
-from dsf.api.scoring_api import ScoringResponse
+from dsf.api.scoring_api import ScoreResult
 from dsf.api.summary import ScorerSummary
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What a round brought: its report, the failure of a stage if any, seconds per stage."""
+    """What a round brought: its report, the failure of a stage if any, seconds per stage.
+
+    `evidence` is there only where it was asked for.
+    """
 
     summary: ScorerSummary
     report: Report
     failure: Failure | None
     seconds: dict[str, float]
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Rounder:
     """Performs the rounds of a managed cluster; `now` is the time of day.
 
-    `max_series` limits the label sets of one score.
+    `max_series` limits the label sets of one score; `explaining` rounds carry their evidence.
     """
 
     cluster: str
@@ -39,6 +46,7 @@ class Rounder:
     scoring: ScoringApi
     now: Callable[[], datetime]
     max_series: int = MAX_SERIES
+    explaining: bool = False
 
     async def perform(self, summary: ScorerSummary) -> Round:
         """Perform one round."""
@@ -47,28 +55,36 @@ class Rounder:
         fetched = await self.sources.fetch(summary, self.now().timestamp())
         seconds = {"fetch": clock() - began}
         if isinstance(fetched, Failure):
-            return Round(summary, report.failed(fetched), fetched, seconds)
+            return Round(summary, report.failed(fetched), fetched, seconds, self._evidence())
         began = clock()
         response = await self.scoring.score(summary, fetched.series)
         seconds["perform"] = clock() - began
-        told = self._told(summary, response, fetched.warnings)
-        failure = told if isinstance(told, Failure) else None
-        reported = report.failed(told, fetched.warnings) if isinstance(told, Failure) else told
-        return Round(summary, reported, failure, seconds)
-
-    def _told(
-        self, summary: ScorerSummary, response: ScoringResponse | Failure, warnings: tuple[str, ...]
-    ) -> Report | Failure:
         if isinstance(response, Failure):
-            return response
+            return self._unscored(summary, response, fetched, seconds)
+        form = self._form(summary)
+        if isinstance(form, Failure):
+            return self._unscored(summary, form, fetched, seconds)
+        reported = report.success(convert(response.results, form), fetched.warnings)
+        evidence = self._evidence(fetched.series, response.results, form)
+        return Round(summary, reported, None, seconds, evidence)
+
+    def _unscored(
+        self, summary: ScorerSummary, failure: Failure, fetched: Fetched, seconds: dict[str, float]
+    ) -> Round:
+        reported = report.failed(failure, fetched.warnings)
+        return Round(summary, reported, failure, seconds, self._evidence(fetched.series))
+
+    def _form(self, summary: ScorerSummary) -> Form | Failure:
         dimension = DimensionFormat.parse(summary.score_dimension_format)
         if isinstance(dimension, Invalid):
             return Failure("scoring", dimension.reason, dimension.message)
-        form = Form(
-            self.cluster,
-            summary.score_name,
-            dimension,
-            summary.scoring_normalize,
-            series=self.max_series,
-        )
-        return report.success(convert(response.results, form), warnings)
+        normalize = summary.scoring_normalize
+        return Form(self.cluster, summary.score_name, dimension, normalize, series=self.max_series)
+
+    def _evidence(
+        self,
+        series: Sequence[Series] = (),
+        results: Sequence[ScoreResult] = (),
+        form: Form | None = None,
+    ) -> Evidence | None:
+        return Evidence(series, results, form) if self.explaining else None
