@@ -1,6 +1,7 @@
 """Reading AddOnPlacementScores: which entry has which value on which managed cluster."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 ByDimension = dict[str, dict[str, int]]
@@ -21,3 +22,15 @@ def by_score(objects: Iterable[Mapping[str, Any]]) -> dict[str, ByDimension]:
         name: {entry: dict(sorted(values.items())) for entry, values in sorted(entries.items())}
         for name, entries in sorted(found.items())
     }
+
+
+def expired_at(obj: Mapping[str, Any], now: datetime) -> str:
+    """Return when an object's scores expired, as it says it; empty where they are valid.
+
+    Scores without a readable `validUntil` never expire, as for OCM.
+    """
+    text = str((obj.get("status") or {}).get("validUntil") or "")
+    try:
+        return text if datetime.fromisoformat(text) <= now else ""
+    except (ValueError, TypeError):
+        return ""

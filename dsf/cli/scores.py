@@ -2,16 +2,20 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 import yaml
 
-from dsf.api.placement_scores import ByDimension, by_score
+from dsf.api.placement_scores import ByDimension, by_score, expired_at
 from dsf.cli.columns import aligned
 from dsf.cli.options import cluster_options
 from dsf.kube.port import Object
+
+Expired = Mapping[tuple[str, str], str]
+"""(AddOnPlacementScore, managed cluster) -> when its scores expired."""
 
 
 @click.command()
@@ -31,12 +35,15 @@ def scores(
     objects = _only(objects, "namespace", clusters, "scores of managed cluster")
     objects = _only(objects, "name", scores_, "AddOnPlacementScore")
     found = by_score(objects)
+    expired = _expired(objects, datetime.now(UTC))
+    for (name, cluster), time in expired.items():
+        click.echo(f"{name} of {cluster} expired at {time}: a Placement counts it as 0", err=True)
     if output == "json":
         click.echo(json.dumps(found, indent=2))
     elif output == "yaml":
         click.echo(yaml.safe_dump(found, sort_keys=False), nl=False)
     elif found:
-        click.echo("\n\n".join(_table(name, entries) for name, entries in found.items()))
+        click.echo("\n\n".join(_table(name, found[name], expired) for name in found))
     else:
         click.echo("No scores found.", err=True)
 
@@ -63,10 +70,25 @@ def _only(
     return [obj for obj in objects if obj["metadata"][field] in names]
 
 
-def _table(name: str, entries: ByDimension) -> str:
+def _expired(objects: Sequence[Object], now: datetime) -> Expired:
+    found = {
+        (obj["metadata"]["name"], obj["metadata"]["namespace"]): expired_at(obj, now)
+        for obj in objects
+        if (obj.get("status") or {}).get("scores")
+    }
+    return {key: time for key, time in sorted(found.items()) if time}
+
+
+def _table(name: str, entries: ByDimension, expired: Expired) -> str:
     clusters = sorted({cluster for values in entries.values() for cluster in values})
     rows = [
-        [entry, *(str(values.get(cluster, "-")) for cluster in clusters)]
+        [entry, *(_cell(values.get(cluster), (name, cluster) in expired) for cluster in clusters)]
         for entry, values in entries.items()
     ]
     return f"{name}\n{aligned(['dimension', *clusters], rows)}"
+
+
+def _cell(value: int | None, expired: bool) -> str:
+    if value is None:
+        return "-"
+    return f"{value} (expired)" if expired else str(value)

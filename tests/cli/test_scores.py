@@ -16,6 +16,8 @@ from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, NAMESPACE
 
 VALUES = {("worker01", "speed"): 60, ("worker02", "speed"): 55, ("worker02", "thrift"): -3}
 
+EXPIRED = "2026-01-01T12:00:00Z"
+
 Dsf = Callable[..., Awaitable[tuple[int | None, str, str]]]
 
 
@@ -32,10 +34,15 @@ async def hub_of_scores() -> EmbeddedHub:
 
 
 @pytest.fixture
-async def dsf(tmp_path: Path) -> Dsf:
+async def hub() -> EmbeddedHub:
+    return await hub_of_scores()
+
+
+@pytest.fixture
+async def dsf(tmp_path: Path, hub: EmbeddedHub) -> Dsf:
     async def run(*arguments: str) -> tuple[int | None, str, str]:
         async with contextlib.AsyncExitStack() as stack:
-            url = await stack.enter_async_context(serving(await hub_of_scores()))
+            url = await stack.enter_async_context(serving(hub))
             config = tmp_path / "hub.kubeconfig"
             config.write_text(yaml.safe_dump(kubeconfig(url)), encoding="utf-8")
             command = (sys.executable, "-m", "dsf", "scores", f"--kubeconfig={config}", *arguments)
@@ -46,6 +53,20 @@ async def dsf(tmp_path: Path) -> Dsf:
             return process.returncode, out.decode(), err.decode()
 
     return run
+
+
+async def test_expired_scores_are_marked(dsf: Dsf, hub: EmbeddedHub) -> None:
+    status = {"status": {"validUntil": EXPIRED}}
+    await hub.patch(ADD_ON_PLACEMENT_SCORE, "speed", status, "worker02", subresource="status")
+    later = {"status": {"validUntil": "2999-01-01T00:00:00Z"}}
+    await hub.patch(ADD_ON_PLACEMENT_SCORE, "speed", later, "worker01", subresource="status")
+    said = f"speed of worker02 expired at {EXPIRED}: a Placement counts it as 0\n"
+    code, out, err = await dsf()
+    assert (code, err) == (0, said)
+    assert out.splitlines()[2].split() == ["app", "60", "55", "(expired)"]
+    code, out, err = await dsf("-o", "json")
+    assert (code, err) == (0, said)
+    assert json.loads(out)["speed"] == {"app": {"worker01": 60, "worker02": 55}}
 
 
 async def test_clusters_stand_beside_each_other(dsf: Dsf) -> None:
