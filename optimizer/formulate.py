@@ -220,6 +220,20 @@ def formulate(fleet: Fleet) -> Problem:
     return whole.restricted(usable, np.array(serving, dtype=np.bool_))
 
 
+def staying(fleet: Fleet) -> Mapping[int, float]:
+    """Return by priority what the problem's values count for staying, if all workloads stay.
+
+    Values credit a place where a workload runs with the cost of leaving it. Less this sum, the
+    value of a decision is that of its scores minus the costs of its moves.
+    """
+    known = {cluster.name for cluster in fleet.clusters}
+    total: dict[int, float] = {}
+    for item in fleet.workloads:
+        saved = item.move_cost * len(known.intersection(item.current))
+        total[item.priority] = total.get(item.priority, 0.0) + saved
+    return total
+
+
 def selector(text: str) -> LabelSelector:
     """Return the selector that a text spells; ValueError where it spells none."""
     parsed = label_selector(text)

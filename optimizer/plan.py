@@ -1,7 +1,7 @@
 """The plan: a decision, what it rests on, and the changes that it implies."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import yaml
@@ -11,6 +11,7 @@ from dsf.kube.port import Object
 from optimizer.digest import basis_of, digest_of
 from optimizer.explain import placed, truncated, unplaced
 from optimizer.fleet import Fleet
+from optimizer.formulate import staying
 from optimizer.generated import changes, describe, not_generated
 from optimizer.manifests import manifests
 from optimizer.observation import Observation
@@ -18,9 +19,17 @@ from optimizer.problem import Problem
 from optimizer.read import read_fleet
 from optimizer.refusal import CONFLICT, UNAVAILABLE, FieldProblem, RequestProblem
 from optimizer.request import OptimizeRequest
-from optimizer.results import Applied, FailedChange, Gap, OptimizeResult, Placed, Unplaced
+from optimizer.results import (
+    Applied,
+    FailedChange,
+    Gap,
+    OptimizeResult,
+    Placed,
+    PriorityValue,
+    Unplaced,
+)
 from optimizer.settings import Settings
-from optimizer.solution import Solution
+from optimizer.solution import Choice, Solution
 from optimizer.unknown import unknown_names
 
 _SHOWN_GAPS = 1_000
@@ -78,8 +87,8 @@ def plan(
         digest=digest_of(fleet, objects, implied),
         basis=basis_of(fleet),
         request=request,
-        solution=solution,
-        policies=dict(solution.decision.choices),
+        solution=_net(solution, staying(fleet)),
+        policies=_policies(solution.decision.choices),
         placements=placed(problem, solution),
         unplaced=unplaced(request, fleet, problem, solution),
         gaps=tuple(truncated(fleet.gaps, most=_SHOWN_GAPS)),
@@ -117,6 +126,10 @@ def result(made: Plan, applied: Applied | None) -> OptimizeResult:
         gap=solution.gap,
         seconds=solution.seconds,
         solver=solution.solver,
+        priorities=tuple(
+            PriorityValue(priority=item.priority, value=item.value, bound=item.bound)
+            for item in solution.tiers
+        ),
         policies=dict(made.policies),
         placements=made.placements,
         unplaced=made.unplaced,
@@ -141,6 +154,31 @@ def refused_writes(failed: Iterable[FailedChange]) -> RequestProblem | None:
         detail="; ".join(f"{error.field}: {error.message}" for error in errors[:5]),
         errors=errors,
     )
+
+
+def _net(solution: Solution, stays: Mapping[int, float]) -> Solution:
+    """Return a solution whose values count what moves cost, not what staying saves."""
+    saved = sum(stays.values())
+    return replace(
+        solution,
+        objective_value=solution.objective_value - saved,
+        bound=None if solution.bound is None else solution.bound - saved,
+        tiers=tuple(
+            item._replace(
+                value=item.value - stays.get(item.priority, 0.0),
+                bound=item.bound - stays.get(item.priority, 0.0),
+            )
+            for item in solution.tiers
+        ),
+    )
+
+
+def _policies(choices: Iterable[Choice]) -> dict[str, str]:
+    """Return the policies of each cluster; of several pools they are joined."""
+    by_cluster: dict[str, list[str]] = {}
+    for choice in choices:
+        by_cluster.setdefault(choice.cluster, []).append(choice.policy)
+    return {cluster: ", ".join(policies) for cluster, policies in by_cluster.items()}
 
 
 def _foreign(

@@ -111,18 +111,37 @@ class ResetResult(Result):
     failed: tuple[FailedChange, ...] = ()
 
 
+class PriorityValue(Result):
+    """What the placements of one priority are worth."""
+
+    priority: int
+    value: float
+    bound: Annotated[
+        float, Field(description="No placement as good for higher priorities is worth more.")
+    ]
+
+
 class OptimizeResult(Result):
     """The answer of POST /optimize: a plan, and whether it was applied."""
 
     status: Annotated[Status, Field(description=STATUS_MEANING)]
-    objective_value: Annotated[float, Field(description="Sum of the scores of the places.")]
+    objective_value: Annotated[
+        float,
+        Field(description="Sum of the scores of the places, minus what moves and changes cost."),
+    ]
     output_yaml: Annotated[str, Field(description="The generated objects.")]
     digest: Annotated[str, Field(description="SHA-256 of the facts used and of the decision.")]
     bound: Annotated[float | None, Field(description="No placement is worth more than this.")]
     gap: Annotated[float | None, Field(description="(bound - objective_value) / objective_value.")]
     seconds: Annotated[float, Field(description="Time spent solving.")]
     solver: str
-    policies: Annotated[dict[str, str], Field(description="The policy enforced, by cluster.")]
+    priorities: Annotated[
+        tuple[PriorityValue, ...], Field(description="Value by priority, the highest first.")
+    ] = ()
+    policies: Annotated[
+        dict[str, str],
+        Field(description="The policy enforced, by cluster; of several pools joined by commas."),
+    ]
     placements: tuple[Placed, ...]
     unplaced: tuple[Unplaced, ...]
     gaps: tuple[Gap, ...]

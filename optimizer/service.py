@@ -71,7 +71,9 @@ class Optimizer:
         namespace = plan.request.namespace
         async with self._writing:
             observation = await observe(self._kube, namespace)
-            refused = stale(plan, observation, settings=self._settings, now=self._now())
+            refused = await asyncio.to_thread(
+                stale, plan, observation, settings=self._settings, now=self._now()
+            )
             if refused:
                 return refused
             outcomes = await apply(self._kube, plan.changes)
@@ -95,16 +97,19 @@ class Optimizer:
 
     async def _plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
         observation = await observe(self._kube, request.namespace)
-        fleet = fleet_of(observation, request, settings=self._settings, now=self._now())
+        fleet = await asyncio.to_thread(
+            fleet_of, observation, request, settings=self._settings, now=self._now()
+        )
         if isinstance(fleet, RequestProblem):
             return fleet
-        problem = formulate(fleet)
+        problem = await asyncio.to_thread(formulate, fleet)
         solution = await solve(
             problem,
             solver=self._settings.solver,
             time_limit_seconds=self._settings.time_limit_seconds,
         )
-        return plan(
+        return await asyncio.to_thread(
+            plan,
             observation,
             request,
             fleet=fleet,
