@@ -7,7 +7,7 @@ from typing import Any
 from dsf.api import names
 from dsf.api.conditions import find
 from dsf.hub.registration import is_leaving
-from dsf.hub.snapshot import AddOn, Cluster, Object, Score, Trouble, Work
+from dsf.hub.snapshot import CLUSTER_UNAVAILABLE, AddOn, Cluster, Object, Score, Trouble, Work
 from dsf.hub.work import manifest_work, summaries_text
 from dsf.kube.changes import merge_patch
 
@@ -23,7 +23,7 @@ def cluster(obj: Object) -> Cluster:
         accepted=bool((obj.get("spec") or {}).get("hubAcceptsClient")),
         leaving=is_leaving(obj),
         labels={sys.intern(str(key)): sys.intern(str(value)) for key, value in labels.items()},
-        trouble=_unavailable(obj, "ManagedClusterConditionAvailable", "ClusterUnavailable"),
+        trouble=_unavailable(obj, "ManagedClusterConditionAvailable", CLUSTER_UNAVAILABLE),
     )
 
 

@@ -52,7 +52,7 @@ def scorer_status(standing: Standing, spread: Spread, *, now: str) -> dict[str, 
     """Return the desired status of a DynamicScorer; a null field is to be removed."""
     given = distributed(standing, spread)
     scoring = _scoring(standing, given, spread.tally)
-    told = (standing.synced, _conflict(standing), standing.health.condition, given, scoring)
+    told = (standing.health.condition, standing.synced, _conflict(standing), given, scoring)
     config = standing.config
     return {
         "healthStatus": standing.health.status,
@@ -145,7 +145,7 @@ def _scoring(standing: Standing, given: Condition, tally: Tally) -> Condition:
     """Return the condition Scoring: what the agents say in their AddOnPlacementScores."""
     summary = standing.summary
     if summary is None or tally.desired == 0:
-        return Condition("Scoring", "Unknown", "NotDistributed", f"see {given.type}")
+        return Condition("Scoring", "Unknown", "NotDistributed", f"see the condition {given.type}")
     if summary.score_destination == "None":
         message = "scoreDestination is None: the agents' metrics alone tell the scores"
         return Condition("Scoring", "Unknown", "NotPublished", message)
@@ -209,7 +209,7 @@ def _conflict(standing: Standing) -> Condition:
     outcome = standing.outcome
     conflicts = outcome.conflicts if isinstance(outcome, Resolved) else ()
     if not conflicts:
-        return Condition("ConfigConflict", "False", "NoConflict")
+        return Condition("ConfigConflict", "False", "NoConflict", "spec and the API's config agree")
     told = [
         f"{conflict.field}: {_short(conflict.in_spec)} in spec,"
         f" {_short(conflict.in_config)} from the API"
@@ -242,13 +242,13 @@ def _delivered(progress: Progress) -> Condition:
 def _masks(unmatched: Sequence[str]) -> Condition:
     if unmatched:
         return Condition("MasksMatched", "False", "NothingMatched", _listed(unmatched))
-    return Condition("MasksMatched", "True", "AllMatched")
+    return Condition("MasksMatched", "True", "AllMatched", "every mask and override matches")
 
 
 def _sizes(sizes: Mapping[str, int]) -> Condition:
     """Return the condition WithinLimit: OCM refuses a ManifestWork that is too large."""
     if not sizes:
-        return Condition("WithinLimit", "True", "WithinLimit")
+        return Condition("WithinLimit", "True", "WithinLimit", "OCM takes works of this size")
     ordered = sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
     largest = _listed([f"{cluster}: {size // 1024} KiB" for cluster, size in ordered])
     over = ordered[0][1] > LIMIT_BYTES

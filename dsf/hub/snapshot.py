@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Object = Mapping[str, Any]
 Key = tuple[str, str]
 
+CLUSTER_UNAVAILABLE = "ClusterUnavailable"
+
 
 @dataclass(frozen=True, slots=True)
 class Target:

@@ -17,6 +17,10 @@ UNANSWERED = frozenset({"Unreachable", "TimedOut"})
 """Reasons of probe failures that may only mean that the hub can't reach the API."""
 
 AGENTS_FAIL = "AgentsFail"
+_ADVICE = (
+    "check spec.configURL and that the hub may reach it; where only managed clusters can, set"
+    " location Internal and configSyncMode None"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +179,8 @@ def _health(scorer: Registration, probe: Probe | None) -> Health:
         message += "; an Internal scorer may be reachable from managed clusters only: distributed"
         told = Condition("Healthy", "Unknown", reason, message)
         return Health("Unknown", True, told, theirs=True)
+    if reason in UNANSWERED:
+        message += f"; {_ADVICE}"
     message += "; not distributed until it answers"
     return Health("Inactive", False, Condition("Healthy", "False", reason, message))
 

@@ -5,7 +5,16 @@ from dataclasses import dataclass, field
 
 from dsf.api import names
 from dsf.hub.distribution import Share
-from dsf.hub.snapshot import AddOn, Cluster, Key, Score, Snapshot, Trouble, Work
+from dsf.hub.snapshot import (
+    CLUSTER_UNAVAILABLE,
+    AddOn,
+    Cluster,
+    Key,
+    Score,
+    Snapshot,
+    Trouble,
+    Work,
+)
 
 
 @dataclass(slots=True)
@@ -70,13 +79,13 @@ def published(
 
 
 def _count(tally: Tally, cluster: str, score: Score, beyond: Trouble | None, now: str) -> None:
-    """Count a cluster; where its own trouble explains why nothing comes, that is told."""
+    """Count a cluster; the agent's word counts unless OCM has lost touch with the cluster."""
     fresh = score.valid_until > now
     tally.answered += fresh and score.answered
     tally.refused += score.trouble is not None and not score.answered
     if score.trouble is None and fresh:
         tally.scoring += 1
-    elif beyond is not None:
+    elif beyond is not None and (score.trouble is None or beyond.reason == CLUSTER_UNAVAILABLE):
         tally.failing[cluster] = beyond
     elif score.trouble is not None:
         tally.failing[cluster] = score.trouble

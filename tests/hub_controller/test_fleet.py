@@ -288,6 +288,20 @@ def test_scores_that_are_still_fresh_count_though_the_cluster_is_out_of_touch() 
     )
 
 
+def test_what_the_agent_complains_of_counts_unless_the_cluster_is_out_of_touch() -> None:
+    idle = unavailable(add_on("c1"), "Available")
+    gone = unavailable(cluster("c2"))
+    start = world(
+        clusters=(cluster("c1"), gone),
+        add_ons=(idle, add_on("c2")),
+        scores=tuple(published(name, failing=("Scored", "Refused")) for name in ("c1", "c2")),
+    )
+    assert [each["reason"] for each in status(settled(start))["failingClusters"]] == [
+        "Refused",
+        "ClusterUnavailable",
+    ]
+
+
 def test_masked_clusters_are_not_counted() -> None:
     config = scoring_config(("c1", "cpu_score"))
     end = settled(world(config=config, scores=(published("c1", failing=("Scored", "X")),)))

@@ -187,7 +187,9 @@ def test_an_inactive_scorer_is_taken_out_and_put_back() -> None:
         "type": "Healthy",
         "status": "False",
         "reason": "TimedOut",
-        "message": "slow; not distributed until it answers",
+        "message": "slow; check spec.configURL and that the hub may reach it; where only managed"
+        " clusters can, set location Internal and configSyncMode None; not distributed until it"
+        " answers",
         "lastTransitionTime": LATER,
         "observedGeneration": 1,
     }

@@ -356,7 +356,7 @@ async def test_an_unchanged_fleet_is_not_written_to(hub: EmbeddedHub) -> None:
         await register(hub, "cpu", api)
         await register(hub, "sick", sick)
         await until_ready(hub, "cpu")
-        await until_reason(hub, "sick", "Ready", "NotJSON")
+        await until_reason(hub, "sick", "Ready", "BadStatus")
         before = counting.writes
         await asked_again(api)
         assert counting.writes == before > 0
