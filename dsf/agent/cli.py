@@ -46,10 +46,34 @@ def _url(_: click.Context, __: click.Parameter, value: str) -> str:
     show_default=True,
     help="Hosts that scorers may have the agent's own token sent to, over https; empty for none.",
 )
+@click.option(
+    "--otlp/--no-otlp", help="Receive OTLP metrics over HTTP, for source type OpenTelemetry."
+)
+@click.option(
+    "--otlp-bind-address",
+    default="127.0.0.1:4318",
+    show_default=True,
+    help="Where OTLP is received; senders are not authenticated.",
+)
 @click.option("--summaries-file", type=_FILE, help="Scorer summaries (JSON), for the ConfigMap's.")
+@click.option(
+    "--max-series",
+    type=click.IntRange(1, 100_000),
+    default=10_000,
+    show_default=True,
+    help="Label sets that one score may have, in its object and in the metrics.",
+)
 @click.option("--once", is_flag=True, help="Run one round, print its scores and publish nothing.")
+@click.option("--explain", is_flag=True, help="Like --once, but print where each value came from.")
 @log_options
-def agent(*, hub_kubeconfig: Path | None, kubeconfig: Path | None, once: bool, **rest: Any) -> None:
+def agent(
+    *,
+    hub_kubeconfig: Path | None,
+    kubeconfig: Path | None,
+    once: bool,
+    explain: bool,
+    **rest: Any,
+) -> None:
     """Run the scoring agent of one managed cluster.
 
     It reads the scorers from the ConfigMap dynamic-scoring-config, their time series from the
@@ -60,6 +84,8 @@ def agent(*, hub_kubeconfig: Path | None, kubeconfig: Path | None, once: bool, *
     from dsf.runtime.logs import set_up
 
     set_up(rest["log_level"], rest["log_format"])
+    if rest["otlp"] and not (once or explain):
+        _require_otlp()
     settings = Settings(
         cluster=rest["cluster_name"],
         namespace=rest["namespace"],
@@ -67,13 +93,32 @@ def agent(*, hub_kubeconfig: Path | None, kubeconfig: Path | None, once: bool, *
         summaries_file=rest["summaries_file"],
         prometheus_url=rest["prometheus_url"],
         service_account_token_hosts=listed(rest["service_account_token_hosts"]),
+        otlp_bind_address=rest["otlp_bind_address"] if rest["otlp"] else "",
+        max_series=rest["max_series"],
     )
-    if once:
-        _print(settings.cluster, asyncio.run(_once(settings, kubeconfig)))
+    if once or explain:
+        rounds = asyncio.run(_once(settings, kubeconfig, explaining=explain))
+        _print(settings.cluster, rounds, explaining=explain)
     elif hub_kubeconfig is None:
         raise click.UsageError("name the hub with --hub-kubeconfig, or try --once without a hub")
     else:
         _run(settings, hub_kubeconfig, kubeconfig)
+
+
+def _require_otlp() -> None:
+    missing = [name for name in ("google.protobuf", "opentelemetry.proto", "re2") if _lacks(name)]
+    if missing:
+        hint = "install dynamic-scoring-framework[otlp]"
+        raise click.UsageError(f"--otlp needs {', '.join(missing)}: {hint}")
+
+
+def _lacks(module: str) -> bool:
+    from importlib.util import find_spec
+
+    try:
+        return find_spec(module) is None
+    except ModuleNotFoundError:
+        return True
 
 
 def _run(settings: "Settings", hub_kubeconfig: Path, kubeconfig: Path | None) -> None:
@@ -96,11 +141,14 @@ async def _serve(settings: "Settings", hub_kubeconfig: Path, kubeconfig: Path | 
         await run(settings, hub=hub, managed=managed)
 
 
-async def _once(settings: "Settings", kubeconfig: Path | None) -> "tuple[Round, ...] | Invalid":
+async def _once(
+    settings: "Settings", kubeconfig: Path | None, *, explaining: bool
+) -> "tuple[Round, ...] | Invalid":
     from dsf.agent.once import perform_once
 
     async with AsyncExitStack() as stack:
-        return await perform_once(settings, await _managed(stack, settings, kubeconfig))
+        managed = await _managed(stack, settings, kubeconfig)
+        return await perform_once(settings, managed, explaining=explaining)
 
 
 async def _managed(
@@ -115,14 +163,16 @@ async def _managed(
     return await stack.enter_async_context(connect(kubeconfig))
 
 
-def _print(cluster: str, rounds: "tuple[Round, ...] | Invalid") -> None:
-    from dsf.agent.once import render
+def _print(
+    cluster: str, rounds: "tuple[Round, ...] | Invalid", *, explaining: bool = False
+) -> None:
+    from dsf.agent.once import explained, render
     from dsf.agent.run import utc_now
     from dsf.api.invalid import Invalid
 
     if isinstance(rounds, Invalid):
         raise click.ClickException(f"{rounds.reason}: {rounds.message}")
-    click.echo(render(cluster, rounds, utc_now()), nl=False)
+    click.echo(explained(rounds) if explaining else render(cluster, rounds, utc_now()), nl=False)
     failures = [(done.summary.name, done.failure) for done in rounds if done.failure]
     for name, failure in failures:
         click.echo(f"Error: {name}: {failure.stage}: {failure.reason}: {failure.message}", err=True)

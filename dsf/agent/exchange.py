@@ -3,7 +3,6 @@
 import asyncio
 import os
 import ssl
-import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, Self
@@ -13,6 +12,7 @@ import httpx
 from dsf.agent.answer import Answer, is_http_url, retry_after, shown
 from dsf.agent.failure import Failure, Stage
 from dsf.agent.http_client import HttpClient
+from dsf.agent.inflate import TooLarge, UnusableBody, read_body
 
 _REDIRECTS = range(300, 400)
 
@@ -79,19 +79,14 @@ async def exchange(
     except TimeoutError:
         message = f"{where} did not answer completely within {deadline.seconds:g} s"
         return Failure(stage, "DeadlineExceeded", f"{message}: see what slows it down")
-    except _Unusable as error:
-        return Failure(stage, error.reason, f"the answer of {where} {error}")
+    except UnusableBody as error:
+        reason = "ResponseTooLarge" if isinstance(error, TooLarge) else "InvalidResponse"
+        return Failure(stage, reason, f"the answer of {where} {error}")
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
         message = f"{where} is no usable URL: correct the scorer's endpoint"
         return Failure(stage, "InvalidURL", message)
     except (httpx.HTTPError, ssl.SSLError) as error:
         return Failure(stage, *_broken(where, error))
-
-
-class _Unusable(Exception):
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
 
 
 async def _answer(client: HttpClient, request: Request, max_bytes: int) -> Answer:
@@ -130,43 +125,9 @@ def _without_token(body: bytearray, headers: Mapping[str, str]) -> bytearray:
 
 
 async def _body(response: httpx.Response, max_bytes: int) -> bytearray:
-    """Read and inflate at most `max_bytes`: httpx itself inflates a chunk without any limit."""
-    inflater = _inflater(response.headers.get("content-encoding", ""))
-    body = bytearray()
-    async for chunk in response.aiter_raw():
-        body += _inflated(inflater, chunk, max_bytes - len(body)) if inflater else chunk
-        if len(body) > max_bytes:
-            message = f"is larger than {max_bytes} bytes: ask for less"
-            raise _Unusable("ResponseTooLarge", message)
-    if inflater and not inflater.eof:
-        raise _Unusable("InvalidResponse", "ends in the middle of its gzip data")
-    return body
-
-
-class _Inflater(Protocol):
-    @property
-    def eof(self) -> bool: ...
-
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
-
-
-def _inflater(encoding: str) -> _Inflater | None:
-    match encoding.strip().lower():
-        case "" | "identity":
-            return None
-        case "gzip" | "x-gzip":
-            return zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-    raise _Unusable("InvalidResponse", "has a Content-Encoding other than gzip")
-
-
-def _inflated(inflater: _Inflater, chunk: bytes, room: int) -> bytes:
-    if inflater.eof:  # the inflater would keep what follows its data, however much that is
-        return b""
-    try:
-        return inflater.decompress(chunk, room + 1)
-    except zlib.error as error:
-        message = "is said to be gzip, but is not"
-        raise _Unusable("InvalidResponse", message) from error
+    """Read and inflate: httpx itself inflates a chunk without any limit."""
+    encoding = response.headers.get("content-encoding", "")
+    return await read_body(response.aiter_raw(), encoding, max_bytes)
 
 
 def _broken(where: str, error: httpx.HTTPError | ssl.SSLError) -> tuple[str, str]:

@@ -1,27 +1,37 @@
 """The agent of one managed cluster, put together and run."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
+from dsf import __version__
+from dsf.agent import addon_lease
 from dsf.agent.exchange import Limits
 from dsf.agent.http_client import http_client
 from dsf.agent.loop import Agent
 from dsf.agent.metrics import AgentMetrics
 from dsf.agent.publish import Publisher
 from dsf.agent.round import Rounder
-from dsf.agent.scoring import ScoringApi
+from dsf.agent.scores import MAX_SERIES
+from dsf.agent.scoring import Observe, ScoringApi, unobserved
 from dsf.agent.secrets import IN_CLUSTER, Secrets, ServiceAccount
-from dsf.agent.sources import Sources
+from dsf.agent.sources import Received, Sources
 from dsf.agent.watch import watch_config_map, watch_file
 from dsf.api import names
 from dsf.kube.port import Kube
 from dsf.runtime.endpoints import serve_endpoints
+
+if TYPE_CHECKING:
+    from dsf.agent.otlp.memory import Memory
+
+log = logging.getLogger(__name__)
 
 
 def utc_now() -> datetime:
@@ -35,6 +45,8 @@ class Settings:
 
     `prometheus_url` replaces the server of every Prometheus source: clusters differ in where
     theirs lives. `service_account_token_hosts` may be sent the agent's own token.
+    `otlp_bind_address` is where OTLP is received, empty for nowhere. `max_series` limits the label
+    sets of one score.
     """
 
     cluster: str
@@ -44,6 +56,8 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     prometheus_url: str = ""
     service_account_token_hosts: tuple[str, ...] = IN_CLUSTER
+    otlp_bind_address: str = ""
+    max_series: int = MAX_SERIES
 
 
 async def run(
@@ -53,17 +67,21 @@ async def run(
     managed: Kube | None,
     now: Callable[[], datetime] = utc_now,
     listening: Callable[[str], None] = lambda _: None,
+    receiving: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Run the agent until cancelled.
 
     `hub` is the hub's API server and `managed` the managed cluster's, which may be missing where
     there is a summaries file and no Secret is needed. `listening` is called with the base URL of
-    `/healthz`, `/readyz` and `/metrics`. Raises CannotListen.
+    `/healthz`, `/readyz` and `/metrics`, `receiving` with that of OTLP. Raises CannotListen.
     """
     registry = CollectorRegistry()
     metrics = AgentMetrics(registry, lambda: now().timestamp())
     publisher = Publisher(hub, settings.cluster, now)
-    async with rounder(settings, managed, now) as performer:
+    async with (
+        _otlp(settings, now, receiving) as received,
+        rounder(settings, managed, now, received, _observe(metrics)) as performer,
+    ):
         agent = Agent(performer, publisher, metrics, settings.limits)
         bind = settings.metrics_bind_address
         async with (
@@ -71,13 +89,49 @@ async def run(
             asyncio.TaskGroup() as tasks,
         ):
             listening(url)
-            tasks.create_task(_watch(settings, managed, agent.configure))
+            _say(settings, url)
+
+            def configure(text: str) -> None:
+                agent.configure(text)
+                if received is not None:
+                    received.configure(text)
+
+            tasks.create_task(_watch(settings, managed, configure))
             tasks.create_task(agent.run())
+            if managed is not None:
+                tasks.create_task(
+                    addon_lease.keep(
+                        managed, settings.namespace, ready=lambda: not agent.missing(), now=now
+                    )
+                )
+
+
+def _observe(metrics: AgentMetrics) -> Observe:
+    return lambda summary, code, seconds: metrics.called(
+        summary.score_name, summary.scoring_endpoint, code, seconds
+    )
+
+
+def _say(settings: Settings, url: str) -> None:
+    log.info(
+        "agent started",
+        extra={
+            "version": __version__,
+            "cluster": settings.cluster,
+            "namespace": settings.namespace,
+            "summaries": str(settings.summaries_file or f"ConfigMap {names.CONFIG_MAP}"),
+            "metrics": f"{url}/metrics",
+        },
+    )
 
 
 @asynccontextmanager
 async def rounder(
-    settings: Settings, managed: Kube | None, now: Callable[[], datetime]
+    settings: Settings,
+    managed: Kube | None,
+    now: Callable[[], datetime],
+    received: Received | None = None,
+    observe: Observe = unobserved,
 ) -> AsyncIterator[Rounder]:
     """Yield what performs rounds, with its HTTP client open."""
     own = ServiceAccount(settings.service_account_token_hosts)
@@ -85,10 +139,28 @@ async def rounder(
     async with http_client() as client:
         yield Rounder(
             settings.cluster,
-            Sources(client, secrets, settings.limits, settings.prometheus_url),
-            ScoringApi(client, secrets, settings.limits),
+            Sources(client, secrets, settings.limits, settings.prometheus_url, received),
+            ScoringApi(client, secrets, settings.limits, observe),
             now,
+            settings.max_series,
         )
+
+
+@asynccontextmanager
+async def _otlp(
+    settings: Settings, now: Callable[[], datetime], receiving: Callable[[str], None]
+) -> "AsyncIterator[Memory | None]":
+    """Receive OTLP while the context lasts; its messages are imported where they are wanted."""
+    if not settings.otlp_bind_address:
+        yield None
+        return
+    from dsf.agent.otlp import receiver  # noqa: PLC0415 - see above
+    from dsf.agent.otlp.memory import Memory  # noqa: PLC0415 - see above
+
+    memory = Memory(lambda: now().timestamp())
+    async with receiver.receiving(settings.otlp_bind_address, memory) as url:
+        receiving(url)
+        yield memory
 
 
 async def _watch(settings: Settings, managed: Kube | None, emit: Callable[[str], None]) -> None:

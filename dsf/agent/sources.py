@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from dsf.agent import matrix, query
 from dsf.agent.answer import excerpt, shown
@@ -19,29 +20,51 @@ Read = Callable[[ScorerSummary, float], Awaitable[Fetched | Failure]]
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
+class Received(Protocol):
+    """What was sent to the agent by itself."""
+
+    def fetch(self, summary: ScorerSummary, now: float) -> Fetched | Failure:
+        """Return the series of a scorer as of `now` (unix seconds)."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """The source types that a summary may name, over one shared client.
 
-    `prometheus_url` is where this cluster's Prometheus is, whatever host the scorers name.
+    `prometheus_url` is where this cluster's Prometheus is, whatever host the scorers name;
+    `received` is what OTLP senders have sent, None where the agent receives nothing.
     """
 
     client: HttpClient
     secrets: Secrets
     limits: Limits
     prometheus_url: str = ""
+    received: Received | None = None
 
     async def fetch(self, summary: ScorerSummary, now: float) -> Fetched | Failure:
         """Return the series that a scorer asks for, as of `now` (unix seconds)."""
         read = self._types().get(summary.source_type.strip().lower())
         if read is None:
             named = excerpt(summary.source_type)
-            message = f"source type {named} is not supported yet: use Prometheus or None"
+            message = f"source type {named} is unknown: use Prometheus, OpenTelemetry or None"
             return Failure("source", "UnsupportedSource", message)
         return await read(summary, now)
 
     def _types(self) -> Mapping[str, Read]:
-        return {"prometheus": self._prometheus, "none": _nothing, "": _nothing}
+        return {
+            "prometheus": self._prometheus,
+            "opentelemetry": self._open_telemetry,
+            "none": _nothing,
+            "": _nothing,
+        }
+
+    async def _open_telemetry(self, summary: ScorerSummary, now: float) -> Fetched | Failure:
+        if self.received is None:
+            message = "this agent receives no OTLP: start it with --otlp (in the chart:"
+            message = f"{message} spokeSetting.agent.otlp.enabled)"
+            return Failure("source", "NotReceiving", message)
+        return self.received.fetch(summary, now)
 
     async def _prometheus(self, summary: ScorerSummary, now: float) -> Fetched | Failure:
         queries = query.split_queries(summary.source_query)

@@ -30,11 +30,25 @@ async def serve_endpoints(
     with 503. `/metrics` answers in the format that the client asks for (Prometheus text or
     OpenMetrics). Raises CannotListen.
     """
+    async with serving(_app(registry, ready), bind) as url:
+        yield url
+
+
+@asynccontextmanager
+async def serving(
+    app: web.Application, bind: str, *, flag: str = "--bind-address", auto_decompress: bool = True
+) -> AsyncIterator[str]:
+    """Serve an application on `host:port` while the context lasts, and yield its base URL.
+
+    `flag` is what chooses the address on the command line. Raises CannotListen.
+    """
     host, port = _address(bind)
-    runner = web.AppRunner(_app(registry, ready), access_log=None, shutdown_timeout=1.0)
+    runner = web.AppRunner(
+        app, access_log=None, shutdown_timeout=1.0, auto_decompress=auto_decompress
+    )
     await runner.setup()
     try:
-        await _listen(web.TCPSite(runner, host, port), bind)
+        await _listen(web.TCPSite(runner, host, port), bind, flag)
         yield _url(*runner.addresses[0][:2])
     finally:
         await runner.cleanup()
@@ -59,14 +73,14 @@ def _app(registry: CollectorRegistry, ready: Ready) -> web.Application:
     return app
 
 
-async def _listen(site: web.TCPSite, bind: str) -> None:
+async def _listen(site: web.TCPSite, bind: str, flag: str) -> None:
     try:
         await site.start()
     except OSError as error:
         used = error.errno == errno.EADDRINUSE
         reason = "the address is in use" if used else error.strerror or str(error)
         raise CannotListen(
-            f"cannot listen on {bind}: {reason}; choose another with --bind-address"
+            f"cannot listen on {bind}: {reason}; choose another with {flag}"
         ) from error
 
 

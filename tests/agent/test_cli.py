@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dsf.api.score_rules import Normalize, OnFailure
 from dsf.api.summary import ScorerSummary, dump_summaries
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded import serve as api
@@ -94,6 +95,56 @@ async def test_once_prints_what_would_be_published(tmp_path: Path) -> None:
     )
     assert obj["status"]["scores"] == [{"name": "n1;ns;a", "value": 12}]
     assert obj["status"]["validUntil"]
+
+
+async def test_explain_prints_where_each_value_came_from(tmp_path: Path) -> None:
+    strange = [
+        ({"node": "n1", "namespace": "ns", "pod": "a"}, 250),
+        ({"node": "n1", "namespace": "ns", "pod": "a"}, 1),
+        ({"node": "n1", "namespace": "ns", "pod": "b"}, 5001),
+        ({"pod": "c"}, 0),
+        ({"node": "n2", "namespace": "ns", "pod": "z"}, 3),
+    ]
+    async with (
+        serving(replying(matrix(SERIES, SERIES))) as prometheus,
+        serving(replying(scores(*strange))) as scorer,
+    ):
+        one = summary(
+            source_endpoint=f"{prometheus.url}/api/v1/query_range",
+            scoring_endpoint=scorer.url,
+            scoring_normalize=Normalize(min=0, max=1000, invert=True),
+            scoring_on_failure=OnFailure(policy="Hold", hold_seconds=60),
+        )
+        code, out, err = await ended(
+            "--explain", "--max-series=3", file_of(tmp_path, one), home=tmp_path
+        )
+
+    assert (code, err) == (0, "")
+    for told in (
+        f"source      Prometheus {prometheus.url}/api/v1/query_range: 2 series, 2 samples sent",
+        "query       up (last 3600 s, one sample in 60 s)",
+        f"scoring     {scorer.url}: 5 results",
+        "normalize   0..1000 inverted",
+        "on failure  Hold 60 s",
+        "AddOnPlacementScore cluster1/sample-my-score: 3 of 5 results, valid for 90 s",
+    ):
+        assert told in out
+    rows = [line.split() for line in out.splitlines()[-5:]]
+    assert rows == [
+        ["node=n1,namespace=ns,pod=a", "250", "75", "75", "75", "n1;ns;a", "-"],
+        ["node=n1,namespace=ns,pod=a", "1", "99.9", "99", "-", "-", "Duplicate"],
+        ["node=n1,namespace=ns,pod=b", "5001", "-400.1", "-401", "-100", "n1;ns;b", "OutOfRange"],
+        ["pod=c", "0", "100", "100", "100", ";;c", "MissingLabel"],
+        ["node=n2,namespace=ns,pod=z", "3", "99.7", "99", "-", "-", "SeriesLimit"],
+    ]
+
+
+async def test_explain_tells_how_far_a_round_came(tmp_path: Path) -> None:
+    broken = summary(source_type="none", scoring_endpoint="http://127.0.0.1:1/scoring")
+    code, out, err = await ended("--explain", file_of(tmp_path, broken), home=tmp_path)
+    assert code == 1
+    assert "0 results" in out
+    assert err.startswith("Error: sample-scorer: scoring: Unreachable")
 
 
 async def test_once_shows_failures_and_exits_with_1(tmp_path: Path) -> None:

@@ -163,11 +163,16 @@ async def test_the_type_counts_in_any_case(sources: Sources, prometheus: Server)
     assert isinstance(await sources.fetch(asked, NOW), Fetched)
 
 
-@pytest.mark.parametrize("type_", ["OpenTelemetry", "Graphite"])
-async def test_other_types_are_not_supported_yet(sources: Sources, type_: str) -> None:
-    found = await failed(sources, summary(source_type=type_))
+async def test_other_types_are_named(sources: Sources) -> None:
+    found = await failed(sources, summary(source_type="Graphite"))
     assert found.reason == "UnsupportedSource"
-    assert type_ in found.message
+    assert "Graphite" in found.message
+
+
+async def test_an_agent_that_receives_nothing_says_how_it_could(sources: Sources) -> None:
+    found = await failed(sources, summary(source_type="OpenTelemetry"))
+    assert found.reason == "NotReceiving"
+    assert "--otlp" in found.message
 
 
 async def test_an_empty_query_is_named(sources: Sources, prometheus: Server) -> None:

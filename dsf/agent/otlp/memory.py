@@ -1,0 +1,81 @@
+"""The agent's side of source type OpenTelemetry: what was received, ready to be scored."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from dsf.agent import config
+from dsf.agent.failure import Failure
+from dsf.agent.matrix import Fetched
+from dsf.agent.otlp.matching import wanted
+from dsf.agent.otlp.points import points
+from dsf.agent.otlp.window import Bounds, Window, Windows
+from dsf.api import series_selector
+from dsf.api.invalid import Invalid
+from dsf.api.scorer import DEFAULT_STEP_SECONDS
+from dsf.api.summary import ScorerSummary
+
+if TYPE_CHECKING:
+    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+        ExportMetricsServiceRequest,
+    )
+
+SOURCE_TYPE = "opentelemetry"
+
+
+class Memory:
+    """Received series per scorer; `now` returns unix seconds."""
+
+    def __init__(self, now: Callable[[], float], bounds: Bounds | None = None) -> None:
+        self._now = now
+        self._windows = Windows(bounds or Bounds())
+        self._problems: dict[str, Invalid] = {}
+        self.configured = False
+
+    def configure(self, text: str) -> None:
+        """Keep what the scorers in the text of `data.summaries` want; invalid text does nothing."""
+        read = config.parse(text)
+        if isinstance(read, Invalid):
+            return
+        self._problems = {}
+        self._windows.configure(self._wanted(read.summaries))
+        self.configured = True
+
+    def add(self, request: "ExportMetricsServiceRequest") -> dict[str, int]:
+        """Take an export and return how many points were refused, by reason."""
+        return self._windows.add(points(request), self._now())
+
+    def fetch(self, summary: ScorerSummary, now: float) -> Fetched | Failure:
+        """Return the series of a scorer as of `now` (unix seconds).
+
+        Nothing received is a failure: right after a start it does not mean that there is nothing.
+        """
+        problem = self._problems.get(summary.name)
+        if problem:
+            return Failure("source", problem.reason, problem.message)
+        series = self._windows.fetch(summary.name, now)
+        if not series:
+            message = (
+                "no data point that the query selects has been received for its range: does the"
+                " sender reach this agent, and are the query's names and attributes right?"
+            )
+            return Failure("source", "NothingReceived", message)
+        return Fetched(tuple(series))
+
+    def _wanted(self, summaries: tuple[ScorerSummary, ...]) -> Iterator[tuple[str, Window]]:
+        for summary in summaries:
+            if summary.source_type.strip().lower() != SOURCE_TYPE:
+                continue
+            window = _window(summary)
+            if isinstance(window, Invalid):
+                self._problems[summary.name] = window
+            else:
+                yield summary.name, window
+
+
+def _window(summary: ScorerSummary) -> Window | Invalid:
+    selectors = series_selector.parse(summary.source_query)
+    takes = selectors if isinstance(selectors, Invalid) else wanted(selectors)
+    if isinstance(takes, Invalid):
+        return takes
+    step = summary.source_step if summary.source_step > 0 else DEFAULT_STEP_SECONDS
+    return Window(summary.source_query, max(summary.source_range, 0), step, takes)

@@ -1,0 +1,145 @@
+"""OTLP over HTTP: `POST /v1/metrics`, as protobuf or JSON, plain or gzip.
+
+Source: https://opentelemetry.io/docs/specs/otlp/#otlphttp
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+    ExportMetricsServiceResponse,
+)
+
+from dsf.agent.inflate import TooLarge, UnknownEncoding, UnusableBody, read_body
+from dsf.agent.otlp.memory import Memory
+from dsf.runtime.endpoints import serving
+
+log = logging.getLogger(__name__)
+
+MAX_BYTES = 8 << 20
+MAX_CALLS = 4
+BODY_SECONDS = 30.0
+RETRY_SECONDS = 5
+
+PROTOBUF, JSON = "application/x-protobuf", "application/json"
+
+_STATUS = {TooLarge: 413, UnknownEncoding: 415}
+_INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _UNAVAILABLE = 3, 8, 14
+
+
+class Refused(Exception):
+    """An export that is not taken; `code` is gRPC's, as a `google.rpc.Status` has it."""
+
+    def __init__(self, status: int, code: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+
+
+@asynccontextmanager
+async def receiving(bind: str, memory: Memory) -> AsyncIterator[str]:
+    """Receive on `host:port` while the context lasts, and yield the base URL.
+
+    Bodies are at most `MAX_BYTES` after decompression, and `MAX_CALLS` are read at a time, so that
+    senders cannot fill the agent's memory; others are told to come again. Raises CannotListen.
+    """
+    receiver = _Receiver(memory)
+    app = web.Application()
+    app.router.add_post("/v1/metrics", receiver.handle)
+    # aiohttp would inflate a chunk whatever its size; read_body() does it within bounds.
+    async with serving(app, bind, flag="--otlp-bind-address", auto_decompress=False) as url:
+        log.info("receiving OTLP", extra={"url": url})
+        yield url
+
+
+class _Receiver:
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._calls = 0
+
+    async def handle(self, request: web.Request) -> web.Response:
+        kind = JSON if request.content_type == JSON else PROTOBUF
+        self._calls += 1
+        try:
+            export = await self._read(request)
+            refused = self._memory.add(export)
+        except Refused as refusal:
+            return _refusal(refusal, kind)
+        finally:
+            self._calls -= 1
+        return _accepted(refused, kind)
+
+    async def _read(self, request: web.Request) -> ExportMetricsServiceRequest:
+        if request.content_type not in {PROTOBUF, JSON}:
+            message = f"the content type has to be {PROTOBUF} or {JSON}"
+            raise Refused(415, _INVALID_ARGUMENT, message)
+        if not self._memory.configured:
+            raise Refused(503, _UNAVAILABLE, "the agent does not know its scorers yet")
+        if self._calls > MAX_CALLS:
+            raise Refused(429, _RESOURCE_EXHAUSTED, f"{MAX_CALLS} exports are being read already")
+        body = await _body(request)
+        # Decoding JSON takes long enough for rounds to notice.
+        return await asyncio.to_thread(_decoded, bytes(body), request.content_type)
+
+
+async def _body(request: web.Request) -> bytearray:
+    encoding = request.headers.get("Content-Encoding", "")
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await read_body(request.content.iter_any(), encoding, MAX_BYTES)
+    except TimeoutError:
+        message = f"the body was not complete after {BODY_SECONDS:g} s"
+        raise Refused(408, _UNAVAILABLE, message) from None
+    except UnusableBody as error:
+        status = _STATUS.get(type(error), 400)
+        raise Refused(status, _INVALID_ARGUMENT, f"the body {error}") from error
+
+
+def _decoded(body: bytes, kind: str) -> ExportMetricsServiceRequest:
+    request = ExportMetricsServiceRequest()
+    try:
+        if kind == JSON:
+            json_format.Parse(body, request, ignore_unknown_fields=True)
+        else:
+            request.ParseFromString(body)
+    except (DecodeError, json_format.ParseError, ValueError, RecursionError) as error:
+        message = "the body is no ExportMetricsServiceRequest"
+        raise Refused(400, _INVALID_ARGUMENT, message) from error
+    return request
+
+
+def _accepted(refused: Mapping[str, int], kind: str) -> web.Response:
+    response = ExportMetricsServiceResponse()
+    if refused:
+        response.partial_success.rejected_data_points = sum(refused.values())
+        reasons = "; ".join(f"{count} {reason}" for reason, count in sorted(refused.items()))
+        response.partial_success.error_message = reasons
+        log.warning("data points refused", extra={"reasons": reasons})
+    if kind == JSON:
+        return web.Response(text=json_format.MessageToJson(response), content_type=JSON)
+    return web.Response(body=response.SerializeToString(), content_type=PROTOBUF)
+
+
+def _refusal(refusal: Refused, kind: str) -> web.Response:
+    """Return the answer; protocols want a `google.rpc.Status` in the request's own form."""
+    retry = {"Retry-After": str(RETRY_SECONDS)} if refusal.status in {429, 503} else {}
+    if kind == JSON:
+        body = json.dumps({"code": refusal.code, "message": refusal.message}).encode()
+    else:
+        body = _status(refusal.code, refusal.message.encode())
+    return web.Response(body=body, status=refusal.status, content_type=kind, headers=retry)
+
+
+def _status(code: int, message: bytes) -> bytes:
+    """Return the two fields of a `google.rpc.Status`, whose text has less than 16 KiB here."""
+    high, low = divmod(len(message), 1 << 7)
+    length = bytes([low | 1 << 7, high]) if high else bytes([low])
+    return b"\x08%c\x12%b%b" % (code, length, message)

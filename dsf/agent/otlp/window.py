@@ -1,0 +1,182 @@
+"""What is kept of received points: per scorer the series that it wants, for as long as it wants.
+
+Of the points of one series that fall into one step the last is kept. Deltas are added up from the
+first one on, so that they read like the counters that Prometheus scrapes.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from dsf.agent.otlp.points import EXPONENTIAL, Labels, Point, text
+from dsf.agent.series import Series
+
+INSTANT_SECONDS = 300.0
+"""How old the latest point may be for a range of 0: what Prometheus looks back."""
+
+FUTURE_SECONDS = 300.0
+"""How far a sender's clock may be ahead."""
+
+STALE = "older than a point of its series that came before"
+AHEAD = "more than 300 s ahead of the agent's clock"
+TOO_MANY_SERIES = "more series than the agent keeps"
+TOO_MANY_SAMPLES = "more samples than the agent keeps"
+
+Wanted = Callable[[Labels], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What all windows of an agent hold at most; a sample takes 16 bytes, a series about 1 KiB."""
+
+    series: int = 20_000
+    samples: int = 1_000_000
+
+
+@dataclass(slots=True)
+class Track:
+    """The samples of one series, oldest first; `total` is the sum of its deltas."""
+
+    times: "array[float]" = field(default_factory=lambda: array("d"))
+    values: "array[float]" = field(default_factory=lambda: array("d"))
+    total: float = 0.0
+
+    def add(self, point: Point, step: float) -> int | None:
+        """Take a point; return how many samples were added, None where it comes too late."""
+        if self.times and point.seconds <= self.times[-1]:
+            return None
+        self.total += point.value if point.delta else 0.0
+        value = self.total if point.delta else point.value
+        if self.times and self.times[-1] // step == point.seconds // step:
+            self.times[-1], self.values[-1] = point.seconds, value
+            return 0
+        self.times.append(point.seconds)
+        self.values.append(value)
+        return 1
+
+    def drop_before(self, seconds: float) -> int:
+        """Forget older samples and return how many there were."""
+        old = bisect_left(self.times, seconds)
+        del self.times[:old], self.values[:old]
+        return old
+
+    def samples(self, since: int) -> bytes:
+        """Return the samples from an index on, in matrix form."""
+        pairs = zip(self.times[since:], self.values[since:], strict=True)
+        return msgspec.json.encode(
+            [(int(time) if time.is_integer() else time, text(value)) for time, value in pairs]
+        )
+
+
+@dataclass(slots=True)
+class Window:
+    """The series that one scorer wants; `range_` and `step` are seconds, a range of 0 the latest.
+
+    Windows of the same query, range and step are the same.
+    """
+
+    query: str
+    range_: float
+    step: float
+    wanted: Wanted = field(compare=False)
+    tracks: dict[Labels, Track] = field(default_factory=dict, compare=False)
+
+    @property
+    def kept(self) -> float:
+        """How long a sample is kept, in seconds."""
+        return max(self.range_, INSTANT_SECONDS)
+
+    def series(self, now: float) -> tuple[Series, ...]:
+        """Return what the scorer is sent."""
+        since = now - (self.range_ or INSTANT_SECONDS)
+        return tuple(
+            Series(msgspec.json.encode(dict(labels)), track.samples(self._first(track, since)))
+            for labels, track in self.tracks.items()
+            if track.times and track.times[-1] >= since
+        )
+
+    def _first(self, track: Track, since: float) -> int:
+        return bisect_left(track.times, since) if self.range_ else len(track.times) - 1
+
+
+@dataclass(slots=True)
+class Windows:
+    """The windows of an agent by the name of the scorer."""
+
+    bounds: Bounds = field(default_factory=Bounds)
+    windows: dict[str, Window] = field(default_factory=dict)
+    series_held: int = 0
+    samples_held: int = 0
+    _routes: dict[Labels, tuple[Window, ...]] = field(default_factory=dict)
+
+    def configure(self, wanted: Iterable[tuple[str, Window]]) -> None:
+        """Keep a window for each scorer named; one that is the same as before keeps its series."""
+        before = self.windows
+        self.windows = {
+            name: before[name] if before.get(name) == window else window for name, window in wanted
+        }
+        self._routes.clear()
+        tracks = [track for window in self.windows.values() for track in window.tracks.values()]
+        self.series_held = len(tracks)
+        self.samples_held = sum(len(track.times) for track in tracks)
+
+    def add(self, points: Iterable[Point], now: float) -> dict[str, int]:
+        """Take points and return how many were refused, by reason; unwanted ones are dropped."""
+        refused: dict[str, int] = {}
+        for point in points:
+            problem = self._take(point, now)
+            if problem:
+                refused[problem] = refused.get(problem, 0) + 1
+        return refused
+
+    def fetch(self, scorer: str, now: float) -> Sequence[Series]:
+        """Return the series of a scorer as of `now`, and forget what is too old for it."""
+        window = self.windows.get(scorer)
+        if window is None:
+            return ()
+        for labels, track in list(window.tracks.items()):
+            self.samples_held -= track.drop_before(now - window.kept)
+            if not track.times:
+                del window.tracks[labels]
+                self.series_held -= 1
+        return window.series(now)
+
+    def _take(self, point: Point, now: float) -> str:
+        windows = self._route(point.labels)
+        if point.problem:
+            return "" if point.problem == EXPONENTIAL and not windows else point.problem
+        if not windows:
+            return ""
+        timed = point if point.seconds else point._replace(seconds=round(now, 3))
+        if timed.seconds > now + FUTURE_SECONDS:
+            return AHEAD
+        problems = [self._keep(window, timed, now) for window in windows]
+        return problems[0] if all(problems) else ""
+
+    def _route(self, labels: Labels) -> tuple[Window, ...]:
+        """Remember which windows a series belongs to: its labels come again and again."""
+        found = self._routes.get(labels)
+        if found is None:
+            if len(self._routes) >= 2 * self.bounds.series:
+                self._routes.clear()
+            found = tuple(window for window in self.windows.values() if window.wanted(labels))
+            self._routes[labels] = found
+        return found
+
+    def _keep(self, window: Window, point: Point, now: float) -> str:
+        if point.seconds < now - window.kept:
+            return ""
+        track = window.tracks.get(point.labels)
+        if track is None:
+            if self.series_held >= self.bounds.series:
+                return TOO_MANY_SERIES
+            track = window.tracks[point.labels] = Track()
+            self.series_held += 1
+        if self.samples_held >= self.bounds.samples:
+            return TOO_MANY_SAMPLES
+        added = track.add(point, window.step)
+        self.samples_held += added or 0
+        return STALE if added is None else ""
