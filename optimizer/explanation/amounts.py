@@ -1,0 +1,311 @@
+"""How much of each limit must change, once it is known which ones must."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial, reduce
+from math import gcd, lcm
+
+import numpy as np
+
+from optimizer.explanation.barriers import (
+    Barrier,
+    FleetChange,
+    Wanted,
+    asked,
+    enough,
+    missing_scores,
+    relaxed,
+    with_cluster,
+    with_supply,
+    with_workload,
+)
+from optimizer.explanation.ports import Resolve
+from optimizer.explanation.requirement import WORTH, counts, plain, reached, required
+from optimizer.fleet import Candidate, Cluster, Fleet, Supply, Workload
+from optimizer.formulate import formulate
+from optimizer.problem import Floats, Problem
+from optimizer.solution import Decision
+
+GIVEN_UP = 1.0
+STOPPED = 2.0
+_PENALTIES = 0.4  # of what one place is worth: less than what tells one place more from none
+_MOST_STEPS = 2**12
+_ADDED = "added"
+_UNLIMITED = 1e15
+_KEPT = 1e-3  # less than any step of supply costs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Amended:
+    """A change in words, what it does to a fleet, and its size."""
+
+    says: str
+    apply: FleetChange
+    size: float
+
+
+def amendments(
+    fleet: Fleet, wanted: Wanted, relaxing: Sequence[Barrier], resolve: Resolve
+) -> tuple[Amended, ...] | None:
+    """Return the least changes of these limits that make room; None where there is none.
+
+    Amounts are least together, each relative to what all workloads could use of it.
+    """
+    needed = required(wanted, relaxing)
+    problem = _sizing_problem(fleet, wanted, relaxing, needed)
+    if problem is None:
+        return None
+    solution = resolve(problem)
+    if not reached(solution, sum(needed.values())):
+        return None
+    made = (_amended(fleet, wanted, item, problem, solution.decision) for item in relaxing)
+    return tuple(item for item in made if item is not None)
+
+
+def _sizing_problem(
+    fleet: Fleet, wanted: Wanted, relaxing: Sequence[Barrier], needed: Mapping[str, int]
+) -> Problem | None:
+    wide = plain(relaxed(fleet, [item for item in relaxing if not _sized(item)]), needed)
+    share = _PENALTIES * WORTH / len(relaxing)
+    for item in relaxing:
+        wide = _widened(wide, item, share)
+    problem = formulate(wide)
+    if not set(needed) <= set(problem.task_index):
+        return None
+    freed = {item.keeps for item in relaxing}
+    each = dict.fromkeys(needed, WORTH) | dict.fromkeys(freed, _KEPT)
+    worth = np.array([each.get(task.name, 0.0) for task in problem.tasks])
+    values = np.where(np.isnan(problem.values), np.nan, worth[:, np.newaxis])
+    for item in relaxing:
+        values = values - share * _cost(problem, wanted, item, sum(needed.values()))
+    return replace(problem, values=values)
+
+
+def _sized(barrier: Barrier) -> bool:
+    return barrier.rule in ("capacity", "limits")
+
+
+def _widened(fleet: Fleet, barrier: Barrier, share: float) -> Fleet:
+    """Let a capacity grow by priced steps, and a fleet-wide limit without end."""
+    if barrier.rule == "limits":
+        return _limited(barrier.subject[0], _UNLIMITED, fleet)
+    if barrier.rule != "capacity":
+        return fleet
+    cluster, kind, device = barrier.subject
+    total = enough(fleet, kind)
+    added = tuple(
+        Candidate(
+            f"{_ADDED}/{kind}/{device}/{index}",
+            (Supply(kind, device, amount),),
+            pool=f"{_ADDED}/{kind}/{device}/{index}",
+            cost=share * amount / total / 2,
+        )
+        for index, amount in enumerate(_steps(fleet, kind))
+    )
+    return with_cluster(fleet, cluster, partial(_with_candidates, added))
+
+
+def _with_candidates(added: tuple[Candidate, ...], cluster: Cluster) -> Cluster:
+    return replace(cluster, candidates=(*cluster.candidates, *added))
+
+
+def _steps(fleet: Fleet, kind: str) -> Iterator[float]:
+    """Yield unit, 2 units, 4 units ... that together are enough for all workloads."""
+    amounts = [amount for item in fleet.workloads for amount in asked(item, kind) if amount > 0]
+    amounts += [s.amount for c in fleet.clusters for s in _all(c) if s.kind == kind]
+    total = enough(fleet, kind)
+    unit = max(_unit(amounts), total / _MOST_STEPS)
+    step = unit
+    while step < 2 * total:
+        yield step
+        step *= 2
+
+
+def _all(cluster: Cluster) -> Iterator[Supply]:
+    yield from cluster.base
+    for candidate in cluster.candidates:
+        yield from candidate.supplies
+
+
+def _unit(amounts: Iterable[float]) -> float:
+    """Return the largest amount of which all are multiples."""
+    parts = [Fraction(amount).limit_denominator(1000) for amount in amounts if amount > 0]
+    if not parts or min(parts) == 0:
+        return min((amount for amount in amounts if amount > 0), default=1.0)
+    below = lcm(*(part.denominator for part in parts))
+    return float(Fraction(gcd(*(int(part * below) for part in parts)), below))
+
+
+def _cost(problem: Problem, wanted: Wanted, barrier: Barrier, places: int) -> Floats:
+    """Return what to subtract from each place, at most 1 over all places of a decision."""
+    if barrier.rule == "limits":
+        used = [item.places for item in problem.limits if _is(item.name, barrier.subject[0])]
+        total = sum(item for item in used if item is not None)
+        return np.asarray(total / max(1e-9, float(np.max(total, initial=0.0)) * places))
+    if barrier.rule == "minimum":
+        task = problem.task_index[wanted.workload]
+        row = problem.values[task]
+        low, high = float(np.nanmin(row)), float(np.nanmax(row))
+        cost = np.zeros(problem.values.shape)
+        cost[task] = (high - np.nan_to_num(row, nan=high)) / max(1e-9, high - low) / places
+        return cost
+    return np.zeros(1)
+
+
+def _is(limit: str, name: str) -> bool:
+    return limit == name or limit.startswith(f"{name} where ")
+
+
+def _amended(
+    fleet: Fleet, wanted: Wanted, barrier: Barrier, problem: Problem, decision: Decision
+) -> Amended | None:
+    makers: Mapping[str, Callable[[], Amended | None]] = {
+        "capacity": lambda: _more_supply(fleet, barrier, problem, decision),
+        "limits": lambda: _higher_limit(fleet, barrier, problem, decision),
+        "minimum": lambda: _lower_minimum(fleet, wanted, decision),
+        "runs": lambda: _fewer_replicas(wanted, barrier, decision),
+        "pinned": lambda: _more_clusters(fleet, wanted, decision),
+        "excluded": lambda: _fewer_excluded(fleet, wanted, decision),
+        "unscored": lambda: _more_scores(fleet, wanted, decision),
+    }
+    given_up = Amended(f"give up: {barrier.says}", barrier.relax, GIVEN_UP)
+    return makers.get(barrier.rule, lambda: given_up)()
+
+
+def _more_supply(
+    fleet: Fleet, barrier: Barrier, problem: Problem, decision: Decision
+) -> Amended | None:
+    cluster, kind, device = barrier.subject
+    prefix = f"{_ADDED}/{kind}/{device}/"
+    options = [
+        problem.options[problem.option_index[item]]
+        for item in decision.choices
+        if item.cluster == cluster and item.policy.startswith(prefix)
+    ]
+    amount = sum(supply for option in options for _, supply in option.supplies)
+    if not amount:
+        return None
+    what = f"{kind} {device}".strip()
+    apply = partial(with_supply, cluster=cluster, added=Supply(kind, device, amount))
+    says = f"add {amount:g} {what} to cluster {cluster}"
+    return Amended(says, apply, amount / enough(fleet, kind))
+
+
+def _higher_limit(
+    fleet: Fleet, barrier: Barrier, problem: Problem, decision: Decision
+) -> Amended | None:
+    name = barrier.subject[0]
+    before = next(item.most for item in fleet.limits if item.name == name)
+    uses = [0.0]
+    for limit in problem.limits:
+        if _is(limit.name, name):
+            places = [problem.indexes(place) for place in decision.places]
+            total = sum(
+                float(limit.places[at])
+                for at in places
+                if limit.places is not None and at is not None
+            )
+            if limit.options is not None:
+                total += sum(
+                    float(limit.options[problem.option_index[item]]) for item in decision.choices
+                )
+            uses.append(total)
+    most = max(uses)
+    if most <= before:
+        return None
+    says = f"raise {name} from {before:g} to {most:g}"
+    return Amended(says, partial(_limited, name, most), (most - before) / max(before, 1e-9))
+
+
+def _limited(name: str, most: float, fleet: Fleet) -> Fleet:
+    limits = (replace(item, most=most) if item.name == name else item for item in fleet.limits)
+    return replace(fleet, limits=tuple(limits))
+
+
+def _lower_minimum(fleet: Fleet, wanted: Wanted, decision: Decision) -> Amended:
+    name = wanted.workload
+    target = _target(fleet, wanted)
+    real = formulate(plain(with_workload(fleet, name, minimum=None), wanted.counts))
+    found = [real.indexes(place) for place in decision.places if place.workload == name]
+    worth = [float(real.values[at]) for at in found if at is not None]
+    before = target.minimum or 0.0
+    if not worth:
+        return Amended(
+            f"give up the minimum of workload {name}",
+            partial(with_workload, name=name, minimum=None),
+            GIVEN_UP,
+        )
+    least = min(worth)
+    says = f"lower the minimum of workload {name} from {before:g} to {least:g}"
+    size = min(GIVEN_UP, (before - least) / max(abs(before), 1.0))
+    return Amended(says, partial(with_workload, name=name, minimum=least), size)
+
+
+def _fewer_replicas(wanted: Wanted, barrier: Barrier, decision: Decision) -> Amended:
+    name = barrier.keeps
+    before, left = wanted.counts[name], counts(decision).get(name, 0)
+    left = min(left, before - 1)
+    if left:
+        says = f"run workload {name} on {left} clusters instead of {before}"
+        return Amended(says, partial(with_workload, name=name, replicas=left), STOPPED)
+    return Amended(f"stop workload {name}", partial(_without_workload, name), STOPPED)
+
+
+def _without_workload(name: str, fleet: Fleet) -> Fleet:
+    return replace(fleet, workloads=tuple(w for w in fleet.workloads if w.name != name))
+
+
+def _more_clusters(fleet: Fleet, wanted: Wanted, decision: Decision) -> Amended | None:
+    name, target = wanted.workload, _target(fleet, wanted)
+    added = [item for item in _taken(wanted, decision) if item not in target.clusters]
+    if not added:
+        return None
+    clusters = (*target.clusters, *added)
+    says = f"let workload {name} run on {', '.join(added)} too"
+    return Amended(says, partial(with_workload, name=name, clusters=clusters), GIVEN_UP)
+
+
+def _fewer_excluded(fleet: Fleet, wanted: Wanted, decision: Decision) -> Amended | None:
+    name, target, taken = wanted.workload, _target(fleet, wanted), _taken(wanted, decision)
+    allowed = [item for item in target.excluded if item in taken]
+    if not allowed:
+        return None
+    left = tuple(item for item in target.excluded if item not in taken)
+    says = f"let workload {name} run on {', '.join(allowed)}, which it excludes"
+    return Amended(says, partial(with_workload, name=name, excluded=left), GIVEN_UP)
+
+
+def _target(fleet: Fleet, wanted: Wanted) -> Workload:
+    return next(item for item in fleet.workloads if item.name == wanted.workload)
+
+
+def _taken(wanted: Wanted, decision: Decision) -> list[str]:
+    return [place.cluster for place in decision.places if place.workload == wanted.workload]
+
+
+def _more_scores(fleet: Fleet, wanted: Wanted, decision: Decision) -> Amended:
+    target = _target(fleet, wanted)
+    taken = {
+        (place.cluster, target.app, place.device)
+        for place in decision.places
+        if place.workload == wanted.workload
+    }
+    lacking = [(name, key) for name, key in missing_scores(fleet, target) if key in taken]
+    where = ", ".join(
+        f"{name} for {app} on {device or 'the kind'} of cluster {cluster}"
+        for name, (cluster, app, device) in lacking
+    )
+    return Amended(f"deliver a score: {where}", partial(_scored, tuple(lacking)), GIVEN_UP)
+
+
+def _scored(lacking: tuple[tuple[str, tuple[str, str, str]], ...], fleet: Fleet) -> Fleet:
+    scores = {name: dict(held) for name, held in fleet.scores.items()}
+    for name, key in lacking:
+        scores[name][key] = 0.0
+    return replace(fleet, scores=scores)
+
+
+def applied(fleet: Fleet, changes: Iterable[Amended]) -> Fleet:
+    """Return the fleet after changes."""
+    return reduce(lambda made, change: change.apply(made), changes, fleet)

@@ -1,0 +1,176 @@
+"""The cheapest change that places a workload, verified by solving the changed fleet.
+
+Every set of limits whose change makes room meets every conflict, so the sets are grown from
+conflicts, fewest members first (Reiter, Artificial Intelligence 32, 1987).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from optimizer.explanation.amounts import GIVEN_UP, Amended, amendments, applied
+from optimizer.explanation.barriers import Barrier, Wanted, with_workload
+from optimizer.explanation.conflict import conflict
+from optimizer.explanation.forced import outcome, with_workload_on
+from optimizer.explanation.ports import Resolve
+from optimizer.explanation.requirement import counts, possible
+from optimizer.explanation.results import Change, Remedy, spot
+from optimizer.fleet import Fleet
+from optimizer.formulate import formulate
+from optimizer.problem import Problem
+from optimizer.solution import Decision, Solution
+
+MOST_LIMITS = 3
+_MOST_SETS = 40
+_MORE = 1e-2
+
+Barriers = tuple[Barrier, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A fleet, what is wanted of it, and every limit that has a name."""
+
+    fleet: Fleet
+    wanted: Wanted
+    named: Barriers
+    resolve: Resolve
+
+    def possible_with(self, held: Sequence[Barrier]) -> bool | None:
+        """Tell whether all that is wanted can run while these limits hold and no others."""
+        without = [item for item in self.named if item not in held]
+        return possible(self.fleet, self.wanted, without, self.resolve)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Changes, the problem after them, and its solution; verified: it places the workload."""
+
+    changes: tuple[Amended, ...]
+    problem: Problem
+    solution: Solution
+    verified: bool
+
+
+def cheapest(search: Search, first: Barriers) -> Settled | None:
+    """Return the cheapest change that places the workload, given one conflict; None: not found."""
+    conflicts, level = list[Barriers]([first]), list[Barriers]([()])
+    for _ in range(MOST_LIMITS):
+        found, left = list[Barriers](), list[Barriers]()
+        for relaxing in _grown(search, level, conflicts)[:_MOST_SETS]:
+            answer = possible(search.fleet, search.wanted, relaxing, search.resolve)
+            if answer is not None:
+                (found if answer else left).append(relaxing)
+        if found:
+            return _smallest(search, found)
+        level = left
+    return None
+
+
+def _grown(search: Search, level: Sequence[Barriers], conflicts: list[Barriers]) -> list[Barriers]:
+    """Return each set with one more member that can be changed, of a conflict that it leaves."""
+    sets: dict[frozenset[int], Barriers] = {}
+    for relaxing in level:
+        met = next((item for item in conflicts if not set(item) & set(relaxing)), None)
+        if met is None:
+            left = [item for item in search.named if item not in relaxing]
+            met = conflict(left, search.possible_with).members
+            conflicts.append(met)
+        for item in met:
+            if item.offered:
+                sets.setdefault(frozenset(map(id, (*relaxing, item))), (*relaxing, item))
+    return list(sets.values())
+
+
+def _smallest(search: Search, found: Sequence[Barriers]) -> Settled | None:
+    sized = [
+        changes
+        for relaxing in found
+        if (changes := amendments(search.fleet, search.wanted, relaxing, search.resolve))
+    ]
+    if not sized:
+        return None
+    least = min(sized, key=lambda changes: (len(changes), sum(item.size for item in changes)))
+    return settled(search.fleet, search.wanted, least, search.resolve)
+
+
+def settled(fleet: Fleet, wanted: Wanted, changes: Sequence[Amended], resolve: Resolve) -> Settled:
+    """Solve the changed fleet; where the workload does not pay there, say what would make it pay.
+
+    A solution is free to use what was added for what is worth more.
+    """
+    changed = applied(fleet, changes)
+    problem = formulate(changed)
+    solution = resolve(problem)
+    if not _placed(solution, wanted):
+        for extra, paying in _paying(changed, problem, solution, wanted, resolve):
+            again = resolve(paying)
+            if _placed(again, wanted):
+                return Settled((*changes, extra), paying, again, verified=True)
+    return Settled(tuple(changes), problem, solution, _placed(solution, wanted))
+
+
+def _paying(
+    fleet: Fleet, problem: Problem, solution: Solution, wanted: Wanted, resolve: Resolve
+) -> Iterator[tuple[Amended, Problem]]:
+    """Yield what could make a workload pay that fits: a higher value, or a higher priority."""
+    name, times = wanted.workload, wanted.counts[wanted.workload]
+    if name not in problem.task_index or solution.status not in ("Optimal", "Infeasible"):
+        return
+    forced = with_workload_on(problem, name, range(len(problem.clusters)), times=times)
+    found = outcome(problem, solution.decision, forced, resolve, times=times)
+    if found.lost is None:
+        return
+    own = problem.tasks[problem.task_index[name]].priority
+    higher = [loss for priority, loss in found.lost.by_priority.items() if priority > own]
+    if max(higher, default=0.0) <= 0:
+        loss = max(0.0, found.lost.by_priority.get(own, found.lost.total))
+        yield Amended(_worth(name, loss), _same, loss), _worth_more(problem, name, loss)
+    top = max(task.priority for task in problem.tasks) + 1
+    raised = formulate(with_workload(fleet, name, priority=top))
+    says = f"raise the priority of workload {name} to {top}"
+    yield Amended(says, _same, GIVEN_UP), raised
+    lack = max(0.0, -min(_values(problem, found.decision, name)))
+    both = f"{says}, and {_worth(name, lack)}"
+    yield Amended(both, _same, GIVEN_UP + lack), _worth_more(raised, name, lack)
+
+
+def _same(fleet: Fleet) -> Fleet:
+    return fleet
+
+
+def _worth(name: str, more: float) -> str:
+    return f"make each place of workload {name} worth over {more:g} more"
+
+
+def _values(problem: Problem, decision: Decision, name: str) -> Iterator[float]:
+    for place in decision.places:
+        found = problem.indexes(place)
+        if place.workload == name and found is not None:
+            yield float(problem.values[found])
+
+
+def _worth_more(problem: Problem, name: str, more: float) -> Problem:
+    values = problem.values.copy()
+    values[problem.task_index[name]] += more + _MORE
+    return replace(problem, values=values)
+
+
+def _placed(solution: Solution, wanted: Wanted) -> bool:
+    return counts(solution.decision).get(wanted.workload, 0) >= wanted.counts[wanted.workload]
+
+
+def remedy(wanted: Wanted, found: Settled) -> Remedy:
+    """Return what was found as it is shown."""
+    now, places = counts(found.solution.decision), found.solution.decision.places
+    return Remedy(
+        changes=tuple(
+            Change(message=item.says, size=round(item.size, 6)) for item in found.changes
+        ),
+        verified=found.verified,
+        places=tuple(spot(place) for place in places if place.workload == wanted.workload),
+        losing=tuple(
+            name
+            for name, count in wanted.counts.items()
+            if name != wanted.workload and now.get(name, 0) < count
+        ),
+    )

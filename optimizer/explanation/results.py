@@ -1,0 +1,194 @@
+"""The explanation as values that are shown as they are."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from optimizer.results import Placed, Result
+from optimizer.solution import Choice, Place
+
+
+class Lost(Result):
+    """What the objective loses; negative: it gains."""
+
+    total: float
+    by_priority: Annotated[
+        dict[int, float], Field(description="By priority, highest first, where there are several.")
+    ]
+
+
+class RunnerUp(Result):
+    """Where else a workload could run, rules aside."""
+
+    cluster: str
+    device: str
+    score: float
+
+
+class Spot(Result):
+    """A place of a workload."""
+
+    workload: str
+    cluster: str
+    device: str
+
+
+def spot(place: Place) -> Spot:
+    """Return a place as it is shown."""
+    return Spot(workload=place.workload, cluster=place.cluster, device=place.device)
+
+
+class Enforced(Result):
+    """A cluster enforces a policy."""
+
+    cluster: str
+    policy: str
+
+
+def enforced(choice: Choice) -> Enforced:
+    """Return a choice as it is shown."""
+    return Enforced(cluster=choice.cluster, policy=choice.policy)
+
+
+class PlaceReason(Placed):
+    """A place taken, and how much better it is than doing without it."""
+
+    runner_up: Annotated[
+        RunnerUp | None,
+        Field(description="Best other place by score alone; null: no other is usable."),
+    ]
+    margin: Annotated[
+        Lost | None,
+        Field(description="Lost in the best solution without this place; null: not computed."),
+    ]
+    instead: Annotated[
+        tuple[Spot, ...], Field(description="The workload's places in that solution.")
+    ] = ()
+
+
+class LimitInTheWay(Result):
+    """A limit that keeps a workload out together with the others named."""
+
+    rule: str
+    message: str
+
+
+class Change(Result):
+    """What could be changed so that a workload is placed."""
+
+    message: str
+    size: Annotated[
+        float, Field(description="Relative to what is; 1: given up; above: others lose their place")
+    ]
+
+
+class Remedy(Result):
+    """The cheapest change found: fewest limits, then smallest total size."""
+
+    changes: tuple[Change, ...]
+    verified: Annotated[
+        bool, Field(description="Solving again with these changes places the workload.")
+    ]
+    places: Annotated[tuple[Spot, ...], Field(description="Where, in that solution.")]
+    losing: Annotated[
+        tuple[str, ...], Field(description="Workloads with fewer places in that solution.")
+    ]
+
+
+class UnplacedReason(Result):
+    """Why a workload has no place, or fewer than it wants."""
+
+    workload: str
+    message: str
+    limits: Annotated[
+        tuple[LimitInTheWay, ...],
+        Field(description="Together they leave no room while everything placed keeps running."),
+    ] = ()
+    irreducible: Annotated[
+        bool, Field(description="True: shown by solving that without any one of them there is room")
+    ] = False
+    lost: Annotated[
+        Lost | None, Field(description="What placing it all the same would cost the objective.")
+    ] = None
+    remedy: Remedy | None = None
+
+
+class BindingLimit(Result):
+    """A limit that is used up."""
+
+    cluster: Annotated[str, Field(description="Empty: the limit holds for several clusters.")]
+    limit: str
+    used: float
+    price: Annotated[
+        dict[int, float] | None,
+        Field(
+            description="Dual of one more unit, by priority, in the linear relaxation with the"
+            " chosen policies; null: not computed."
+        ),
+    ]
+
+
+class WhyNot(Result):
+    """What it would cost to force a place or a policy."""
+
+    asked: str
+    possible: Annotated[bool | None, Field(description="null: not computed.")]
+    message: str
+    lost: Lost | None = None
+    places: tuple[Spot, ...] = ()
+
+
+class ParetoPoint(Result):
+    """A solution that no other betters in one score without being worse in another."""
+
+    values: Annotated[dict[str, float], Field(description="Sum over all places, by score.")]
+    policies: tuple[Enforced, ...]
+    places: tuple[Spot, ...]
+
+
+class ParetoSet(Result):
+    """Points, best in the first score first."""
+
+    points: tuple[ParetoPoint, ...]
+    complete: Annotated[bool, Field(description="True: there are no others.")]
+    message: str
+
+
+class Step(Result):
+    """Changes that may be made at once; the next step waits until they have settled."""
+
+    action: Annotated[
+        str, Field(description="enforce, release (a policy), start, stop (a workload's replica)")
+    ]
+    policies: tuple[Enforced, ...] = ()
+    places: tuple[Spot, ...] = ()
+    uncovered: Annotated[
+        tuple[str, ...], Field(description="Workloads that run on fewer clusters than they could.")
+    ] = ()
+    detour: Annotated[bool, Field(description="True: only until room has been made.")] = False
+
+
+class TransitionPlan(Result):
+    """From what runs now to the solution; after every step all rules hold."""
+
+    steps: tuple[Step, ...]
+    uncovered: Annotated[
+        tuple[str, ...], Field(description="Workloads that lose a replica for a while.")
+    ]
+    least: Annotated[bool, Field(description="True: proven that fewer is impossible.")]
+    message: str
+
+
+class Explanation(Result):
+    """Everything computed about a plan; what was not is named."""
+
+    places: tuple[PlaceReason, ...] = ()
+    unplaced: tuple[UnplacedReason, ...] = ()
+    binding: tuple[BindingLimit, ...] = ()
+    why_not: tuple[WhyNot, ...] = ()
+    pareto: ParetoSet | None = None
+    transition: TransitionPlan | None = None
+    not_computed: Annotated[
+        tuple[str, ...], Field(description="What the time or the size did not allow.")
+    ] = ()
+    solves: Annotated[int, Field(description="Problems solved for it.")] = 0

@@ -1,0 +1,29 @@
+"""Solvers to pass in: the product's, and a second one that checks it."""
+
+import time
+from functools import partial
+
+from optimizer.explanation.linear import linear
+from optimizer.explanation.ports import Resolve
+from optimizer.milp import solve_here
+from optimizer.problem import Problem, upper_bound
+from optimizer.solution import Decision, Solution
+from tests.optimizer.brute_force import MOST_VARIABLES, best
+
+RESOLVE: Resolve = partial(solve_here, solver="highs", time_limit_seconds=60)
+CBC: Resolve = partial(solve_here, solver="cbc", time_limit_seconds=60)
+LINEAR = linear("highs", until=time.monotonic() + 3600)
+
+
+def checked(problem: Problem) -> Solution:
+    """Solve by trying everything where the problem is small, else by CBC."""
+    if len(problem.weights()) > MOST_VARIABLES - 2:
+        return CBC(problem)
+    found = best(problem)
+    value = sum(found.values)
+    return Solution("Optimal", found.decisions[0], value, value, 0.0, "cbc")
+
+
+def spent(problem: Problem) -> Solution:
+    """What a solver says whose budget is spent."""
+    return Solution("NotSolved", Decision(), 0.0, upper_bound(problem), 0.0, "highs")

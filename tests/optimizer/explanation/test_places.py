@@ -1,0 +1,133 @@
+"""Runner-ups, margins and the price of force, checked against trying everything."""
+
+import numpy as np
+import pytest
+
+from optimizer.explain import placed
+from optimizer.explanation.places import places
+from optimizer.explanation.results import PlaceReason
+from optimizer.explanation.why_not import why_not_place, why_not_policy
+from optimizer.fleet import Fleet
+from optimizer.formulate import formulate
+from optimizer.problem import Problem, tier_values
+from optimizer.rules import RULES
+from optimizer.solution import Choice, Place, Solution, Variable
+from tests.optimizer.build import fleet
+from tests.optimizer.explanation.solvers import RESOLVE, spent
+from tests.optimizer.random_problems import random_fleet
+
+GUIDE = fleet(
+    {"one": [("all", 1), ("3g", 2)], "two": [("3g", 2), ("2g", 3)]},
+    {"a": 2, "b": 2},
+    {
+        (cluster, app, device): score
+        for cluster in ("one", "two")
+        for (app, device), score in {
+            ("a", "3g"): 60.0,
+            ("b", "3g"): 55.0,
+            ("a", "2g"): 10.0,
+            ("b", "2g"): 15.0,
+        }.items()
+    },
+)
+
+
+def reasons(problem: Problem, solution: Solution) -> list[PlaceReason]:
+    return list(places(problem, solution, placed(problem, solution), RESOLVE))
+
+
+def values_with(problem: Problem, variable: Variable, *, chosen: bool) -> tuple[float, ...] | None:
+    """The best value by tier of all decisions that have a variable, or that lack it."""
+    count = len(problem.weights())
+    subsets = ((np.arange(2**count)[:, np.newaxis] >> np.arange(count)) & 1).astype(float)
+    subsets = subsets[subsets[:, problem.variables.index(variable)] == float(chosen)]
+    for rule in RULES:
+        for row in rule(problem):
+            subsets = subsets[subsets[:, row.columns] @ row.coefficients <= row.limit + 1e-9]
+    found = []
+    for tier in range(len(problem.tiers)):
+        if not len(subsets):
+            return None
+        worth = subsets @ problem.weights(tier)
+        found.append(float(worth.max()))
+        subsets = subsets[worth >= worth.max() - 1e-9]
+    return tuple(found)
+
+
+def test_a_place_has_a_runner_up_and_a_margin() -> None:
+    problem = formulate(GUIDE)
+    first, _ = reasons(problem, RESOLVE(problem))
+    assert (first.workload, first.cluster, first.score) == ("a", "one", 60)
+    assert first.runner_up is not None
+    assert (first.runner_up.cluster, first.runner_up.score) == ("two", 60)
+    assert first.margin is not None
+    assert first.margin.total == 0
+    assert [item.cluster for item in first.instead] == ["two"]
+
+
+def test_without_time_there_is_no_margin() -> None:
+    problem = formulate(GUIDE)
+    solution = RESOLVE(problem)
+    found = list(places(problem, solution, placed(problem, solution), spent))
+    assert [item.margin for item in found] == [None, None]
+    assert found[0].runner_up is not None
+
+
+def test_why_not_another_device_or_policy() -> None:
+    problem = formulate(GUIDE)
+    solution = RESOLVE(problem)
+    found = why_not_place(GUIDE, problem, solution, "a", "two", "2g", RESOLVE)
+    assert found.lost is not None
+    assert found.lost.total == 115 - (10 + 55)
+    found = why_not_policy(problem, solution, "two", "2g", RESOLVE)
+    assert found.lost is not None
+    assert found.lost.total == 115 - (60 + 15)
+
+
+def test_why_not_where_it_is_impossible() -> None:
+    problem = formulate(GUIDE)
+    solution = RESOLVE(problem)
+    found = why_not_place(GUIDE, problem, solution, "a", "one", "all", RESOLVE)
+    assert found.possible is False
+    assert "NoSupply: No policy" in found.message
+    assert why_not_policy(problem, solution, "one", "none", RESOLVE).possible is False
+    unknown = why_not_place(GUIDE, problem, solution, "x", "one", None, RESOLVE)
+    assert unknown.message.startswith("the request does not name it")
+
+
+def check(given: Fleet) -> None:
+    problem = formulate(given)
+    solution = RESOLVE(problem)
+    before = tier_values(problem, solution.decision)
+    for reason, place in zip(reasons(problem, solution), solution.decision.places, strict=True):
+        assert reason.margin is not None
+        without = values_with(problem, place, chosen=False)
+        assert without is not None
+        assert reason.margin.total == pytest.approx(sum(before) - sum(without))
+    for variable in problem.variables:
+        check_force(given, problem, solution, variable)
+
+
+def check_force(given: Fleet, problem: Problem, solution: Solution, variable: Variable) -> None:
+    match variable:
+        case Place(workload, cluster, device):
+            found = why_not_place(given, problem, solution, workload, cluster, device, RESOLVE)
+        case Choice(cluster, policy):
+            found = why_not_policy(problem, solution, cluster, policy, RESOLVE)
+    best = values_with(problem, variable, chosen=True)
+    assert found.possible is (best is not None)
+    if best is not None:
+        before = tier_values(problem, solution.decision)
+        assert found.lost is not None
+        assert found.lost.total == pytest.approx(sum(before) - sum(best))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_margins_and_force_agree_with_trying_everything(seed: int) -> None:
+    check(random_fleet(seed, most_variables=12))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(2_000, 2_060))
+def test_many_margins(seed: int) -> None:
+    check(random_fleet(seed, most_variables=13))

@@ -1,0 +1,184 @@
+"""What keeps a workload out, and the change that lets it in, checked by other solvers."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+
+from optimizer.explanation.barriers import Barrier, Wanted, barriers
+from optimizer.explanation.conflict import conflict
+from optimizer.explanation.remedy import Search, cheapest
+from optimizer.explanation.requirement import counts, possible
+from optimizer.explanation.results import UnplacedReason
+from optimizer.explanation.unplaced import short, unplaced
+from optimizer.fleet import Fleet, FleetLimit, Supply
+from optimizer.formulate import formulate
+from optimizer.rules import violations
+from tests.optimizer.build import fleet
+from tests.optimizer.explanation.solvers import RESOLVE, checked, spent
+from tests.optimizer.random_problems import draw_fleet
+
+CASES = 200
+
+
+def explained(given: Fleet, name: str) -> UnplacedReason:
+    problem = formulate(given)
+    return unplaced(given, problem, RESOLVE(problem), name, RESOLVE)
+
+
+def two_on_one(amount: int = 2) -> Fleet:
+    """One cluster with room for one of two workloads."""
+    scores = {("c", "first", "3g"): 50.0, ("c", "second", "3g"): 20.0}
+    return fleet({"c": [("3g", amount)]}, {"first": 2, "second": 2}, scores)
+
+
+def messages(found: UnplacedReason) -> list[str]:
+    return [item.message for item in found.limits]
+
+
+def changes(found: UnplacedReason) -> list[str]:
+    assert found.remedy is not None
+    assert found.remedy.verified
+    return [item.message for item in found.remedy.changes]
+
+
+def test_a_full_cluster_and_who_fills_it_are_in_the_way() -> None:
+    found = explained(two_on_one(), "second")
+    assert messages(found) == [
+        "cluster c supplies at most 2 gpu 3g",
+        "workload first keeps running",
+    ]
+    assert found.irreducible
+    assert changes(found) == ["add 2 gpu 3g to cluster c"]
+
+
+def test_only_what_is_lacking_is_added() -> None:
+    assert changes(explained(two_on_one(3), "second")) == ["add 1 gpu 3g to cluster c"]
+
+
+def test_wishes_of_its_own_are_named() -> None:
+    given = two_on_one(4)
+    first, second = given.workloads
+    picky = replace(given, workloads=(first, replace(second, minimum=30.0)))
+    found = explained(picky, "second")
+    assert messages(found) == ["workload second accepts no value below 30.0"]
+    assert changes(found) == ["lower the minimum of workload second from 30 to 20"]
+
+
+def test_a_fleet_wide_limit_is_raised_as_far_as_needed() -> None:
+    given = two_on_one(4)
+    watts = tuple(replace(item, uses=(("watts", 5.0),)) for item in given.workloads)
+    found = explained(
+        replace(given, workloads=watts, limits=(FleetLimit("power", 7.0, uses="watts"),)), "second"
+    )
+    assert messages(found) == ["power is at most 7", "workload first keeps running"]
+    assert changes(found) == ["raise power from 7 to 10"]
+
+
+def test_what_fits_but_does_not_pay_says_what_it_would_cost() -> None:
+    scores = {("c", "first", "3g"): 50.0, ("c", "first", "2g"): 5.0, ("c", "second", "2g"): 20.0}
+    given = fleet({"c": [("3g", 2), ("2g", 4)]}, {"first": 2, "second": 2}, scores)
+    found = explained(given, "second")
+    assert found.limits == ()
+    assert found.lost is not None
+    assert found.lost.total == 25
+    assert changes(found) == ["make each place of workload second worth over 25 more"]
+
+
+def test_a_score_that_is_missing_is_asked_for() -> None:
+    given = fleet({"c": [("3g", 2)]}, {"only": 2}, {})
+    found = explained(given, "only")
+    assert messages(found) == ["app only runs only on devices for which it has a usable score"]
+    assert changes(found)[0] == "deliver a score: score for only on 3g of cluster c"
+
+
+def test_a_kind_that_nobody_supplies_can_be_added() -> None:
+    given = two_on_one(4)
+    first, second = given.workloads
+    hungry = replace(given, workloads=(first, replace(second, extras=(("cpu", 3.0),))))
+    found = explained(hungry, "second")
+    assert messages(found) == ["cluster c supplies at most 0 cpu"]
+    assert changes(found) == ["add 3 cpu to cluster c"]
+    enough = replace(hungry.clusters[0], base=(Supply("cpu", "", 3.0),))
+    assert short(hungry, RESOLVE(formulate(replace(hungry, clusters=(enough,))))) == ()
+
+
+def test_more_replicas_than_clusters_is_no_matter_of_limits() -> None:
+    given = two_on_one(8)
+    first, second = given.workloads
+    found = explained(replace(given, workloads=(first, replace(second, replicas=2))), "second")
+    assert found.message == "it runs on all of the 1 clusters that the request names"
+
+
+def test_without_time_nothing_is_claimed() -> None:
+    given = two_on_one()
+    problem = formulate(given)
+    found = unplaced(given, problem, RESOLVE(problem), "second", spent)
+    assert (found.limits, found.irreducible, found.remedy) == ((), False, None)
+    assert found.message == "not computed in time"
+
+
+def infeasible_cases(first: int) -> Iterator[tuple[Fleet, Wanted]]:
+    """Draw fleets, and yield each workload that lacks a place for which there is no room."""
+    seed = first
+    while True:
+        rng = random.Random(seed)  # noqa: S311 - to repeat, not to guard
+        drawn = draw_fleet(rng, clusters=rng.randint(1, 3), workloads=rng.randint(2, 5))
+        solution = RESOLVE(formulate(drawn))
+        found = counts(solution.decision)
+        for name in short(drawn, solution):
+            wanted = Wanted(name, {**found, name: found.get(name, 0) + 1})
+            if wanted.counts[name] <= len(drawn.clusters) and not possible(
+                drawn, wanted, (), RESOLVE
+            ):
+                yield drawn, wanted
+        seed += 1
+
+
+def check(given: Fleet, wanted: Wanted) -> None:
+    search = Search(given, wanted, barriers(given, wanted), RESOLVE)
+    found = conflict(search.named, search.possible_with)
+    assert found.irreducible
+    check_conflict(given, wanted, search.named, found.members)
+    check_remedy(search, found.members)
+
+
+def check_conflict(
+    given: Fleet, wanted: Wanted, named: tuple[Barrier, ...], members: tuple[Barrier, ...]
+) -> None:
+    """Without the others there is no room; without any one of them there is."""
+    spare = [item for item in named if item not in members]
+    assert possible(given, wanted, spare, checked) is False
+    for member in members:
+        assert possible(given, wanted, [*spare, member], checked) is True
+
+
+def check_remedy(search: Search, members: tuple[Barrier, ...]) -> None:
+    """The changed problem has an optimum with the workload, and fewer limits would not do."""
+    found = cheapest(search, members)
+    assert found is not None
+    assert found.verified
+    solution = checked(found.problem)
+    assert solution.status == "Optimal"
+    assert found.solution.objective_value == pytest.approx(solution.objective_value)
+    assert violations(found.problem, found.solution.decision) == ()
+    name = search.wanted.workload
+    assert counts(found.solution.decision)[name] >= search.wanted.counts[name]
+    relaxed = [item for item in found.changes if "worth over" not in item.says]
+    if len([item for item in relaxed if "raise the priority" not in item.says]) > 1:
+        for barrier in search.named:
+            if barrier.offered:
+                assert not possible(search.fleet, search.wanted, [barrier], checked)
+
+
+def test_random_conflicts_are_irreducible_and_changes_solve_again() -> None:
+    for given, wanted in islice(infeasible_cases(0), 6):
+        check(given, wanted)
+
+
+@pytest.mark.exhaustive
+def test_two_hundred_random_conflicts() -> None:
+    for given, wanted in islice(infeasible_cases(5_000), CASES):
+        check(given, wanted)
