@@ -1,0 +1,74 @@
+"""The documentation names everything that the optimizer can be told, and every gap."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optimizer.formulate import formulate
+from optimizer.problem import Problem
+from optimizer.request import (
+    ClusterChoice,
+    LimitChoice,
+    OptimizeRequest,
+    PolicyChoice,
+    Preference,
+    WorkloadChoice,
+)
+from optimizer.rules import Row, violations
+from optimizer.solution import Choice, Decision, Place
+from optimizer.wire import Wire
+from optimizer.wishes import PREFIX, ClusterWishes, PolicyWishes, WorkloadWishes
+from tests.optimizer.build import fleet
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "optimizer.md").read_text(encoding="utf-8")
+CONTRACT = {"name", "namespace", "dryRun", "availablePolicies", "targetWorkloads", "clusters"}
+CONTRACT |= {"addonPlacementScore", "scoreDimensionFormat"}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [OptimizeRequest, ClusterChoice, PolicyChoice, WorkloadChoice, Preference, LimitChoice],
+)
+def test_every_field_of_the_request_is_documented(model: type[Wire]) -> None:
+    fields = {field.serialization_alias or "" for field in model.model_fields.values()}
+    assert {name for name in fields - CONTRACT if f"`{name}" not in TEXT} == set()
+    assert "" not in fields
+
+
+@pytest.mark.parametrize("model", [WorkloadWishes, PolicyWishes, ClusterWishes])
+def test_every_annotation_is_documented(model: type[Wire]) -> None:
+    names = {name.replace("_", "-") for name in model.model_fields}
+    assert {name for name in names if f"| `{name}`" not in TEXT} == set()
+    assert f"`{PREFIX}`" in TEXT
+
+
+@pytest.mark.parametrize("module", ["labels", "read", "read_scores"])
+def test_every_gap_is_documented(module: str) -> None:
+    source = (ROOT / "optimizer" / f"{module}.py").read_text(encoding="utf-8")
+    reasons = set(re.findall(r'reason="([A-Za-z]+)"', source))
+    assert {reason for reason in reasons if f"`{reason}`" not in TEXT} == set()
+
+
+def _example() -> Any:
+    """The rule that the documentation shows."""
+    (source,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    names: dict[str, object] = {"Row": Row, "Problem": Problem, "np": np}
+    exec("from collections.abc import Iterator\n" + source, names)  # noqa: S102 - our own text
+    return names["at_most_three_on_spot"]
+
+
+def test_the_example_of_a_rule_works() -> None:
+    demands = {f"w{index}": 1 for index in range(4)}
+    scores = {("spot-1", name, "d"): 1.0 for name in demands}
+    given = fleet({"spot-1": [("d", 9)]}, demands, scores)
+    rule = _example()
+    places = tuple(Place(name, "spot-1", "d") for name in demands)
+    four = Decision((Choice("spot-1", "d"),), places)
+    three = Decision((Choice("spot-1", "d"),), places[:3])
+    problem = formulate(given)
+    assert violations(problem, three, [rule]) == ()
+    assert violations(problem, four, [rule]) == ("three workloads on spot clusters",)
