@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from ipaddress import ip_address
 
 from dsf.runtime.recent import Recent
 
@@ -38,10 +39,12 @@ class Lookups:
         self._slow_places = asyncio.Semaphore(SLOW_PLACES)
 
     async def addresses(self, host: str) -> list[str]:
-        """Return the addresses of a host. Raises OSError, UnicodeError.
+        """Return the addresses of a host: itself, if it is one. Raises OSError, UnicodeError.
 
         Who gives up waiting ends nothing: the next who asks waits for the same lookup.
         """
+        if _is_address(host):
+            return [host]
         task = self._running.get(host)
         if task is None:
             task = self._running[host] = asyncio.ensure_future(self._look_up(host))
@@ -63,6 +66,14 @@ class Lookups:
             finally:
                 if loop.time() - started < SLOW_SECONDS:
                     self._slow.forget(host)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 async def _in_thread(resolve: Resolve, host: str) -> list[str]:

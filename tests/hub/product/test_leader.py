@@ -11,7 +11,7 @@ from ..harness.ports import LOOPBACK
 from ..harness.processes import ProcessDied
 from ..harness.waiting import until
 from .parts import Part
-from .test_quiet import CONTROLLER, writes
+from .test_quiet import CONTROLLER, more_of, writes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,12 +49,23 @@ def standby(hub: Hub, framework: str, controller: Part) -> Iterator[Part]:
         second.stop()
 
 
+def settled(hub: Hub, framework: str, controller: Part) -> list[tuple[str, str]]:
+    """The controller's writes, once it makes no more."""
+
+    def silent() -> list[tuple[str, str]] | None:
+        before = writes(hub.audited(CONTROLLER.format(framework)))
+        more_of(controller, "dsf_reconcile_total", controller="fleet", result="success")
+        return before if writes(hub.audited(CONTROLLER.format(framework))) == before else None
+
+    return until("the last news to be written", silent)
+
+
 def test_the_other_takes_over_when_the_leader_is_killed(
     hub: Hub, framework: str, controller: Part, standby: Part, scored: dict[object, Object]
 ) -> None:
     until("the first one to lead", lambda: leads(controller))
     assert not leads(standby)
-    before = writes(hub.audited(CONTROLLER.format(framework)))
+    before = settled(hub, framework, controller)
     controller.kill()
     until("the other one to lead", lambda: leads(standby))
     holder = hub.api.get(*LEASE, framework)["spec"]
