@@ -55,6 +55,13 @@ def _table(obj: Object | None, cluster: str, score: ScoreRef, now: datetime) -> 
         until = (obj.get("status") or {}).get("validUntil")
         message = f"cluster {cluster}: AddOnPlacementScore {name} was valid until {until}"
         return Gap(reason="ExpiredScore", message=message, cluster=cluster)
+    names = [entry.name for entry in found.scores]
+    if names and not any(score.dimension.match(text) is not None for text in names):
+        message = (
+            f"cluster {cluster}: no entry of AddOnPlacementScore {name} has the form"
+            f" {score.dimension}; there is {names[0]!r}"
+        )
+        return Gap(reason="WrongScoreFormat", message=message, cluster=cluster)
     return table(found, score.dimension)
 
 

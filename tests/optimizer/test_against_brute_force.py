@@ -6,7 +6,7 @@ import pytest
 
 from optimizer.milp import solve_here
 from optimizer.problem import Problem, tier_values
-from optimizer.rules import violations
+from optimizer.rules import COUPLING_RULES, LOCAL_RULES, RULES, violations
 from optimizer.solution import Decision
 from tests.optimizer.brute_force import best, legal
 from tests.optimizer.random_problems import random_problem
@@ -49,6 +49,18 @@ def test_rows_mean_what_the_rules_say(seed: int) -> None:
 @pytest.mark.parametrize("seed", QUICK)
 def test_the_optimum_of_every_priority_is_that_of_brute_force(seed: int) -> None:
     check_optimum(seed)
+
+
+@pytest.mark.parametrize("seed", QUICK)
+def test_rows_are_of_the_kind_that_they_are_listed_as(seed: int) -> None:
+    problem = random_problem(seed)
+    for row in (row for rule in LOCAL_RULES for row in rule(problem)):
+        assert len(set(problem.column_cluster[row.columns].tolist())) == 1, row.says
+    for row in (row for rule in COUPLING_RULES for row in rule(problem)):
+        assert (row.coefficients >= 0).all(), row.says
+    for row in (row for rule in RULES for row in rule(problem)):
+        assert row.holds(0.0), row.says
+        assert len(set(row.columns.tolist())) == len(row.columns), row.says
 
 
 @pytest.mark.exhaustive

@@ -93,6 +93,15 @@ def test_a_missing_entry_is_a_gap_of_its_pair_alone() -> None:
     assert ("worker01", "app02", "all") in fleet.scores["performance"]
 
 
+def test_entries_of_another_form_are_one_gap_that_shows_one_of_them() -> None:
+    other = score("worker01", "performance", {"app01/all": 1, "app02/all": 2})
+    fleet = read(with_scores(other, score("worker02", "performance", named(PERFORMANCE))))
+    (gap,) = fleet.gaps
+    assert (gap.reason, gap.cluster) == ("WrongScoreFormat", "worker01")
+    assert "${app};${device}" in gap.message
+    assert "'app01/all'" in gap.message
+
+
 def test_a_missing_score_has_the_stated_value() -> None:
     fleet = read(with_scores(), settings=Settings(missing_score=7.5))
     assert set(fleet.scores["performance"].values()) == {7.5}
