@@ -76,6 +76,16 @@ class Demand:
         return tuple(_fractions(items) for _, items in self.requests)
 
     @cached_property
+    def parts(self) -> tuple["Demand", ...]:
+        """Parts of the demand, as other clusters may leave them: every n-th request."""
+        return tuple(
+            Demand(tuple((device, items[offset::step] or items[-1:]) for device, items in cut))
+            for step in (2, 3, 6, 12)
+            for offset in range(min(step, 4))
+            for cut in [self.requests]
+        )
+
+    @cached_property
     def amounts(self) -> tuple[tuple[int, int], ...]:
         """The smallest and the largest amount of a request for each device."""
         return tuple(
