@@ -133,6 +133,26 @@ def own_scores(hub: Hub) -> list[Object]:
 
 
 @pytest.fixture(scope="package")
+def swept(hub: Hub, controller: Part) -> Object:
+    """The expired score of an agent that is gone, once the hub controller has deleted it."""
+    place = hub.namespace("departed")
+    labels = {
+        "app.kubernetes.io/managed-by": "dynamic-scoring-framework",
+        "dynamic-scoring.open-cluster-management.io/score-name": "departed_score",
+    }
+    score = {
+        "apiVersion": SCORE[0],
+        "kind": SCORE[1],
+        "metadata": {"name": "departed-score", "namespace": place, "labels": labels},
+    }
+    hub.apply(score)
+    expired = {"status": {"validUntil": "2020-01-01T00:00:00Z"}}
+    hub.api.patch(*SCORE, "departed-score", expired, place, subresource="status")
+    hub.api.wait_gone(*SCORE, "departed-score", place)
+    return score
+
+
+@pytest.fixture(scope="package")
 def optimizer(hub: Hub, framework: str) -> Iterator[Part]:
     """The optimizer with rights in the workloads' namespace, and nowhere else."""
     hub.namespace(WORKLOADS)
@@ -175,7 +195,7 @@ def guide(
 
 
 @pytest.fixture(scope="package")
-def everything_used(guide: Guide, withdrawn: set[str]) -> None:
+def everything_used(guide: Guide, withdrawn: set[str], swept: Object) -> None:
     """All that the product does has been done."""
     for preference in PREFERENCES:
         guide.tell(preference)
