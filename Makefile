@@ -10,7 +10,7 @@ export UV_NO_PROGRESS := 1
 export UV_SYSTEM_CERTS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-exhaustive lint types check crds hub test-hub benchmarks clean
+.PHONY: help setup demo test test-exhaustive lint types check crds hub test-hub test-sources benchmarks clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -31,6 +31,9 @@ hub: setup ## Build a real OCM hub's programs, once: kube-apiserver, etcd, OCM, 
 
 test-hub: hub ## Run the suite against a real hub
 	@$(RUN)/python -m pytest tests/hub $(ARGS)
+
+test-sources: setup ## Run the agent against real Prometheus and VictoriaMetrics servers
+	@$(RUN)/python -m pytest tests/sources $(ARGS)
 
 lint: setup ## Check style, structure and import directions
 	@$(RUN)/ruff check .

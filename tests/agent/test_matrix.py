@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -204,6 +205,22 @@ def test_an_error_body_is_named_by_its_status(status: int, kind: str, reason: st
     assert failure.reason == reason
     assert f"({kind}): {said}" in failure.message
     assert failure.retry_after == (None if reason == "QueryRejected" else 7.0)
+
+
+RECORDED = json.loads(
+    (Path(__file__).parents[1] / "sources/recorded/prometheus-2.42.json").read_text("utf-8")
+)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_a_real_prometheus_refuses_is_told_in_its_words(name: str) -> None:
+    """Recorded, and held against a real server by tests/sources."""
+    said = RECORDED[name]
+    failure = failed(Answer(said["status"], said["content_type"], said["body"].encode()))
+    expected = {503: "ServerError", 404: "NotFound"}.get(said["status"], "QueryRejected")
+    assert failure.reason == expected
+    words = json.loads(said["body"])["error"] if said["status"] != 404 else "404 page not found"
+    assert words in failure.message
 
 
 _labels = st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=3)
