@@ -54,7 +54,7 @@ from tests.hub.harness.processes import Processes
 HUB = "open-cluster-management"
 WORK = "dynamic-scoring-config-manifestwork"
 USER = "benchmarked-controller"
-ROUNDS = 3
+ROUNDS = 5
 RESYNC_SECONDS = 2
 RESYNCS = 4
 WRITES = {"create", "update", "patch", "delete"}

@@ -11,15 +11,15 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter
 
 from dsf.api import names
 from dsf.api.times import rfc3339
-from dsf.hub.health import Thresholds, Track, step
+from dsf.hub.health import Thresholds
 from dsf.hub.notices import notices
 from dsf.hub.plan import plan
+from dsf.hub.polling import Polling
 from dsf.hub.probe import Prober
 from dsf.hub.refusals import Refusals, is_clusters_own
 from dsf.hub.render import Renderer
 from dsf.hub.secret_distribution import SecretDistribution
-from dsf.hub.snapshot import Probe, ProbeFailure, Snapshot, Target
-from dsf.hub.standing import said_health
+from dsf.hub.snapshot import Snapshot
 from dsf.hub.views import Views
 from dsf.kube.apply import apply
 from dsf.kube.changes import Outcome
@@ -29,7 +29,6 @@ from dsf.kube.port import Kube
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.controller import Controller
 from dsf.runtime.events import Recorder
-from dsf.runtime.reflector import Key
 
 log = logging.getLogger(__name__)
 
@@ -37,11 +36,8 @@ Lead = Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
 
 COMPONENT = "dynamic-scoring-controller"
 FLEET = "fleet"
-PROBES_AT_ONCE = 16
 SETTLE_SECONDS = 0.05
 CONFLICT_SECONDS = 0.5
-DOUBTS = 3
-"""How many times as often an API is asked whose last answers contradict what is believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +58,8 @@ class Options:
 class HubController:
     """Keeps ManifestWorks and statuses as the DynamicScorers and the config ask for.
 
-    Metrics: those of `dsf.runtime.metrics` for the controllers `fleet` and `probe`,
-    `dsf_hub_writes_total{kind, result}` and `dsf_hub_probes_total{result}`.
+    Metrics: those of `dsf.runtime.metrics` for the controller `fleet`, those of
+    `dsf.hub.polling`, and `dsf_hub_writes_total{kind, result}`.
     """
 
     def __init__(
@@ -78,21 +74,26 @@ class HubController:
     ) -> None:
         self._kube = kube
         self._options = options or Options()
-        self._prober = prober or Prober()
         self._now = now
         self._draw = draw
-        self._tracks: dict[Target, Track] = {}
-        self._probing: set[str] = set()
         self._refusals = Refusals()
         self._backoff = Backoff()
         self._renderer = Renderer()
         self._views = Views(kube, self._options.namespace, self._options.agent_namespace)
         self._fleet = Controller(FLEET, self._reconcile, registry=registry)
-        self._probe = Controller("probe", self._ask, workers=PROBES_AT_ONCE, registry=registry)
+        self._polling = Polling(
+            prober or Prober(),
+            self._views.scorers,
+            namespace=self._options.namespace,
+            seconds=self._options.resync_seconds,
+            thresholds=self._options.thresholds,
+            news=lambda: self._fleet.enqueue(FLEET),
+            draw=draw,
+            registry=registry,
+        )
         self._events = Recorder(kube, COMPONENT, now=now, registry=registry)
         self._secrets = self._secret_distribution(registry)
         self._writes = Counter("dsf_hub_writes", "Writes.", ["kind", "result"], registry=registry)
-        self._answers = Counter("dsf_hub_probes", "Probes.", ["result"], registry=registry)
 
     def missing(self) -> str | None:
         """Return what has not been listed yet, None once the controller is ready."""
@@ -108,7 +109,6 @@ class HubController:
             urgent=lambda: self._fleet.enqueue(FLEET, SETTLE_SECONDS),
             score=lambda: self._fleet.enqueue(FLEET, self._options.report_seconds),
         )
-        self._views.scorers.on_change(self._watch_scorer)
         async with asyncio.TaskGroup() as group:
             self._views.start(group)
             if self._secrets:
@@ -118,13 +118,12 @@ class HubController:
 
     async def _work(self) -> None:
         """Probe, plan and apply; what was known when this process led before counts no more."""
-        self._tracks = {}
-        for name in self._probing:
-            self._probe.enqueue(name)
+        self._polling.forget()
+        self._refusals = Refusals()
         self._fleet.enqueue(FLEET)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._fleet.run())
-            group.create_task(self._probe.run())
+            group.create_task(self._polling.run())
             group.create_task(self._events.run())
             if self._secrets:
                 group.create_task(self._secrets.run())
@@ -143,33 +142,6 @@ class HubController:
             draw=self._draw,
             registry=registry,
         )
-
-    def _watch_scorer(self, key: Key) -> None:
-        """Have a scorer probed at once where it is new or its address changed."""
-        _, name = key
-        scorer = self._views.scorers.items.get(key)
-        target = scorer.target if scorer else None
-        if name not in self._probing or target not in self._tracks:
-            self._probing.add(name)
-            self._probe.enqueue(name)
-
-    async def _ask(self, name: str) -> float | None:
-        scorer = self._views.scorers.items.get((self._options.namespace, name))
-        target = scorer.target if scorer else None
-        if scorer is None or target is None:
-            self._probing.discard(name)
-            return None
-        answer = await self._prober.probe(target)
-        self._answers.labels(_result(answer)).inc()
-        before = self._tracks.get(target)
-        said = said_health(scorer, answer)
-        has_config = scorer.said_config is not None
-        track = step(before, answer, said, self._options.thresholds, has_config=has_config)
-        self._tracks[target] = track
-        if before is None or before.believed != track.believed:
-            self._fleet.enqueue(FLEET)
-        seconds = self._options.resync_seconds * (0.9 + 0.2 * self._draw())
-        return seconds / DOUBTS if track.doubtful else seconds
 
     async def _reconcile(self, _: str) -> float | None:
         now = asyncio.get_running_loop().time()
@@ -210,12 +182,8 @@ class HubController:
         return longest if next_at is None else min(longest, next_at - now)
 
     def _observe(self, now: float) -> Snapshot:
-        targets = {scorer.target for scorer in self._views.scorers.items.values()}
-        self._tracks = {target: t for target, t in self._tracks.items() if target in targets}
         return self._views.snapshot(
-            {target: track.believed for target, track in self._tracks.items()},
-            self._refusals.words(),
-            self._refusals.held(now),
+            self._polling.believed(), self._refusals.words(), self._refusals.held(now)
         )
 
     def _tell(self, snapshot: Snapshot, outcomes: Iterable[Outcome]) -> None:
@@ -236,10 +204,3 @@ class HubController:
             "write",
             extra={"change": str(change), "result": str(error or "ok")},
         )
-
-
-def _result(answer: Probe) -> str:
-    for part in (answer.health, answer.config):
-        if isinstance(part, ProbeFailure):
-            return part.reason
-    return "ok"

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 ADDON = "dynamic-scoring-framework"
 AGENT_ON_HUB = "system:open-cluster-management:cluster:{}:addon:{}:agent:{}-agent"
 # Asked for only after a create has met an object that somebody else made in the same moment, or
-# where an agent is gone that would have deleted its scores itself.
+# where an event repeats.
 RACES = {
-    Right("cluster.open-cluster-management.io", "addonplacementscores", "delete"),
+    Right("", "events", "get"),
+    Right("", "events", "patch"),
     Right("work.open-cluster-management.io", "manifestworks", "get"),
     Right("cluster.open-cluster-management.io", "placements", "get"),
     Right("policy.open-cluster-management.io", "placementbindings", "get"),
