@@ -171,9 +171,11 @@ async def compare(url: str, hub_kubeconfig: Path) -> None:
             done = await performer.perform(summary)
             if done.report.scores is None or not done.report.scores.entries:
                 raise RuntimeError(done.failure or "no scores")
-            send, failure = await timed(lambda: publisher.publish(summary, done.report, seconds=60))
-            if failure is not None:
-                raise RuntimeError(failure.message)
+            send, published = await timed(
+                lambda: publisher.publish(summary, done.report, seconds=60)
+            )
+            if published.failure is not None:
+                raise RuntimeError(published.failure.message)
             return {**done.seconds, "send": send}
 
         before = peak_bytes()
