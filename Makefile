@@ -53,6 +53,7 @@ benchmarks: hub ## Measure what the product costs, as ratios in one run
 	@$(RUN)/python -m benchmarks.hub
 	@$(RUN)/python -m benchmarks.agent_data_path
 	@$(RUN)/python -m benchmarks.agent_load
+	@$(RUN)/python -m benchmarks.mig
 
 clean: ## Remove what the other targets made
 	rm -rf .venv .build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

@@ -80,8 +80,8 @@ class Demand:
         """Parts of the demand, as other clusters may leave them: every n-th request."""
         return tuple(
             Demand(tuple((device, items[offset::step] or items[-1:]) for device, items in cut))
-            for step in (2, 3, 6, 12)
-            for offset in range(min(step, 4))
+            for step in (1, 2, 3, 4, 6, 8, 12, 16)
+            for offset in range(min(step, 5))
             for cut in [self.requests]
         )
 

@@ -59,6 +59,8 @@ def frontier(gpus: Sequence[Sequence[Pattern]], demand: Demand, *, most: int) ->
         points, lost = _fewer(points, demand, keep=_KEPT, most=min(most, _ON_THE_WAY))
         points = _grown(points, patterns, demand.caps)
         bound += lost
+    if bound:
+        points += [_climbed(gpus, part, demand.caps) for part in demand.parts]
     usable = (point._replace(supply=demand.usable(point.supply)) for point in points)
     points, lost = _fewer(_cheapest(usable), demand, keep=most, most=most)
     return Frontier(tuple(sorted(points, key=_preference)), bound + lost)
@@ -86,6 +88,29 @@ def _grown(
         )
         for point in points
         for pattern in patterns
+    )
+
+
+def _climbed(gpus: Sequence[Sequence[Pattern]], demand: Demand, caps: Sequence[int]) -> Point:
+    """Return a point that serves a demand well: GPU by GPU the best pattern, and once more."""
+    tables = [np.array(table) for table in demand.worth]
+    offers = [np.array([pattern.supply for pattern in patterns]) for patterns in gpus]
+    prices = [np.array([pattern.cost for pattern in patterns]) for patterns in gpus]
+    total = np.zeros(len(caps), dtype=np.int64)
+    chosen = [-1] * len(gpus)
+    for index in [*range(len(gpus))] * 2:
+        if chosen[index] >= 0:
+            total = total - offers[index][chosen[index]]
+        worth = _of(tables, total + offers[index]).sum(axis=1) - prices[index]
+        chosen[index] = int(worth.argmax())
+        total = total + offers[index][chosen[index]]
+    found = tuple(patterns[index] for patterns, index in zip(gpus, chosen, strict=True))
+    return Point(
+        tuple(map(min, map(int, total), caps)),
+        sum(pattern.cost for pattern in found),
+        sum(pattern.changed for pattern in found),
+        sum(pattern.pieces for pattern in found),
+        found,
     )
 
 

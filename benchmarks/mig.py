@@ -1,0 +1,93 @@
+"""What generated MIG candidates lose against every combination of layouts.
+
+`python -m benchmarks.mig`: groups of equal H100-96GB with 40 random requests per device (seed 2).
+Losses are relative to the exact optimum (HiGHS over pattern counts): for the whole demand, and for
+random parts of it such as other clusters leave. `bound` is what the engine states beforehand.
+"""
+
+import random
+import time
+
+import pulp
+
+from optimizer.mig.demand import Demand, Request
+from optimizer.mig.frontier import frontier
+from optimizer.mig.geometry import Geometry, geometry
+from optimizer.mig.gpus import Gpu, Pattern, patterns
+
+FEW = ("2g.24gb", "3g.48gb", "all")
+MANY = ("1g.12gb", "1g.24gb", "2g.24gb", "3g.48gb", "4g.48gb", "7g.96gb")
+REPEATS, PARTS = 3, 4
+
+
+def exact(open_: tuple[Pattern, ...], gpus: int, demand: Demand) -> float:
+    model = pulp.LpProblem("mig", pulp.LpMaximize)
+    counts = [pulp.LpVariable(f"x{index}", 0, gpus, pulp.LpInteger) for index in range(len(open_))]
+    taken = [
+        [pulp.LpVariable(f"y{device}_{index}", cat=pulp.LpBinary) for index in range(len(items))]
+        for device, (_, items) in enumerate(demand.requests)
+    ]
+    pairs = [
+        list(zip(items, chosen, strict=True))
+        for (_, items), chosen in zip(demand.requests, taken, strict=True)
+    ]
+    model += pulp.lpSum(item.value * used for pair in pairs for item, used in pair)
+    model += pulp.lpSum(counts) <= gpus
+    for device, pair in enumerate(pairs):
+        supply = pulp.lpSum(
+            item.supply[device] * count for item, count in zip(open_, counts, strict=True)
+        )
+        model += pulp.lpSum(item.amount * used for item, used in pair) <= supply
+    model.solve(pulp.HiGHS(msg=False))
+    return float(pulp.value(model.objective))
+
+
+def part(demand: Demand, rng: random.Random) -> Demand:
+    share = rng.choice([0.1, 0.3, 0.6])
+    return Demand(
+        tuple(
+            (device, tuple(item for item in items if rng.random() < share) or items[:1])
+            for device, items in demand.requests
+        )
+    )
+
+
+def row(model: Geometry, devices: tuple[str, ...], gpus: int, most: int) -> str:
+    rng = random.Random(2)  # noqa: S311 - a stated seed
+    bounds, alone, parts = list[float](), list[float](), list[float]()
+    seconds = 0.0
+    for _ in range(REPEATS):
+        demand = Demand.of(
+            {
+                name: [Request(rng.randint(1, 3), rng.randint(1, 100)) for _ in range(40)]
+                for name in devices
+            }
+        )
+        open_ = patterns(Gpu(model), demand.devices)
+        start = time.process_time()
+        found = frontier([open_] * gpus, demand, most=most)
+        seconds += time.process_time() - start
+        for some, losses in ((demand, alone), *((part(demand, rng), parts) for _ in range(PARTS))):
+            optimum = exact(open_, gpus, some)
+            losses.append(1 - max(some.value(point.supply) for point in found.points) / optimum)
+        bounds.append(found.bound / exact(open_, gpus, demand))
+    return (
+        f"{len(devices):>7} {gpus:>5} {most:>10} {seconds / REPEATS * 1000:>7.0f} ms"
+        f" {max(bounds):>7.1%} {max(alone):>7.2%} {sum(parts) / len(parts):>7.2%}"
+        f" {max(parts):>7.2%}"
+    )
+
+
+def main() -> None:
+    model = geometry("H100-96GB")
+    if not isinstance(model, Geometry):
+        raise TypeError(model.message)
+    print("devices  GPUs candidates        CPU   bound   alone  parts, mean and worst")
+    for devices in (FEW, MANY):
+        for gpus in (1, 4, 8):
+            for most in (16, 64, 400):
+                print(row(model, devices, gpus, most), flush=True)
+
+
+if __name__ == "__main__":
+    main()
