@@ -1,199 +1,13 @@
-"""Fleet to Problem: what could be used gets a number; what is in the way has a name."""
+"""Fleet to Problem: what could be used gets a number."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from dsf.kube.selectors import LabelSelector, label_selector
-from optimizer.fleet import Cluster, Fleet, FleetLimit, Objective, Scores, Supply, Workload
-from optimizer.problem import ANY, Bools, Floats, Limit, Option, Problem, Slot, Task
-
-
-@dataclass(frozen=True, eq=False)
-class Ground:
-    """A fleet's slots, and what they could hold at best; arrays are [slots]."""
-
-    fleet: Fleet
-
-    @cached_property
-    def slots(self) -> tuple[Slot, ...]:
-        """Everything that some workload asks for and some candidate or cluster supplies."""
-        asked = {workload.kind for workload in self.fleet.workloads}
-        asked |= {kind for workload in self.fleet.workloads for kind, _ in workload.extras}
-        found = (
-            Slot(index, supply.kind, supply.device)
-            for index, cluster in enumerate(self.fleet.clusters)
-            for supply in _supplies(cluster)
-            if supply.kind in asked
-        )
-        return tuple(dict.fromkeys(found))
-
-    @cached_property
-    def number(self) -> Mapping[Slot, int]:
-        """Slot numbers."""
-        return {slot: index for index, slot in enumerate(self.slots)}
-
-    @cached_property
-    def cluster(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """The cluster of each slot."""
-        return np.array([slot.cluster for slot in self.slots], dtype=np.int64)
-
-    @cached_property
-    def kind(self) -> Mapping[str, Bools]:
-        """For each kind the slots of it."""
-        kinds = np.array([slot.kind for slot in self.slots], dtype=object)
-        return {kind: kinds == kind for kind in dict.fromkeys(kinds.tolist())}
-
-    @cached_property
-    def base(self) -> Floats:
-        """What a slot has without any policy."""
-        held = np.zeros(len(self.slots))
-        for index, cluster in enumerate(self.fleet.clusters):
-            for slot, amount in self.numbered(index, cluster.base):
-                held[slot] += amount
-        return held
-
-    @cached_property
-    def most(self) -> Floats:
-        """What a slot has at most: its base and the largest supply of each pool."""
-        held = self.base.copy()
-        for index, cluster in enumerate(self.fleet.clusters):
-            best: dict[tuple[str, int], float] = {}
-            for candidate in cluster.candidates:
-                for slot, amount in self.numbered(index, candidate.supplies):
-                    key = candidate.pool, slot
-                    best[key] = max(best.get(key, 0.0), amount)
-            for (_, slot), amount in best.items():
-                held[slot] += amount
-        return held
-
-    def numbered(self, cluster: int, supplies: Iterable[Supply]) -> Iterator[tuple[int, float]]:
-        """Yield the slots and amounts of supplies that somebody asks for."""
-        for supply in supplies:
-            slot = self.number.get(Slot(cluster, supply.kind, supply.device))
-            if slot is not None:
-                yield slot, supply.amount
-
-    @cached_property
-    def none(self) -> Bools:
-        """No slot at all."""
-        return np.zeros(len(self.slots), dtype=np.bool_)
-
-    def named(self, names: Iterable[str]) -> Bools:
-        """Return the slots of these clusters."""
-        wanted = frozenset(names)
-        return self.on(cluster.name in wanted for cluster in self.fleet.clusters)
-
-    def meeting(self, text: str) -> Bools:
-        """Return the slots of the clusters whose labels meet a selector."""
-        if text not in self._meeting:
-            wanted = selector(text)
-            self._meeting[text] = self.on(wanted.matches(c.labels) for c in self.fleet.clusters)
-        return self._meeting[text]
-
-    @cached_property
-    def _meeting(self) -> dict[str, Bools]:
-        return {}
-
-    def on(self, allowed: Iterable[bool]) -> Bools:
-        """Return the slots of the clusters for which it is true."""
-        return np.fromiter(allowed, dtype=np.bool_)[self.cluster]
-
-    def scores(self, scores: Scores, app: str) -> Floats:
-        """Return an app's score on every slot, NaN where there is none."""
-        names = [cluster.name for cluster in self.fleet.clusters]
-        keys = ((names[slot.cluster], app, slot.device) for slot in self.slots)
-        return np.fromiter((scores.get(key, np.nan) for key in keys), dtype=np.float64)
-
-    def value(self, app: str) -> Floats:
-        """Return what an app is worth on every slot: the weighted sum of its scores."""
-        total = np.zeros(len(self.slots))
-        for item in self.fleet.objectives:
-            total += _normalised(item, self.scores(self.fleet.scores[item.score], app))
-        return total
-
-
-Obstacle = Callable[[Ground, Workload, Floats], Bools]
-
-
-def pinned(ground: Ground, workload: Workload, _: Floats) -> Bools:
-    """The workload may run on clusters that are named for it alone, and not on this one."""
-    return ~ground.named(workload.clusters) if workload.clusters else ground.none
-
-
-def excluded(ground: Ground, workload: Workload, _: Floats) -> Bools:
-    """The cluster is excluded by the workload."""
-    return ground.named(workload.excluded) if workload.excluded else ground.none
-
-
-def affinity(ground: Ground, workload: Workload, _: Floats) -> Bools:
-    """The cluster's labels don't meet the workload's affinity."""
-    return ~ground.meeting(workload.affinity) if workload.affinity else ground.none
-
-
-def anti_affinity(ground: Ground, workload: Workload, _: Floats) -> Bools:
-    """The cluster's labels meet the workload's anti-affinity."""
-    return ground.meeting(workload.anti_affinity) if workload.anti_affinity else ground.none
-
-
-def too_small(ground: Ground, workload: Workload, _: Floats) -> Bools:
-    """No policy, with what the cluster has anyway, supplies enough of the device."""
-    return ground.most < workload.amount
-
-
-def extras_too_small(ground: Ground, workload: Workload, _: Floats) -> Bools:
-    """The cluster can't have enough of a further kind that the workload asks for."""
-    if not workload.extras:
-        return ground.none
-    lacking = np.zeros(len(ground.fleet.clusters), dtype=np.bool_)
-    for kind, amount in workload.extras:
-        for index in range(len(lacking)):
-            slot = ground.number.get(Slot(index, kind, ANY))
-            lacking[index] |= slot is None or ground.most[slot] < amount
-    return lacking[ground.cluster]
-
-
-def unscored(_: Ground, __: Workload, values: Floats) -> Bools:
-    """No usable score says what the place is worth."""
-    return np.isnan(values)
-
-
-def below_minimum(ground: Ground, workload: Workload, values: Floats) -> Bools:
-    """The place is worth less than the workload accepts."""
-    return ground.none if workload.minimum is None else values < workload.minimum
-
-
-def uncosted(ground: Ground, workload: Workload, values: Floats) -> Bools:
-    """No usable score says what the place takes of a fleet-wide limit."""
-    missing = np.zeros(len(values), dtype=np.bool_)
-    for limit in ground.fleet.limits:
-        if limit.score:
-            costs = ground.scores(ground.fleet.scores[limit.score], workload.app)
-            missing |= np.isnan(costs) & ground.meeting(limit.selector)
-    return missing
-
-
-OBSTACLES: Mapping[str, Obstacle] = {
-    "NotPinned": pinned,
-    "Excluded": excluded,
-    "Affinity": affinity,
-    "AntiAffinity": anti_affinity,
-    "NoSupply": too_small,
-    "NoExtraSupply": extras_too_small,
-    "NoUsableScore": unscored,
-    "BelowMinimumScore": below_minimum,
-    "NoUsableCost": uncosted,
-}
-"""Reasons why a workload can never run on a slot of its kind, each with what tells it."""
-
-
-def obstacles(ground: Ground, workload: Workload) -> Mapping[str, Bools]:
-    """Return, by reason, on which slots of the workload's kind it can never run."""
-    values = ground.value(workload.app)
-    ours = ground.kind.get(workload.kind, ground.none)
-    return {name: found(ground, workload, values) & ours for name, found in OBSTACLES.items()}
+from optimizer.fleet import Fleet, FleetLimit, Workload
+from optimizer.ground import Ground, label, selector
+from optimizer.obstacles import OBSTACLES
+from optimizer.problem import ANY, Bools, Floats, Ints, Limit, Option, Problem, Task
 
 
 def formulate(fleet: Fleet) -> Problem:
@@ -232,14 +46,6 @@ def staying(fleet: Fleet) -> Mapping[int, float]:
         saved = item.move_cost * len(known.intersection(item.current))
         total[item.priority] = total.get(item.priority, 0.0) + saved
     return total
-
-
-def selector(text: str) -> LabelSelector:
-    """Return the selector that a text spells; ValueError where it spells none."""
-    parsed = label_selector(text)
-    if not isinstance(parsed, LabelSelector):
-        raise ValueError(parsed.message)  # noqa: TRY004 - the text is wrong, not its type
-    return parsed
 
 
 def _values(ground: Ground) -> Floats:
@@ -301,31 +107,31 @@ def _matching(fleet: Fleet, workload: Workload, text: str) -> tuple[str, ...]:
 
 def _labels(fleet: Fleet) -> dict[str, tuple[str, ...]]:
     keys = sorted({item.key for workload in fleet.workloads for item in workload.spread})
-    return {key: tuple(item.labels.get(key, "") for item in fleet.clusters) for key in keys}
+    return {key: tuple(label(item, key) for item in fleet.clusters) for key in keys}
 
 
 def _limits(ground: Ground) -> Iterator[Limit]:
-    for limit in ground.fleet.limits:
-        places, options = _used(ground, limit)
+    fleet, clusters = ground.fleet, _option_clusters(ground)
+    for limit in fleet.limits:
+        tasks = [dict(workload.uses).get(limit.uses, 0.0) for workload in fleet.workloads]
+        options = [
+            dict(candidate.uses).get(limit.uses, 0.0)
+            for cluster in fleet.clusters
+            for candidate in cluster.candidates
+        ]
+        costs = _costs(ground, limit) if limit.score else None
         for name, within in _scopes(ground, limit):
-            of_options = np.array([within[cluster] for cluster in _option_clusters(ground)])
-            yield Limit(name, limit.most, places * within[ground.cluster], options * of_options)
+            counted = np.where(within[clusters], np.array(options), 0.0)
+            yield Limit(name, limit.most, within[ground.cluster], np.array(tasks), counted, costs)
 
 
-def _used(ground: Ground, limit: FleetLimit) -> tuple[Floats, Floats]:
-    """Return what a limit counts: [workloads, slots] and [options]."""
-    fleet = ground.fleet
-    uses = [dict(workload.uses).get(limit.uses, 0.0) for workload in fleet.workloads]
-    places = np.repeat(np.array(uses)[:, np.newaxis], len(ground.slots), axis=1)
-    if limit.score:
-        for index, workload in enumerate(fleet.workloads):
-            places[index] += np.nan_to_num(ground.scores(fleet.scores[limit.score], workload.app))
-    options = [
-        dict(candidate.uses).get(limit.uses, 0.0)
-        for cluster in fleet.clusters
-        for candidate in cluster.candidates
-    ]
-    return np.maximum(places, 0.0), np.array(options)
+def _costs(ground: Ground, limit: FleetLimit) -> Floats:
+    """Return a limit's score of every place [workloads, slots], 0 where it is missing or less."""
+    scores = ground.fleet.scores[limit.score]
+    apps = {item.app for item in ground.fleet.workloads}
+    by_app = {app: np.fmax(ground.scores(scores, app), 0.0) for app in sorted(apps)}
+    rows = [by_app[workload.app] for workload in ground.fleet.workloads]
+    return np.array(rows).reshape(len(rows), len(ground.slots))
 
 
 def _scopes(ground: Ground, limit: FleetLimit) -> Iterator[tuple[str, Bools]]:
@@ -336,14 +142,14 @@ def _scopes(ground: Ground, limit: FleetLimit) -> Iterator[tuple[str, Bools]]:
     if not limit.per:
         yield limit.name, within
         return
-    values = np.array([cluster.labels.get(limit.per, "") for cluster in clusters], dtype=object)
+    values = np.array([label(cluster, limit.per) for cluster in clusters], dtype=object)
     for value in dict.fromkeys(values[within].tolist()):
         yield f"{limit.name} where {limit.per} is {value or 'not set'}", within & (values == value)
 
 
-def _option_clusters(ground: Ground) -> list[int]:
-    clusters = ground.fleet.clusters
-    return [index for index, cluster in enumerate(clusters) for _ in cluster.candidates]
+def _option_clusters(ground: Ground) -> Ints:
+    counts = [len(cluster.candidates) for cluster in ground.fleet.clusters]
+    return np.repeat(np.arange(len(counts)), counts)
 
 
 def _needed(problem: Problem, usable: Bools) -> set[int]:
@@ -357,13 +163,3 @@ def _needed(problem: Problem, usable: Bools) -> set[int]:
         for index, slot in enumerate(problem.slots)
         if slot.kind in kinds and slot.device == ANY and slot.cluster in clusters
     }
-
-
-def _supplies(cluster: Cluster) -> Iterator[Supply]:
-    for candidate in cluster.candidates:
-        yield from candidate.supplies
-    yield from cluster.base
-
-
-def _normalised(item: Objective, scores: Floats) -> Floats:
-    return np.array([item.value(score) for score in scores.tolist()])

@@ -82,12 +82,25 @@ class Task:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limit:
-    """What places [tasks, slots] and options [options] use of a fleet-wide limit, never below 0."""
+    """At most `most` of what places and options use together, never below 0.
+
+    A place uses `tasks` [tasks] + `places` [tasks, slots] where its slot is `counted` [slots]; an
+    option uses `options` [options].
+    """
 
     name: str
     most: float
+    counted: Bools
+    tasks: Floats
+    options: Floats
     places: Floats | None = None
-    options: Floats | None = None
+
+    def used(self, task: Ints, slot: Ints) -> Floats:
+        """Return what places use, given by tasks and slots."""
+        amounts = self.tasks[task]
+        if self.places is not None:
+            amounts = amounts + self.places[task, slot]
+        return np.where(self.counted[slot], amounts, 0.0)
 
 
 class Places(NamedTuple):
@@ -173,20 +186,21 @@ class Problem:
         places, first = self.places, len(self.options)
         columns = np.arange(first, first + len(places.task))
         amounts = np.array([task.amount for task in self.tasks], dtype=np.float64)
-        own = Uses(places.slot, columns, amounts[places.task])
-        extra = _uses(self._extras(columns))
-        return Uses(*(np.concatenate(pair) for pair in zip(own, extra, strict=True)))
+        found = [Uses(places.slot, columns, amounts[places.task])]
+        for kind in sorted({kind for task in self.tasks for kind, _ in task.extras}):
+            extra = np.array([dict(task.extras).get(kind, 0.0) for task in self.tasks])
+            taking = np.nonzero(extra[places.task] > 0)[0]
+            slots = self._slots_of(kind)[places.cluster[taking]]
+            found.append(Uses(slots, columns[taking], extra[places.task[taking]]))
+        return Uses(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
 
-    def _extras(self, columns: Ints) -> list[tuple[int, int, float]]:
-        with_extras = np.array([bool(task.extras) for task in self.tasks], dtype=np.bool_)
-        if not with_extras.any():
-            return []
-        chosen = np.nonzero(with_extras[self.places.task])[0]
-        return [
-            (self.slot_index[Slot(int(self.places.cluster[place]), kind, ANY)], column, amount)
-            for place, column in zip(chosen.tolist(), columns[chosen].tolist(), strict=True)
-            for kind, amount in self.tasks[self.places.task[place]].extras
-        ]
+    def _slots_of(self, kind: str) -> Ints:
+        """Return each cluster's slot of a kind that has no devices, -1 where it has none."""
+        missing = len(self.clusters) * [-1]
+        for slot, item in enumerate(self.slots):
+            if (item.kind, item.device) == (kind, ANY):
+                missing[item.cluster] = slot
+        return _ints(missing)
 
     @cached_property
     def cluster_index(self) -> Mapping[str, int]:
@@ -363,8 +377,10 @@ def _renumbered(option: Option, number: Mapping[int, int]) -> Option:
 def _cut(limit: Limit, options: Sequence[int], tasks: Ints, slots: Ints) -> Limit:
     return replace(
         limit,
+        counted=limit.counted[slots],
+        tasks=limit.tasks[tasks],
+        options=limit.options[list(options)],
         places=None if limit.places is None else limit.places[np.ix_(tasks, slots)],
-        options=None if limit.options is None else limit.options[list(options)],
     )
 
 

@@ -17,7 +17,7 @@ from optimizer.fleet import (
     Selector,
     Workload,
 )
-from optimizer.formulate import selector
+from optimizer.ground import selector
 from optimizer.labels import base_of, candidate_of, labels_of, name_of, selectors, workload_of
 from optimizer.mig.generate import offered, with_candidates
 from optimizer.mig.read import gpu_pools, mig_rules

@@ -153,13 +153,7 @@ def limits(problem: Problem) -> Iterator[Row]:
     """What places and policies use together stays within each fleet-wide limit."""
     places = problem.places
     for limit in problem.limits:
-        options = np.zeros(len(problem.options)) if limit.options is None else limit.options
-        taken = (
-            np.zeros(len(places.task))
-            if limit.places is None
-            else limit.places[places.task, places.slot]
-        )
-        amounts = np.concatenate([options, taken])
+        amounts = np.concatenate([limit.options, limit.used(places.task, places.slot)])
         columns = np.nonzero(amounts)[0]
         yield _scaled(
             Row(f"{limit.name} is at most {limit.most:g}", columns, amounts[columns], limit.most)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from optimizer.fleet import Candidate, Cluster, Fleet, Supply, Workload
-from optimizer.formulate import selector
+from optimizer.ground import selector
 from optimizer.problem import ANY
 
 FleetChange = Callable[[Fleet], Fleet]

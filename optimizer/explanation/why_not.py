@@ -13,7 +13,8 @@ from optimizer.explanation.forced import (
 from optimizer.explanation.ports import Resolve
 from optimizer.explanation.results import WhyNot, spot
 from optimizer.fleet import Fleet
-from optimizer.formulate import OBSTACLES, Ground, obstacles
+from optimizer.ground import Ground
+from optimizer.obstacles import OBSTACLES, obstacles
 from optimizer.problem import Problem
 from optimizer.solution import Choice, Solution
 

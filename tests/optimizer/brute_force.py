@@ -129,10 +129,12 @@ def _limits(problem: Problem, decision: Decision) -> bool:
         for place in decision.places:
             found = problem.indexes(place)
             assert found is not None
-            total += 0.0 if limit.places is None else float(limit.places[found])
+            task, slot = found
+            if limit.counted[slot]:
+                total += float(limit.tasks[task])
+                total += 0.0 if limit.places is None else float(limit.places[task, slot])
         for choice in decision.choices:
-            index = _option(problem, choice)
-            total += 0.0 if limit.options is None else float(limit.options[index])
+            total += float(limit.options[_option(problem, choice)])
         if total > limit.most + _SAME:
             return False
     return True

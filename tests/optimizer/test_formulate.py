@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from optimizer.fleet import Candidate, Fleet, FleetLimit, Objective, Supply
-from optimizer.formulate import OBSTACLES, Ground, formulate, obstacles
+from optimizer.formulate import formulate
+from optimizer.ground import Ground
+from optimizer.obstacles import OBSTACLES, obstacles
 from optimizer.problem import objective, tier_values
 from optimizer.solution import Choice, Decision, Place
 from tests.optimizer.build import fleet
@@ -158,3 +160,10 @@ def test_a_part_is_the_same_problem_on_fewer_places() -> None:
     assert part.clusters == problem.clusters
     decision = Decision((Choice(C2, "d"),), (Place("w", C2, "d"),))
     assert objective(part, decision) == objective(problem, decision)
+
+
+def test_a_fleet_of_nothing_is_a_problem_of_nothing() -> None:
+    limits = (FleetLimit("budget", 1.0, score="score"), FleetLimit("watts", 1.0, uses="watts"))
+    empty = replace(plain(), workloads=(), limits=limits)
+    for given in (empty, replace(empty, clusters=()), replace(plain(), clusters=(), limits=limits)):
+        assert formulate(given).variables == ()

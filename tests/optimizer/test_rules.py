@@ -194,6 +194,17 @@ def test_spread_of_a_group() -> None:
     )
 
 
+def test_spread_over_the_clusters_themselves() -> None:
+    together = Spread("metadata.name", 1, "pair")
+    given = plain()
+    given = replace(given, workloads=tuple(replace(w, spread=(together,)) for w in given.workloads))
+    one = Place("one", C1, "3g")
+    assert broken(spread, one, Place("two", C2, "3g"), given=given) == ()
+    assert broken(spread, one, Place("two", C1, "2g"), given=given) == (
+        "at most 1 of group pair where metadata.name is c1",
+    )
+
+
 def test_clusters_without_the_label_are_one_value_of_a_spread() -> None:
     given = wishing(replicas=2, spread=(Spread("rack", 1),))
     assert broken(spread, Place("one", C1, "3g"), Place("one", C2, "3g"), given=given) == (
