@@ -124,13 +124,17 @@ def test_a_table_shows_our_columns(hub: Hub, namespace: str) -> None:
     hub.apply(named(scorer(), namespace))
     status = {
         "healthStatus": "Active",
-        "lastSyncedConfig": {"scoring": {"params": {"name": "sample_my_score"}}},
+        "scoreName": "sample_my_score",
+        "clusters": {"desired": 3, "distributed": 3, "scoring": 2, "failing": 1},
         "conditions": [ready("True")],
     }
     write_status(hub, scorer(), namespace, status)
     hub.apply(named(config(), namespace))
     write_status(
-        hub, config(), namespace, {"scorers": 3, "clusters": 2, "conditions": [ready("False")]}
+        hub,
+        config(),
+        namespace,
+        {"scorers": 3, "clusters": 2, "desiredClusters": 4, "conditions": [ready("False")]},
     )
 
     assert list(cells(hub, "DynamicScorer", namespace)) == [
@@ -138,15 +142,20 @@ def test_a_table_shows_our_columns(hub: Hub, namespace: str) -> None:
         ("Health", "string", "Active"),
         ("Mode", "string", "Full"),
         ("Score", "string", "sample_my_score"),
+        ("Scoring", "integer", 2),
+        ("Failing", "integer", 1),
         ("Ready", "string", "True"),
         ("Reason", "string", "Tried"),
+        ("Desired", "integer", 3),
         ("Config URL", "string", "http://scorer.example/config"),
     ]
     assert list(cells(hub, "DynamicScoringConfig", namespace)) == [
         ("Name", "string", "dynamic-scoring-config"),
         ("Scorers", "integer", 3),
         ("Clusters", "integer", 2),
+        ("Desired", "integer", 4),
         ("Ready", "string", "False"),
+        ("Reason", "string", "Tried"),
     ]
 
 

@@ -30,6 +30,11 @@ WORK = (
     "ManifestWork",
     "dynamic-scoring-config-manifestwork",
 )
+ADDON = (
+    "addon.open-cluster-management.io/v1alpha1",
+    "ManagedClusterAddOn",
+    "dynamic-scoring-framework",
+)
 SCORE = ("cluster.open-cluster-management.io/v1alpha1", "AddOnPlacementScore")
 
 
