@@ -88,15 +88,17 @@ class Elector:
     async def _renew(self) -> None:
         """Renew the Lease until that has failed for too long, or another one has it."""
         loop = asyncio.get_running_loop()
-        held_until = loop.time() + self._candidacy.renew_seconds
+        seconds = self._candidacy.renew_seconds
+        held_until = loop.time() + seconds
         while True:
             await asyncio.sleep(self._candidacy.retry_seconds)
             asked = loop.time()
             try:
-                async with asyncio.timeout_at(held_until):
+                # One call that hangs must leave time for another.
+                async with asyncio.timeout_at(min(held_until, asked + seconds / 2)):
                     if not await self._hold():
                         return
-                held_until = asked + self._candidacy.renew_seconds
+                held_until = asked + seconds
             except (KubeError, TimeoutError) as error:
                 log.warning("lease not renewed", extra=self._fields(error=str(error)))
                 if loop.time() >= held_until:

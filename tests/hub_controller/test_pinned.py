@@ -61,6 +61,38 @@ async def test_metadata_is_denied_by_default(host: str) -> None:
     assert reasons(await probed(f"http://{host}/latest")) == {"Denied"}
 
 
+# ruff: noqa: S104, RUF001 - addresses that are refused, and letters that only look right
+SPELLINGS = (
+    *("127.0.0.1", "127.0.0.1.", "127.1", "127.0.1", "2130706433", "017700000001", "0x7f000001"),
+    *("0x7f.0x0.0x0.0x1", "0177.0.0.1", "127.000.000.001", "127.0.0.01", "0", "0.0.0.0", "0x0"),
+    *("[::1]", "[::]", "[0:0:0:0:0:0:0:1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]"),
+    *("[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[::1%25lo]", "[fe80::1%25lo]"),
+    *("localhost", "LOCALHOST", "localhost.", "user@127.0.0.1", "127.0.0.1%00", "127.0.0.1%2e"),
+    *("127.0.0.1\\@example.com", "example.com#@127.0.0.1", "127.0.0.1;example.com", "①②⑦.0.0.1"),
+    *("127。0。0。1", "lоcalhost", " 127.0.0.1", "127.0.0.1\t", "[::1", "127.0.0.1:80:"),
+)
+
+
+async def test_no_spelling_of_this_machine_reaches_it_where_loopback_is_denied() -> None:
+    async with scoring_api() as api:
+        port = api.url.rpartition(":")[2]
+        prober = Prober(Limits(seconds=2.0), destinations=LOOPBACK)
+        for host in SPELLINGS:
+            for scheme in ("http", "HTTP", "https", "ftp", "file", "gopher"):
+                answer = await prober.probe(Target(f"{scheme}://{host}:{port}/base/config", True))
+                assert "ok" not in reasons(answer), (scheme, host)
+        assert api.asked == []
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_leads_nowhere(status: int) -> None:
+    async with scoring_api() as inner, scoring_api() as api:
+        api.status, api.headers = status, {"Location": inner.config_url}
+        answer = await probed(api.config_url)
+        assert "Redirected" in reasons(answer)
+        assert inner.asked == []
+
+
 async def test_the_address_checked_is_the_one_connected_to() -> None:
     async with scoring_api() as api:
         port = api.url.rpartition(":")[2]

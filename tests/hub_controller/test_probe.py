@@ -1,6 +1,7 @@
 """Probing over real sockets: what APIs do wrong becomes a reason, and nothing else."""
 
 import asyncio
+import contextlib
 import gzip
 import json
 import socket
@@ -41,6 +42,10 @@ async def test_a_sick_api_with_a_good_config() -> None:
     )
 
 
+def _with_interval(text: str) -> bytes:
+    return json.dumps(api_config()).replace('"interval": 30', f'"interval": {text}').encode()
+
+
 REPLIES = {
     "not JSON": (ScoringAPI(body=b"<html>"), "NotJSON"),
     "not UTF-8": (ScoringAPI(body=b'{"name": "\xff"}'), "NotJSON"),
@@ -57,6 +62,33 @@ REPLIES = {
         ScoringAPI(body=gzip.compress(b" " * 10_000), headers={"Content-Encoding": "gzip"}),
         "Compressed",
     ),
+    "a byte order mark": (
+        ScoringAPI(body=b"\xef\xbb\xbf" + json.dumps(api_config()).encode()),
+        "NotJSON",
+    ),
+    "UTF-16": (ScoringAPI(body=json.dumps(api_config()).encode("utf-16")), "NotJSON"),
+    "a number beyond all bounds": (ScoringAPI(body=_with_interval("1e999")), "InvalidConfig"),
+    "a number of 5,000 digits": (ScoringAPI(body=_with_interval("9" * 5000)), "NotJSON"),
+    "not a number": (ScoringAPI(body=_with_interval("NaN")), "InvalidConfig"),
+    "a fraction": (ScoringAPI(body=_with_interval("0.5")), "InvalidConfig"),
+    "null": (ScoringAPI(body=b"null"), "InvalidConfig"),
+    "a string": (ScoringAPI(body=b'"config"'), "InvalidConfig"),
+    "two documents": (ScoringAPI(body=b"{}{}"), "NotJSON"),
+    "zeros": (ScoringAPI(body=b"\0" * 1000), "NotJSON"),
+    "deep nesting in a field": (
+        ScoringAPI(body=b'{"name":' + b'{"a":' * 20_000 + b"1" + b"}" * 20_001),
+        "NotJSON",
+    ),
+    "a hundred thousand fields": (
+        ScoringAPI(body=json.dumps({f"f{n}": n for n in range(20_000)}).encode()[:250_000]),
+        "NotJSON",
+    ),
+    "a deflate bomb": (
+        ScoringAPI(body=b"x", headers={"Content-Encoding": "deflate"}),
+        "Compressed",
+    ),
+    "teapot": (ScoringAPI(status=418), "BadStatus"),
+    "nothing to see": (ScoringAPI(status=204, body=b""), "NotJSON"),
     "a wrong type": (
         ScoringAPI(
             body=json.dumps(
@@ -155,6 +187,37 @@ async def test_nobody_there() -> None:
     assert isinstance(answer.health, ProbeFailure)
     assert isinstance(answer.config, ProbeFailure)
     assert (answer.health.reason, answer.config.reason) == ("Unreachable", "Unreachable")
+
+
+RAW = {
+    "a header without end": b"HTTP/1.1 200 OK\r\nA: " + b"b" * 1_000_000,
+    "a million headers": b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200_000,
+    "more promised than sent": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}",
+    "a negative length": b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}",
+    "two lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}a",
+    "a broken chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}",
+    "a huge chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffff\r\n{}",
+    "status 99": b"HTTP/1.1 99 What\r\n\r\n{}",
+    "continue for ever": b"HTTP/1.1 100 Continue\r\n\r\n" * 1000,
+    "another protocol": b"SSH-2.0-OpenSSH_9.6\r\n",
+}
+
+
+@pytest.mark.parametrize("raw", RAW)
+async def test_raw_replies(raw: str) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            writer.write(RAW[raw])
+            await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        config = (await probed(f"http://127.0.0.1:{port}/config")).config
+    assert isinstance(config, ProbeFailure)
+    assert config.reason in {"Unreachable", "BadStatus", "NotJSON"}
+    assert len(config.message) < 500
 
 
 @pytest.mark.parametrize("noise", [b"", b"\x00\x01\x02", b"HTTP/1.1 200 OK\r\nA: b\rc\r\n\r\n"])
