@@ -1,0 +1,139 @@
+"""A state on its way: what is set, and how much of every rule's rows that takes."""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from optimizer.problem import Floats, Ints, Option, Problem
+from optimizer.rules import RULES, TOLERANCE, Row
+from optimizer.solution import Decision, Variable
+
+State = frozenset[int]
+"""The variables that are set, by number."""
+
+Flips = tuple[int, ...]
+"""Variables that change at once: a place alone, or a policy and the one that it replaces."""
+
+
+class Moves:
+    """What changes from a start to a goal, both of which a problem holds.
+
+    `needed` [tasks]: on how many clusters each task can run all the time.
+    """
+
+    def __init__(self, problem: Problem, start: Decision, goal: Decision) -> None:
+        self.problem = problem
+        number = {variable: index for index, variable in enumerate(problem.variables)}
+        self.start, self.goal = (
+            frozenset(number[item] for item in _variables(decision)) for decision in (start, goal)
+        )
+        self.task = [-1] * len(problem.options) + problem.places.task.tolist()
+        self.needed = [
+            min(both) for both in zip(*map(self.counts, (self.start, self.goal)), strict=True)
+        ]
+        self.rows: list[Row] = [row for rule in RULES for row in rule(problem)]
+        self.limits = np.array([_limit(row) for row in self.rows])
+        self.terms = _terms(self.rows, len(self.task))
+
+    def counts(self, state: Iterable[int]) -> list[int]:
+        """Return on how many clusters each task runs."""
+        found = [0] * len(self.problem.tasks)
+        for column in state:
+            if self.task[column] >= 0:
+                found[self.task[column]] += 1
+        return found
+
+    @cached_property
+    def policy_changes(self) -> tuple[Flips, ...]:
+        """The changes of pools: a policy goes, comes, or replaces another."""
+        options = self.problem.options
+        old = {_pool(options[i]): i for i in sorted(self.start) if self.task[i] < 0}
+        new = {_pool(options[i]): i for i in sorted(self.goal) if self.task[i] < 0}
+        pools = sorted({*old, *new})
+        pairs = ((old.get(pool), new.get(pool)) for pool in pools)
+        return tuple(
+            tuple(item for item in pair if item is not None) for pair in pairs if pair[0] != pair[1]
+        )
+
+
+class Board:
+    """A state that keeps all rows; changes it and tells which changes keep them too.
+
+    `running` [tasks]: on how many clusters each task runs.
+    """
+
+    def __init__(self, moves: Moves, state: Iterable[int]) -> None:
+        self.moves = moves
+        self.state: set[int] = set()
+        self.taken = np.zeros(len(moves.rows))
+        self.running = [0] * len(moves.problem.tasks)
+        self.flip(tuple(state))
+
+    def can(self, flips: Iterable[int]) -> bool:
+        """Tell whether all rows hold after variables change together."""
+        rows, amounts = self.delta(flips)
+        return bool((self.taken[rows] + amounts <= self.moves.limits[rows]).all())
+
+    def broken(self, flips: Iterable[int]) -> list[int]:
+        """Return the rows that would not hold."""
+        rows, amounts = self.delta(flips)
+        return [int(row) for row in rows[self.taken[rows] + amounts > self.moves.limits[rows]]]
+
+    def flip(self, flips: Iterable[int]) -> None:
+        """Change variables."""
+        columns = tuple(flips)
+        rows, amounts = self.delta(columns)
+        self.taken[rows] += amounts
+        for column in columns:
+            if self.moves.task[column] >= 0:
+                self.running[self.moves.task[column]] += -1 if column in self.state else 1
+        self.state.symmetric_difference_update(columns)
+
+    def delta(self, flips: Iterable[int]) -> tuple[Ints, Floats]:
+        """Return what a change adds to which rows."""
+        parts = [(column, self.moves.terms[column]) for column in flips]
+        if not parts:
+            return np.empty(0, dtype=np.int64), np.empty(0)
+        rows = np.concatenate([rows for _, (rows, _) in parts])
+        signed = [-a if column in self.state else a for column, (_, a) in parts]
+        distinct, inverse = np.unique(rows, return_inverse=True)
+        amounts = np.bincount(inverse, weights=np.concatenate(signed), minlength=len(distinct))
+        return distinct, amounts.astype(np.float64)
+
+    def covered_without(self, column: int) -> bool:
+        """Tell whether a task still runs as often as needed when it stops somewhere."""
+        task = self.moves.task[column]
+        return bool(self.running[task] > self.moves.needed[task])
+
+    def uncovered(self) -> list[int]:
+        """Return the tasks that run on fewer clusters than needed."""
+        pairs = zip(self.running, self.moves.needed, strict=True)
+        return [task for task, (running, needed) in enumerate(pairs) if running < needed]
+
+
+def _variables(decision: Decision) -> tuple[Variable, ...]:
+    return (*decision.choices, *decision.places)
+
+
+def _pool(option: Option) -> tuple[int, str]:
+    return option.cluster, option.pool
+
+
+def _limit(row: Row) -> float:
+    scale = max(1.0, float(np.abs(row.coefficients).max(initial=0.0)))
+    return row.limit + TOLERANCE * scale
+
+
+def _terms(rows: Sequence[Row], columns: int) -> list[tuple[Ints, Floats]]:
+    """Return the rows and coefficients of each column."""
+    every = np.concatenate([row.columns for row in rows] or [np.empty(0, dtype=np.int64)])
+    sizes = [len(row.columns) for row in rows]
+    numbers = np.repeat(np.arange(len(rows)), sizes)
+    amounts = np.concatenate([row.coefficients for row in rows] or [np.empty(0)])
+    order = np.argsort(every, kind="stable")
+    ends = np.searchsorted(every[order], np.arange(columns + 1))
+    return [
+        (numbers[order[first:last]], amounts[order[first:last]])
+        for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+    ]

@@ -1,0 +1,151 @@
+"""The transition: which moves come first, and what they leave uncovered."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from optimizer.problem import Problem
+from optimizer.rules import chosen_part
+from optimizer.solution import Choice, Decision, Place
+from optimizer.transition.board import Board, Flips, Moves
+from optimizer.transition.greedy import staged
+from optimizer.transition.search import searched
+from optimizer.transition.start import surged
+
+MOST_STATES = 2_000
+_FEW = 12
+_FEW_DETOURS = 200
+_MOST_DETOURS = 2_000
+
+
+class Stage(NamedTuple):
+    """What is done at once, and what then runs on fewer clusters than it could."""
+
+    enforced: tuple[Choice, ...]
+    released: tuple[Choice, ...]
+    started: tuple[Place, ...]
+    stopped: tuple[Place, ...]
+    uncovered: tuple[str, ...]
+    detours: tuple[Place, ...]
+    state: Decision
+
+
+class Transition(NamedTuple):
+    """Stages; `least`: fewer replicas uncovered is impossible, shown by trying or by being none."""
+
+    stages: tuple[Stage, ...]
+    uncovered: tuple[str, ...]
+    least: bool
+
+
+def transition(problem: Problem, start: Decision, goal: Decision) -> Transition:
+    """Return stages from a start to a goal, both legal where replicas may surge.
+
+    After every stage all rules hold, of `surged(problem, 1)`. Devices that only a replaced policy
+    supplies are idle when it goes.
+    """
+    moves, detours = _moves(problem, start, goal)
+    stages = [stage.flips for stage in staged(moves, detours)]
+    found = _told(moves, stages, detours, least=False)
+    if not found.uncovered and not any(stage.detours for stage in found.stages):
+        return found._replace(least=True)
+    if len(moves.start ^ moves.goal) > _FEW:
+        return found._replace(least=not found.uncovered)
+    better = searched(moves, detours, most_states=MOST_STATES)
+    if better.flips is None:
+        return found._replace(least=not found.uncovered)
+    other = _told(moves, _joined(moves, better.flips), detours, least=True)
+    return other if len(_events(other)) <= len(_events(found)) else found
+
+
+def _events(found: Transition) -> list[str]:
+    return [name for stage in found.stages for name in stage.uncovered]
+
+
+def _moves(problem: Problem, start: Decision, goal: Decision) -> tuple[Moves, list[int]]:
+    """Return the part of the problem that can matter: start, goal, and detours of what moves."""
+    wide = surged(problem, 1)
+    moving = {place.workload for place in set(start.places) ^ set(goal.places)}
+    both = Decision(
+        tuple(dict.fromkeys((*start.choices, *goal.choices))),
+        tuple(dict.fromkeys((*start.places, *goal.places))),
+    )
+    extra = _detours(wide, both, {place.workload for place in both.places}, most=_FEW_DETOURS)
+    if not extra:
+        touched = moving | _under_changes(start, goal, both)
+        extra = _detours(wide, both, touched, most=_MOST_DETOURS)
+    part, _ = chosen_part(wide, Decision(both.choices, (*both.places, *extra)))
+    number = {variable: index for index, variable in enumerate(part.variables)}
+    return Moves(part, start, goal), [number[place] for place in extra]
+
+
+def _under_changes(start: Decision, goal: Decision, both: Decision) -> set[str]:
+    """Return the workloads on clusters whose policies change."""
+    changed = {choice.cluster for choice in set(start.choices) ^ set(goal.choices)}
+    return {place.workload for place in both.places if place.cluster in changed}
+
+
+def _detours(
+    problem: Problem, both: Decision, touched: set[str], *, most: int
+) -> tuple[Place, ...]:
+    """Return other places of workloads on slots of the start or goal; none where too many."""
+    there = np.array(problem.base > 0)
+    for choice in both.choices:
+        for slot, _ in problem.options[problem.option_index[choice]].supplies:
+            there[slot] = True
+    taken = set(both.places)
+    found = list[Place]()
+    for name in sorted(touched):
+        task = problem.task_index[name]
+        slots = np.nonzero(there & ~np.isnan(problem.values[task]))[0]
+        found += [place for s in slots.tolist() if (place := problem.place(task, s)) not in taken]
+        if len(found) > most:
+            return ()
+    return tuple(found)
+
+
+def _joined(moves: Moves, flips: Sequence[Flips]) -> list[tuple[Flips, ...]]:
+    """Put flips of one sort that follow each other into one stage where their order is free."""
+    stages: list[list[Flips]] = []
+    for item in flips:
+        if stages and _sort(moves, stages[-1][0]) == _sort(moves, item) == "start":
+            stages[-1].append(item)
+        else:
+            stages.append([item])
+    return [tuple(stage) for stage in stages]
+
+
+def _sort(moves: Moves, flips: Flips) -> str:
+    if moves.task[flips[0]] < 0:
+        return "policy"
+    return "start" if flips[0] in moves.goal else "other"
+
+
+def _told(
+    moves: Moves, stages: Sequence[tuple[Flips, ...]], detours: Sequence[int], *, least: bool
+) -> Transition:
+    board = Board(moves, moves.start)
+    told = tuple(_stage(board, flips, set(detours)) for flips in stages)
+    names = dict.fromkeys(name for stage in told for name in stage.uncovered)
+    return Transition(told, tuple(names), least)
+
+
+def _stage(board: Board, flips: tuple[Flips, ...], detours: set[int]) -> Stage:
+    problem = board.moves.problem
+    columns = [column for item in flips for column in item]
+    on = problem.decision(column for column in columns if column not in board.state)
+    off = problem.decision(column for column in columns if column in board.state)
+    before = set(board.uncovered())
+    board.flip(columns)
+    newly = [task for task in board.uncovered() if task not in before]
+    taken = problem.decision(c for c in columns if c in detours and c in board.state)
+    return Stage(
+        enforced=on.choices,
+        released=off.choices,
+        started=on.places,
+        stopped=off.places,
+        uncovered=tuple(problem.tasks[task].name for task in newly),
+        detours=taken.places,
+        state=problem.decision(board.state),
+    )
