@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dsf.api.conditions import find
 from dsf.hub.snapshot import Object, Probe, ProbeFailure
@@ -396,3 +398,102 @@ def test_unknown_fields_of_the_apis_config_are_named() -> None:
     obj = scorer()
     end = settled(world(probes={target(obj): probe}))
     assert "source.quary" in condition(end.scorers[0], "ConfigSynced")[2]
+
+
+cluster_names = st.sampled_from(["c0", "c1", "c2", "c3", "zz"])
+score_names = st.sampled_from(["a_score", "b_score", "gone_score"])
+until = st.sampled_from([EXPIRED, "2026-11-20T12:00:00Z", ""])
+failing = st.none() | st.just(("SourceFetched", "QueryRejected")) | st.just(("Scored", "TimedOut"))
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """A fleet in any state: labels, add-ons, choices, masks, overrides, scores old and new."""
+    scorers = tuple(
+        scorer(f"{name}", url=f"http://{name}/config", location=draw(places))
+        for name in draw(st.sets(st.sampled_from(["a", "b"])))
+    )
+    probes = {target(obj): answer(f"{obj['metadata']['name']}_score") for obj in scorers}
+    clusters = tuple(
+        draw(st.sampled_from([cluster(name, region=region), unavailable(cluster(name))]))
+        for name, region in zip(
+            ("c0", "c1", "c2"), draw(st.tuples(regions, regions, regions)), strict=True
+        )
+    )
+    add_ons = tuple(add_on(name) for name in draw(st.sets(cluster_names)) if name != "zz")
+    written = draw(
+        st.dictionaries(st.tuples(cluster_names, score_names), st.tuples(until, failing))
+    )
+    spec = draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "clusterSelector": st.sampled_from([{}, EU, NOT_EU]),
+                "sourceOverrides": st.lists(overrides, max_size=3),
+            },
+        )
+    )
+    masks = draw(st.lists(st.tuples(cluster_names, score_names), max_size=3))
+    return World(
+        scorers=scorers,
+        config=draw(st.sampled_from([None, scoring_config(*masks, **spec)])),
+        clusters=clusters,
+        add_ons=add_ons,
+        scores=tuple(
+            published(where, name, until=valid, failing=why)
+            for (where, name), (valid, why) in written.items()
+        ),
+        probes=probes,
+    )
+
+
+places = st.sampled_from(["Internal", "External"])
+regions = st.sampled_from(["eu", "us"])
+overrides = st.sampled_from(
+    [
+        {"clusterName": "c0", "sourceHost": "http://near"},
+        {"clusterName": "c1", "scoreName": "a_score", "sourceHost": "http://other"},
+        {"clusterSelector": EU, "sourceHost": "http://eu"},
+    ]
+)
+
+
+@given(start=worlds())
+@settings(max_examples=120)
+def test_any_fleet_settles_and_its_counts_add_up(start: World) -> None:
+    end = settled(start)
+    assert settled(end) == end
+    sent = {
+        work["metadata"]["namespace"]: {s["scoreName"] for s in json.loads(summaries_text(work))}
+        for work in end.works
+    }
+    equipped = {obj["metadata"]["namespace"] for obj in end.add_ons or ()}
+    assert sent.keys() <= equipped & {obj["metadata"]["name"] for obj in end.clusters}
+    for obj in end.scorers:
+        told_of = obj["status"]
+        name = told_of["scoreName"]
+        where = {cluster for cluster, names in sent.items() if name in names}
+        counts = told_of["clusters"]
+        assert counts["desired"] == counts["distributed"] == len(where)
+        assert counts["scoring"] + counts["failing"] <= counts["desired"]
+        named = [each["name"] for each in told_of.get("failingClusters", [])]
+        assert (len(named), set(named) <= where) == (counts["failing"], True)
+        assert named == sorted(named)
+
+
+@given(start=worlds())
+@settings(max_examples=120)
+def test_a_score_is_deleted_exactly_if_it_has_expired_and_nobody_is_told_to_publish_it(
+    start: World,
+) -> None:
+    end = settled(start)
+    wanted = {
+        (work["metadata"]["namespace"], each["scoreName"].replace("_", "-"))
+        for work in end.works
+        for each in json.loads(summaries_text(work))
+    }
+    for obj in start.scores:
+        metadata = obj["metadata"]
+        dead = obj["status"].get("validUntil", EXPIRED) <= NOW
+        stays = not dead or (metadata["namespace"], metadata["name"]) in wanted
+        assert (obj in end.scores) == stays
