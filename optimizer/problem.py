@@ -102,6 +102,12 @@ class Limit:
             amounts = amounts + self.places[task, slot]
         return np.where(self.counted[slot], amounts, 0.0)
 
+    def of_places(self) -> Floats:
+        """Return what every place uses [tasks, slots]; for small problems."""
+        amounts = np.repeat(self.tasks[:, np.newaxis], len(self.counted), axis=1)
+        whole = amounts if self.places is None else amounts + self.places
+        return np.where(self.counted, whole, 0.0)
+
 
 class Places(NamedTuple):
     """The usable places, task by task: task, slot and cluster numbers, and values."""

@@ -140,8 +140,8 @@ def _unit(amounts: Iterable[float]) -> float:
 def _cost(problem: Problem, wanted: Wanted, barrier: Barrier, places: int) -> Floats:
     """Return what to subtract from each place, at most 1 over all places of a decision."""
     if barrier.rule == "limits":
-        used = [item.places for item in problem.limits if _is(item.name, barrier.subject[0])]
-        total = sum(item for item in used if item is not None)
+        named = (item for item in problem.limits if _is(item.name, barrier.subject[0]))
+        total = sum(item.of_places() for item in named)
         return np.asarray(total / max(1e-9, float(np.max(total, initial=0.0)) * places))
     if barrier.rule == "minimum":
         task = problem.task_index[wanted.workload]
@@ -200,16 +200,12 @@ def _higher_limit(
     uses = [0.0]
     for limit in problem.limits:
         if _is(limit.name, name):
+            used = limit.of_places()
             places = [problem.indexes(place) for place in decision.places]
-            total = sum(
-                float(limit.places[at])
-                for at in places
-                if limit.places is not None and at is not None
+            total = sum(float(used[at]) for at in places if at is not None)
+            total += sum(
+                float(limit.options[problem.option_index[item]]) for item in decision.choices
             )
-            if limit.options is not None:
-                total += sum(
-                    float(limit.options[problem.option_index[item]]) for item in decision.choices
-                )
             uses.append(total)
     most = max(uses)
     if most <= before:

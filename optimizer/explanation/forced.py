@@ -121,6 +121,8 @@ def _added(
         limits=tuple(
             replace(
                 item,
+                counted=np.pad(item.counted, (0, len(slots))),
+                tasks=np.pad(item.tasks, (0, 1)),
                 places=None
                 if item.places is None
                 else np.pad(item.places, ((0, 1), (0, len(slots)))),
