@@ -10,6 +10,7 @@ import trustme
 from .ports import LOOPBACK
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
 
@@ -39,11 +40,15 @@ class Authority:
         """Certificate of a server on the loopback interface."""
         return self._issue(name, self._ca.issue_cert(LOOPBACK, "localhost", "kubernetes.default"))
 
-    def client(self, user: str, group: str | None = None) -> KeyPair:
-        """Certificate that Kubernetes takes for a user, in at most one group."""
+    def client(
+        self, user: str, group: str | None = None, *, expires: datetime | None = None
+    ) -> KeyPair:
+        """Certificate that Kubernetes takes for a user, in at most one group, until it expires."""
         # A certificate without any alternative name would be refused by Go: its list of names
         # would be empty and critical.
-        leaf = self._ca.issue_cert("user.invalid", common_name=user, organization_name=group)
+        leaf = self._ca.issue_cert(
+            "user.invalid", common_name=user, organization_name=group, not_after=expires
+        )
         return self._issue(f"client-{user.replace(':', '-').replace('/', '-')}", leaf)
 
     def _issue(self, name: str, leaf: trustme.LeafCert) -> KeyPair:
