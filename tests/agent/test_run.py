@@ -20,7 +20,7 @@ from dsf.agent.watch import watch_file
 from dsf.api.summary import ScorerSummary, dump_summaries
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import NotFound, Unreachable
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, CONFIG_MAP, SECRET
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, CONFIG_MAP, LEASE, SECRET
 from dsf.kube.port import Kube
 from dsf.kube.wrappers import Fault, Faulty
 from tests.agent import servers
@@ -374,6 +374,77 @@ async def test_strange_scores_follow_the_rules_and_are_said(world: World) -> Non
         assert told["reason"] == "ScoresAdjusted"
         for count in ("dropped 2 scores", "dropped 1 results", "brought 1 scores"):
             assert count in told["message"]
+        text = await until(world.counted)
+        for rule, per_round in (("NotFinite", 2), ("OutOfRange", 1), ("MissingLabel", 1)):
+            name = f'dynamic_scoring_adjusted_total{{rule="{rule}",score_name="sample_my_score"}}'
+            (line,) = [line for line in text.splitlines() if line.startswith(name)]
+            assert float(line.split()[-1]) % per_round == 0
+
+
+async def test_a_scorer_that_asks_for_a_pause_gets_it(world: World) -> None:
+    world.scorer.answer = replying(b"", 429, {"Retry-After": "3600"})
+    async with serving(replying(scores((RESULT, 1)))) as other:
+        await world.distribute(
+            world.summary(source_type="None"),
+            world.summary("quick", source_type="None", scoring_endpoint=other.url),
+        )
+        async with agent(world):
+            told = await until(lambda: world.failing("Scored"))
+            assert told["reason"] == "TooManyRequests"
+
+            async def time_passed() -> bool:
+                return len(other.calls) > 4
+
+            await until(time_passed)
+            assert len(world.scorer.calls) == 1
+            text = await world.metrics()
+            labels = f'score_name="sample_my_score",scoring_api="{world.scorer.url}/scoring"'
+            assert f'dynamic_scoring_api_requests_total{{code="429",{labels}}} 1.0' in text
+            assert f"dynamic_scoring_api_request_seconds_count{{{labels}}} 1.0" in text
+
+
+async def test_an_agent_says_what_it_starts_with(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    async with agent(world):
+        (started,) = [r for r in caplog.records if r.getMessage() == "agent started"]
+        fields = vars(started)
+        assert (fields["cluster"], fields["namespace"]) == (CLUSTER, AGENT_NAMESPACE)
+        assert fields["metrics"] == f"{world.url}/metrics"
+        assert fields["summaries"] == "ConfigMap dynamic-scoring-config"
+
+
+async def test_a_rotated_secret_and_a_changed_format_act_at_the_next_round(world: World) -> None:
+    def secret(token: bytes) -> dict[str, Any]:
+        return {"data": {"token": b64encode(token).decode()}}
+
+    metadata = {"name": "api-auth", "namespace": AGENT_NAMESPACE}
+    await world.managed.create(SECRET, {"metadata": metadata, "type": "Opaque", **secret(b"first")})
+    summary_ = world.summary(
+        scoring_endpoint_auth_name="api-auth", scoring_endpoint_auth_key="token"
+    )
+    await world.distribute(summary_)
+    async with agent(world):
+        await until(world.values)
+        await world.managed.patch(SECRET, "api-auth", secret(b"second"), AGENT_NAMESPACE)
+        await world.distribute(summary_.model_copy(update={"score_dimension_format": "${pod}"}))
+
+        async def changed() -> bool:
+            sent = world.scorer.calls[-1].headers["Authorization"]
+            return (sent, await world.values()) == ("Bearer second", {"a": 12})
+
+        await until(changed)
+
+
+async def test_the_addons_lease_is_renewed_once_the_agent_is_ready(world: World) -> None:
+    async with agent(world):
+
+        async def renewed() -> bool:
+            page = await world.managed.list(LEASE, AGENT_NAMESPACE)
+            return [obj["metadata"]["name"] for obj in page.items] == ["dynamic-scoring-framework"]
+
+        await until(renewed)
 
 
 async def test_a_format_that_is_none_is_told(world: World) -> None:
