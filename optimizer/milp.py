@@ -1,125 +1,247 @@
-"""The problem in PuLP, solved in this process by HiGHS or CBC.
+"""Solving a problem in this process: small ones as one model, large ones by decomposition.
 
-PuLP's own `status` says Optimal at a time limit too, so only `sol_status` counts. Variables and
-rows are named by index: PuLP maps several characters of a name to one.
+The status is never better than what was proven, and the bound holds however little time there was.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import pulp
-from pulp import constants
 
+from optimizer.engine.compact import Outcome, every_row, solve_compact
+from optimizer.engine.fixing import usable
+from optimizer.engine.prices import respond
+from optimizer.engine.reduce import Reduction, reduced
+from optimizer.engine.search import Effort, Found, search, searched_bound
+from optimizer.engine.solvers import available
+from optimizer.engine.standing import standing
 from optimizer.problem import Floats, Problem, objective, tier_values, upper_bound
-from optimizer.results import Status
-from optimizer.rules import RULES, Row, violations
+from optimizer.rules import Row, violations
 from optimizer.settings import SolverName
 from optimizer.solution import Decision, Solution, Tier
 from optimizer.ties import tie_weights, trimmed
 
-_HALF = 0.5
+__all__ = ["available", "solve_here"]
+
+SMALL = 300
+"""Up to so many variables one model of the whole problem is quickest."""
+
+_CORE = 20_000  # variables of the model that is left to the solver after fixing
 _TIE_VARIABLES = 200  # beyond that the second solve can cost ten times the first
 _SAME_VALUE = 1e-6
+_KEEP = 1_000.0  # what a place of a higher priority counts for against one of a lower
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
-    status: Status
-    decision: Decision
-    bound: float | None
+class _Run:
+    """How to solve, and until when."""
+
+    solver: SolverName
+    gap: float
+    seed: int
+    left: Callable[[], float]
+
+    @property
+    def effort(self) -> Effort:
+        return Effort(self.solver, self.gap, self.seed, self.left)
 
 
-def available(solver: SolverName) -> bool:
-    """Tell whether a solver is installed."""
-    return bool(_solver(solver, seconds=1.0).available())
+def solve_here(
+    problem: Problem,
+    *,
+    solver: SolverName,
+    time_limit_seconds: float,
+    gap: float = 0.0,
+    seed: int = 0,
+    incumbent: Decision | None = None,
+    small: int = SMALL,
+) -> Solution:
+    """Solve a problem, priority by priority, until it is proven within `gap`, or time is up.
 
-
-def solve_here(problem: Problem, *, solver: SolverName, time_limit_seconds: float) -> Solution:
-    """Solve a problem, priority by priority; the status is never better than what was proven.
-
-    Deterministic for a problem and a solver unless the time limit is reached.
+    `incumbent`: a decision to start from, else what runs now. Deterministic for a problem, a
+    solver and a seed unless the time limit is reached.
     """
     started = time.perf_counter()
-    used = solver if available(solver) else "cbc"
-    if not len(problem.places.task):
+    used: SolverName = solver if available(solver) else "cbc"
+    usable_places = int(np.count_nonzero(~np.isnan(problem.values)))
+    if not usable_places:
         return Solution("Infeasible", Decision(), 0.0, 0.0, 0.0, used)
-    rows = [row for rule in RULES for row in rule(problem)]
     ends = started + time_limit_seconds
-    outcome, bounds = _Outcome("NotSolved", Decision(), None), list[float]()
+    run = _Run(used, gap, seed, lambda: ends - time.perf_counter())
+    known = incumbent if incumbent is not None else standing(problem)
+    if known is not None and violations(problem, known):
+        known = None
+    if usable_places + len(problem.options) <= small:
+        decision, bounds = _whole(problem, known, run)
+    else:
+        decision, bounds = _decomposed(problem, known, run)
+    return _solution(problem, decision, bounds, time.perf_counter() - started, run)
+
+
+def _whole(
+    problem: Problem, known: Decision | None, run: _Run
+) -> tuple[Decision | None, list[float]]:
+    """Solve one model of everything, tier by tier; the bounds are those of the tiers solved."""
+    rows, bounds = every_row(problem), list[float]()
+    outcome = Outcome("NotSolved", Decision(), None)
     for tier in range(len(problem.tiers)):
-        outcome = _solved(problem, rows, problem.weights(tier), used, ends - time.perf_counter())
-        if outcome.status != "Optimal":
-            break
-        value = tier_values(problem, outcome.decision)[tier]
-        bounds.append(value)
-        rows.append(_at_least(problem.weights(tier), value))
-    if outcome.status == "Optimal" and problem.places.value.size <= _TIE_VARIABLES:
-        outcome = _untied(problem, rows, outcome, used, ends - time.perf_counter())
-    return _solution(problem, outcome, bounds, time.perf_counter() - started, used)
-
-
-def _solved(
-    problem: Problem, rows: Sequence[Row], weights: Floats, solver: SolverName, seconds: float
-) -> _Outcome:
-    if seconds <= 0:
-        return _Outcome("NotSolved", Decision(), None)
-    model, columns = _model(rows, weights)
-    engine = _solver(solver, seconds)
-    try:
-        model.solve(engine)
-    except pulp.PulpSolverError:
-        return _Outcome("NotSolved", Decision(), None)
-    status = _status(model.sol_status)
-    return _Outcome(
-        status,
-        _decision(problem, columns) if status != "NotSolved" else Decision(),
-        _dual_bound(model, solver),
-    )
-
-
-def _model(rows: Sequence[Row], weights: Floats) -> tuple[Any, list[Any]]:
-    model = pulp.LpProblem("placement", constants.LpMaximize)
-    columns = [
-        model.add_variable(f"v{index}", cat=constants.LpBinary) for index in range(len(weights))
-    ]
-    model.setObjective(pulp.LpAffineExpression(dict(zip(columns, weights.tolist(), strict=True))))
-    for index, row in enumerate(rows):
-        terms = zip(row.columns.tolist(), row.coefficients.tolist(), strict=True)
-        expression = pulp.LpAffineExpression({columns[column]: value for column, value in terms})
-        model.addConstraint(
-            pulp.LpConstraint(expression, constants.LpConstraintLE, f"r{index}", row.limit)
+        weights = problem.weights(tier)
+        outcome = solve_compact(
+            problem, rows, weights, solver=run.solver, seconds=run.left(), start=known
         )
-    return model, columns
+        if outcome.status == "NotSolved" or violations(problem, outcome.decision):
+            outcome = Outcome("NotSolved", Decision(), outcome.bound)
+        else:
+            known = _better(problem, known, outcome.decision)
+        if outcome.status != "Optimal":
+            bounds += [] if outcome.bound is None else [outcome.bound]
+            return known, bounds
+        value = tier_values(problem, outcome.decision)[tier]
+        known = outcome.decision
+        bounds.append(value)
+        rows.append(_at_least(weights, value))
+    if problem.places.value.size <= _TIE_VARIABLES:
+        outcome = _untied(problem, rows, outcome, run)
+    return outcome.decision, bounds
 
 
-def _solver(solver: SolverName, seconds: float) -> Any:
-    if solver == "highs":
-        return pulp.HiGHS(msg=False, timeLimit=seconds, gapRel=0.0, threads=1)
-    return pulp.COIN_CMD(
-        path=pulp.PULP_CBC_CMD.pulp_cbc_path, msg=False, timeLimit=seconds, gapRel=0.0
+def _decomposed(
+    problem: Problem, known: Decision | None, run: _Run
+) -> tuple[Decision | None, list[float]]:
+    """Solve by decomposition, tier by tier: a later tier takes what the earlier ones leave."""
+    bounds: list[float] = []
+    for tier in range(len(problem.tiers)):
+        decision, bound = _tier(problem, tier, known, run)
+        known = _better(problem, known, decision)
+        bounds.append(bound)
+    proven = known is not None and all(
+        bound - value <= max(run.gap * abs(value), _SAME_VALUE)
+        for bound, value in zip(bounds, tier_values(problem, known), strict=True)
     )
+    size = int(np.count_nonzero(~np.isnan(problem.values))) + len(problem.options)
+    if not proven and len(problem.tiers) > 1 and size <= _CORE and run.left() > 0:
+        exact, better = _whole(problem, known, run)
+        known = _better(problem, known, exact)
+        bounds[: len(better)] = [min(pair) for pair in zip(bounds, better, strict=False)]
+    return known, bounds
 
 
-def _status(sol_status: int) -> Status:
-    if sol_status == constants.LpSolutionOptimal:
-        return "Optimal"
-    return "Feasible" if sol_status == constants.LpSolutionIntegerFeasible else "NotSolved"
+def _tier(
+    problem: Problem, tier: int, known: Decision | None, run: _Run
+) -> tuple[Decision | None, float]:
+    """Return a decision that serves a tier well and keeps what it has of the earlier ones."""
+    weights = (problem.task_tier == tier).astype(np.float64)
+    last = float(tier == len(problem.tiers) - 1)
+    whole = reduced(problem, weights, last)
+    if whole is None:
+        return (known, 0.0) if run.left() <= 0 else _unreduced(problem, tier, known, run)
+    if tier == 0:
+        return _first(problem, whole, known, run)
+    bound = searched_bound(whole.blocks, run.effort)
+    if known is None:
+        return None, bound
+    left = _kept(problem, known, tier)
+    weights = np.where(problem.task_tier < tier, _KEEP, weights)
+    names = [problem.task_index[task.name] for task in left.tasks]
+    rest = reduced(left, weights[names], last)
+    if rest is None:
+        return known, bound
+    found = search(rest.blocks, run.effort)
+    return rest.decision(left, found.held.columns, found.held.times), bound
 
 
-def _decision(problem: Problem, columns: Sequence[Any]) -> Decision:
-    return problem.decision(
-        index for index, column in enumerate(columns) if (column.varValue or 0.0) > _HALF
+def _first(
+    problem: Problem, whole: Reduction, known: Decision | None, run: _Run
+) -> tuple[Decision | None, float]:
+    found = search(whole.blocks, run.effort)
+    decision = _better(
+        problem, known, whole.decision(problem, found.held.columns, found.held.times)
     )
+    value = 0.0 if decision is None else tier_values(problem, decision)[0]
+    if found.bound - value <= max(run.gap * abs(value), _SAME_VALUE) or run.left() <= 0:
+        return decision, found.bound
+    return _core(problem, whole, found, decision, run)
 
 
-def _dual_bound(model: Any, solver: SolverName) -> float | None:
-    if solver != "highs":
-        return None
-    # PuLP hands HiGHS a minimisation of the negated objective.
-    return -float(model.solverModel.getInfo().mip_dual_bound)
+def _core(
+    problem: Problem, whole: Reduction, found: Found, decision: Decision | None, run: _Run
+) -> tuple[Decision | None, float]:
+    """Leave to the solver what a better decision could use."""
+    value = 0.0 if decision is None else tier_values(problem, decision)[0]
+    blocks, priced = whole.blocks, found.priced
+    answers = respond(blocks, priced.groups, priced.prices)
+    slack = max(0.0, priced.bound - value)
+    places, options = whole.spread(*usable(blocks, priced.prices, answers, slack), problem)
+    size = int(np.count_nonzero(places)) + int(np.count_nonzero(options))
+    if size > _CORE:
+        return decision, found.bound
+    core = problem.restricted(places, options)
+    weights = _first_weights(problem, core)
+    outcome = solve_compact(
+        core, every_row(core), weights, solver=run.solver, seconds=run.left(), start=decision
+    )
+    better = _better(problem, decision, outcome.decision)
+    if outcome.status == "Optimal" and better is not None:
+        return better, tier_values(problem, better)[0]
+    bounds = [found.bound, *([] if outcome.bound is None else [max(outcome.bound, value)])]
+    return better, min(bounds)
+
+
+def _first_weights(problem: Problem, core: Problem) -> Floats:
+    """Return what the first tier of a problem counts for in a part of it."""
+    if len(problem.tiers) == 1:
+        return core.weights()
+    counts = np.array([task.priority == problem.tiers[0] for task in core.tasks], np.float64)
+    places = core.places
+    return np.concatenate([np.zeros(len(core.options)), places.value * counts[places.task]])
+
+
+def _unreduced(
+    problem: Problem, tier: int, known: Decision | None, run: _Run
+) -> tuple[Decision | None, float]:
+    rows = every_row(problem)
+    if known is not None:
+        for earlier in range(tier):
+            value = tier_values(problem, known)[earlier]
+            rows.append(_at_least(problem.weights(earlier), value))
+    weights = problem.weights(tier)
+    outcome = solve_compact(
+        problem, rows, weights, solver=run.solver, seconds=run.left(), start=known
+    )
+    better = _better(problem, known, outcome.decision)
+    trivial = float(np.maximum(weights, 0.0).sum())
+    return better, trivial if outcome.bound is None else min(trivial, outcome.bound)
+
+
+def _kept(problem: Problem, decision: Decision, tier: int) -> Problem:
+    """Return the problem on which what earlier tiers have of a decision stays where it is."""
+    places = ~np.isnan(problem.values)
+    options = np.ones(len(problem.options), np.bool_)
+    held = problem.task_tier < tier
+    places[held] = False
+    pools = set()
+    for place in decision.places:
+        found = problem.indexes(place)
+        if found is not None and held[found[0]]:
+            places[found] = True
+    for choice in decision.choices:
+        option = problem.option_index[choice]
+        pools.add((problem.options[option].cluster, problem.options[option].pool))
+    chosen = {problem.option_index[choice] for choice in decision.choices}
+    for number, option_found in enumerate(problem.options):
+        if (option_found.cluster, option_found.pool) in pools:
+            options[number] = number in chosen
+    return problem.restricted(places, options)
+
+
+def _better(problem: Problem, one: Decision | None, other: Decision | None) -> Decision | None:
+    """Return the better of two decisions, the first of equal ones; what breaks a rule is none."""
+    if other is None or violations(problem, other):
+        return one
+    if one is None or tier_values(problem, other) > tier_values(problem, one):
+        return other
+    return one
 
 
 def _at_least(weights: Floats, value: float) -> Row:
@@ -127,14 +249,12 @@ def _at_least(weights: Floats, value: float) -> Row:
     return Row("the value is the best one", columns, -weights[columns], _SAME_VALUE - value)
 
 
-def _untied(
-    problem: Problem, rows: Sequence[Row], found: _Outcome, solver: SolverName, seconds: float
-) -> _Outcome:
+def _untied(problem: Problem, rows: Sequence[Row], found: Outcome, run: _Run) -> Outcome:
     """Solve once more among decisions of equal value; keep the first where that fails."""
     weights = tie_weights(problem)
-    if weights is None or seconds <= 0:
+    if weights is None or run.left() <= 0:
         return found
-    second = _solved(problem, rows, weights, solver, seconds)
+    second = solve_compact(problem, rows, weights, solver=run.solver, seconds=run.left())
     if second.status != "Optimal" or violations(problem, second.decision):
         return found
     both = zip(
@@ -145,15 +265,23 @@ def _untied(
 
 
 def _solution(
-    problem: Problem, outcome: _Outcome, bounds: Sequence[float], seconds: float, solver: str
+    problem: Problem, decision: Decision | None, bounds: Sequence[float], seconds: float, run: _Run
 ) -> Solution:
-    if outcome.status == "NotSolved" or violations(problem, outcome.decision):
-        return Solution("NotSolved", Decision(), 0.0, upper_bound(problem), seconds, solver)
-    decision = trimmed(problem, outcome.decision)
-    value = objective(problem, decision)
-    if outcome.status == "Optimal":
-        tiers = tuple(map(Tier, problem.tiers, tier_values(problem, decision), bounds))
-        return Solution("Optimal", decision, value, value, seconds, solver, tiers)
-    known = [] if outcome.bound is None or bounds else [outcome.bound]
-    bound = max(value, min([upper_bound(problem), *known]))
-    return Solution("Feasible", decision, value, bound, seconds, solver)
+    if decision is None or (not decision.places and len(bounds) < len(problem.tiers)):
+        bound = min([upper_bound(problem), *(bounds if len(problem.tiers) == 1 else [])])
+        return Solution("NotSolved", Decision(), 0.0, bound, seconds, run.solver)
+    decision = trimmed(problem, decision)
+    value, values = objective(problem, decision), tier_values(problem, decision)
+    if len(bounds) < len(problem.tiers):
+        known = bounds if len(problem.tiers) == 1 else []
+        bound = max(value, min([upper_bound(problem), *known]))
+        return Solution("Feasible", decision, value, bound, seconds, run.solver)
+    tiers = tuple(
+        Tier(priority, got, max(got, most))
+        for priority, got, most in zip(problem.tiers, values, bounds, strict=True)
+    )
+    proven = all(tier.bound - tier.value <= _SAME_VALUE for tier in tiers)
+    if proven:
+        return Solution("Optimal", decision, value, value, seconds, run.solver, tiers)
+    bound = max(value, sum(tier.bound for tier in tiers))
+    return Solution("Feasible", decision, value, bound, seconds, run.solver, tiers)

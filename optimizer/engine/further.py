@@ -1,0 +1,101 @@
+"""The rows of a problem that blocks do not have built in.
+
+Every rule's rows come along, those of rules that are added later too.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer import rules
+from optimizer.engine.blocks import Flags, Ints
+from optimizer.problem import Problem, grouped
+from optimizer.rules import Row
+
+_BUILT_IN = (
+    rules.one_policy_per_pool,
+    rules.capacity,
+    rules.supplied,
+    rules.once_per_cluster,
+    rules.replicas,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """Entries of rows: of places (row, task, slot, coefficient), of options likewise."""
+
+    limits: tuple[float, ...]
+    place_rows: Ints
+    place_tasks: Ints
+    place_slots: Ints
+    place_coefficients: np.ndarray[tuple[int], np.dtype[np.float64]]
+    option_rows: Ints
+    option_numbers: Ints
+    option_coefficients: np.ndarray[tuple[int], np.dtype[np.float64]]
+
+    @property
+    def options(self) -> frozenset[int]:
+        """The options that some row speaks of."""
+        return frozenset(self.option_numbers.tolist())
+
+    def wanted(self, shape: tuple[int, ...]) -> Flags:
+        """Return the places that help to keep a row, and may be worth it below 0."""
+        found = np.zeros(shape, np.bool_)
+        helps = self.place_coefficients < 0
+        found[self.place_tasks[helps], self.place_slots[helps]] = True
+        return found
+
+
+def further_rows(problem: Problem, inexact: frozenset[str]) -> Further:
+    """Return the rows of all rules that are not built in, and of those built in that need it.
+
+    `inexact`: kinds whose amounts the blocks only approximate.
+    """
+    rows = [row for rule in rules.RULES if rule not in _BUILT_IN for row in rule(problem)]
+    rows += _capacities(problem, inexact)
+    rows += _once(problem)
+    return _entries(problem, rows)
+
+
+def _capacities(problem: Problem, inexact: frozenset[str]) -> Iterator[Row]:
+    """Yield the capacity of slots from which further kinds of a request are taken."""
+    taken = {kind for task in problem.tasks for kind, _ in task.extras} | inexact
+    if not taken:
+        return
+    slots = (slot for slot, _ in grouped(problem.demand.slot))
+    for slot, row in zip(slots, rules.capacity(problem), strict=True):
+        if problem.slots[slot].kind in taken:
+            yield row
+
+
+def _once(problem: Problem) -> Iterator[Row]:
+    """Yield that replicas run on different clusters, where a cluster has several slots for them."""
+    if any(task.replicas > 1 for task in problem.tasks):
+        several = {task.name for task in problem.tasks if task.replicas > 1}
+        for row in rules.once_per_cluster(problem):
+            place = int(row.columns[0]) - len(problem.options)
+            if problem.tasks[int(problem.places.task[place])].name in several:
+                yield row
+
+
+def _entries(problem: Problem, rows: list[Row]) -> Further:
+    none, nothing = np.zeros(0, np.int64), np.zeros(0)
+    number = np.repeat(np.arange(len(rows)), [len(row.columns) for row in rows])
+    columns = np.concatenate([none, *(row.columns for row in rows)])
+    coefficients = np.concatenate([nothing, *(row.coefficients for row in rows)])
+    first = len(problem.options)
+    of_options = columns < first
+    places = columns[~of_options] - first
+    some = bool(len(places))
+    return Further(
+        tuple(row.limit for row in rows),
+        number[~of_options],
+        problem.places.task[places] if some else none,
+        problem.places.slot[places] if some else none,
+        coefficients[~of_options],
+        number[of_options],
+        columns[of_options],
+        coefficients[of_options],
+    )

@@ -1,0 +1,146 @@
+"""PuLP's solvers, called so that their answers can be believed.
+
+PuLP's own `status` says Optimal at a time limit too, so only `sol_status` counts. HiGHS runs in
+this process and starts from the values that variables have; CBC does both through files.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pulp
+from pulp import constants
+
+from optimizer.engine.blocks import Floats
+from optimizer.results import Status
+from optimizer.settings import SolverName
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a solver said: `bound` is None where it did not; `duals` are those of a relaxation."""
+
+    status: Status
+    values: Floats
+    bound: float | None
+    duals: Floats
+
+
+class _WarmHighs(pulp.HiGHS):  # type: ignore[misc] # pulp has no types
+    """HiGHS that starts from a given decision and tells its duals as they are."""
+
+    def __init__(self, start: Floats | None, **options: Any) -> None:
+        super().__init__(**options)
+        self._start = start
+
+    def callSolver(self, lp: Any) -> None:  # noqa: N802 - PuLP's name
+        if self._start is not None:
+            solution = pulp.apis.highs_api.highspy.HighsSolution()
+            solution.col_value = self._start.tolist()
+            lp.solverModel.setSolution(solution)
+        super().callSolver(lp)
+
+    def findSolutionValues(self, lp: Any) -> tuple[int, int]:  # noqa: N802 - PuLP's name
+        try:
+            found: tuple[int, int] = super().findSolutionValues(lp)
+        except KeyError:  # PuLP has the values by then, but no word for a node limit
+            feasible = np.isfinite(lp.solverModel.getInfo().objective_function_value)
+            found = (
+                (constants.LpStatusOptimal, constants.LpSolutionIntegerFeasible)
+                if feasible
+                else (constants.LpStatusNotSolved, constants.LpSolutionNoSolutionFound)
+            )
+        return found
+
+
+def maximise(
+    objective: Floats,
+    rows: Sequence[tuple[Sequence[int], Sequence[float], float]],
+    upper: Sequence[float | None],
+    *,
+    solver: SolverName,
+    seconds: float,
+    relaxed: bool = False,
+    start: Floats | None = None,
+    gap: float = 0.0,
+    nodes: int | None = None,
+) -> Answer:
+    """Maximise over whole numbers (any, if relaxed) from 0 to `upper`; rows are at most limits."""
+    model = pulp.LpProblem("placement", constants.LpMaximize)
+    kind = constants.LpContinuous if relaxed else constants.LpInteger
+    columns = [model.add_variable(f"v{index}", 0, most, kind) for index, most in enumerate(upper)]
+    model.setObjective(pulp.LpAffineExpression(dict(zip(columns, objective.tolist(), strict=True))))
+    for index, (members, coefficients, limit) in enumerate(rows):
+        terms: Mapping[Any, float] = {
+            columns[column]: value for column, value in zip(members, coefficients, strict=True)
+        }
+        model.addConstraint(
+            pulp.LpConstraint(
+                pulp.LpAffineExpression(terms), constants.LpConstraintLE, f"r{index}", limit
+            )
+        )
+    engine = None if seconds <= 0 else _engine(solver, seconds, start, gap, nodes)
+    return _solved(model, columns, engine, start, relaxed)
+
+
+def available(solver: SolverName) -> bool:
+    """Tell whether a solver is installed."""
+    return bool(_engine(solver, 1.0, None, 0.0, None).available())
+
+
+def _solved(
+    model: Any,
+    columns: Sequence[Any],
+    engine: Any,
+    start: Floats | None,
+    relaxed: bool,
+) -> Answer:
+    nothing = Answer("NotSolved", np.zeros(len(columns)), None, np.zeros(0))
+    if engine is None:
+        return nothing
+    if start is not None:
+        for column, value in zip(columns, start.tolist(), strict=True):
+            column.setInitialValue(value)
+    try:
+        model.solve(engine)
+    except pulp.PulpSolverError:
+        return nothing
+    status = _status(model.sol_status)
+    if status == "NotSolved":
+        return Answer(status, nothing.values, _bound(model, relaxed), nothing.duals)
+    values = np.array([column.varValue or 0.0 for column in columns])
+    rows = model.constraints.values() if relaxed else ()
+    # Rows are at most their limit: whatever sign a solver tells, the price is not negative.
+    duals = np.abs(np.array([row.pi or 0.0 for row in rows]))
+    return Answer(status, values, _bound(model, relaxed), duals)
+
+
+def _engine(
+    solver: SolverName, seconds: float, start: Floats | None, gap: float, nodes: int | None
+) -> Any:
+    if solver == "highs":
+        options = {} if nodes is None else {"mip_max_nodes": nodes}
+        return _WarmHighs(start, msg=False, timeLimit=seconds, gapRel=gap, threads=1, **options)
+    return pulp.COIN_CMD(
+        path=pulp.PULP_CBC_CMD.pulp_cbc_path,
+        msg=False,
+        timeLimit=seconds,
+        gapRel=gap,
+        threads=1,
+        warmStart=start is not None,
+        maxNodes=nodes,
+    )
+
+
+def _status(sol_status: int) -> Status:
+    if sol_status == constants.LpSolutionOptimal:
+        return "Optimal"
+    return "Feasible" if sol_status == constants.LpSolutionIntegerFeasible else "NotSolved"
+
+
+def _bound(model: Any, relaxed: bool) -> float | None:
+    if relaxed or getattr(model, "solverModel", None) is None:
+        return None
+    # PuLP hands HiGHS a minimisation of the negated objective.
+    return -float(model.solverModel.getInfo().mip_dual_bound)
