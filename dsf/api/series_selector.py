@@ -11,6 +11,7 @@ https://prometheus.io/docs/prometheus/latest/querying/basics/#time-series-select
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, cast
 
 from dsf.api.invalid import Invalid
@@ -18,6 +19,7 @@ from dsf.api.invalid import Invalid
 Operator = Literal["=", "!=", "=~", "!~"]
 
 NAME = "__name__"
+NAMES_REMEMBERED = 4096
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -34,12 +36,14 @@ _NOT_IN_METRIC = re.compile(r"[^A-Za-z0-9_:]")
 _NOT_IN_LABEL = re.compile(r"[^A-Za-z0-9_]")
 
 
+@lru_cache(NAMES_REMEMBERED)
 def metric_name(name: str) -> str:
     """Return a metric's name as Prometheus writes it: `http.server.duration`, with `_` for `.`."""
     escaped = _NOT_IN_METRIC.sub("_", name)
     return f"_{escaped}" if escaped[:1].isdigit() else escaped
 
 
+@lru_cache(NAMES_REMEMBERED)
 def label_name(name: str) -> str:
     """Return an attribute's name as Prometheus writes it: `service.name`, with `_` for `.`."""
     escaped = _NOT_IN_LABEL.sub("_", name)

@@ -5,26 +5,39 @@ from collections.abc import Iterable, Mapping
 import re2
 
 from dsf.agent.otlp.points import Labels
-from dsf.agent.otlp.window import Wanted
 from dsf.api.invalid import Invalid
-from dsf.api.series_selector import Matcher, SeriesSelector
+from dsf.api.series_selector import NAME, Matcher, SeriesSelector
 
 MEMORY_BYTES = 1 << 20
 """What a regular expression and its automaton may take."""
 
 
-def wanted(selectors: Iterable[SeriesSelector]) -> Wanted | Invalid:
-    """Return the test of whether any of the selectors takes a series."""
+class Selection:
+    """Whether any of several selectors takes a series."""
+
+    def __init__(self, selectors: Iterable[SeriesSelector]) -> None:
+        self._selectors = [[_test(matcher) for matcher in one.matchers] for one in selectors]
+
+    def takes(self, labels: Labels) -> bool:
+        """Tell whether a series with these labels is selected."""
+        found = dict(labels)
+        return any(all(test(found) for test in selector) for selector in self._selectors)
+
+    def takes_name(self, name: str) -> bool:
+        """Tell whether a series of this name may be selected."""
+        found = {NAME: name}
+        return any(
+            all(test(found) for test in selector if test.label == NAME)
+            for selector in self._selectors
+        )
+
+
+def selection(selectors: Iterable[SeriesSelector]) -> Selection | Invalid:
+    """Return the selection; Invalid where RE2 does not understand an expression."""
     try:
-        tests = [[_test(matcher) for matcher in one.matchers] for one in selectors]
+        return Selection(selectors)
     except re2.error as error:
         return Invalid("InvalidSelector", f"a regular expression of the query: {_why(error)}")
-
-    def takes(labels: Labels) -> bool:
-        found = dict(labels)
-        return any(all(test(found) for test in selector) for selector in tests)
-
-    return takes
 
 
 def _test(matcher: Matcher) -> "_Test":
@@ -43,13 +56,13 @@ class _Test:
     def __init__(
         self, label: str, positive: bool, *, text: str = "", pattern: "re2._Regexp | None" = None
     ) -> None:
-        self._label = label
+        self.label = label
         self._positive = positive
         self._text = text
         self._pattern = pattern
 
     def __call__(self, labels: Mapping[str, str]) -> bool:
-        value = labels.get(self._label, "")
+        value = labels.get(self.label, "")
         if self._pattern is None:
             return (value == self._text) is self._positive
         return (self._pattern.fullmatch(value) is not None) is self._positive

@@ -1,12 +1,14 @@
 """The agent's side of source type OpenTelemetry: what was received, ready to be scored."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from dsf.agent import config
 from dsf.agent.failure import Failure
 from dsf.agent.matrix import Fetched
-from dsf.agent.otlp.matching import wanted
+from dsf.agent.otlp.matching import selection
 from dsf.agent.otlp.points import points
 from dsf.agent.otlp.window import Bounds, Window, Windows
 from dsf.api import series_selector
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
         ExportMetricsServiceRequest,
     )
+
+PART = 1000
+"""Points that are taken at a time."""
 
 SOURCE_TYPE = "opentelemetry"
 
@@ -42,7 +47,13 @@ class Memory:
 
     def add(self, request: "ExportMetricsServiceRequest") -> dict[str, int]:
         """Take an export and return how many points were refused, by reason."""
-        return self._windows.add(points(request), self._now())
+        return dict(sum(self.adding(request), Counter[str]()))
+
+    def adding(self, request: "ExportMetricsServiceRequest") -> Iterator[Counter[str]]:
+        """Take an export in parts, so that others may go on in between; yield what was refused."""
+        found = points(request, self._windows.takes_name)
+        while part := list(islice(found, PART)):
+            yield self._windows.add(part, self._now())
 
     def fetch(self, summary: ScorerSummary, now: float) -> Fetched | Failure:
         """Return the series of a scorer as of `now` (unix seconds).
@@ -74,7 +85,7 @@ class Memory:
 
 def _window(summary: ScorerSummary) -> Window | Invalid:
     selectors = series_selector.parse(summary.source_query)
-    takes = selectors if isinstance(selectors, Invalid) else wanted(selectors)
+    takes = selectors if isinstance(selectors, Invalid) else selection(selectors)
     if isinstance(takes, Invalid):
         return takes
     step = summary.source_step if summary.source_step > 0 else DEFAULT_STEP_SECONDS

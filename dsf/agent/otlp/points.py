@@ -14,7 +14,7 @@ https://opentelemetry.io/docs/specs/otel/metrics/data-model/
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -42,6 +42,7 @@ NO_RECORDED_VALUE = 1
 DEPTH_LIMIT = 8
 
 _NANOSECONDS = 1e9
+_SUFFIXES = ("", "_bucket", "_count", "_sum")
 
 Labels = tuple[tuple[str, str], ...]
 """Names and values, ordered by name; the metric's name is `__name__`."""
@@ -66,13 +67,21 @@ class Point(NamedTuple):
     problem: str = ""
 
 
-def points(request: "ExportMetricsServiceRequest") -> Iterator[Point]:
-    """Yield the points of a request in its order."""
+def points(
+    request: "ExportMetricsServiceRequest", wanted: Callable[[str], bool] = lambda _: True
+) -> Iterator[Point]:
+    """Yield the points of a request in its order.
+
+    A metric is passed over where `wanted` takes none of the names that its series have: whoever
+    sends, sends everything.
+    """
     for resource_metrics in request.resource_metrics:
         shared = _labels(resource_metrics.resource.attributes)
         for scope_metrics in resource_metrics.scope_metrics:
             for metric in scope_metrics.metrics:
-                yield from _metric(metric, shared)
+                name = metric_name(metric.name)
+                if any(wanted(name + suffix) for suffix in _SUFFIXES):
+                    yield from _metric(metric, name, shared)
 
 
 def text(number: float) -> str:
@@ -84,9 +93,8 @@ def text(number: float) -> str:
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)  # noqa: PLR2004
 
 
-def _metric(metric: "Metric", shared: dict[str, str]) -> Iterator[Point]:
+def _metric(metric: "Metric", name: str, shared: dict[str, str]) -> Iterator[Point]:
     kind = metric.WhichOneof("data")
-    name = metric_name(metric.name)
     match kind:
         case "gauge":
             yield from _numbers(name, metric.gauge.data_points, shared, delta=False)
@@ -182,6 +190,8 @@ def _labels(attributes: "Iterable[KeyValue]") -> dict[str, str]:
 
 
 def _text(value: "AnyValue") -> str:
+    if value.HasField("string_value"):
+        return value.string_value
     found = _plain(value, DEPTH_LIMIT)
     return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
 

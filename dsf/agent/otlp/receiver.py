@@ -6,6 +6,7 @@ Source: https://opentelemetry.io/docs/specs/otlp/#otlphttp
 import asyncio
 import json
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -70,12 +71,19 @@ class _Receiver:
         self._calls += 1
         try:
             export = await self._read(request)
-            refused = self._memory.add(export)
+            refused = await self._add(export)
         except Refused as refusal:
             return _refusal(refusal, kind)
         finally:
             self._calls -= 1
         return _accepted(refused, kind)
+
+    async def _add(self, export: ExportMetricsServiceRequest) -> Counter[str]:
+        refused = Counter[str]()
+        for part in self._memory.adding(export):
+            refused += part
+            await asyncio.sleep(0)
+        return refused
 
     async def _read(self, request: web.Request) -> ExportMetricsServiceRequest:
         if request.content_type not in {PROTOBUF, JSON}:

@@ -6,8 +6,10 @@ first one on, so that they read like the counters that Prometheus scrapes.
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import msgspec
 
@@ -25,7 +27,17 @@ AHEAD = "more than 300 s ahead of the agent's clock"
 TOO_MANY_SERIES = "more series than the agent keeps"
 TOO_MANY_SAMPLES = "more samples than the agent keeps"
 
-Wanted = Callable[[Labels], bool]
+
+class Wanted(Protocol):
+    """Which series a scorer wants."""
+
+    def takes(self, labels: Labels) -> bool:
+        """Tell whether it wants the series with these labels."""
+        ...
+
+    def takes_name(self, name: str) -> bool:
+        """Tell whether it may want series of this name."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +135,14 @@ class Windows:
         self.series_held = len(tracks)
         self.samples_held = sum(len(track.times) for track in tracks)
 
-    def add(self, points: Iterable[Point], now: float) -> dict[str, int]:
+    def takes_name(self, name: str) -> bool:
+        """Tell whether any scorer may want series of this name."""
+        return any(window.wanted.takes_name(name) for window in self.windows.values())
+
+    def add(self, points: Iterable[Point], now: float) -> Counter[str]:
         """Take points and return how many were refused, by reason; unwanted ones are dropped."""
-        refused: dict[str, int] = {}
-        for point in points:
-            problem = self._take(point, now)
-            if problem:
-                refused[problem] = refused.get(problem, 0) + 1
-        return refused
+        problems = (self._take(point, now) for point in points)
+        return Counter(problem for problem in problems if problem)
 
     def fetch(self, scorer: str, now: float) -> Sequence[Series]:
         """Return the series of a scorer as of `now`, and forget what is too old for it."""
@@ -162,7 +174,7 @@ class Windows:
         if found is None:
             if len(self._routes) >= 2 * self.bounds.series:
                 self._routes.clear()
-            found = tuple(window for window in self.windows.values() if window.wanted(labels))
+            found = tuple(window for window in self.windows.values() if window.wanted.takes(labels))
             self._routes[labels] = found
         return found
 

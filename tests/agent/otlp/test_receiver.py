@@ -81,7 +81,7 @@ async def test_nothing_is_fine(url: str) -> None:
 
 
 async def test_a_partial_success_tells_how_many_points_were_refused(url: str) -> None:
-    metrics = (*EXPORT, gauge("util", number(1, NOW + 1000, pod="b")), {"name": "x"})
+    metrics = (*EXPORT, gauge("util", number(1, NOW + 1000, pod="b")), {"name": "util"})
     answer = await post(url, json.dumps(document(*metrics)).encode(), JSON)
     partial = answer.json()["partialSuccess"]
     assert partial["rejectedDataPoints"] == "2"
