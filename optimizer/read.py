@@ -21,13 +21,13 @@ from optimizer.ground import selector
 from optimizer.labels import base_of, candidate_of, labels_of, name_of, selectors, workload_of
 from optimizer.mig.generate import offered, with_candidates
 from optimizer.mig.read import gpu_pools, mig_rules
+from optimizer.misspelt import unknown_annotations, unknown_kinds, without_effect
 from optimizer.observation import Observation
 from optimizer.read_scores import read_score
 from optimizer.request import ClusterChoice, OptimizeRequest
 from optimizer.results import Gap
 from optimizer.settings import Settings
 from optimizer.solution import Choice
-from optimizer.wishes import ClusterWishes, PolicyWishes, WorkloadWishes, unknown_annotations
 
 
 def read_fleet(
@@ -56,8 +56,9 @@ def read_fleet(
         gaps=(
             *cluster_gaps,
             *workload_gaps,
-            *_unknown_kinds((*listed, *clusters), workloads),
-            *_unknown_annotations(observation, request),
+            *unknown_kinds((*listed, *clusters), workloads),
+            *unknown_annotations(observation, request),
+            *without_effect(listed, workloads, limits),
             *pool_gaps,
             *score_gaps,
         ),
@@ -190,38 +191,3 @@ def _limits(request: OptimizeRequest) -> tuple[FleetLimit, ...]:
         )
         for item in request.limits
     )
-
-
-def _unknown_kinds(clusters: Iterable[Cluster], workloads: Iterable[Workload]) -> Iterator[Gap]:
-    """Yield workloads that ask for what no candidate and no cluster supplies at all."""
-    known = {
-        supply.kind
-        for cluster in clusters
-        for supplies in (cluster.base, *(item.supplies for item in cluster.candidates))
-        for supply in supplies
-    }
-    for workload in workloads:
-        asked = (workload.kind, *(kind for kind, _ in workload.extras))
-        unknown = [kind for kind in asked if kind not in known]
-        if unknown:
-            message = (
-                f"workload {workload.name} asks for {', '.join(unknown)}, which no candidate policy"
-                f" and no cluster supplies; there is {', '.join(sorted(known)) or 'nothing'}"
-            )
-            yield Gap(reason="UnknownKind", message=message, workload=workload.name)
-
-
-def _unknown_annotations(observation: Observation, request: OptimizeRequest) -> Iterator[Gap]:
-    """Yield annotations with our prefix that say nothing known: perhaps they are misspelt."""
-    policies = {item.name for cluster in request.clusters for item in cluster.available_policies}
-    workloads = {item.name for item in request.target_workloads}
-    clusters = {item.name for item in request.clusters}
-    for objects, names, model in (
-        (observation.policies, policies, PolicyWishes),
-        (observation.workloads, workloads, WorkloadWishes),
-        (observation.managed_clusters, clusters, ClusterWishes),
-    ):
-        for obj in objects:
-            for key in unknown_annotations(obj, model) if name_of(obj) in names else ():
-                message = f"{obj['kind']} {name_of(obj)}: annotation {key} is not known"
-                yield Gap(reason="UnknownAnnotation", message=message)

@@ -46,7 +46,7 @@ def test_every_annotation_is_documented(model: type[Wire]) -> None:
     assert f"`{PREFIX}`" in TEXT
 
 
-@pytest.mark.parametrize("module", ["labels", "read", "read_scores"])
+@pytest.mark.parametrize("module", ["labels", "misspelt", "read", "read_scores"])
 def test_every_gap_is_documented(module: str) -> None:
     source = (ROOT / "optimizer" / f"{module}.py").read_text(encoding="utf-8")
     reasons = set(re.findall(r'reason="([A-Za-z]+)"', source))

@@ -354,3 +354,18 @@ def test_labels_and_kinds_that_nobody_asks_for_are_left_out() -> None:
     first["metadata"] = {**first["metadata"], "labels": {"zone": "a", "feature": "available"}}
     cluster = read(replace(observation, managed_clusters=(first, second))).clusters[0]
     assert (cluster.labels, cluster.base) == ({"zone": "a"}, ())
+
+
+def test_what_has_no_effect_is_a_gap_and_nothing_else() -> None:
+    asked = request(limits=[{"name": "cap", "maximum": 1, "uses": "watts", "per": "sight"}])
+    observation = wishing(spread="zone=1", clusters="worker01,worker09", uses="power=1")
+    fleet = read(observation, asked)
+    assert {gap.reason: gap.message for gap in fleet.gaps} == {
+        "UnusedLimit": "limit cap counts nothing: no workload and no policy says what it uses of"
+        " watts; there is power",
+        "UnknownLabel": "spread of mwrs-app01: no cluster of the request has the label zone",
+        "ClusterNotInRequest": "workload mwrs-app01 may run on worker09, which the request does"
+        " not name",
+    }
+    assert len(fleet.gaps) == 4
+    assert len(fleet.workloads) == 2
