@@ -17,17 +17,34 @@ class Reach:
 
 
 def reach(desired: Mapping[str, Rendered], works: Mapping[str, Work]) -> dict[str, Reach]:
-    """Return the reach of each desired scorer by name, from what is desired and observed."""
-    rendered = {each.text: each for each in desired.values()}
-    pairs = Counter((each.text, _seen(works.get(name))) for name, each in desired.items())
-    there = {text: parts_of(text) for text in {seen for wanted, seen in pairs if wanted != seen}}
-    result: dict[str, Reach] = {}
-    for (wanted, seen), count in pairs.items():
-        for name, part in rendered[wanted].parts.items():
-            before = result.get(name, Reach())
-            arrived = wanted == seen or part in there[seen]
-            result[name] = Reach(before.desired + count, before.in_place + arrived * count)
-    return result
+    """Return the reach of each desired scorer by name, from what is desired and observed.
+
+    Only works that differ from what is desired are looked into.
+    """
+    wanted = Counter(each.names for each in desired.values())
+    total = Counter[str]()
+    for names, count in wanted.items():
+        total.update(dict.fromkeys(names, count))
+    return {
+        name: Reach(total[name], total[name] - late) for name, late in _late(desired, works, total)
+    }
+
+
+def _late(
+    desired: Mapping[str, Rendered], works: Mapping[str, Work], total: Mapping[str, int]
+) -> list[tuple[str, int]]:
+    """Return by scorer how many works lack what is desired of it."""
+    late = Counter[str]()
+    differing = Counter(
+        (each, seen)
+        for cluster, each in desired.items()
+        if (seen := _seen(works.get(cluster))) != each.text
+    )
+    there = {seen: parts_of(seen) for _, seen in differing}
+    for (each, seen), count in differing.items():
+        lacking = (name for name, part in each.parts().items() if part not in there[seen])
+        late.update(dict.fromkeys(lacking, count))
+    return [(name, late[name]) for name in total]
 
 
 def _seen(work: Work | None) -> str:

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from dsf.api.summary import ScorerSummary, dump_summaries
@@ -16,11 +16,38 @@ _SEAM = "\n  },\n  {\n"
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The value of `data.summaries`, its parts by scorer, and its size inside the ManifestWork."""
+    """The value of `data.summaries`, whose parts are of the scorers named, in their order.
+
+    `bytes` is its size inside the ManifestWork.
+    """
 
     text: str
-    parts: Mapping[str, str] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
     bytes: int = 0
+
+    def parts(self) -> dict[str, str]:
+        """Return the part of each scorer."""
+        return dict(zip(self.names, _split(self.text), strict=True)) if self.names else {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What is written of one summary; `around` is what stands before and after its source."""
+
+    name: str
+    score_name: str
+    whole: str
+    around: tuple[str, str]
+    source: str
+
+    def at(self, host: str) -> str:
+        """Return what is written where the source has another host; none where it is empty."""
+        if not host:
+            return self.whole
+        parts = urlsplit(self.source)
+        query = f"?{parts.query}" if parts.query else ""
+        moved = json.dumps(f"{host}{parts.path}{query}", ensure_ascii=False)
+        return moved.join(self.around)
 
 
 class Renderer:
@@ -31,8 +58,9 @@ class Renderer:
 
     def __init__(self) -> None:
         self._summaries: tuple[ScorerSummary, ...] = ()
+        self._parts: tuple[_Part, ...] = ()
         self._rendered: dict[Share, Rendered] = {}
-        self._parts: dict[tuple[int, str], str] = {}
+        self._names: dict[frozenset[str], tuple[str, ...]] = {}
 
     def render(
         self, summaries: Iterable[ScorerSummary], shares: Mapping[str, Share]
@@ -40,49 +68,46 @@ class Renderer:
         """Return what each managed cluster is sent."""
         ordered = tuple(sorted(summaries, key=lambda each: (each.name, each.score_name)))
         if ordered != self._summaries:
-            self._summaries, self._rendered, self._parts = ordered, {}, {}
+            self._summaries, self._parts = ordered, tuple(_part(each) for each in ordered)
+            self._rendered, self._names = {}, {}
         used = {share: self._rendered.get(share) for share in set(shares.values())}
         self._rendered = {share: done or self._render(share) for share, done in used.items()}
         return {cluster: self._rendered[share] for cluster, share in shares.items()}
 
     def _render(self, share: Share) -> Rendered:
-        parts = {
-            summary.name: self._part(place, _host(summary, share.overrides))
-            for place, summary in enumerate(self._summaries)
-            if summary.score_name not in share.hidden
-        }
-        body = _BETWEEN.join(parts.values())
-        text = sys.intern(f"{_OPENING}{body}{_CLOSING}" if parts else "[]")
-        return Rendered(text, parts, len(json.dumps(text, ensure_ascii=False).encode()))
-
-    def _part(self, place: int, host: str) -> str:
-        if (place, host) not in self._parts:
-            summary = _moved(self._summaries[place], host)
-            self._parts[place, host] = dump_summaries([summary])[len(_OPENING) : -len(_CLOSING)]
-        return self._parts[place, host]
+        shown = [part for part in self._parts if part.score_name not in share.hidden]
+        if not shown:
+            return Rendered("[]", (), len("[]"))
+        body = _BETWEEN.join(part.at(_host(part, share.overrides)) for part in shown)
+        text = sys.intern(f"{_OPENING}{body}{_CLOSING}")
+        names = self._names.setdefault(share.hidden, tuple(part.name for part in shown))
+        return Rendered(text, names, len(json.dumps(text, ensure_ascii=False).encode()))
 
 
 def parts_of(text: str) -> frozenset[str]:
     """Return the parts of a text that was rendered here; of any other text, what is no part."""
-    inner = text[len(_OPENING) : -len(_CLOSING)]
-    pieces = inner.split(_SEAM)
+    return frozenset(_split(text))
+
+
+def _split(text: str) -> list[str]:
+    pieces = text[len(_OPENING) : -len(_CLOSING)].split(_SEAM)
     last = len(pieces) - 1
-    return frozenset(
+    return [
         ("" if place == 0 else "  {\n") + piece + ("" if place == last else "\n  }")
         for place, piece in enumerate(pieces)
-    )
+    ]
 
 
-def _host(summary: ScorerSummary, overrides: Iterable[Override]) -> str:
+def _part(summary: ScorerSummary) -> _Part:
+    whole = dump_summaries([summary])[len(_OPENING) : -len(_CLOSING)]
+    source = summary.source_endpoint
+    key = '"sourceEndpoint": '
+    before, _, after = whole.partition(key + json.dumps(source, ensure_ascii=False))
+    return _Part(summary.name, summary.score_name, whole, (before + key, after), source)
+
+
+def _host(part: _Part, overrides: Iterable[Override]) -> str:
     """Return the host of the first override that means a score; empty where none does."""
-    if not summary.source_endpoint:
+    if not part.source:
         return ""
-    return next((o.host for o in overrides if o.score in (None, summary.score_name)), "")
-
-
-def _moved(summary: ScorerSummary, host: str) -> ScorerSummary:
-    if not host:
-        return summary
-    parts = urlsplit(summary.source_endpoint)
-    query = f"?{parts.query}" if parts.query else ""
-    return summary.model_copy(update={"source_endpoint": f"{host}{parts.path}{query}"})
+    return next((o.host for o in overrides if o.score in (None, part.score_name)), "")

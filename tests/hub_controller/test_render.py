@@ -32,8 +32,8 @@ def test_they_are_those_of_dump_summaries(queries: dict[str, str], hidden: set[s
     rendered = Renderer().render(summaries, {"c1": Share(frozenset(hidden))})["c1"]
     kept = [each for each in summaries if each.score_name not in hidden]
     assert rendered.text == dump_summaries(kept)
-    assert rendered.parts.keys() == {each.name for each in kept}
-    assert set(rendered.parts.values()) == (parts_of(rendered.text) if kept else set())
+    assert rendered.parts().keys() == {each.name for each in kept}
+    assert set(rendered.parts().values()) == (parts_of(rendered.text) if kept else set())
 
 
 def test_an_override_moves_the_source_of_its_score_and_keeps_the_path() -> None:
