@@ -12,16 +12,23 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
+from typing import TypeVar
 
 from optimizer.problem import Problem, upper_bound
 from optimizer.settings import SolverName
 from optimizer.solution import Decision, Solution
 
 GRACE_SECONDS = 10.0
+
+T = TypeVar("T")
+A = TypeVar("A")
+Work = Callable[[T, "Connection[A, None]"], None]
+"""Does what a task says and sends the answer; found by name in the new process."""
 
 _log = logging.getLogger(__name__)
 
@@ -50,37 +57,52 @@ async def solve(problem: Problem, *, solver: SolverName, time_limit_seconds: flo
     if not len(problem.places.task):
         return Solution("Infeasible", Decision(), 0.0, 0.0, 0.0, solver)
     started = time.perf_counter()
-    cancelled, cancel = _context.Pipe(duplex=False)
-    with cancel:
-        task = Task(problem, solver, time_limit_seconds)
-        answer = await asyncio.to_thread(_supervise, task, cancelled)
+    task = Task(problem, solver, time_limit_seconds)
+    answer = await isolated(work, task, seconds=time_limit_seconds)
     if answer is not None:
         return answer
     seconds = time.perf_counter() - started
     return Solution("NotSolved", Decision(), 0.0, upper_bound(problem), seconds, solver)
 
 
+async def isolated(work: "Work[T, A]", task: T, *, seconds: float) -> A | None:
+    """Do work in a process of its own; None where it dies or takes much longer than it should.
+
+    The process is killed GRACE_SECONDS after its time, and at once where the caller is cancelled.
+    """
+    cancelled, cancel = _context.Pipe(duplex=False)
+    with cancel:
+        return await asyncio.to_thread(_supervise, work, task, seconds, cancelled)
+
+
 def work(task: Task, answers: "Connection[Solution, None]") -> None:
     """Solve in the process that this is called in; runs there alone."""
     from optimizer.milp import solve_here  # noqa: PLC0415 - the parent never loads PuLP
 
-    if hasattr(os, "setpgrp"):
-        os.setpgrp()
-    sys.stdout = sys.stderr
     answers.send(
         solve_here(task.problem, solver=task.solver, time_limit_seconds=task.time_limit_seconds)
     )
 
 
-def _supervise(task: Task, cancelled: "Connection[None, None]") -> Solution | None:
+def _alone(work: "Work[T, A]", task: T, answers: "Connection[A, None]") -> None:
+    """Work in a process group of its own; what solvers print goes to stderr."""
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()
+    sys.stdout = sys.stderr
+    work(task, answers)
+
+
+def _supervise(
+    work: "Work[T, A]", task: T, seconds: float, cancelled: "Connection[None, None]"
+) -> A | None:
     """Wait for the answer, the time limit, or the caller's end of `cancelled` to close."""
     answers, theirs = _context.Pipe(duplex=False)
-    process = _context.Process(target=work, args=(task, theirs), daemon=True)
+    process = _context.Process(target=_alone, args=(work, task, theirs), daemon=True)
     with cancelled, answers:
         process.start()
         theirs.close()
         try:
-            ready = wait([answers, cancelled], timeout=task.time_limit_seconds + GRACE_SECONDS)
+            ready = wait([answers, cancelled], timeout=seconds + GRACE_SECONDS)
             return answers.recv() if answers in ready else None
         except EOFError:
             _log.error("the solver's process died")

@@ -8,14 +8,14 @@ import numpy as np
 import pulp
 from pulp import constants
 
-from optimizer.explanation.ports import Answer, Linear
+from optimizer.explanation.ports import Answer, Linear, Spent
 from optimizer.problem import Floats
 from optimizer.rules import Row
 from optimizer.settings import SolverName
 
 
 def linear(solver: SolverName, *, until: float) -> Linear:
-    """Return what solves until a time of `time.monotonic()`; then nothing is solved any more."""
+    """Return what solves until a time of `time.monotonic()`, and raises Spent afterwards."""
 
     def solve(weights: Floats, rows: Sequence[Row], relaxed: bool) -> Answer:
         return _solved(weights, rows, relaxed, solver, until - time.monotonic())
@@ -28,7 +28,7 @@ def _solved(
 ) -> Answer:
     nothing = Answer("NotSolved", np.zeros(len(weights)), np.zeros(len(rows)))
     if seconds <= 0:
-        return nothing
+        raise Spent
     model = pulp.LpProblem("explanation", constants.LpMaximize)
     kind = constants.LpContinuous if relaxed else constants.LpInteger
     columns = [model.add_variable(f"v{index}", 0, 1, kind) for index in range(len(weights))]

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.explanation.ports import Answer, Linear
-from optimizer.explanation.results import ParetoPoint, ParetoSet, enforced, spot
+from optimizer.explanation.results import ParetoPoint, ParetoSet
+from optimizer.explanation.shown import enforced, spot
 from optimizer.fleet import Fleet
 from optimizer.problem import Floats, Problem
 from optimizer.rules import RULES, Row

@@ -6,7 +6,8 @@ import numpy as np
 
 from optimizer.explanation.forced import outcome, without_places
 from optimizer.explanation.ports import Resolve
-from optimizer.explanation.results import Lost, PlaceReason, RunnerUp, Spot, spot
+from optimizer.explanation.results import Lost, PlaceReason, RunnerUp, Spot
+from optimizer.explanation.shown import spot
 from optimizer.problem import Problem
 from optimizer.results import Placed
 from optimizer.solution import Place, Solution

@@ -8,8 +8,13 @@ from optimizer.results import Status
 from optimizer.rules import Row
 from optimizer.solution import Solution
 
+
+class Spent(Exception):
+    """The time for explanations is over; raised by the shell, and caught where a part begins."""
+
+
 Resolve = Callable[[Problem], Solution]
-"""Solves a problem; status NotSolved where the budget is spent."""
+"""Solves a problem; raises Spent where the budget is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,4 +27,7 @@ class Answer:
 
 
 Linear = Callable[[Floats, Sequence[Row], bool], Answer]
-"""Maximises weights under rows, over 0 or 1, or anything between where the last is true."""
+"""Maximises weights under rows, over 0 or 1, or anything between where the last is true.
+
+Raises Spent as Resolve does.
+"""

@@ -13,7 +13,8 @@ from optimizer.explanation.conflict import conflict
 from optimizer.explanation.forced import outcome, with_workload_on
 from optimizer.explanation.ports import Resolve
 from optimizer.explanation.requirement import counts, possible
-from optimizer.explanation.results import Change, Remedy, spot
+from optimizer.explanation.results import Change, Remedy
+from optimizer.explanation.shown import spot
 from optimizer.fleet import Fleet
 from optimizer.formulate import formulate
 from optimizer.problem import Problem

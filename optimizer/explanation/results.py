@@ -2,10 +2,13 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from optimizer.results import Placed, Result
-from optimizer.solution import Choice, Place
+
+class Result(BaseModel):
+    """A frozen part of an explanation."""
+
+    model_config = ConfigDict(frozen=True)
 
 
 class Lost(Result):
@@ -33,11 +36,6 @@ class Spot(Result):
     device: str
 
 
-def spot(place: Place) -> Spot:
-    """Return a place as it is shown."""
-    return Spot(workload=place.workload, cluster=place.cluster, device=place.device)
-
-
 class Enforced(Result):
     """A cluster enforces a policy."""
 
@@ -45,14 +43,14 @@ class Enforced(Result):
     policy: str
 
 
-def enforced(choice: Choice) -> Enforced:
-    """Return a choice as it is shown."""
-    return Enforced(cluster=choice.cluster, policy=choice.policy)
-
-
-class PlaceReason(Placed):
+class PlaceReason(Result):
     """A place taken, and how much better it is than doing without it."""
 
+    workload: str
+    cluster: str
+    policy: str
+    device: str
+    score: float
     runner_up: Annotated[
         RunnerUp | None,
         Field(description="Best other place by score alone; null: no other is usable."),
@@ -157,25 +155,28 @@ class ParetoSet(Result):
 class Step(Result):
     """Changes that may be made at once; the next step waits until they have settled."""
 
-    action: Annotated[
-        str, Field(description="enforce, release (a policy), start, stop (a workload's replica)")
-    ]
-    policies: tuple[Enforced, ...] = ()
-    places: tuple[Spot, ...] = ()
+    enforce: tuple[Enforced, ...] = ()
+    release: tuple[Enforced, ...] = ()
+    start: tuple[Spot, ...] = ()
+    stop: tuple[Spot, ...] = ()
     uncovered: Annotated[
-        tuple[str, ...], Field(description="Workloads that run on fewer clusters than they could.")
+        tuple[str, ...], Field(description="Workloads that lose a replica here for a while.")
     ] = ()
-    detour: Annotated[bool, Field(description="True: only until room has been made.")] = False
+    detours: Annotated[
+        tuple[Spot, ...], Field(description="Places taken only until room has been made.")
+    ] = ()
 
 
 class TransitionPlan(Result):
-    """From what runs now to the solution; after every step all rules hold."""
+    """From what runs now to the solution; after every step all rules but `replicas` hold."""
 
     steps: tuple[Step, ...]
     uncovered: Annotated[
         tuple[str, ...], Field(description="Workloads that lose a replica for a while.")
     ]
-    least: Annotated[bool, Field(description="True: proven that fewer is impossible.")]
+    least: Annotated[
+        bool, Field(description="True: no order of single changes takes away fewer replicas.")
+    ]
     message: str
 
 

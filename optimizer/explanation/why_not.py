@@ -11,7 +11,8 @@ from optimizer.explanation.forced import (
     with_workload_on,
 )
 from optimizer.explanation.ports import Resolve
-from optimizer.explanation.results import WhyNot, spot
+from optimizer.explanation.results import WhyNot
+from optimizer.explanation.shown import spot
 from optimizer.fleet import Fleet
 from optimizer.ground import Ground
 from optimizer.obstacles import OBSTACLES, obstacles

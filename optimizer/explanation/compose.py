@@ -1,0 +1,227 @@
+"""The whole explanation of a solution, the cheapest parts first, as far as the budget goes."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+from optimizer.explain import placed
+from optimizer.explanation.pareto import pareto, scored
+from optimizer.explanation.places import places, runner_up
+from optimizer.explanation.ports import Linear, Resolve, Spent
+from optimizer.explanation.prices import binding
+from optimizer.explanation.results import (
+    BindingLimit,
+    Explanation,
+    ParetoSet,
+    PlaceReason,
+    Step,
+    TransitionPlan,
+    UnplacedReason,
+    WhyNot,
+)
+from optimizer.explanation.shown import enforced, spot
+from optimizer.explanation.unplaced import short, unplaced
+from optimizer.explanation.why_not import why_not_place, why_not_policy
+from optimizer.fleet import Fleet
+from optimizer.problem import Problem
+from optimizer.solution import Solution
+from optimizer.transition.start import start
+from optimizer.transition.transition import Stage, transition
+
+MOST_POINTS = 25
+MOST_UNPLACED = 100
+MOST_PRICED = 50_000
+"""Places up to which binding limits and Pareto sets are looked for."""
+MOST_NAMED = 200_000
+"""Places up to which conflicts are: naming limits costs a reading of the fleet per question."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Why not this place (device empty: any of the cluster), or this policy."""
+
+    cluster: str
+    workload: str = ""
+    device: str = ""
+    policy: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """What is explained, and what is asked beyond that; `pareto`: names of scores."""
+
+    fleet: Fleet
+    problem: Problem
+    solution: Solution
+    why_not: tuple[Question, ...] = ()
+    pareto: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Account:
+    """What could not be computed, in words."""
+
+    missing: list[str] = field(default_factory=list)
+
+    def tried(self, what: str, work: Callable[[], T]) -> T | None:
+        """Return what work returns; None, and noted, where the budget is spent."""
+        try:
+            return work()
+        except Spent:
+            self.missing.append(f"{what}: the time did not allow it")
+            return None
+
+    def each(self, what: str, items: Iterable[T], count: int) -> Iterator[T]:
+        """Yield items until the budget is spent; note how many are missing."""
+        done = 0
+        try:
+            for item in items:
+                yield item
+                done += 1
+        except Spent:
+            self.missing.append(f"{count - done} of {count} {what}: the time did not allow it")
+
+
+def explanation(case: Case, resolve: Resolve, linear: Linear) -> Explanation:
+    """Explain a solution; what the budget or the size did not allow is named, never guessed."""
+    account, counted = _Account(), _Counted(resolve)
+    found = Explanation(
+        transition=_transition(case),
+        why_not=tuple(_answers(case, counted, account)),
+        pareto=_pareto(case, linear, account),
+        binding=_binding(case, linear, account),
+        unplaced=tuple(_unplaced(case, counted, account)),
+        places=tuple(_places(case, counted, account)),
+    )
+    return found.model_copy(
+        update={"not_computed": tuple(account.missing), "solves": counted.solves}
+    )
+
+
+@dataclass(slots=True)
+class _Counted:
+    """A solver that counts what it is asked."""
+
+    resolve: Resolve
+    solves: int = 0
+
+    def __call__(self, problem: Problem) -> Solution:
+        self.solves += 1
+        return self.resolve(problem)
+
+
+def _size(case: Case) -> int:
+    return int(np.count_nonzero(~np.isnan(case.problem.values)))
+
+
+def _answers(case: Case, resolve: Resolve, account: _Account) -> Iterator[WhyNot]:
+    answers = (_answer(case, item, resolve) for item in case.why_not)
+    yield from account.each("questions", answers, len(case.why_not))
+
+
+def _answer(case: Case, asked: Question, resolve: Resolve) -> WhyNot:
+    if asked.policy:
+        return why_not_policy(case.problem, case.solution, asked.cluster, asked.policy, resolve)
+    return why_not_place(
+        case.fleet,
+        case.problem,
+        case.solution,
+        asked.workload,
+        asked.cluster,
+        asked.device or None,
+        resolve,
+    )
+
+
+def _pareto(case: Case, linear: Linear, account: _Account) -> ParetoSet | None:
+    if not case.pareto:
+        return None
+    if _size(case) > MOST_PRICED:
+        account.missing.append(f"Pareto set: more than {MOST_PRICED} places")
+        return None
+    made = scored(case.fleet, case.problem, case.pareto)
+    return account.tried("Pareto set", lambda: pareto(made, linear, most=MOST_POINTS))
+
+
+def _binding(case: Case, linear: Linear, account: _Account) -> tuple[BindingLimit, ...]:
+    if _size(case) > MOST_PRICED:
+        account.missing.append(f"binding limits and prices: more than {MOST_PRICED} places")
+        return ()
+    made = account.tried(
+        "binding limits and prices",
+        lambda: binding(case.problem, case.solution.decision, linear),
+    )
+    return made or ()
+
+
+def _unplaced(case: Case, resolve: Resolve, account: _Account) -> Iterator[UnplacedReason]:
+    if case.solution.status == "NotSolved":
+        return
+    names = short(case.fleet, case.solution)
+    if names and _size(case) > MOST_NAMED:
+        account.missing.append(f"{len(names)} conflicts: more than {MOST_NAMED} places")
+        return
+    if len(names) > MOST_UNPLACED:
+        left = len(names) - MOST_UNPLACED
+        account.missing.append(f"{left} conflicts: no more than {MOST_UNPLACED} are looked for")
+    first = names[:MOST_UNPLACED]
+    reasons = (unplaced(case.fleet, case.problem, case.solution, name, resolve) for name in first)
+    yield from account.each("conflicts", reasons, len(first))
+
+
+def _places(case: Case, resolve: Resolve, account: _Account) -> Iterator[PlaceReason]:
+    """Yield every place; those that the time was too short for come without a margin."""
+    taken = placed(case.problem, case.solution)
+    found = list(
+        account.each("margins", places(case.problem, case.solution, taken, resolve), len(taken))
+    )
+    yield from found
+    left = case.solution.decision.places[len(found) :]
+    for item, place in zip(taken[len(found) :], left, strict=True):
+        other = runner_up(case.problem, place)
+        yield PlaceReason(**item.model_dump(), runner_up=other, margin=None)
+
+
+def _transition(case: Case) -> TransitionPlan | None:
+    """Return the way from what runs now; None where nothing is known to run."""
+    goal = case.solution.decision
+    begin = start(case.problem, goal)
+    if not (begin.decision.choices or begin.decision.places or begin.unknown):
+        return None
+    found = transition(case.problem, begin.decision, goal)
+    words = [_words(found.uncovered, least=found.least)]
+    if begin.unknown:
+        words.append(f"not taken into account, since no rule allows it: {_few(begin.unknown)}")
+    return TransitionPlan(
+        steps=tuple(map(_step, found.stages)),
+        uncovered=found.uncovered,
+        least=found.least,
+        message="; ".join(words),
+    )
+
+
+def _words(uncovered: Sequence[str], *, least: bool) -> str:
+    if not uncovered:
+        return "every replica that can run all the time does"
+    proof = "no order of single changes is better" if least else "no better order was found"
+    return f"{_few(uncovered)} must lose a replica for a while: {proof}"
+
+
+def _few(names: Sequence[str], most: int = 10) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _step(stage: Stage) -> Step:
+    return Step(
+        enforce=tuple(map(enforced, stage.enforced)),
+        release=tuple(map(enforced, stage.released)),
+        start=tuple(map(spot, stage.started)),
+        stop=tuple(map(spot, stage.stopped)),
+        uncovered=stage.uncovered,
+        detours=tuple(map(spot, stage.detours)),
+    )

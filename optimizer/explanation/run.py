@@ -1,0 +1,56 @@
+"""Explaining in a process of its own, for a limited time."""
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from optimizer.explanation.compose import Case
+from optimizer.explanation.ports import Spent
+from optimizer.explanation.results import Explanation
+from optimizer.problem import Problem
+from optimizer.settings import SolverName
+from optimizer.solution import Solution
+from optimizer.solve import isolated
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """What to explain, by which solver, and for how long."""
+
+    case: Case
+    solver: SolverName
+    time_limit_seconds: float
+
+
+async def explain(case: Case, *, solver: SolverName, time_limit_seconds: float) -> Explanation:
+    """Explain a solution; what the time did not allow is named in the explanation."""
+    task = Task(case, solver, time_limit_seconds)
+    made = await isolated(work, task, seconds=time_limit_seconds)
+    if made is None:
+        return Explanation(not_computed=("everything: the time did not allow it",))
+    return made
+
+
+def work(task: Task, answers: "Connection[Explanation, None]") -> None:
+    """Explain in the process that this is called in; runs there alone."""
+    answers.send(explained(task))
+
+
+def explained(task: Task) -> Explanation:
+    """Explain here and now; each problem is given the time that is left."""
+    from optimizer.explanation.compose import explanation  # noqa: PLC0415 - the parent needs none
+    from optimizer.explanation.linear import linear  # noqa: PLC0415
+    from optimizer.milp import solve_here  # noqa: PLC0415 - the parent never loads PuLP
+
+    until = time.monotonic() + task.time_limit_seconds
+
+    def resolve(problem: Problem) -> Solution:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise Spent
+        return solve_here(problem, solver=task.solver, time_limit_seconds=left)
+
+    return explanation(task.case, resolve, linear(task.solver, until=until))
