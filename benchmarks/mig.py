@@ -63,7 +63,7 @@ def row(model: Geometry, devices: tuple[str, ...], gpus: int, most: int) -> str:
                 for name in devices
             }
         )
-        open_ = patterns(Gpu(model), demand.devices)
+        open_ = patterns(Gpu(model), demand)
         start = time.process_time()
         found = frontier([open_] * gpus, demand, most=most)
         seconds += time.process_time() - start

@@ -117,7 +117,7 @@ def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
     async def reset(
         request: Annotated[ResetRequest, Body(openapi_examples=RESET_EXAMPLES)],
     ) -> ResetResult:
-        """Delete the generated Placements and PlacementBindings of a namespace, nothing else."""
+        """Delete the generated Placements, PlacementBindings and Policies of a namespace."""
         return await optimizer.reset(request.namespace)
 
 

@@ -1,4 +1,4 @@
-"""A decision as Placements and PlacementBindings; the same decision gives the same objects.
+"""A decision as Placements, PlacementBindings and generated Policies: always the same objects.
 
 Sources: https://open-cluster-management.io/docs/concepts/content-placement/placement/ and the
 PlacementBinding CRD of https://github.com/open-cluster-management-io/governance-policy-propagator

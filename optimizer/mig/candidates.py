@@ -116,12 +116,12 @@ def best(gpus: Sequence[Gpu], demand: Demand, rules: Rules) -> tuple[Point | Non
 
 @lru_cache(maxsize=1024)
 def _frontier(gpus: tuple[Gpu, ...], demand: Demand, rules: Rules) -> Frontier:
-    kinds = {gpu: patterns(gpu, demand.devices, rules.replace, rules.costs) for gpu in set(gpus)}
+    kinds = {gpu: patterns(gpu, demand, rules.replace, rules.costs) for gpu in set(gpus)}
     return frontier([kinds[gpu] for gpu in gpus], demand, most=rules.most)
 
 
 def _unchanged(gpus: Sequence[Gpu], demand: Demand) -> Point | None:
-    kept = [now(gpu, demand.devices) for gpu in gpus]
+    kept = [now(gpu, demand) for gpu in gpus]
     known = tuple(item for item in kept if item is not None)
     if len(known) < len(kept):
         return None

@@ -32,7 +32,7 @@ _ON_THE_WAY = 64
 class Point(NamedTuple):
     """A reachable supply: usable amounts by device, cost, and the pattern of each GPU.
 
-    `changed` GPUs get another layout; `pieces` is the number of instances.
+    `changed` GPUs get another layout; `pieces` is how fragmented all of them are.
     """
 
     supply: tuple[int, ...]

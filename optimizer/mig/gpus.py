@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from optimizer.mig.demand import WHOLE
+from optimizer.mig.demand import WHOLE, Demand
 from optimizer.mig.geometry import Geometry
 from optimizer.mig.layouts import Layout, Multiset, maximal, multiset
 
@@ -42,8 +42,8 @@ FREE = Costs()
 class Pattern(NamedTuple):
     """What a GPU may become; `instances` is None where MIG is off.
 
-    `supply` counts by device of the demand, `supplies` names what every device comes to; `pieces`
-    are all its instances.
+    `supply` counts what the demand can use, device by device; `supplies` names all of it.
+    `pieces` is how fragmented it is: its instances, and the compute slices that none of them has.
     """
 
     supply: tuple[int, ...]
@@ -55,43 +55,45 @@ class Pattern(NamedTuple):
 
 
 def patterns(
-    gpu: Gpu, devices: Sequence[str], replace: Replace = "gpu", costs: Costs = FREE
+    gpu: Gpu, demand: Demand, replace: Replace = "gpu", costs: Costs = FREE
 ) -> tuple[Pattern, ...]:
-    """Return the patterns open to a GPU, none of them no better than another, in a stable order.
+    """Return the patterns open to a GPU: what changes nothing, and those that serve best.
 
-    Better is: no less of any device for no more cost. Among equals: what changes nothing, then
-    what has the fewest instances, for the room is then least fragmented.
+    Of the latter none supplies no more than another for no less cost. Among equals the least
+    fragmented stays. The order is stable.
     """
-    found = sorted(_open(gpu, devices, replace, costs), key=_preference)
+    found = sorted(set(_open(gpu, demand, replace, costs)), key=_preference)
     kept: list[Pattern] = []
     for item in found:
-        if not any(_no_better(item, other) for other in kept):
+        if not item.changed or not any(_no_better(item, other) for other in kept):
             kept.append(item)
-    return tuple(item for item in kept if not any(_worse(item, other) for other in kept))
+    return tuple(
+        item for item in kept if not item.changed or not any(_worse(item, other) for other in kept)
+    )
 
 
-def now(gpu: Gpu, devices: Sequence[str]) -> Pattern | None:
+def now(gpu: Gpu, demand: Demand) -> Pattern | None:
     """Return the pattern that changes nothing, or None where it is not known."""
     if gpu.whole:
-        return _pattern(gpu, None, devices)
+        return _pattern(gpu, None, demand)
     if gpu.held is None:
         return None
-    return _pattern(gpu, multiset(gpu.geometry, gpu.held), devices)
+    return _pattern(gpu, multiset(gpu.geometry, gpu.held), demand)
 
 
-def _open(gpu: Gpu, devices: Sequence[str], replace: Replace, costs: Costs) -> Iterator[Pattern]:
-    unchanged = now(gpu, devices)
+def _open(gpu: Gpu, demand: Demand, replace: Replace, costs: Costs) -> Iterator[Pattern]:
+    unchanged = now(gpu, demand)
     if unchanged:
         yield unchanged
-    among = _profiles(gpu.geometry, devices)
+    among = _profiles(gpu.geometry, demand.devices)
     if gpu.busy and replace == "instance":
         for counts in maximal(gpu.geometry, gpu.busy, among):
-            yield _pattern(gpu, counts, devices, cost=costs.reconfigure)
+            yield _pattern(gpu, counts, demand, cost=costs.reconfigure)
     if (gpu.busy or gpu.in_use) and replace != "drain":
         return
     drained = costs.drain * (len(gpu.busy) + gpu.in_use)
     for other in (*maximal(gpu.geometry, (), among), None):
-        pattern = _pattern(gpu, other, devices, cost=costs.reconfigure + drained, drained=True)
+        pattern = _pattern(gpu, other, demand, cost=costs.reconfigure + drained, drained=True)
         if pattern.changed:  # what is there already drains nobody
             yield pattern
 
@@ -106,7 +108,7 @@ def _profiles(geometry: Geometry, devices: Sequence[str]) -> frozenset[str]:
 def _pattern(
     gpu: Gpu,
     instances: Multiset | None,
-    devices: Sequence[str],
+    demand: Demand,
     *,
     cost: float = 0.0,
     drained: bool = False,
@@ -117,13 +119,23 @@ def _pattern(
     else:
         changed = gpu.held is None or instances != multiset(gpu.geometry, gpu.held)
     return Pattern(
-        supply=tuple(counts.get(device, 0) for device in devices),
+        supply=tuple(
+            min(counts.get(device, 0), cap)
+            for device, cap in zip(demand.devices, demand.caps, strict=True)
+        ),
         cost=cost if changed else 0.0,
         changed=changed,
-        pieces=sum(amount for _, amount in instances or ()),
+        pieces=_pieces(gpu.geometry, instances),
         instances=instances,
         supplies=tuple((device, amount) for device, amount in counts.items() if amount),
     )
+
+
+def _pieces(geometry: Geometry, instances: Multiset | None) -> int:
+    if instances is None:
+        return 1
+    compute = {item.name: item.compute for item in geometry.profiles}
+    return geometry.compute - sum(amount * (compute[name] - 1) for name, amount in instances)
 
 
 def _supplied(gpu: Gpu, instances: Multiset | None, drained: bool) -> dict[str, int]:

@@ -248,3 +248,17 @@ def test_media_engines_are_given_only_where_asked_for() -> None:
     media = demand({"1g.6gb": [(1, 1)] * 4, "1g.6gb.me": [(1, 9)]})
     best_one = candidates("d", pool(Gpu(of("A30"))), media, Rules()).items
     assert (("1g.6gb", 3), ("1g.6gb.me", 1)) in [item.supplies for item in best_one]
+
+
+def test_among_equals_the_room_is_left_in_the_largest_pieces() -> None:
+    found = candidates("d", pool(Gpu(of("H100-80GB"))), demand({"3g.40gb": [(1, 5)]}), Rules())
+    (only,) = found.items
+    assert only.layouts[0].gpus == ((("3g.40gb", 1), ("4g.40gb", 1)),)
+
+
+def test_a_gpu_that_is_not_needed_is_not_changed() -> None:
+    held = Gpu(of("H100-80GB"), (Instance("7g.80gb", 0),))
+    wanted = demand({"3g.40gb": [(1, 5)] * 2})
+    (only,) = candidates("d", pool(held, held), wanted, Rules()).items
+    assert only.changed == 1
+    assert dict(only.supplies) == {"3g.40gb": 2, "7g.80gb": 1}
