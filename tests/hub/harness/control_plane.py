@@ -220,5 +220,6 @@ class ControlPlane:
         """What a user has asked of this API server, oldest first (audit.k8s.io/v1 Event)."""
         for line in self.audit_log.read_text().splitlines():
             event: Object = json.loads(line)
-            if event["user"]["username"] == user:
+            # A request that could not be authenticated has a user without a name.
+            if event["user"].get("username") == user:
                 yield event
