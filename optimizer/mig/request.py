@@ -128,7 +128,7 @@ class MigOptions(Wire):
 
 
 _CANDIDATES_IN_ALL = 6_000
-_FEWEST, _MOST = 16, 400
+_FEWEST, _MOST = 32, 400  # a single GPU has at most 28 layouts that matter
 
 
 def gpu_pools(
