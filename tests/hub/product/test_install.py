@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from ..harness import ocm
 from ..harness.api import MERGE, Api, ApiError, condition_of
 from ..harness.health import wait_healthy
+from ..harness.helm import CHARTS, helm
 from ..harness.waiting import until
 from .conftest import AGENT_NAMESPACE, SCORE, wait_deployed
 
@@ -137,3 +140,18 @@ def test_the_addon_is_available_by_the_agents_lease_too(
         "the add-on manager's own way",
         lambda: hub.api.get(*ADDON, east.name)["status"]["healthCheck"]["mode"] == "Customized",
     )
+
+
+@pytest.mark.parametrize("secrets", [[], ["api-auth", "prometheus-token"]])
+def test_the_agent_may_read_no_secrets_but_those_named(hub: Hub, secrets: list[str]) -> None:
+    setting = f"--set-json=spokeSetting.agent.secretNames={json.dumps(secrets)}"
+    chart = str(CHARTS / "dynamic-scoring-framework")
+    objects = yaml.safe_load_all(
+        helm(hub, "template", "rendered", chart, "--kube-version=1.30", setting)
+    )
+    [template] = [obj for obj in objects if obj and obj["kind"] == "AddOnTemplate"]
+    manifests = template["spec"]["agentSpec"]["workload"]["manifests"]
+    [role] = [obj for obj in manifests if obj["kind"] == "Role"]
+    [rule] = [rule for rule in role["rules"] if rule["resources"] == ["secrets"]]
+    assert rule.get("resourceNames", []) == secrets
+    assert rule["verbs"] == ["get"]
