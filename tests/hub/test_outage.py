@@ -1,0 +1,184 @@
+"""A real API server that dies and comes back: nothing is lost, and nothing written twice.
+
+On a control plane of its own, since every other part of the hub would notice as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from dsf.api.crds import crds
+from dsf.hub.run import HubController, Options
+from dsf.kube.apply import apply
+from dsf.kube.changes import Create
+from dsf.kube.connect import connect
+from dsf.kube.embedded.ocm import ocm_crds
+from dsf.kube.errors import KubeError
+from dsf.kube.kinds import (
+    CUSTOM_RESOURCE_DEFINITION,
+    DYNAMIC_SCORER,
+    DYNAMIC_SCORING_CONFIG,
+    MANAGED_CLUSTER,
+    MANAGED_CLUSTER_ADD_ON,
+    MANIFEST_WORK,
+    NAMESPACE,
+)
+
+from .harness.control_plane import ControlPlane, start_etcd
+from .harness.ports import Ports
+from .harness.processes import Processes
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+    from pathlib import Path
+
+    from dsf.kube.kinds import Kind
+    from dsf.kube.port import Kube, Object
+
+    from .build import Assets
+
+HUB = "open-cluster-management"
+WORK = "dynamic-scoring-config-manifestwork"
+CLUSTERS = [f"c{number}" for number in range(20)]
+PATIENCE = 120.0
+
+
+@pytest.fixture
+def etcd_and_plane(hub_assets: Assets, tmp_path: Path) -> Iterator[tuple[str, ControlPlane]]:
+    """A bare API server, and the address of its etcd."""
+    processes, ports = Processes(tmp_path), Ports()
+    try:
+        etcd = start_etcd(processes, hub_assets, ports, tmp_path)
+        plane = ControlPlane("hub", processes, hub_assets, ports, tmp_path)
+        plane.start(etcd)
+        plane.wait_ready()
+        yield etcd, plane
+        plane.api.close()
+    finally:
+        processes.close()
+
+
+async def test_an_api_server_that_dies_and_comes_back(
+    etcd_and_plane: tuple[str, ControlPlane],
+) -> None:
+    etcd, plane = etcd_and_plane
+    async with connect(plane.admin_kubeconfig) as kube:
+        await prepare(kube)
+        options = Options(resync_seconds=1.0)
+        controller = HubController(kube, options, registry=CollectorRegistry())
+        task = asyncio.create_task(controller.run())
+        await eventually(lambda: told(kube, interval=30))
+        before = await generations(kube)
+        plane.processes.kill("hub-kube-apiserver")
+        await asyncio.sleep(3)  # several resyncs
+        plane.start(etcd)
+        await asyncio.to_thread(plane.wait_ready)
+        await eventually(lambda: changed(kube, interval=60))
+        await eventually(lambda: told(kube, interval=60))
+        await eventually(lambda: ready(kube))
+        assert await generations(kube) == {name: number + 1 for name, number in before.items()}
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert task.cancelled()
+
+
+async def prepare(kube: Kube) -> None:
+    """Put the CRDs, the clusters, the config and a scorer there."""
+    definitions = [*crds(), *ocm_crds()]
+    await created(kube, CUSTOM_RESOURCE_DEFINITION, *definitions)
+    for kind in (DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, MANIFEST_WORK, MANAGED_CLUSTER_ADD_ON):
+        await eventually(lambda kind=kind: served(kube, kind))
+    await created(kube, NAMESPACE, *(named(name) for name in [HUB, *CLUSTERS]))
+    accepted = {"spec": {"hubAcceptsClient": True}}
+    await created(kube, MANAGED_CLUSTER, *(named(name, **accepted) for name in CLUSTERS))
+    add_on = "dynamic-scoring-framework"
+    await created(
+        kube,
+        MANAGED_CLUSTER_ADD_ON,
+        *(named(add_on, name, spec={"installNamespace": "x"}) for name in CLUSTERS),
+    )
+    await created(kube, DYNAMIC_SCORING_CONFIG, named("dynamic-scoring-config", HUB, spec={}))
+    spec = {
+        "description": "own",
+        # Nobody answers there: an API that only managed clusters reach.
+        "configURL": "http://127.0.0.1:1/config",
+        "configSyncMode": "None",
+        "location": "Internal",
+        "source": {"type": "None"},
+        "scoring": {"path": "/own", "params": {"name": "own", "interval": 30}},
+        "scoreDestination": "AddOnPlacementScore",
+        "scoreDimensionFormat": "${app}",
+    }
+    await created(kube, DYNAMIC_SCORER, named("own", HUB, spec=spec))
+
+
+async def created(kube: Kube, kind: Kind, *objects: Object) -> None:
+    """Create objects of a kind."""
+    for outcome in await apply(kube, [Create(kind, obj) for obj in objects]):
+        assert outcome.error is None, outcome
+
+
+def named(name: str, namespace: str | None = None, **fields: Any) -> Object:
+    """Return an object of that name."""
+    where = {"namespace": namespace} if namespace else {}
+    return {"metadata": {"name": name, **where}, **fields}
+
+
+async def served(kube: Kube, kind: Kind) -> bool:
+    """Whether a kind is served."""
+    await kube.list(kind, limit=1)
+    return True
+
+
+async def works(kube: Kube) -> dict[str, Object]:
+    """Return our works by cluster."""
+    found = (await kube.list(MANIFEST_WORK, fields=f"metadata.name={WORK}")).items
+    return {work["metadata"]["namespace"]: work for work in found}
+
+
+async def told(kube: Kube, interval: int) -> bool:
+    """Whether every cluster is told to score so often."""
+    text = f'"scoringInterval": {interval}'
+    texts = [
+        work["spec"]["workload"]["manifests"][1]["data"]["summaries"]
+        for work in (await works(kube)).values()
+    ]
+    return len(texts) == len(CLUSTERS) and all(text in each for each in texts)
+
+
+async def changed(kube: Kube, interval: int) -> bool:
+    """Have every cluster score so often."""
+    params = {"name": "own", "interval": interval}
+    await kube.patch(DYNAMIC_SCORER, "own", {"spec": {"scoring": {"params": params}}}, HUB)
+    return True
+
+
+async def generations(kube: Kube) -> dict[str, int]:
+    """Return how often each work's spec was written."""
+    return {name: work["metadata"]["generation"] for name, work in (await works(kube)).items()}
+
+
+async def ready(kube: Kube) -> bool:
+    """Whether the config says that all is well."""
+    config = await kube.get(DYNAMIC_SCORING_CONFIG, "dynamic-scoring-config", HUB)
+    status = config.get("status") or {}
+    conditions = {each["type"]: each["status"] for each in status.get("conditions", [])}
+    return status.get("clusters") == len(CLUSTERS) and conditions["Ready"] == "True"
+
+
+async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until it holds; an API server that has only just started refuses this and that."""
+    async with asyncio.timeout(PATIENCE):
+        while not await _holds(holds):  # noqa: ASYNC110 - what is waited for is another process
+            await asyncio.sleep(0.1)
+
+
+async def _holds(holds: Callable[[], Awaitable[bool]]) -> bool:
+    try:
+        return await holds()
+    except KubeError:
+        return False
