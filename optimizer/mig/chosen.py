@@ -12,6 +12,7 @@ from optimizer.solution import Decision
 
 SUPPLIES = f"{GROUP}/supplies"
 POOL = f"{GROUP}/pool"
+CLUSTER = f"{GROUP}/cluster"
 
 
 def generated_policies(fleet: Fleet, decision: Decision, labels: MigLabels) -> Iterator[Object]:
@@ -30,12 +31,13 @@ def generated_policies(fleet: Fleet, decision: Decision, labels: MigLabels) -> I
             mig.Candidate(item.policy, cluster.name, item.pool, (), item.layouts) for item in made
         ]
         for item, spec in zip(made, specs(wanted, labels) if made else (), strict=True):
-            yield policy(fleet.namespace, item.policy, _supplied(item), spec)
+            yield policy(fleet.namespace, item.policy, _said(cluster.name, item), spec)
 
 
-def _supplied(item: Candidate) -> Object:
+def _said(cluster: str, item: Candidate) -> Object:
     """Return labels where there is one supply, as the wire contract has it, else an annotation."""
     pool = {POOL: item.pool} if item.pool else {}
+    alone = {CLUSTER: cluster}
     if len(item.supplies) == 1:
         (supply,) = item.supplies
         return {
@@ -44,7 +46,8 @@ def _supplied(item: Candidate) -> Object:
                 SUPPLY_DEVICE: supply.device,
                 SUPPLY_AMOUNT: str(int(supply.amount)),
                 **pool,
-            }
+            },
+            "annotations": alone,
         }
     listed = ",".join(f"{item.kind}/{item.device}={int(item.amount)}" for item in item.supplies)
-    return {"labels": pool, "annotations": {SUPPLIES: listed}}
+    return {"labels": pool, "annotations": {**alone, SUPPLIES: listed}}

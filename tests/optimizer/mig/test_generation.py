@@ -200,6 +200,7 @@ async def test_mixed_layouts_serve_several_devices() -> None:
     (made,) = [item for item in plan.manifests if item["kind"] == "Policy"]
     assert configs([made]) == {"dsf-2x2g.24gb-1x3g.48gb"}
     assert made["metadata"]["annotations"] == {
+        "dynamic-scoring.open-cluster-management.io/cluster": "worker01",
         "dynamic-scoring.open-cluster-management.io/supplies": "gpu/2g.24gb=2,gpu/3g.48gb=1"
     }
 
