@@ -73,7 +73,9 @@ def status_patch(
     """Return the merge patch of the status, or None where nothing is worth a write.
 
     Worth a write are other scores, other conditions, and scores that have spent half of their
-    validity. The patch holds only while the object is the observed one.
+    validity. The message of a condition that else stays as it is waits for the next write of good
+    scores: it may count something that differs in every round. The patch holds only while the
+    object is the observed one.
     """
     status = observed.get("status") or {}
     if report.scores is None:
@@ -81,13 +83,31 @@ def status_patch(
         told = (*report.conditions, *filter(None, [stands.condition]))
         changes = stands.changes | _conditions(status, told, now)
     else:
-        changes = _entries(status, report.scores) | _conditions(status, report.conditions, now)
-        if changes or _half_spent(status, now, valid_for):
-            changes["validUntil"] = rfc3339(now + valid_for)
+        changes = _good(status, report.scores, report.conditions, now=now, valid_for=valid_for)
     if not changes:
         return None
     version = observed["metadata"]["resourceVersion"]
     return {"metadata": {"resourceVersion": version}, "status": changes}
+
+
+def _good(
+    status: Mapping[str, Any],
+    scores: Scores,
+    told: Iterable[Condition],
+    *,
+    now: datetime,
+    valid_for: timedelta,
+) -> Object:
+    entries, conditions = _entries(status, scores), _conditions(status, told, now)
+    news = conditions and _reasons(conditions) != _reasons(status)
+    if not (entries or news or _half_spent(status, now, valid_for)):
+        return {}
+    return {**entries, **conditions, "validUntil": rfc3339(now + valid_for)}
+
+
+def _reasons(status: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    conditions = status.get("conditions") or []
+    return [(one.get("type"), one.get("status"), one.get("reason")) for one in conditions]
 
 
 def _entries(status: Mapping[str, Any], scores: Scores) -> Object:

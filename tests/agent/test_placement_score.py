@@ -88,6 +88,26 @@ def test_nothing_is_written_while_nothing_changes() -> None:
     assert status_patch(obj, GOOD, now=soon, valid_for=VALID) is None
 
 
+def test_counts_that_differ_in_every_round_wait_for_the_renewal() -> None:
+    def adjusted(count: int) -> Report:
+        return report.success(Scores((Entry("a", 1),), adjusted={"NotFinite": count}))
+
+    obj = written(created(), adjusted(1))
+    soon, later = NOW + timedelta(seconds=30), NOW + timedelta(seconds=45)
+    assert status_patch(obj, adjusted(2), now=soon, valid_for=VALID) is None
+    told = {c["type"]: c for c in written(obj, adjusted(2), later)["status"]["conditions"]}
+    assert told["Scored"]["message"] == "dropped 2 scores that are not finite"
+    clean = report.success(Scores((Entry("a", 1),)))
+    assert status_patch(obj, clean, now=soon, valid_for=VALID) is not None
+
+
+def test_another_message_of_a_failure_is_written_at_once() -> None:
+    obj = written(created(), NO_SOURCE)
+    other = report.failed(Failure("source", "Unreachable", "no name"))
+    told = {c["type"]: c for c in written(obj, other)["status"]["conditions"]}
+    assert told["SourceFetched"]["message"] == "no name"
+
+
 def test_half_spent_scores_are_renewed_alone() -> None:
     obj = written(created(), GOOD)
     patch = status_patch(obj, GOOD, now=NOW + timedelta(seconds=45), valid_for=VALID)
