@@ -1,10 +1,11 @@
 """Fleet to Problem: what could be used gets a number."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
-from optimizer.fleet import Fleet, FleetLimit, Workload
+from optimizer.fleet import Fleet, FleetLimit
 from optimizer.ground import Ground, label, selector
 from optimizer.obstacles import OBSTACLES
 from optimizer.problem import ANY, Bools, Floats, Ints, Limit, Option, Problem, Task
@@ -77,6 +78,7 @@ def _options(ground: Ground) -> Iterator[Option]:
 
 def _tasks(fleet: Fleet) -> tuple[Task, ...]:
     number = {cluster.name: index for index, cluster in enumerate(fleet.clusters)}
+    matching = _matching(fleet)
     return tuple(
         Task(
             name=item.name,
@@ -87,8 +89,8 @@ def _tasks(fleet: Fleet) -> tuple[Task, ...]:
             replicas=item.replicas,
             priority=item.priority,
             spread=item.spread,
-            near=tuple(_matching(fleet, item, text) for text in item.near),
-            apart=tuple(name for text in item.apart for name in _matching(fleet, item, text)),
+            near=tuple(matching[text] for text in item.near),
+            apart=_union([matching[text] for text in item.apart]),
             current=tuple(number[name] for name in item.current if name in number),
             move_cost=item.move_cost,
         )
@@ -96,13 +98,18 @@ def _tasks(fleet: Fleet) -> tuple[Task, ...]:
     )
 
 
-def _matching(fleet: Fleet, workload: Workload, text: str) -> tuple[str, ...]:
-    wanted = selector(text)
-    return tuple(
-        other.name
-        for other in fleet.workloads
-        if other.name != workload.name and wanted.matches(other.labels)
-    )
+def _matching(fleet: Fleet) -> Mapping[str, tuple[str, ...]]:
+    """Return the workloads that each selector of workloads matches; tasks share the tuples."""
+    texts = {text for item in fleet.workloads for text in (*item.near, *item.apart)}
+    parsed = {text: selector(text) for text in sorted(texts)}
+    return {
+        text: tuple(item.name for item in fleet.workloads if wanted.matches(item.labels))
+        for text, wanted in parsed.items()
+    }
+
+
+def _union(names: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    return names[0] if len(names) == 1 else tuple(dict.fromkeys(chain.from_iterable(names)))
 
 
 def _labels(fleet: Fleet) -> dict[str, tuple[str, ...]]:

@@ -61,8 +61,8 @@ class Task:
     """A workload: on each cluster it runs on it takes `amount` of a slot of its kind.
 
     `extras`: further (kind, amount), taken from the cluster's slots of device ANY. `replicas`:
-    clusters to run on at most. `near`: of each set of names one must run on the same cluster.
-    `apart`: none of these may. `current`: clusters (by number) where it runs now; `move_cost`:
+    clusters to run on at most. `near`: of each set of names another must run on the same cluster.
+    `apart`: no other of these may. `current`: clusters (by number) where it runs now; `move_cost`:
     what leaving one of them costs, part of the values of staying.
     """
 

@@ -6,7 +6,8 @@ rows speaks of one cluster, else with COUPLING_RULES. A row without any chosen v
 since deciding nothing is always allowed.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,8 @@ TOLERANCE = 5e-6
 """By how much a row may be exceeded, relative to its largest coefficient: solvers are inexact."""
 
 _LARGE = 1e6
+_SHOWN = 5
+_NONE = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +60,7 @@ def capacity(problem: Problem) -> Iterator[Row]:
     demand, supply = problem.demand, problem.supply
     supplied = dict(grouped(supply.slot))
     for slot, uses in grouped(demand.slot):
-        given = supplied.get(slot, np.empty(0, dtype=np.int64))
+        given = supplied.get(slot, _NONE)
         columns = np.concatenate([demand.column[uses], supply.column[given]])
         amounts = np.concatenate([demand.amount[uses], -supply.amount[given]])
         says = f"{_slot(problem, slot)} suffices"
@@ -73,7 +76,7 @@ def supplied(problem: Problem) -> Iterator[Row]:
     places, first = problem.places, len(problem.options)
     serving = dict(grouped(problem.supply.slot))
     for slot, members in grouped(places.slot):
-        uses = serving.get(slot, np.empty(0, dtype=np.int64))
+        uses = serving.get(slot, _NONE)
         options, amounts = problem.supply.column[uses], problem.supply.amount[uses]
         alone = len({problem.options[option].pool for option in options.tolist()}) <= 1
         for place in members.tolist():
@@ -97,37 +100,34 @@ def once_per_cluster(problem: Problem) -> Iterator[Row]:
 
 
 def near(problem: Problem) -> Iterator[Row]:
-    """A workload runs only where one of each set of workloads that it wants near runs too."""
+    """A workload runs only where another of each set that it wants near runs too."""
     columns = dict(_columns_by_name(problem)) if any(task.near for task in problem.tasks) else {}
     for task in problem.tasks:
         for wanted in task.near:
+            others = [name for name in wanted if name != task.name]
+            company = f"workload {task.name} runs near {_listed(others, 'or') or 'nothing'}"
             for cluster, own in columns.get(task.name, {}).items():
-                there = [
-                    columns[name][cluster] for name in wanted if cluster in columns.get(name, {})
-                ]
-                others = np.concatenate([np.empty(0, dtype=np.int64), *there])
-                says = (
-                    f"workload {task.name} runs near {' or '.join(wanted) or 'nothing'}"
-                    f" on cluster {problem.clusters[cluster]}"
-                )
-                signs = np.concatenate([np.ones(len(own)), np.full(len(others), -1.0)])
-                yield Row(says, np.concatenate([own, others]), signs, 0.0)
+                there = [columns[name].get(cluster, _NONE) for name in others if name in columns]
+                theirs = np.concatenate([_NONE, *there])
+                says = f"{company} on cluster {problem.clusters[cluster]}"
+                signs = np.concatenate([np.ones(len(own)), np.full(len(theirs), -1.0)])
+                yield Row(says, np.concatenate([own, theirs]), signs, 0.0)
 
 
 def apart(problem: Problem) -> Iterator[Row]:
-    """Two workloads of which one wants the other apart never run on the same cluster."""
+    """Two workloads of which one wants the other apart never run on the same cluster.
+
+    Where all of a set want that of each other, one row says it of all of them.
+    """
     columns = dict(_columns_by_name(problem)) if any(task.apart for task in problem.tasks) else {}
-    pairs = {
-        (min(task.name, other), max(task.name, other))
-        for task in problem.tasks
-        for other in task.apart
-        if other != task.name
-    }
-    for one, other in sorted(pairs):
-        ours, theirs = columns.get(one, {}), columns.get(other, {})
-        for cluster in [cluster for cluster in ours if cluster in theirs]:
-            says = f"workloads {one} and {other} run apart on cluster {problem.clusters[cluster]}"
-            yield _sum(says, np.concatenate([ours[cluster], theirs[cluster]]), 1.0)
+    for names in _apart(problem):
+        says = f"workloads {_listed(names, 'and')} run apart"
+        present = [columns[name] for name in names if name in columns]
+        shared = Counter(cluster for found in present for cluster in found)
+        for cluster in sorted(cluster for cluster, count in shared.items() if count > 1):
+            members = [found[cluster] for found in present if cluster in found]
+            where = f"{says} on cluster {problem.clusters[cluster]}"
+            yield _sum(where, np.concatenate(members), 1.0)
 
 
 def replicas(problem: Problem) -> Iterator[Row]:
@@ -246,6 +246,27 @@ def _by_task_and_cluster(problem: Problem) -> Iterator[tuple[Task, dict[int, Int
 def _columns_by_name(problem: Problem) -> Iterator[tuple[str, dict[int, Ints]]]:
     for task, columns in _by_task_and_cluster(problem):
         yield task.name, columns
+
+
+def _apart(problem: Problem) -> list[tuple[str, ...]]:
+    """Return sets of names of which at most one may run on a cluster."""
+    users: dict[tuple[str, ...], set[str]] = {}
+    for task in problem.tasks:
+        if task.apart:
+            users.setdefault(task.apart, set()).add(task.name)
+    found: set[tuple[str, ...]] = set()
+    for wanted, by in users.items():
+        present = problem.task_index.keys() & set(wanted)
+        if present == by:
+            found.add(tuple(sorted(by)))
+        else:
+            found |= {(min(a, b), max(a, b)) for a in by for b in present if a != b}
+    return sorted(found)
+
+
+def _listed(names: Sequence[str], last: str) -> str:
+    shown = [*names[:_SHOWN], *([f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else [])]
+    return f" {last} ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
 
 
 def _spreads(problem: Problem) -> dict[tuple[str, int, str], list[int]]:

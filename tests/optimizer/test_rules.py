@@ -174,6 +174,18 @@ def test_apart() -> None:
     )
 
 
+def test_workloads_that_all_want_each_other_apart() -> None:
+    given = wishing(apart=("app",))
+    all_ = tuple(replace(w, apart=("app",)) for w in given.workloads)
+    given = replace(given, workloads=all_)
+    one = Place("one", C1, "3g")
+    assert broken(apart, one, Place("two", C2, "2g"), given=given) == ()
+    assert broken(apart, one, Place("two", C1, "2g"), given=given) == (
+        "workloads one and two run apart on cluster c1",
+    )
+    assert len(list(apart(formulate(given)))) == 3
+
+
 def test_spread_of_one_workload() -> None:
     given = wishing(replicas=3, spread=(Spread("zone", 1),))
     here, near_by, far = (Place("one", name, "3g") for name in (C1, C2, C3))
