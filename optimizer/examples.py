@@ -26,12 +26,27 @@ def _request(score: str) -> dict[str, Any]:
     }
 
 
+def _with_gpus(request: dict[str, Any]) -> dict[str, Any]:
+    clusters = [
+        {
+            "name": cluster["name"],
+            "gpus": [{"model": "H100-96GB", "node": f"{cluster['name']}-control-plane"}],
+        }
+        for cluster in request["clusters"]
+    ]
+    return {**request, "clusters": clusters, "mig": {"reconfigureCost": 1}}
+
+
 OPTIMIZE_EXAMPLES = {
     "performance": Example(
         summary="Highest performance", value=_request("example-performance-score")
     ),
     "power": Example(
         summary="Lowest power consumption", value=_request("example-powerconsumption-score")
+    ),
+    "mig": Example(
+        summary="GPUs in the place of policies",
+        value=_with_gpus(_request("example-performance-score")),
     ),
 }
 RESET_EXAMPLES = {"default": Example(summary="One namespace", value={"namespace": "default"})}

@@ -43,6 +43,8 @@ def with_candidates(
     A device without a score is not asked for, and no gap. Gaps name clusters where no device is
     asked for, and where candidates were left out that could matter.
     """
+    if not pools:
+        return fleet
     clusters, gaps = [], list[Gap]()
     for cluster in fleet.clusters:
         own = tuple(item for item in cluster.candidates if item.policy != _UNDECIDED)
@@ -52,7 +54,7 @@ def with_candidates(
             own = _joined(own, pool, found.items, running)
             gaps += _gaps(cluster.name, found)
         clusters.append(replace(cluster, candidates=own))
-    kept = _about_listed(fleet.gaps, clusters)
+    kept = _about_asked(fleet, clusters)
     return replace(fleet, clusters=tuple(clusters), gaps=(*kept, *gaps))
 
 
@@ -159,15 +161,13 @@ def _gaps(cluster: str, found: mig.Candidates) -> Iterator[Gap]:
         )
 
 
-def _about_listed(gaps: Iterable[Gap], clusters: Iterable[Cluster]) -> tuple[Gap, ...]:
-    """Leave out the gaps about devices that no candidate supplies."""
-    supplied = {
-        (cluster.name, supply.device)
-        for cluster in clusters
-        for candidate in cluster.candidates
-        for supply in candidate.supplies
-        if not candidate.layouts
-    }
-    return tuple(
-        gap for gap in gaps if gap.reason != "MissingScore" or (gap.cluster, gap.device) in supplied
-    )
+def _about_asked(fleet: Fleet, clusters: Iterable[Cluster]) -> Iterator[Gap]:
+    """Yield a fleet's gaps but for devices that no listed policy supplies and nobody asks for."""
+    asked = {(cluster, device) for scores in fleet.scores.values() for cluster, _, device in scores}
+    for cluster in clusters:
+        for candidate in cluster.candidates:
+            if not candidate.layouts:
+                asked |= {(cluster.name, supply.device) for supply in candidate.supplies}
+    for gap in fleet.gaps:
+        if gap.reason != "MissingScore" or (gap.cluster, gap.device) in asked:
+            yield gap

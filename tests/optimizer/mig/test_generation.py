@@ -201,7 +201,7 @@ async def test_mixed_layouts_serve_several_devices() -> None:
     assert configs([made]) == {"dsf-2x2g.24gb-1x3g.48gb"}
     assert made["metadata"]["annotations"] == {
         "dynamic-scoring.open-cluster-management.io/cluster": "worker01",
-        "dynamic-scoring.open-cluster-management.io/supplies": "gpu/2g.24gb=2,gpu/3g.48gb=1"
+        "dynamic-scoring.open-cluster-management.io/supplies": "gpu/2g.24gb=2,gpu/3g.48gb=1",
     }
 
 
@@ -337,3 +337,14 @@ async def test_pools_are_chosen_independently_and_share_one_file_of_layouts() ->
         for item in made
     }
     assert pools == {"first", "second"}
+
+
+async def test_only_devices_that_somebody_asks_for_lack_scores() -> None:
+    partly = {("app01", "3g.48gb"): 60, ("app02", "3g.48gb"): 50, ("app01", "2g.24gb"): 9}
+    scores = tuple(score(name, "performance", named(partly)) for name in ("worker01", "worker02"))
+    hub = await hub_of(replace(guide(), policies=(), scores=scores))
+    plan = await planned(hub, asking())
+    assert [(gap.reason, gap.cluster, gap.device) for gap in plan.gaps] == [
+        ("MissingScore", "worker01", "2g.24gb"),
+        ("MissingScore", "worker02", "2g.24gb"),
+    ]
