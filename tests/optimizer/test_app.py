@@ -272,7 +272,7 @@ async def test_the_documentation_is_complete() -> None:
     optimize = document["paths"]["/optimize"]["post"]
     assert set(optimize["responses"]) == {"200", "409", "413", "422", "429", "503"}
     examples = optimize["requestBody"]["content"]["application/json"]["examples"]
-    assert set(examples) == {"performance", "power"}
+    assert set(examples) == {"performance", "power", "mig"}
 
 
 async def test_the_shown_example_is_the_shipped_one() -> None:
