@@ -1,10 +1,14 @@
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder, generate_latest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from dsf.agent.metrics import SUCCESS, AgentMetrics
 from dsf.agent.scores import Sample
 from dsf.api.score_rules import OnFailure
+
+HOLD = OnFailure(policy="Hold", hold_seconds=60)
+VALUE = OnFailure(policy="Value", value=-3)
 
 
 class Clock:
@@ -100,15 +104,28 @@ def test_a_removed_score_leaves_nothing() -> None:
     metrics.remove("never seen")
 
 
-def test_openmetrics_can_be_written() -> None:
+def test_everything_can_be_read_as_openmetrics() -> None:
     registry, metrics, _ = build()
-    metrics.scores.replace("my_score", (sample(1, "a"),), 2000)
-    encode, _ = choose_encoder("application/openmetrics-text; version=1.0.0")
-    assert encode(registry).endswith(b"# EOF\n")
-
-
-HOLD = OnFailure(policy="Hold", hold_seconds=60)
-VALUE = OnFailure(policy="Value", value=-3)
+    strange = ('a"b', "back\\slash", "line\nbreak", "\x00", "日本", "")
+    metrics.scores.replace("my_score", tuple(sample(1.5, app) for app in strange), 2000)
+    metrics.scores.replace("old_score", (sample(1, "a", "old_score"),), 500, VALUE)
+    metrics.finished("my_score", SUCCESS, {"fetch": 0.5, "perform": 1.5, "send": 0.25})
+    metrics.adjusted("my_score", {"NotFinite": 2})
+    metrics.published("my_score", 2, saved=False)
+    metrics.called("my_score", "http://scorer.example/scoring", "200", 0.2)
+    metrics.configured(1)
+    encode, content_type = choose_encoder("application/openmetrics-text; version=1.0.0")
+    assert content_type.startswith("application/openmetrics-text")
+    families = list(openmetrics(encode(registry).decode()))
+    read = [one for family in families for one in family.samples if one.name == "dynamic_score"]
+    found = {one.labels["ds_app"]: one.value for one in read}
+    assert found == dict.fromkeys(strange, 1.5) | {"a": -3}
+    assert {family.name for family in families} >= {
+        "dynamic_scoring_stage_seconds",
+        "dynamic_scoring_api_requests",
+        "dynamic_scoring_on_failure",
+        "dynamic_scoring_config_age_seconds",
+    }
 
 
 def test_expired_scores_are_held_or_replaced_as_declared() -> None:
