@@ -21,6 +21,7 @@ from dsf.hub.render import Renderer
 from dsf.hub.secret_distribution import SecretDistribution
 from dsf.hub.snapshot import Snapshot
 from dsf.hub.views import Views
+from dsf.hub.written import Written
 from dsf.kube.apply import apply
 from dsf.kube.changes import Outcome
 from dsf.kube.errors import Conflict
@@ -38,6 +39,8 @@ COMPONENT = "dynamic-scoring-controller"
 FLEET = "fleet"
 SETTLE_SECONDS = 0.05
 CONFLICT_SECONDS = 0.5
+UNSEEN_SECONDS = 20.0
+"""How long a write that is not seen is waited for: longer than a watch needs to recover."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ class HubController:
         self._now = now
         self._draw = draw
         self._refusals = Refusals()
+        self._written = Written()
         self._backoff = Backoff()
         self._renderer = Renderer()
         self._views = Views(kube, self._options.namespace, self._options.agent_namespace)
@@ -120,6 +124,7 @@ class HubController:
         """Probe, plan and apply; what was known when this process led before counts no more."""
         self._polling.forget()
         self._refusals = Refusals()
+        self._written = Written()
         self._fleet.enqueue(FLEET)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._fleet.run())
@@ -158,6 +163,12 @@ class HubController:
         self._tell(snapshot, outcomes)
         if self._secrets:
             self._secrets.nudge()
+        self._written = self._written.after(
+            outcomes,
+            snapshot.works,
+            now=asyncio.get_running_loop().time(),
+            seconds=UNSEEN_SECONDS,
+        )
         self._refusals = self._refusals.after(
             outcomes, snapshot.clusters, now=now, draw=self._draw(), backoff=self._backoff
         )
@@ -182,9 +193,8 @@ class HubController:
         return longest if next_at is None else min(longest, next_at - now)
 
     def _observe(self, now: float) -> Snapshot:
-        return self._views.snapshot(
-            self._polling.believed(), self._refusals.words(), self._refusals.held(now)
-        )
+        held = self._refusals.held(now) | self._written.held(self._views.works(), now)
+        return self._views.snapshot(self._polling.believed(), self._refusals.words(), held)
 
     def _tell(self, snapshot: Snapshot, outcomes: Iterable[Outcome]) -> None:
         """Record an event for every transition that was written."""

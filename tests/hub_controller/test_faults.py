@@ -6,6 +6,7 @@ for an API that only managed clusters reach.
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from dsf.api.crds import crds
 from dsf.hub.run import HubController, Options
+from dsf.hub.work import summaries_text
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.ocm import ocm_crds
 from dsf.kube.errors import Conflict, Gone, KubeError, ServerError, TooManyRequests, Unreachable
@@ -274,6 +276,38 @@ async def test_a_watch_that_dies_silently_is_noticed(wanted: dict[str, Any]) -> 
         assert await end_state(hub) != wanted
         await asyncio.sleep(330)
         assert await end_state(hub) == wanted
+        await quiet(counting)
+
+
+class Late(Wrapper):
+    """Its watches of works are seconds behind."""
+
+    async def watch(self, kind: Kind, *args: Any, **options: Any) -> AsyncIterator[WatchEvent]:
+        async for event in super().watch(kind, *args, **options):
+            if kind == MANIFEST_WORK:
+                await asyncio.sleep(5)
+            yield event
+
+
+async def test_what_is_written_and_not_seen_yet_is_not_written_again() -> None:
+    hub = await new_hub()
+    counting = Counting(Late(hub))
+    async with controller(counting):
+        await asyncio.sleep(CONVERGED_SECONDS)
+        before = Counter(counting.calls)
+        params = {"name": "own", "interval": 60}
+        body = {"spec": {"scoring": {"params": params}}}
+        for number in range(40):  # other news meanwhile
+            await hub.patch(DYNAMIC_SCORER, "guarded", body, HUB)
+            labels = {"metadata": {"labels": {"turn": str(number)}}}
+            await hub.patch(DYNAMIC_SCORER, "plain", labels, HUB)
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(CONVERGED_SECONDS)
+        made = Counter(counting.calls) - before
+        assert made["patch", MANIFEST_WORK.resource] == 2  # one for each cluster
+        for cluster in ("c1", "c2"):
+            work = await hub.get(MANIFEST_WORK, "dynamic-scoring-config-manifestwork", cluster)
+            assert '"scoringInterval": 60' in summaries_text(work)
         await quiet(counting)
 
 

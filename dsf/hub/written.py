@@ -1,0 +1,56 @@
+"""What was written and is not seen yet: writing again from the same old picture could only fail."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from dsf.hub.snapshot import Work
+from dsf.kube.changes import Outcome
+from dsf.kube.errors import Conflict
+from dsf.kube.kinds import MANIFEST_WORK
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """The version of a work that is known to be old, empty for none, and until when we believe so.
+
+    A work that came and went between two looks is seen as it was, so no belief is for ever.
+    """
+
+    version: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """By managed cluster what is known to be old; times are seconds of a monotonic clock."""
+
+    by_cluster: Mapping[str, Outdated] = field(default_factory=dict)
+
+    def held(self, works: Mapping[str, Work], now: float) -> frozenset[str]:
+        """Return the clusters whose work is not seen as it was left; they wait for it."""
+        return frozenset(
+            cluster
+            for cluster, old in self.by_cluster.items()
+            if now < old.until and _version(works, cluster) == old.version
+        )
+
+    def after(
+        self, outcomes: Iterable[Outcome], works: Mapping[str, Work], *, now: float, seconds: float
+    ) -> "Written":
+        """Return what is known after a round that was planned from `works`.
+
+        A conflict says as well that the picture was old.
+        """
+        still = self.held(works, now)
+        found = {cluster: old for cluster, old in self.by_cluster.items() if cluster in still}
+        for outcome in outcomes:
+            cluster = outcome.change.namespace
+            told = outcome.error is None or isinstance(outcome.error, Conflict)
+            if cluster and told and outcome.change.kind == MANIFEST_WORK:
+                found[cluster] = Outdated(_version(works, cluster), now + seconds)
+        return Written(found)
+
+
+def _version(works: Mapping[str, Work], cluster: str) -> str:
+    work = works.get(cluster)
+    return work.version if work else ""
