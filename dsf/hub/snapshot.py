@@ -51,11 +51,14 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something on a managed cluster that is not as it should be; `since` is an RFC 3339 time."""
+    """Something on a managed cluster that is not as it should be; `since` is an RFC 3339 time.
+
+    Other words for the same are no news: they may hold a number that changes with every round.
+    """
 
     reason: str
-    message: str
-    since: str
+    message: str = field(compare=False)
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True)

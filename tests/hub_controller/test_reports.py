@@ -1,5 +1,6 @@
 """The controller and managed clusters: add-ons, agents' reports, expired scores, lost probes."""
 
+import asyncio
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from tests.hub_controller.scoring_api import ScoringAPI, scoring_api
 from tests.hub_controller.test_run import (
     CONFIG,
     asked_again,
+    condition,
     controlled,
     eventually,
     fresh,
@@ -154,6 +156,53 @@ async def test_expired_scores_that_nobody_publishes_are_deleted_and_no_others(
             assert await exists(hub, where, name), f"{where}/{name}"
         await hub.delete(DYNAMIC_SCORER, "cpu", HUB)
         await eventually(partial(gone, hub, "c2", "cpu-score"))
+
+
+async def test_a_mask_takes_effect_when_it_comes_and_when_it_goes(hub: EmbeddedHub) -> None:
+    async with scoring_api() as api, controlled(hub, resync_seconds=600):
+        await register(hub, "cpu", api)
+        await until_distributed(hub, c1=["cpu_score"], c2=["cpu_score"])
+        masks = [{"clusterName": "c1", "scoreName": "cpu_score"}]
+        await hub.patch(DYNAMIC_SCORING_CONFIG, CONFIG, {"spec": {"masks": masks}}, HUB)
+        await until_distributed(hub, c1=[], c2=["cpu_score"])
+        await hub.patch(DYNAMIC_SCORING_CONFIG, CONFIG, {"spec": {"masks": []}}, HUB)
+        await until_distributed(hub, c1=["cpu_score"], c2=["cpu_score"])
+
+
+async def test_the_younger_of_two_claimants_follows_when_the_older_goes(hub: EmbeddedHub) -> None:
+    async with scoring_api() as first, scoring_api() as second, controlled(hub):
+        await register(hub, "a-older", first)
+        await until_ready(hub, "a-older")
+        await register(hub, "b-younger", second)
+        message = await until_reason(hub, "b-younger", "Ready", "ScoreNameTaken")
+        assert "a-older" in message
+        await hub.delete(DYNAMIC_SCORER, "a-older", HUB)
+        await until_ready(hub, "b-younger")
+        assert await condition(hub, "b-younger", "Distributed")
+
+
+@pytest.mark.virtual_time
+async def test_words_that_change_with_every_round_are_not_written_with_every_round(
+    hub: EmbeddedHub,
+) -> None:
+    inner = {"scoring": {"params": {"name": "cpu_score"}}, "location": "Internal"}
+    obj = scorer("cpu", url="http://127.0.0.1:1/config", mode="None", **inner)
+    await hub.create(DYNAMIC_SCORER, fresh(obj))
+    counting = Counting(hub)
+    async with controlled(counting, resync_seconds=60):
+        await asyncio.sleep(60)
+        await publish(hub, "c1", failing=("Scored", "BadStatus"), message="request 0", until="")
+        await asyncio.sleep(60)
+        before = counting.calls["patch", DYNAMIC_SCORER.resource]
+        for number in range(60):
+            told = published("c1", failing=("Scored", "BadStatus"), message=f"request {number}")
+            body = {"status": {"conditions": told["status"]["conditions"]}}
+            await hub.patch(ADD_ON_PLACEMENT_SCORE, "cpu-score", body, "c1", subresource="status")
+            await asyncio.sleep(5)
+        written = counting.calls["patch", DYNAMIC_SCORER.resource] - before
+        assert 1 <= written <= 6
+        [failing] = (await status(hub))["failingClusters"]
+        assert failing["message"] > "request 4"
 
 
 async def test_one_lost_probe_withdraws_nothing(hub: EmbeddedHub) -> None:
