@@ -13,6 +13,11 @@ from dsf.kube.changes import merge_patch
 
 _STAGES = ("SourceFetched", "Scored", "Published")
 _MESSAGE_LIMIT = 500
+NO_RESULTS = "NoResults"
+_NO_RESULTS_MESSAGE = (
+    "the scoring API returned no results: does the query match anything on this cluster? Where"
+    " there is nothing to score, mask the score"
+)
 
 
 def cluster(obj: Object) -> Cluster:
@@ -64,8 +69,17 @@ def score(obj: Object) -> Score:
         created=str(metadata.get("creationTimestamp") or ""),
         valid_until=str(status.get("validUntil") or ""),
         answered=bool(scored and scored.get("status") == "True"),
-        trouble=next(filter(None, (_failed(find(conditions, stage)) for stage in _STAGES)), None),
+        trouble=next(
+            filter(None, (_failed(find(conditions, stage)) for stage in _STAGES)), _empty(scored)
+        ),
     )
+
+
+def _empty(scored: Mapping[str, Any] | None) -> Trouble | None:
+    """Return the trouble of a round that went well and gave nothing: a query may match nothing."""
+    if scored is None or (scored.get("status"), scored.get("reason")) != ("True", NO_RESULTS):
+        return None
+    return _trouble(NO_RESULTS, {**scored, "message": _NO_RESULTS_MESSAGE})
 
 
 def _failed(condition: Mapping[str, Any] | None) -> Trouble | None:

@@ -231,6 +231,17 @@ def test_what_the_agents_say_is_gathered() -> None:
     assert condition(end.scorers[0], "Ready")[:2] == ("True", "PartlyScoring")
 
 
+def test_a_query_that_matches_nothing_is_told() -> None:
+    empty = published("c1")
+    for condition_ in empty["status"]["conditions"]:
+        if condition_["type"] == "Scored":
+            condition_["reason"] = "NoResults"
+    end = settled(world(scores=(empty,)))
+    [failing] = status(end)["failingClusters"]
+    assert (failing["name"], failing["reason"]) == ("c1", "NoResults")
+    assert "mask" in failing["message"]
+
+
 def test_all_is_well_once_every_cluster_scores() -> None:
     end = settled(world(scores=tuple(published(name) for name in FIVE)))
     assert condition(end.scorers[0], "Scoring")[:2] == ("True", "Scoring")
