@@ -223,6 +223,12 @@ def settings_of(rest: Mapping[str, Any]) -> "Settings":
     show_default=True,
     help="manifests: the generated objects alone, ready for kubectl apply -f -.",
 )
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Explain the plan too, for at most --time-limit more; whyNot and pareto of the request"
+    " are answered in any case.",
+)
 def plan(*, paths: tuple[Path, ...], request_file: Path | None, output: str, **rest: Any) -> None:
     """Solve a placement offline from files, print the plan, write nothing.
 
@@ -258,7 +264,8 @@ async def _plan(
     read = await offline(paths, request_file)
     for text in read.ignored:
         click.echo(f"Ignored: {text}", err=True)
-    made = await Optimizer(read.hub, settings_of(rest), now=utc_now).plan(read.request)
+    request = read.request.model_copy(update={"explain": read.request.explain or rest["explain"]})
+    made = await Optimizer(read.hub, settings_of(rest), now=utc_now).plan(request)
     if isinstance(made, RequestProblem):
         raise click.ClickException(f"{made.title}: {made.detail}")
     return result(made, None)

@@ -10,6 +10,7 @@ from dsf.kube.changes import Change
 from dsf.kube.port import Object
 from optimizer.digest import basis_of, digest_of
 from optimizer.explain import placed, truncated, unplaced
+from optimizer.explanation.results import Explanation
 from optimizer.fleet import Fleet
 from optimizer.formulate import staying
 from optimizer.generated import changes, describe, not_generated
@@ -53,6 +54,7 @@ class Plan:
     gaps: tuple[Gap, ...]
     manifests: tuple[Object, ...]
     changes: tuple[Change, ...]
+    explanation: Explanation | None = None
 
     @property
     def output_yaml(self) -> str:
@@ -136,6 +138,7 @@ def result(made: Plan, applied: Applied | None) -> OptimizeResult:
         gaps=made.gaps,
         changes=tuple(describe(change) for change in made.changes),
         applied=applied is not None,
+        explanation=made.explanation,
     )
 
 

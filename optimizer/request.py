@@ -12,6 +12,7 @@ from pydantic import AliasChoices, FailFast, Field, model_validator
 from dsf.api.dimension import DimensionFormat
 from dsf.api.invalid import Invalid
 from dsf.api.names import score_object_name
+from optimizer.explanation.wire import WhyNot
 from optimizer.mig.request import GpuNode, MigOptions, check_nodes
 from optimizer.wire import ObjectName, Wire, once
 from optimizer.wishes import ClusterWishes, PolicyWishes, Selector, WorkloadWishes
@@ -207,6 +208,18 @@ class OptimizeRequest(Wire):
         MigOptions | None, Field(description="How generated policies may reconfigure GPUs.")
     ] = None
     dry_run: Annotated[bool, Field(description="Only plan, write nothing.")] = False
+    explain: Annotated[
+        bool, Field(description="Add an explanation, for at most as long as solving may take.")
+    ] = False
+    why_not: Annotated[
+        tuple[WhyNot, ...],
+        FailFast(),
+        Field(max_length=100, description="Places and policies to be explained as well."),
+    ] = ()
+    pareto: Annotated[
+        tuple[str, ...],
+        Field(max_length=3, description="Two or three scores to find a Pareto set of."),
+    ] = ()
 
     @model_validator(mode="after")
     def _names_once(self) -> Self:
@@ -215,6 +228,22 @@ class OptimizeRequest(Wire):
         once([score.key for score in self.scored], "score")
         once([limit.name for limit in self.limits], "limit")
         return self
+
+    @model_validator(mode="after")
+    def _scores_for_pareto(self) -> Self:
+        once(self.pareto, "score of pareto")
+        known = [score.key for score in self.scored]
+        unknown = [name for name in self.pareto if name not in known]
+        if unknown:
+            raise ValueError(f"pareto: {unknown[0]!r} is none of the scores {', '.join(known)}")
+        if len(self.pareto) == 1:
+            raise ValueError("pareto: name two or three scores")
+        return self
+
+    @property
+    def explained(self) -> bool:
+        """Whether anything of an explanation is asked for."""
+        return self.explain or bool(self.why_not) or bool(self.pareto)
 
     @property
     def scored(self) -> tuple[Preference, ...]:

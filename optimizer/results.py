@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from optimizer.explanation.results import Explanation
+
 Status = Literal["Optimal", "Feasible", "Infeasible", "NotSolved"]
 
 STATUS_MEANING = (
@@ -147,3 +149,7 @@ class OptimizeResult(Result):
     gaps: tuple[Gap, ...]
     changes: tuple[PlannedChange, ...]
     applied: Annotated[bool, Field(description="False for a dry run.")]
+    explanation: Annotated[
+        Explanation | None,
+        Field(description="Only where asked for.", exclude_if=lambda value: value is None),
+    ] = None

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 from dsf.kube.apply import apply
@@ -14,6 +15,8 @@ from dsf.kube.kinds import (
     POLICY,
 )
 from dsf.kube.port import Kube
+from optimizer.explanation.compose import case_of
+from optimizer.explanation.run import explain
 from optimizer.formulate import formulate
 from optimizer.generated import changes, failures, successes
 from optimizer.manifests import GENERATED_SELECTOR
@@ -107,8 +110,11 @@ class Optimizer:
             problem,
             solver=self._settings.solver,
             time_limit_seconds=self._settings.time_limit_seconds,
+            gap=self._settings.gap,
+            seed=self._settings.seed,
+            memory_mib=self._settings.memory_mib,
         )
-        return await asyncio.to_thread(
+        made = await asyncio.to_thread(
             plan,
             observation,
             request,
@@ -117,6 +123,14 @@ class Optimizer:
             solution=solution,
             settings=self._settings,
         )
+        if isinstance(made, RequestProblem) or not request.explained:
+            return made
+        explanation = await explain(
+            case_of(request, fleet, problem, solution),
+            solver=self._settings.solver,
+            time_limit_seconds=self._settings.time_limit_seconds,
+        )
+        return replace(made, explanation=explanation)
 
 
 def _busy(most: int) -> RequestProblem:

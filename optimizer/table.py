@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from dsf.cli.columns import aligned
+from optimizer.explanation.text import sections
 from optimizer.results import OptimizeResult
 
 _SHOWN = 20
@@ -30,6 +31,8 @@ def _sections(result: OptimizeResult) -> Iterator[str]:
     if result.changes:
         changes = [(item.action, item.kind, item.namespace, item.name) for item in result.changes]
         yield aligned(("change", "kind", "namespace", "name"), changes)
+    if result.explanation is not None:
+        yield from sections(result.explanation)
 
 
 def _headline(result: OptimizeResult) -> str:

@@ -26,6 +26,7 @@ from optimizer.explanation.unplaced import short, unplaced
 from optimizer.explanation.why_not import why_not_place, why_not_policy
 from optimizer.fleet import Fleet
 from optimizer.problem import Problem
+from optimizer.request import OptimizeRequest
 from optimizer.solution import Solution
 from optimizer.transition.start import start
 from optimizer.transition.transition import Stage, transition
@@ -52,13 +53,29 @@ class Question:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """What is explained, and what is asked beyond that; `pareto`: names of scores."""
+    """What is explained: everything, and beyond that what is asked; `pareto`: names of scores."""
 
     fleet: Fleet
     problem: Problem
     solution: Solution
+    everything: bool = True
     why_not: tuple[Question, ...] = ()
     pareto: tuple[str, ...] = ()
+
+
+def case_of(request: OptimizeRequest, fleet: Fleet, problem: Problem, solution: Solution) -> Case:
+    """Return what a request asks to be explained; without `explain` only what it names."""
+    return Case(
+        fleet,
+        problem,
+        solution,
+        everything=request.explain,
+        why_not=tuple(
+            Question(item.cluster, item.workload or "", item.device, item.policy or "")
+            for item in request.why_not
+        ),
+        pareto=request.pareto,
+    )
 
 
 @dataclass(slots=True)
@@ -90,13 +107,18 @@ def explanation(case: Case, resolve: Resolve, linear: Linear) -> Explanation:
     """Explain a solution; what the budget or the size did not allow is named, never guessed."""
     account, counted = _Account(), _Counted(resolve)
     found = Explanation(
-        transition=_transition(case),
         why_not=tuple(_answers(case, counted, account)),
         pareto=_pareto(case, linear, account),
-        binding=_binding(case, linear, account),
-        unplaced=tuple(_unplaced(case, counted, account)),
-        places=tuple(_places(case, counted, account)),
     )
+    if case.everything:
+        found = Explanation(
+            why_not=found.why_not,
+            pareto=found.pareto,
+            transition=_transition(case),
+            binding=_binding(case, linear, account),
+            unplaced=tuple(_unplaced(case, counted, account)),
+            places=tuple(_places(case, counted, account)),
+        )
     return found.model_copy(
         update={"not_computed": tuple(account.missing), "solves": counted.solves}
     )

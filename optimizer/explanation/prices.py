@@ -78,7 +78,7 @@ def _binding(
         cluster = problem.column_cluster[row.columns[0]] if rule in local else None
         yield BindingLimit(
             cluster="" if cluster is None else problem.clusters[int(cluster)],
-            limit=row.says,
+            limit=row.says.removesuffix(" suffices"),
             used=round(used, 9),
             price=None
             if prices is None

@@ -76,7 +76,11 @@ class Change(Result):
 
     message: str
     size: Annotated[
-        float, Field(description="Relative to what is; 1: given up; above: others lose their place")
+        float,
+        Field(
+            description="Share of what all could use, or of the limit; 1: a wish given up; 2: a"
+            " workload stopped; for a higher value, how much higher."
+        ),
     ]
 
 
