@@ -22,6 +22,7 @@ from dsf.api.summary import ScorerSummary
 from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from dsf.kube.port import Kube, Object
+from dsf.runtime.backoff import retry_after
 
 ATTEMPTS = 3
 PAGE = 500
@@ -46,7 +47,8 @@ class Publisher:
     """Writes to one managed cluster's namespace on the hub.
 
     The last version of each object is remembered, so that a round that changes nothing asks
-    nothing; each patch holds only for that version.
+    nothing; each patch holds only for that version. A hub that asks for a pause gets it from all
+    scorers.
     """
 
     hub: Kube
@@ -54,22 +56,32 @@ class Publisher:
     now: Callable[[], datetime]
     _observed: dict[str, Object] = field(default_factory=dict)
     _writes: dict[str, int] = field(default_factory=dict)
+    _quiet_until: float = 0.0
 
     async def publish(self, summary: ScorerSummary, report: Report, *, seconds: float) -> Published:
         """Bring the object of a scorer up to date within `seconds`."""
         score = summary.score_name
         self._writes[score] = 0
-        try:
-            async with asyncio.timeout(seconds):
-                failure = await self._publish(summary, report)
-        except TimeoutError:
-            failure = _failure("DeadlineExceeded", f"the hub did not answer within {seconds:g} s")
-        except KubeError as error:
-            failure = _failure(type(error).__name__, f"the hub said: {error}")
+        failure = await self._within(seconds, summary, report)
         again = (
             None if report.scores is not None else self._again(summary, failed=failure is not None)
         )
         return Published(failure, self._writes.pop(score), again)
+
+    async def _within(
+        self, seconds: float, summary: ScorerSummary, report: Report
+    ) -> Failure | None:
+        clock = asyncio.get_running_loop().time
+        if clock() < self._quiet_until:
+            return _failure("TooManyRequests", "the hub asked for a pause, which lasts")
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._publish(summary, report)
+        except TimeoutError:
+            return _failure("DeadlineExceeded", f"the hub did not answer within {seconds:g} s")
+        except KubeError as error:
+            self._quiet_until = clock() + retry_after(error)
+            return _failure(type(error).__name__, f"the hub said: {error}")
 
     def _again(self, summary: ScorerSummary, *, failed: bool) -> float | None:
         if failed:

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,7 @@ from dsf.agent.report import Report
 from dsf.agent.scores import Entry, Scores
 from dsf.api.score_rules import OnFailure
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.errors import Forbidden, KubeError, Unreachable
+from dsf.kube.errors import Forbidden, KubeError, TooManyRequests, Unreachable
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from dsf.kube.port import Kube
 from dsf.kube.wrappers import Counting, Fault, Faulty, at
@@ -214,6 +215,40 @@ async def test_a_hub_that_refuses_is_a_failure(
     assert failure is not None
     assert failure.reason == type(error).__name__
     assert str(error) in failure.message
+
+
+@pytest.mark.virtual_time
+async def test_a_hub_that_asks_for_a_pause_gets_it_from_all_scorers(
+    hub: EmbeddedHub, clock: Clock
+) -> None:
+    busy = TooManyRequests("slow down", details={"retryAfterSeconds": 60})
+    asked = list[float]()
+
+    def schedule(_: object) -> Fault | None:
+        asked.append(asyncio.get_running_loop().time())
+        return Fault(busy) if len(asked) == 1 else None
+
+    publisher = Publisher(Faulty(hub, schedule), CLUSTER, clock)
+    for scorer in (SCORER, summary(score_name="other"), SCORER):
+        failure = await publish(publisher, good(1), scorer)
+        assert failure is not None
+        assert failure.reason == "TooManyRequests"
+        await asyncio.sleep(25)
+    assert len(asked) == 1
+    assert await publish(publisher, good(1)) is None
+    assert asked[1] - asked[0] == 75
+
+
+@pytest.mark.virtual_time
+async def test_a_hub_that_never_answers_is_given_up(clock: Clock) -> None:
+    class Hanging(EmbeddedHub):
+        async def get(self, *_: Any, **__: Any) -> Any:
+            await asyncio.sleep(1e6)
+
+    failure = await publish(Publisher(Hanging(), CLUSTER, clock), good(1), seconds=20)
+    assert failure is not None
+    assert failure.reason == "DeadlineExceeded"
+    assert asyncio.get_running_loop().time() == 20
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
