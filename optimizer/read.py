@@ -24,17 +24,20 @@ from optimizer.mig.read import gpu_pools, mig_rules
 from optimizer.misspelt import unknown_annotations, unknown_kinds, without_effect
 from optimizer.observation import Observation
 from optimizer.read_scores import read_score
+from optimizer.refusal import RequestProblem
 from optimizer.request import ClusterChoice, OptimizeRequest
 from optimizer.results import Gap
 from optimizer.settings import Settings
+from optimizer.size import too_large
 from optimizer.solution import Choice
 
 
 def read_fleet(
     observation: Observation, request: OptimizeRequest, *, settings: Settings, now: datetime
-) -> Fleet:
+) -> Fleet | RequestProblem:
     """Read what the request names; names that the hub does not know have been refused before.
 
+    Refused is a fleet too large to be solved at once.
     `now` is aware; scores whose `validUntil` has passed are gaps.
     """
     select = selectors(observation.managed_clusters, settings.cluster_label_key)
@@ -63,7 +66,8 @@ def read_fleet(
             *score_gaps,
         ),
     )
-    return with_candidates(fleet, pools, mig_rules(request), running.policies)
+    whole = with_candidates(fleet, pools, mig_rules(request), running.policies)
+    return too_large(whole, settings.max_places) or whole
 
 
 def _clusters(

@@ -21,7 +21,7 @@ class FieldProblem:
 class RequestProblem:
     """Why nothing was done: `reason` is CamelCase, `status` the HTTP status that fits it.
 
-    Reasons: UnknownName (422), NotGenerated (409), StalePlan (409), Busy (429),
+    Reasons: UnknownName (422), TooManyPlaces (422), NotGenerated (409), StalePlan (409), Busy (429),
     HubRefused (503).
     """
 

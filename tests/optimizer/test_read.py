@@ -1,15 +1,23 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from dsf.kube.port import Object
 from optimizer.fleet import Fleet, FleetLimit, Objective, Supply
+from optimizer.formulate import formulate
 from optimizer.observation import Observation
 from optimizer.problem import Spread
 from optimizer.read import read_fleet
+from optimizer.refusal import RequestProblem
 from optimizer.request import OptimizeRequest
+from optimizer.rules import violations
 from optimizer.settings import DEFAULTS, Settings
-from optimizer.wishes import PREFIX
+from optimizer.solution import Decision
+from optimizer.wire import Wire
+from optimizer.wishes import PREFIX, ClusterWishes, PolicyWishes, WorkloadWishes
 from tests.optimizer.build import NOW, PERFORMANCE, guide, named, policy, request, score, workload
 
 
@@ -18,7 +26,9 @@ def read(
     asked: OptimizeRequest | None = None,
     settings: Settings = DEFAULTS,
 ) -> Fleet:
-    return read_fleet(observation, asked or request(), settings=settings, now=NOW)
+    fleet = read_fleet(observation, asked or request(), settings=settings, now=NOW)
+    assert isinstance(fleet, Fleet)
+    return fleet
 
 
 def reasons(fleet: Fleet) -> set[str]:
@@ -369,3 +379,65 @@ def test_what_has_no_effect_is_a_gap_and_nothing_else() -> None:
     }
     assert len(fleet.gaps) == 4
     assert len(fleet.workloads) == 2
+
+
+def test_a_request_that_does_not_fit_into_memory_is_refused() -> None:
+    few = Settings(max_places=11)
+    refused = read_fleet(guide(), request(), settings=few, now=NOW)
+    assert isinstance(refused, RequestProblem)
+    assert (refused.status, refused.reason) == (422, "TooManyPlaces")
+    assert "2 workloads on 6 devices and kinds of clusters are 12 places" in refused.detail
+    read(guide(), settings=Settings(max_places=12))
+
+
+TEXTS = st.one_of(
+    st.text(max_size=12),
+    st.sampled_from(
+        ["gpu/3g=1", "cpu=4", "zone=1", "a in (b)", "1", "-1", "1e9", "all", "3g.48gb"]
+    ),
+)
+VALUES = st.recursive(
+    st.one_of(st.none(), st.integers(-200, 200), TEXTS),
+    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(TEXTS, inner, max_size=2)),
+    max_leaves=4,
+)
+
+
+def odd(draw: st.DrawFn, obj: Object, labels: tuple[str, ...], model: type[Wire]) -> Object:
+    """The object with labels and annotations of any text, as the API server lets through."""
+    keys = [PREFIX + name.replace("_", "-") for name in model.model_fields]
+    texts = st.dictionaries(st.sampled_from(keys), TEXTS, max_size=3)
+    named = st.dictionaries(st.sampled_from(labels), TEXTS, max_size=len(labels))
+    changed = {**obj["metadata"]["labels"], **draw(named)}
+    return {**obj, "metadata": {**obj["metadata"], "labels": changed, "annotations": draw(texts)}}
+
+
+@st.composite
+def observations(draw: st.DrawFn) -> Observation:
+    observation = guide(["worker01"])
+    (cluster,) = observation.managed_clusters
+    quantities = draw(st.dictionaries(st.sampled_from(["cpu", "memory"]), TEXTS, max_size=2))
+    cluster = {**cluster, "status": {"allocatable": quantities}}
+    supply = ("resource-supply-kind", "resource-supply-amount", "resource-supply-device")
+    asked = ("app", "resource-request-kind", "resource-request-amount")
+    entries = st.lists(st.fixed_dictionaries({"name": VALUES, "value": VALUES}), max_size=3)
+    (usual,) = (item for item in observation.scores if item["metadata"]["name"] == "performance")
+    status = {"scores": draw(entries), "validUntil": draw(VALUES)}
+    return replace(
+        observation,
+        managed_clusters=(odd(draw, cluster, ("zone",), ClusterWishes),),
+        policies=tuple(odd(draw, item, supply, PolicyWishes) for item in observation.policies),
+        workloads=tuple(odd(draw, item, asked, WorkloadWishes) for item in observation.workloads),
+        scores=(draw(st.sampled_from([usual, {**usual, "status": status}])),),
+    )
+
+
+@given(observations())
+@hypothesis_settings(max_examples=60, deadline=None)
+def test_whatever_objects_say_is_read_or_named_and_never_raised(observation: Observation) -> None:
+    asked = request("performance", ["worker01"])
+    fleet = read(observation, asked)
+    assert violations(formulate(fleet), Decision()) == ()
+    named_ = {gap.workload for gap in fleet.gaps}
+    known = {item.name for item in fleet.workloads}
+    assert {item.name for item in asked.target_workloads} <= named_ | known
