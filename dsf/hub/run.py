@@ -38,7 +38,7 @@ Lead = Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
 COMPONENT = "dynamic-scoring-controller"
 FLEET = "fleet"
 SETTLE_SECONDS = 0.05
-CONFLICT_SECONDS = 0.5
+CONFLICTS = Backoff(0.5, 8.0)
 UNSEEN_SECONDS = 20.0
 """How long a write that is not seen is waited for: longer than a watch needs to recover."""
 
@@ -81,6 +81,7 @@ class HubController:
         self._draw = draw
         self._refusals = Refusals()
         self._written = Written()
+        self._conflicts = 0
         self._backoff = Backoff()
         self._renderer = Renderer()
         self._views = Views(kube, self._options.namespace, self._options.agent_namespace)
@@ -189,7 +190,10 @@ class HubController:
                 raise error
         now = asyncio.get_running_loop().time()
         next_at = self._refusals.next_at(now)
-        longest = CONFLICT_SECONDS if passing else self._options.resync_seconds
+        self._conflicts = self._conflicts + 1 if passing else 0
+        longest = self._options.resync_seconds
+        if passing:
+            longest = CONFLICTS.delay(self._conflicts, 0.0)
         return longest if next_at is None else min(longest, next_at - now)
 
     def _observe(self, now: float) -> Snapshot:
