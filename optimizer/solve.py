@@ -6,6 +6,7 @@ solve then costs milliseconds to start, and a solver that hangs or crashes takes
 
 import asyncio
 import contextlib
+import importlib.util
 import logging
 import multiprocessing
 import os
@@ -18,6 +19,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from typing import TypeVar
+
+import numpy as np
 
 from optimizer.problem import Problem, upper_bound
 from optimizer.settings import SolverName
@@ -46,18 +49,30 @@ class Task:
     problem: Problem
     solver: SolverName
     time_limit_seconds: float
+    gap: float
+    seed: int
+    memory_mib: int
 
 
-async def solve(problem: Problem, *, solver: SolverName, time_limit_seconds: float) -> Solution:
-    """Solve a problem; a solver that dies or ignores its limit gives status NotSolved.
+async def solve(
+    problem: Problem,
+    *,
+    solver: SolverName,
+    time_limit_seconds: float,
+    gap: float = 0.0,
+    seed: int = 0,
+    memory_mib: int = 0,
+) -> Solution:
+    """Solve a problem; a solver that dies or ignores its limits gives status NotSolved.
 
     The time limit is the solver's; its process is killed GRACE_SECONDS later, and at once where
-    the caller is cancelled.
+    the caller is cancelled. `gap`: good enough is this share below the bound. `memory_mib`: the
+    address space that the process may have, 0 for any.
     """
-    if not len(problem.places.task):
+    if np.isnan(problem.values).all():
         return Solution("Infeasible", Decision(), 0.0, 0.0, 0.0, solver)
     started = time.perf_counter()
-    task = Task(problem, solver, time_limit_seconds)
+    task = Task(problem, solver, time_limit_seconds, gap, seed, memory_mib)
     answer = await isolated(work, task, seconds=time_limit_seconds)
     if answer is not None:
         return answer
@@ -79,9 +94,28 @@ def work(task: Task, answers: "Connection[Solution, None]") -> None:
     """Solve in the process that this is called in; runs there alone."""
     from optimizer.milp import solve_here  # noqa: PLC0415 - the parent never loads PuLP
 
+    _limit_memory(task.memory_mib)
     answers.send(
-        solve_here(task.problem, solver=task.solver, time_limit_seconds=task.time_limit_seconds)
+        solve_here(
+            task.problem,
+            solver=task.solver,
+            time_limit_seconds=task.time_limit_seconds,
+            gap=task.gap,
+            seed=task.seed,
+        )
     )
+
+
+def _limit_memory(mib: int) -> None:
+    """Limit the address space of this process, where the platform can."""
+    if not mib or importlib.util.find_spec("resource") is None:
+        return
+    import resource  # noqa: PLC0415 - there is none on Windows
+
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = mib << 20
+    soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def _alone(work: "Work[T, A]", task: T, answers: "Connection[A, None]") -> None:

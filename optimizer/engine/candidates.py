@@ -49,10 +49,15 @@ def every_candidate(blocks: Blocks, slots: slice = slice(None)) -> list[Candidat
 
 
 def promising(
-    groups: list[Candidates], prices: Floats, row_prices: Floats, keep: int
+    groups: list[Candidates], prices: Floats, row_prices: Floats, capacity: int
 ) -> list[Candidates]:
-    """Return the `keep` candidates of each slot and size that are worth most at given prices."""
-    return [_promising(group, prices, row_prices, keep) for group in groups]
+    """Return, of each slot and size, those worth most at given prices, as many as would fit."""
+    return [
+        _promising(group, prices, row_prices, max(1, capacity // group.size))
+        if group.size
+        else group
+        for group in groups
+    ]
 
 
 def joined(pieces: list[list[Candidates]]) -> list[Candidates]:

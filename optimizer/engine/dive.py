@@ -48,7 +48,7 @@ def _met(
         if steps > _STEPS // 2:
             pool.add(answers)
 
-    groups = considered(blocks, prices)
+    groups = considered(blocks)
     _, learnt = descend(
         blocks, groups, prices, reach=_REACH, seen=seen, stop=lambda: steps >= _STEPS or stop()
     )

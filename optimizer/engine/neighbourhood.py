@@ -112,7 +112,7 @@ def _anew(
             pool.add(answers)
 
     known = Prices(prices.tasks[rest.tasks], prices.rows)
-    groups = considered(rest.blocks, known)
+    groups = considered(rest.blocks)
     bound, learnt = descend(
         rest.blocks,
         groups,
@@ -123,8 +123,9 @@ def _anew(
     )
     answers = respond(rest.blocks, groups, learnt)
     slack = max(0.0, bound - float(own.values(rest.blocks) @ held.times[inside]))
-    near, _ = nearest(rest.blocks, groups, learnt, answers, slack=slack, limit=_LIMIT)
-    pool.extend(near)
+    if groups is not None:
+        near, _ = nearest(rest.blocks, groups, learnt, answers, slack=slack, limit=_LIMIT)
+        pool.extend(near)
     columns = pool.columns()
     times = np.zeros(len(columns), np.int64)
     times[: len(start)] = held.times[inside]

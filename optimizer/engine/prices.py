@@ -24,7 +24,6 @@ _PROGRESS = 1e-5
 _GRID = 9
 _CHUNK = 4_000_000
 _DENSE = 600_000  # places; beyond, slots consider the most promising ones only
-_KEEP = 24  # of each size
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +51,10 @@ class Answers:
     filling: Filling
 
 
-def respond(blocks: Blocks, groups: list[Candidates], prices: Prices) -> Answers:
-    """Return the best answer of every site, if it considers the given candidates only."""
+def respond(blocks: Blocks, groups: list[Candidates] | None, prices: Prices) -> Answers:
+    """Return the best answer of every site; `groups`: all candidates, where they are at hand."""
+    if groups is None:
+        groups = _matter(blocks, prices)
     filling = fill(
         groups, prices.tasks, prices.rows, slots=len(blocks.slot_sites), capacity=blocks.largest
     )
@@ -73,34 +74,20 @@ def places(blocks: Blocks, filling: Filling, modes: Ints) -> tuple[Ints, Ints]:
     return tasks, slots[positions]
 
 
-def survey(blocks: Blocks, prices: Prices, keep: int) -> tuple[float, list[Candidates]]:
-    """Return the bound over all candidates, and the promising ones; some slots at a time."""
+def considered(blocks: Blocks) -> list[Candidates] | None:
+    """Return all candidates; None where they are too many to be held in this form."""
+    return every_candidate(blocks) if blocks.values.size <= _DENSE else None
+
+
+def _matter(blocks: Blocks, prices: Prices) -> list[Candidates]:
+    """Return the candidates that matter at these prices, looking at some slots at a time."""
     count = len(blocks.slot_sites)
     width = max(1, _CHUNK // max(1, len(blocks.sizes)))
-    best, pieces = [], []
+    pieces = []
     for first in range(0, count, width):
         groups = every_candidate(blocks, slice(first, min(first + width, count)))
-        slots = min(width, count - first)
-        groups = promising(groups, prices.tasks, prices.rows, max(keep, blocks.largest))
-        filled = fill(groups, prices.tasks, prices.rows, slots=slots, capacity=blocks.largest)
-        best.append(filled.best)
-        pieces.append(groups)
-    worth, _ = _best_modes(blocks, _mode_worth(blocks, np.concatenate(best), prices))
-    return _bound(blocks, prices, worth), joined(pieces)
-
-
-def considered(blocks: Blocks, prices: Prices) -> list[Candidates]:
-    """Return what slots consider near given prices: everything, unless that is too much."""
-    if blocks.values.size <= _DENSE:
-        return every_candidate(blocks)
-    return survey(blocks, prices, _KEEP)[1]
-
-
-def proven_bound(blocks: Blocks, groups: list[Candidates], prices: Prices) -> float:
-    """Return the bound at given prices over all candidates."""
-    if blocks.values.size <= _DENSE:
-        return respond(blocks, groups, prices).bound
-    return survey(blocks, prices, 0)[0]
+        pieces.append(promising(groups, prices.tasks, prices.rows, blocks.largest))
+    return joined(pieces)
 
 
 def first_prices(blocks: Blocks, bound: Callable[[Prices], float]) -> Prices:
@@ -136,7 +123,7 @@ def first_prices(blocks: Blocks, bound: Callable[[Prices], float]) -> Prices:
 
 def descend(
     blocks: Blocks,
-    groups: list[Candidates],
+    groups: list[Candidates] | None,
     start: Prices,
     *,
     reach: float = _REACH,

@@ -6,11 +6,12 @@ from math import floor
 
 import numpy as np
 
-from optimizer.engine.blocks import Blocks, Floats
+from optimizer.engine.blocks import Blocks
 from optimizer.engine.candidates import Candidates
-from optimizer.engine.columns import Columns, Pool
+from optimizer.engine.columns import Pool
 from optimizer.engine.dive import dive
 from optimizer.engine.enumeration import nearest
+from optimizer.engine.generation import close, generated
 from optimizer.engine.master import feasible, master
 from optimizer.engine.neighbourhood import Held, improved
 from optimizer.engine.prices import (
@@ -19,12 +20,12 @@ from optimizer.engine.prices import (
     considered,
     descend,
     first_prices,
-    proven_bound,
     respond,
 )
 from optimizer.settings import SolverName
 
-_ROUNDS = 4  # of pricing, where slots consider a selection only
+_REACHES = (0.01, 0.003)
+_WORTH_IT = 2e-4
 _WARM = 30
 _WHOLE = 1e-6
 _SMALL = 150  # sites and tasks up to which the master of the columns met is solved at once
@@ -50,7 +51,7 @@ class Priced:
 
     bound: float
     prices: Prices
-    groups: list[Candidates]
+    groups: list[Candidates] | None
     pool: Pool
 
 
@@ -105,30 +106,38 @@ def searched_bound(blocks: Blocks, effort: Effort) -> float:
 
 
 def _priced(blocks: Blocks, effort: Effort) -> Priced:
-    """Find prices; over a selection of the candidates again and again where all are too many."""
+    """Find prices by steps, ever smaller ones, then by the master where that is small."""
     pool, steps = Pool(blocks), 0
+    groups = considered(blocks)
+    # Steps stall where tasks or sites are many of a kind.
+    classed = bool(blocks.copies.max() > 1 or blocks.most.max() > 1)
 
     def seen(answers: Answers) -> None:
         nonlocal steps
         steps += 1
-        if steps > _WARM:
+        if groups is not None and steps > _WARM:
             pool.add(answers)
 
     def stop() -> bool:
         return effort.left() <= 0
 
-    zero = Prices(np.zeros(len(blocks.sizes)), np.zeros(len(blocks.rows.limits)))
-    groups = considered(blocks, zero)
-    prices = first_prices(blocks, lambda found: proven_bound(blocks, groups, found))
-    lowest, best = proven_bound(blocks, groups, prices), prices
-    for _ in range(_ROUNDS):
-        groups = considered(blocks, best)
-        expected, found = descend(blocks, groups, best, seen=seen, stop=stop)
-        bound = proven_bound(blocks, groups, found)
+    prices = first_prices(blocks, lambda found: respond(blocks, groups, found).bound)
+    lowest, best = respond(blocks, groups, prices).bound, prices
+    for reach in _REACHES:
+        bound, found = descend(blocks, groups, best, reach=reach, seen=seen, stop=stop)
+        gained = lowest - bound
         if bound < lowest:
             lowest, best = bound, found
-        if bound <= expected + 1e-4 * abs(expected) or stop():
+        if not classed or gained <= _WORTH_IT * abs(lowest) or stop():
             break
+    if classed and groups is not None and len(blocks.sizes) + len(blocks.copies) <= _SMALL:
+        bound, found, columns = generated(
+            blocks, groups, best, pool, solver=effort.solver, left=effort.left
+        )
+        pool = Pool(blocks)
+        pool.extend(columns)
+        if bound < lowest:
+            lowest, best = bound, found
     return Priced(lowest, best, groups, pool)
 
 
@@ -146,13 +155,16 @@ def _chosen(
     `target`: no better decision loses more against the bound than this is above the one held.
     """
     slack = max(0.0, target - held.value(blocks))
+    if priced.groups is None:
+        return held, False
     near, every = nearest(blocks, priced.groups, priced.prices, answers, slack=slack, limit=limit)
     pool = Pool(blocks)
     pool.extend(held.columns)
     known = len(pool)
     pool.extend(near)
     if not every:
-        pool.extend(_best(blocks, priced, limit))
+        met = priced.pool.columns()
+        pool.extend(close(blocks, met, priced.prices, answers, limit))
     columns = pool.columns()
     start = np.zeros(len(columns), np.int64)
     if known == len(held.columns):
@@ -171,14 +183,6 @@ def _chosen(
     found = Held(columns.pick(hit), taken.times[hit])
     better = found if found.value(blocks) > held.value(blocks) else held
     return better, every and taken.proven
-
-
-def _best(blocks: Blocks, priced: Priced, limit: int) -> Columns:
-    columns = priced.pool.columns()
-    profits = columns.profits(blocks, priced.prices)
-    worth = respond(blocks, priced.groups, priced.prices).worth
-    lost: Floats = worth[blocks.mode_sites[columns.modes]] - profits
-    return columns.pick(np.argsort(lost, kind="stable")[:limit])
 
 
 def _rounded(bound: float, whole: bool) -> float:
