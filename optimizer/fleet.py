@@ -135,6 +135,7 @@ class Fleet:
     """What can be placed where; `scores` by name, then by cluster, app and device.
 
     `gaps` names what the hub holds but could not be used, and pairs without a usable score.
+    `left_out`: what candidates that were not generated can be worth, all clusters together.
     """
 
     namespace: str
@@ -144,3 +145,4 @@ class Fleet:
     objectives: tuple[Objective, ...]
     limits: tuple[FleetLimit, ...] = ()
     gaps: tuple[Gap, ...] = ()
+    left_out: float = 0.0

@@ -45,7 +45,7 @@ def with_candidates(
     """
     if not pools:
         return fleet
-    clusters, gaps = [], list[Gap]()
+    clusters, gaps, left_out = [], list[Gap](), 0.0
     for cluster in fleet.clusters:
         own = tuple(item for item in cluster.candidates if item.policy != _UNDECIDED)
         classes = _classes(fleet, cluster.name) if pools.get(cluster.name) else {}
@@ -53,9 +53,10 @@ def with_candidates(
             found = mig.candidates(fleet.namespace, pool, _demand(fleet, pool, classes), rules)
             own = _joined(own, pool, found.items, running)
             gaps += _gaps(cluster.name, found)
+            left_out += found.bound
         clusters.append(replace(cluster, candidates=own))
     kept = _about_asked(fleet, clusters)
-    return replace(fleet, clusters=tuple(clusters), gaps=(*kept, *gaps))
+    return replace(fleet, clusters=tuple(clusters), gaps=(*kept, *gaps), left_out=left_out)
 
 
 def _joined(

@@ -275,6 +275,11 @@ async def test_too_few_candidates_are_told_with_what_they_can_cost() -> None:
     gaps = [gap for gap in plan.gaps if gap.reason == "FewerLayouts"]
     assert [gap.cluster for gap in gaps] == ["worker01", "worker02"]
     assert "raise mig.maxCandidates" in gaps[0].message
+    assert plan.solution.status == "Feasible"
+    everything = await planned(hub, asking({**GPU, "count": 4}))
+    assert everything.solution.status == "Optimal"
+    assert plan.solution.bound is not None
+    assert everything.solution.objective_value <= plan.solution.bound
 
 
 @pytest.mark.parametrize(
