@@ -103,8 +103,7 @@ def _relevant(
     """Leave out labels and kinds that nobody asks for: a plan must not rest on them."""
     texts = [text for item in workloads for text in (item.affinity, item.anti_affinity)]
     texts += [limit.selector for limit in limits]
-    keys = {term.key for text in set(texts) for term in selector(text).requirements}
-    keys |= {item.key for workload in workloads for item in workload.spread}
+    keys = _keys(texts) | {item.key for workload in workloads for item in workload.spread}
     keys |= {limit.per for limit in limits}
     kinds = {kind for item in workloads for kind in (item.kind, *dict(item.extras))}
     return tuple(
@@ -136,9 +135,22 @@ def _workloads(
         if isinstance(item, Workload)
     ]
     shared = _shared_placements(workloads)
-    alone = tuple(item for item in workloads if item.placement not in shared)
+    alone = _with_labels_asked_for([item for item in workloads if item.placement not in shared])
     gaps = [item for item in read if isinstance(item, Gap)]
     return alone, gaps + [_shared(item) for item in workloads if item.placement in shared]
+
+
+def _with_labels_asked_for(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
+    """Leave out labels that no workload's affinity speaks of: a plan must not rest on them."""
+    keys = _keys(text for item in workloads for text in (*item.near, *item.apart))
+    return tuple(
+        replace(item, labels={key: text for key, text in item.labels.items() if key in keys})
+        for item in workloads
+    )
+
+
+def _keys(texts: Iterable[str]) -> set[str]:
+    return {term.key for text in set(texts) for term in selector(text).requirements}
 
 
 def _shared_placements(workloads: Sequence[Workload]) -> set[str]:

@@ -364,6 +364,9 @@ def test_labels_and_kinds_that_nobody_asks_for_are_left_out() -> None:
     first["metadata"] = {**first["metadata"], "labels": {"zone": "a", "feature": "available"}}
     cluster = read(replace(observation, managed_clusters=(first, second))).clusters[0]
     assert (cluster.labels, cluster.base) == ({"zone": "a"}, ())
+    near = read(wishing(workload_affinity="app=app02")).workloads
+    assert [item.labels for item in near] == [{"app": "app01"}, {"app": "app02"}]
+    assert [item.labels for item in read(guide()).workloads] == [{}, {}]
 
 
 def test_what_has_no_effect_is_a_gap_and_nothing_else() -> None:
