@@ -15,6 +15,7 @@ from optimizer.fleet import Fleet
 from optimizer.formulate import staying
 from optimizer.generated import changes, describe, not_generated
 from optimizer.manifests import manifests
+from optimizer.mig.bounds import widened
 from optimizer.observation import Observation
 from optimizer.problem import Problem
 from optimizer.read import read_fleet
@@ -89,7 +90,7 @@ def plan(
         digest=digest_of(fleet, objects, implied),
         basis=basis_of(fleet),
         request=request,
-        solution=_net(solution, staying(fleet)),
+        solution=_net(widened(solution, fleet.left_out), staying(fleet)),
         policies=_policies(solution.decision.choices),
         placements=placed(problem, solution),
         unplaced=unplaced(request, fleet, problem, solution),
