@@ -230,6 +230,8 @@ def _delivered(progress: Progress) -> Condition:
     if refused:
         message = _listed([f"{cluster}: {why}" for cluster, why in refused.items()])
         return Condition("Ready", "False", "WriteRefused", message)
+    if any(size > LIMIT_BYTES for size in progress.sizes.values()):
+        return Condition("Ready", "False", "TooLarge", "see the condition WithinLimit")
     if progress.lagging:
         message = f"{progress.scorers} scorers on their way to {progress.clusters} managed clusters"
         return Condition("Ready", "False", "Distributing", message)

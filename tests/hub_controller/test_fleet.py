@@ -198,6 +198,7 @@ def test_a_work_that_ocm_would_refuse_is_not_written_and_told_early() -> None:
         if reason == "WithinLimit":
             continue
         assert state == "False"
+        assert (condition(end.config, "Ready")[1] == "TooLarge") == (works == 0)
         assert "500 KiB" in message
         assert "c0" in message
 
