@@ -1,9 +1,12 @@
 """Which certificates of scoring APIs are believed."""
 
+import logging
 import ssl
 from pathlib import Path
 
 import httpx
+
+log = logging.getLogger(__name__)
 
 
 class UnusableAuthority(Exception):
@@ -29,8 +32,8 @@ class Trust:
             self._changed_at = modified
             try:
                 self._context = self._load()
-            except UnusableAuthority:
-                return self._context
+            except UnusableAuthority as error:
+                log.warning("authorities stay as they were", extra={"error": str(error)})
         return self._context
 
     def _modified(self) -> int | None:

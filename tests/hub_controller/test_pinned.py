@@ -156,6 +156,18 @@ async def test_tls_is_verified_by_the_name_though_an_address_is_called(tmp_path:
         assert "certificate" in answer.config.message.lower()
 
 
+async def test_an_authority_that_is_replaced_is_read_again(tmp_path: Path) -> None:
+    old, new, bundle = trustme.CA(), trustme.CA(), tmp_path / "ca.crt"
+    old.cert_pem.write_to_path(str(bundle))
+    async with scoring_api(ScoringAPI(), certificate=new.issue_cert("127.0.0.1")) as api:
+        prober, target = Prober(trust=Trust(bundle)), Target(api.config_url, full=True)
+        assert reasons(await prober.probe(target)) == {"Unreachable"}
+        bundle.write_text("half a file")
+        assert reasons(await prober.probe(target)) == {"Unreachable"}
+        new.cert_pem.write_to_path(str(bundle))
+        assert reasons(await prober.probe(target)) == {"ok"}
+
+
 def test_an_authority_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "ca.crt"
     with pytest.raises(UnusableAuthority, match=r"ca\.crt"):
