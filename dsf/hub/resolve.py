@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
 from dsf.api import scorer as defaults
+from dsf.api import series_selector
 from dsf.api.dimension import DimensionFormat
 from dsf.api.invalid import Invalid
 from dsf.api.score_rules import Normalize, OnFailure
@@ -182,9 +183,9 @@ def _with_source(
     summary: ScorerSummary, spec: DynamicScorerSpec, wishes: Wishes
 ) -> ScorerSummary | Invalid:
     prometheus = summary.source_type == "Prometheus"
-    missing = _missing(wishes) if prometheus else None
-    if missing:
-        return missing
+    unusable = _unusable(wishes, prometheus=prometheus)
+    if unusable:
+        return unusable
     path = wishes.source_path or (defaults.DEFAULT_SOURCE_PATH if prometheus else "")
     host = wishes.source_host
     endpoint = urls.endpoint(host, path, "source") if host else ""
@@ -207,16 +208,21 @@ def _with_source(
     )
 
 
-def _missing(wishes: Wishes) -> Invalid | None:
+def _unusable(wishes: Wishes, *, prometheus: bool) -> Invalid | None:
+    """Return why the source can't be read: OpenTelemetry has no host, and its query is simpler."""
     for value, reason, field in (
         (wishes.query, "MissingQuery", "source.params.query"),
-        (wishes.source_host, "MissingSourceHost", "source.host"),
+        (wishes.source_host or not prometheus, "MissingSourceHost", "source.host"),
     ):
         if not value:
             return Invalid(
                 reason,
-                f"source type Prometheus needs {field}: set it in the API's config or in spec",
+                f"source type {wishes.source_type} needs {field}: set it in the API's config or in"
+                " spec",
             )
+    selectors = () if prometheus else series_selector.parse(wishes.query or "")
+    if isinstance(selectors, Invalid):
+        return Invalid(selectors.reason, f"source.params.query: {selectors.message}")
     return None
 
 

@@ -207,6 +207,18 @@ def test_the_api_may_name_its_own_scoring_host_with_a_base_path() -> None:
     [
         (None, {}, "ConfigMissing", "config endpoint"),
         (api_config(params={"query": " "}), {}, "MissingQuery", "source.params.query"),
+        (
+            api_config(type="OpenTelemetry", params={}),
+            {},
+            "MissingQuery",
+            "type OpenTelemetry needs source.params.query",
+        ),
+        (
+            api_config(type="opentelemetry", params={"query": "rate(up[5m])"}),
+            {},
+            "InvalidSelector",
+            "source.params.query: nothing fits at character 5",
+        ),
         (api_config(host=None), {}, "MissingSourceHost", "source.host"),
         (api_config(host="prometheus:9090"), {}, "InvalidURL", "http://host:port"),
         (api_config(host="http://u:secret@prom"), {}, "InvalidURL", "tokenSecretRef"),
