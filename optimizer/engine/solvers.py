@@ -71,17 +71,16 @@ def maximise(
     kind = constants.LpContinuous if relaxed else constants.LpInteger
     columns = [model.add_variable(f"v{index}", 0, most, kind) for index, most in enumerate(upper)]
     model.setObjective(pulp.LpAffineExpression(dict(zip(columns, objective.tolist(), strict=True))))
+    held = []
     for index, (members, coefficients, limit) in enumerate(rows):
         terms: Mapping[Any, float] = {
             columns[column]: value for column, value in zip(members, coefficients, strict=True)
         }
-        model.addConstraint(
-            pulp.LpConstraint(
-                pulp.LpAffineExpression(terms), constants.LpConstraintLE, f"r{index}", limit
-            )
-        )
+        expression = pulp.LpAffineExpression(terms)
+        held.append(pulp.LpConstraint(expression, constants.LpConstraintLE, f"r{index}", limit))
+        model.addConstraint(held[-1])
     engine = None if seconds <= 0 else _engine(solver, seconds, start, gap, nodes)
-    return _solved(model, columns, engine, start, relaxed)
+    return _solved(model, columns, held if relaxed else (), engine, start)
 
 
 def available(solver: SolverName) -> bool:
@@ -92,10 +91,11 @@ def available(solver: SolverName) -> bool:
 def _solved(
     model: Any,
     columns: Sequence[Any],
+    rows: Sequence[Any],
     engine: Any,
     start: Floats | None,
-    relaxed: bool,
 ) -> Answer:
+    """Solve a model; `rows`: those whose duals are wanted, where it is a relaxation."""
     nothing = Answer("NotSolved", np.zeros(len(columns)), None, np.zeros(0))
     if engine is None:
         return nothing
@@ -108,12 +108,11 @@ def _solved(
         return nothing
     status = _status(model.sol_status)
     if status == "NotSolved":
-        return Answer(status, nothing.values, _bound(model, relaxed), nothing.duals)
+        return Answer(status, nothing.values, _bound(model), nothing.duals)
     values = np.array([column.varValue or 0.0 for column in columns])
-    rows = model.constraints.values() if relaxed else ()
     # Rows are at most their limit: whatever sign a solver tells, the price is not negative.
     duals = np.abs(np.array([row.pi or 0.0 for row in rows]))
-    return Answer(status, values, _bound(model, relaxed), duals)
+    return Answer(status, values, _bound(model), duals)
 
 
 def _engine(
@@ -139,8 +138,8 @@ def _status(sol_status: int) -> Status:
     return "Feasible" if sol_status == constants.LpSolutionIntegerFeasible else "NotSolved"
 
 
-def _bound(model: Any, relaxed: bool) -> float | None:
-    if relaxed or getattr(model, "solverModel", None) is None:
+def _bound(model: Any) -> float | None:
+    if getattr(model, "solverModel", None) is None:
         return None
     # PuLP hands HiGHS a minimisation of the negated objective.
     return -float(model.solverModel.getInfo().mip_dual_bound)

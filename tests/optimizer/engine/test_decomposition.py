@@ -1,0 +1,144 @@
+"""Decomposition against brute force, one model of everything, and the limits it is given."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.instances import Instance, Kind, instance, problem
+from optimizer.engine.classes import site_classes, task_classes
+from optimizer.engine.prices import Prices, considered, respond
+from optimizer.engine.reduce import reduced
+from optimizer.milp import solve_here
+from optimizer.problem import Option, Problem, objective, tier_values
+from optimizer.rules import violations
+from optimizer.settings import SolverName
+from optimizer.solution import Decision, Solution
+from tests.optimizer.brute_force import best
+from tests.optimizer.random_problems import random_problem
+
+QUICK = (3, 28, 63)
+MANY = range(2_000, 2_100)
+EVERYTHING = 10**9
+
+
+def decomposed(given: Problem, solver: SolverName = "highs", gap: float = 0.0) -> Solution:
+    return solve_here(given, solver=solver, time_limit_seconds=60, gap=gap, small=0)
+
+
+def whole(given: Problem) -> Solution:
+    return solve_here(given, solver="highs", time_limit_seconds=60, small=EVERYTHING)
+
+
+def small_instance(kind: Kind, seed: int = 1) -> Instance:
+    return instance(6, 14, kind, seed)
+
+
+def check_against_brute_force(seed: int) -> None:
+    given = random_problem(seed)
+    solution = decomposed(given)
+    wanted = best(given).values
+    found = tier_values(given, solution.decision)
+    assert violations(given, solution.decision) == ()
+    assert found <= tuple(value + 1e-6 for value in wanted)
+    if solution.status == "Optimal":
+        assert found == pytest.approx(wanted)
+    assert solution.tiers[0].bound >= wanted[0] - 1e-6
+
+
+@pytest.mark.parametrize("seed", QUICK)
+def test_every_rule_is_kept_and_no_bound_is_too_low(seed: int) -> None:
+    check_against_brute_force(seed)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", MANY)
+def test_many_problems_with_every_rule(seed: int) -> None:
+    check_against_brute_force(seed)
+
+
+@pytest.mark.parametrize("kind", ["prof", "dist", "rand"])
+def test_the_optimum_is_that_of_one_model_of_everything(kind: Kind) -> None:
+    given = problem(small_instance(kind))
+    one, other = decomposed(given), whole(given)
+    assert (one.status, other.status) == ("Optimal", "Optimal")
+    assert one.objective_value == other.objective_value
+    assert violations(given, one.decision) == ()
+
+
+def test_both_solvers_agree() -> None:
+    given = problem(small_instance("dist"))
+    assert decomposed(given, "cbc").objective_value == decomposed(given).objective_value
+
+
+def test_the_same_input_has_the_same_answer() -> None:
+    given = problem(small_instance("prof"))
+    again = problem(small_instance("prof"))
+    assert decomposed(given).decision == decomposed(again).decision
+
+
+def test_no_price_whatever_gives_a_bound_below_the_optimum() -> None:
+    given = problem(small_instance("dist"))
+    optimum = whole(given).objective_value
+    reduction = reduced(given, np.ones(len(given.tasks)))
+    assert reduction is not None
+    blocks = reduction.blocks
+    random = np.random.default_rng(7)
+    for _ in range(50):
+        prices = Prices(random.uniform(0, 90, len(blocks.sizes)), np.zeros(0))
+        assert respond(blocks, considered(blocks), prices).bound >= optimum - 1e-6
+
+
+def test_equal_tasks_and_clusters_become_classes() -> None:
+    given = problem(instance(100, 200, "prof"))
+    reduction = reduced(given, np.ones(len(given.tasks)))
+    assert reduction is not None
+    assert len(reduction.blocks.copies) <= 12
+    assert len(reduction.blocks.sizes) <= 32
+    assert int(reduction.blocks.copies.sum()) == 100
+    assert int(reduction.blocks.counts.sum()) == 200
+    merged, _ = task_classes(reduction.blocks)
+    assert len(site_classes(merged)[1]) == len(reduction.blocks.copies)
+
+
+def test_an_option_that_another_replaces_at_no_loss_is_gone() -> None:
+    given = problem(small_instance("dist"))
+    slot = given.options[0].supplies[0][0]
+    worse = Option(given.options[0].cluster, "", "worse", ((slot, 0.5),))
+    more = replace(given, options=(*given.options, worse))
+    for one in (given, more):
+        reduction = reduced(one, np.ones(len(one.tasks)))
+        assert reduction is not None
+        assert len(reduction.blocks.mode_sites) == 4 * 6
+
+
+def test_a_gap_is_a_promise_and_ends_the_search() -> None:
+    given = problem(small_instance("dist"))
+    solution = decomposed(given, gap=0.5)
+    assert solution.bound is not None
+    assert solution.bound >= whole(given).objective_value
+    assert solution.gap is not None
+    assert solution.gap <= 0.5
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.05, 0.4])
+def test_a_time_limit_is_kept_and_what_is_said_of_it_true(limit: float) -> None:
+    given = problem(instance(30, 70, "dist"))
+    started = time.process_time()
+    solution = solve_here(given, solver="highs", time_limit_seconds=limit)
+    # CPU time: never more than wall-clock time, and independent of how busy the machine is.
+    assert time.process_time() - started < limit + 2.0
+    assert violations(given, solution.decision) == ()
+    assert solution.objective_value == objective(given, solution.decision)
+    assert solution.bound is not None
+    assert solution.bound >= solution.objective_value
+    assert solution.status != "Optimal" or solution.gap == 0.0
+
+
+def test_what_runs_now_is_what_a_solver_falls_back_on() -> None:
+    given = problem(instance(12, 28, "dist"))
+    known = solve_here(given, solver="highs", time_limit_seconds=60, gap=0.01)
+    hurried = solve_here(given, solver="highs", time_limit_seconds=0.0, incumbent=known.decision)
+    assert hurried.objective_value >= known.objective_value
+    assert hurried.decision != Decision()
