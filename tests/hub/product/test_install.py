@@ -61,6 +61,7 @@ def test_ocm_deploys_the_agent_on_every_cluster(hub: Hub, clusters: list[Managed
             "--hub-kubeconfig=/managed/hub-kubeconfig/kubeconfig",
             f"--namespace={AGENT_NAMESPACE}",
             "--metrics-bind-address=:8080",
+            "--service-account-token-hosts=*.svc,*.svc.cluster.local",
         ]
         addon = hub.api.wait_condition(*ADDON, "ManifestApplied", cluster.name)
         assert addon["status"]["namespace"] == AGENT_NAMESPACE
