@@ -79,7 +79,7 @@ async def run(
     metrics = AgentMetrics(registry, lambda: now().timestamp())
     publisher = Publisher(hub, settings.cluster, now)
     async with (
-        _otlp(settings, now, receiving) as received,
+        _otlp(settings, now, receiving, registry) as received,
         rounder(settings, managed, now, received, _observe(metrics)) as performer,
     ):
         agent = Agent(performer, publisher, metrics, settings.limits)
@@ -148,7 +148,10 @@ async def rounder(
 
 @asynccontextmanager
 async def _otlp(
-    settings: Settings, now: Callable[[], datetime], receiving: Callable[[str], None]
+    settings: Settings,
+    now: Callable[[], datetime],
+    receiving: Callable[[str], None],
+    registry: CollectorRegistry,
 ) -> "AsyncIterator[Memory | None]":
     """Receive OTLP while the context lasts; its messages are imported where they are wanted."""
     if not settings.otlp_bind_address:
@@ -156,8 +159,10 @@ async def _otlp(
         return
     from dsf.agent.otlp import receiver  # noqa: PLC0415 - see above
     from dsf.agent.otlp.memory import Memory  # noqa: PLC0415 - see above
+    from dsf.agent.otlp.metrics import OtlpMetrics  # noqa: PLC0415 - see above
 
     memory = Memory(lambda: now().timestamp())
+    registry.register(OtlpMetrics(memory))
     async with receiver.receiving(settings.otlp_bind_address, memory) as url:
         receiving(url)
         yield memory

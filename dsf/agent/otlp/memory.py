@@ -10,7 +10,7 @@ from dsf.agent.failure import Failure
 from dsf.agent.matrix import Fetched
 from dsf.agent.otlp.matching import selection
 from dsf.agent.otlp.points import points
-from dsf.agent.otlp.window import Bounds, Window, Windows
+from dsf.agent.otlp.window import TAKEN, Bounds, Window, Windows
 from dsf.api import series_selector
 from dsf.api.invalid import Invalid
 from dsf.api.scorer import DEFAULT_STEP_SECONDS
@@ -34,6 +34,7 @@ class Memory:
         self._now = now
         self._windows = Windows(bounds or Bounds())
         self._problems: dict[str, Invalid] = {}
+        self._refused = Counter[str]()
         self.configured = False
 
     def configure(self, text: str) -> None:
@@ -53,7 +54,19 @@ class Memory:
         """Take an export in parts, so that others may go on in between; yield what was refused."""
         found = points(request, self._windows.takes_name)
         while part := list(islice(found, PART)):
-            yield self._windows.add(part, self._now())
+            refused = self._windows.add(part, self._now())
+            self._refused += refused
+            yield refused
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """How many points have been taken, and refused by reason."""
+        return {TAKEN: self._windows.taken, **self._refused}
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """How many series and samples are held."""
+        return self._windows.series_held, self._windows.samples_held
 
     def fetch(self, summary: ScorerSummary, now: float) -> Fetched | Failure:
         """Return the series of a scorer as of `now` (unix seconds).

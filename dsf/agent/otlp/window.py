@@ -22,6 +22,7 @@ INSTANT_SECONDS = 300.0
 FUTURE_SECONDS = 300.0
 """How far a sender's clock may be ahead."""
 
+TAKEN, UNWANTED = "taken", ""
 STALE = "older than a point of its series that came before"
 AHEAD = "more than 300 s ahead of the agent's clock"
 TOO_MANY_SERIES = "more series than the agent keeps"
@@ -120,6 +121,7 @@ class Windows:
 
     bounds: Bounds = field(default_factory=Bounds)
     windows: dict[str, Window] = field(default_factory=dict)
+    taken: int = 0
     series_held: int = 0
     samples_held: int = 0
     _routes: dict[Labels, tuple[Window, ...]] = field(default_factory=dict)
@@ -141,8 +143,10 @@ class Windows:
 
     def add(self, points: Iterable[Point], now: float) -> Counter[str]:
         """Take points and return how many were refused, by reason; unwanted ones are dropped."""
-        problems = (self._take(point, now) for point in points)
-        return Counter(problem for problem in problems if problem)
+        outcomes = Counter(self._take(point, now) for point in points)
+        del outcomes[UNWANTED]
+        self.taken += outcomes.pop(TAKEN, 0)
+        return outcomes
 
     def fetch(self, scorer: str, now: float) -> Sequence[Series]:
         """Return the series of a scorer as of `now`, and forget what is too old for it."""
@@ -159,14 +163,14 @@ class Windows:
     def _take(self, point: Point, now: float) -> str:
         windows = self._route(point.labels)
         if point.problem:
-            return "" if point.problem == EXPONENTIAL and not windows else point.problem
+            return UNWANTED if point.problem == EXPONENTIAL and not windows else point.problem
         if not windows:
-            return ""
+            return UNWANTED
         timed = point if point.seconds else point._replace(seconds=round(now, 3))
         if timed.seconds > now + FUTURE_SECONDS:
             return AHEAD
         problems = [self._keep(window, timed, now) for window in windows]
-        return problems[0] if all(problems) else ""
+        return TAKEN if TAKEN in problems else problems[0]
 
     def _route(self, labels: Labels) -> tuple[Window, ...]:
         """Remember which windows a series belongs to: its labels come again and again."""
@@ -180,7 +184,7 @@ class Windows:
 
     def _keep(self, window: Window, point: Point, now: float) -> str:
         if point.seconds < now - window.kept:
-            return ""
+            return UNWANTED
         track = window.tracks.get(point.labels)
         if track is None:
             if self.series_held >= self.bounds.series:
@@ -191,4 +195,4 @@ class Windows:
             return TOO_MANY_SAMPLES
         added = track.add(point, window.step)
         self.samples_held += added or 0
-        return STALE if added is None else ""
+        return STALE if added is None else TAKEN

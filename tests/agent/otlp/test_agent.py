@@ -32,8 +32,15 @@ async def test_what_is_sent_becomes_scores(hub: EmbeddedHub, tmp_path: Path) -> 
             otlp_bind_address="127.0.0.1:0",
         )
         listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        endpoints: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         running = asyncio.create_task(
-            run(settings, hub=hub, managed=None, receiving=listening.set_result)
+            run(
+                settings,
+                hub=hub,
+                managed=None,
+                listening=endpoints.set_result,
+                receiving=listening.set_result,
+            )
         )
         try:
             url = await listening
@@ -62,6 +69,10 @@ async def test_what_is_sent_becomes_scores(hub: EmbeddedHub, tmp_path: Path) -> 
             assert await eventually(scored) == [{"name": "n1;ns;a", "value": 12}]
             (series,) = scorer.calls[0].json["data"]
             assert series["metric"] == {"__name__": "gpu_util", "pod": "a"}
+            async with httpx.AsyncClient(trust_env=False) as client:
+                metrics = (await client.get(f"{await endpoints}/metrics")).text
+            assert 'dynamic_scoring_otlp_points_total{outcome="taken"} 1.0' in metrics
+            assert "dynamic_scoring_otlp_series 1.0" in metrics
         finally:
             running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
