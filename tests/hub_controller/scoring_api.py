@@ -15,7 +15,10 @@ from tests.hub_controller.builders import api_config
 
 @dataclass
 class ScoringAPI:
-    """What it answers, and how often it was asked; changed by the test while it runs."""
+    """What it answers, and how often it was asked; changed by the test while it runs.
+
+    The next `lost` answers about its health are 503.
+    """
 
     url: str = ""
     status: int = 200
@@ -23,6 +26,7 @@ class ScoringAPI:
     headers: dict[str, str] = field(default_factory=dict)
     drip_seconds: float = 0.0
     health: int = 200
+    lost: int = 0
     etag: str = ""
     asked: list[str] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
@@ -35,6 +39,9 @@ class ScoringAPI:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(request.path)
         self.hosts.append(request.host)
+        if request.path == "/healthz" and self.lost:
+            self.lost -= 1
+            return web.Response(status=503)
         if request.path == "/healthz":
             return web.Response(status=self.health)
         if request.path != "/base/config":

@@ -14,6 +14,7 @@ from dsf.kube.kinds import (
     DYNAMIC_SCORING_CONFIG,
     MANAGED_CLUSTER,
     MANAGED_CLUSTER_ADD_ON,
+    MANIFEST_WORK,
 )
 from dsf.kube.wrappers import Counting
 from tests.hub_controller.builders import HUB, add_on, published, scorer
@@ -205,23 +206,30 @@ async def test_words_that_change_with_every_round_are_not_written_with_every_rou
         assert failing["message"] > "request 4"
 
 
-async def test_one_lost_probe_withdraws_nothing(hub: EmbeddedHub) -> None:
+async def test_two_lost_probes_withdraw_nothing_and_more_do(hub: EmbeddedHub) -> None:
     counting = Counting(hub)
     async with scoring_api() as api, controlled(counting):
         await register(hub, "cpu", api)
         await until_ready(hub, "cpu")
-        before = counting.writes
-        lost = len(api.asked)
+        await asked_again(api)
+        before = patches(counting)
+        api.lost = 2
+        await eventually(partial(_none_lost, api))
+        await asked_again(api)
+        assert (patches(counting), (await status(hub))["healthStatus"]) == (before, "Active")
         api.health = 503
-        await eventually(partial(_asked, api, lost + 2))
+        await until_reason(hub, "cpu", "Healthy", "BadStatus")
         api.health = 200
-        await asked_again(api)
-        await asked_again(api)
-        assert (counting.writes, (await status(hub))["healthStatus"]) == (before, "Active")
+        await until_ready(hub, "cpu")
 
 
-async def _asked(api: ScoringAPI, times: int) -> bool:
-    return len(api.asked) >= times
+def patches(counting: Counting) -> int:
+    kinds = (DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, MANIFEST_WORK)
+    return sum(counting.calls["patch", kind.resource] for kind in kinds)
+
+
+async def _none_lost(api: ScoringAPI) -> bool:
+    return api.lost == 0
 
 
 async def test_the_agents_judge_what_the_hub_cannot_reach(hub: EmbeddedHub) -> None:
