@@ -170,6 +170,14 @@ class Problem:
         task, slot = np.nonzero(~np.isnan(self.values))
         return Places(task, slot, self.slot_cluster[slot], self.values[task, slot])
 
+    def places_of(self, task: int) -> Ints:
+        """Return the numbers of a task's usable places."""
+        return np.arange(self._first_places[task], self._first_places[task + 1])
+
+    @cached_property
+    def _first_places(self) -> Ints:
+        return np.searchsorted(self.places.task, np.arange(len(self.tasks) + 1))
+
     @cached_property
     def column_cluster(self) -> Ints:
         """The cluster of each variable."""

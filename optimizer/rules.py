@@ -9,10 +9,11 @@ since deciding nothing is always allowed.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
-from optimizer.problem import Floats, Ints, Problem, Task, grouped
+from optimizer.problem import Floats, Ints, Problem, grouped
 from optimizer.solution import Decision, Variable
 
 TOLERANCE = 5e-6
@@ -91,9 +92,12 @@ def supplied(problem: Problem) -> Iterator[Row]:
 
 
 def once_per_cluster(problem: Problem) -> Iterator[Row]:
-    """A workload runs at most once on a cluster: ManifestWorkReplicaSets give each one work."""
-    for task, columns_by_cluster in _by_task_and_cluster(problem):
-        for cluster, columns in columns_by_cluster.items():
+    """A workload of several replicas runs at most once on a cluster: a cluster has one work of it.
+
+    Of one replica `replicas` says it already.
+    """
+    for index, task in enumerate(problem.tasks):
+        for cluster, columns in _by_cluster(problem, index) if task.replicas > 1 else ():
             if len(columns) > 1:
                 says = f"workload {task.name} runs once on cluster {problem.clusters[cluster]}"
                 yield _sum(says, columns, 1.0)
@@ -101,17 +105,17 @@ def once_per_cluster(problem: Problem) -> Iterator[Row]:
 
 def near(problem: Problem) -> Iterator[Row]:
     """A workload runs only where another of each set that it wants near runs too."""
-    columns = dict(_columns_by_name(problem)) if any(task.near for task in problem.tasks) else {}
-    for task in problem.tasks:
-        for wanted in task.near:
-            others = [name for name in wanted if name != task.name]
-            company = f"workload {task.name} runs near {_listed(others, 'or') or 'nothing'}"
-            for cluster, own in columns.get(task.name, {}).items():
-                there = [columns[name].get(cluster, _NONE) for name in others if name in columns]
-                theirs = np.concatenate([_NONE, *there])
-                says = f"{company} on cluster {problem.clusters[cluster]}"
-                signs = np.concatenate([np.ones(len(own)), np.full(len(theirs), -1.0)])
-                yield Row(says, np.concatenate([own, theirs]), signs, 0.0)
+    users = [(task.name, wanted) for task in problem.tasks for wanted in task.near]
+    columns = _columns(problem, chain.from_iterable((name, *wanted) for name, wanted in users))
+    for user, wanted in users:
+        others = [name for name in wanted if name != user]
+        company = f"workload {user} runs near {_listed(others, 'or') or 'nothing'}"
+        for cluster, own in columns[user].items():
+            there = [columns[name].get(cluster, _NONE) for name in others if name in columns]
+            theirs = np.concatenate([_NONE, *there])
+            says = f"{company} on cluster {problem.clusters[cluster]}"
+            signs = np.concatenate([np.ones(len(own)), np.full(len(theirs), -1.0)])
+            yield Row(says, np.concatenate([own, theirs]), signs, 0.0)
 
 
 def apart(problem: Problem) -> Iterator[Row]:
@@ -119,8 +123,9 @@ def apart(problem: Problem) -> Iterator[Row]:
 
     Where all of a set want that of each other, one row says it of all of them.
     """
-    columns = dict(_columns_by_name(problem)) if any(task.apart for task in problem.tasks) else {}
-    for names in _apart(problem):
+    sets = _apart(problem)
+    columns = _columns(problem, chain.from_iterable(sets))
+    for names in sets:
         says = f"workloads {_listed(names, 'and')} run apart"
         present = [columns[name] for name in names if name in columns]
         shared = Counter(cluster for found in present for cluster in found)
@@ -133,8 +138,8 @@ def apart(problem: Problem) -> Iterator[Row]:
 def replicas(problem: Problem) -> Iterator[Row]:
     """A workload runs on at most as many clusters as it wants to."""
     first = len(problem.options)
-    for index, members in grouped(problem.places.task):
-        task = problem.tasks[index]
+    for index, task in enumerate(problem.tasks):
+        members = problem.places_of(index)
         often = "once" if task.replicas == 1 else f"on {task.replicas} clusters at most"
         yield _sum(f"workload {task.name} runs {often}", first + members, float(task.replicas))
 
@@ -142,7 +147,7 @@ def replicas(problem: Problem) -> Iterator[Row]:
 def spread(problem: Problem) -> Iterator[Row]:
     """Workloads that spread together have at most so many places per value of a cluster label."""
     for (key, most, group), tasks in _spreads(problem).items():
-        members = np.nonzero(np.isin(problem.places.task, np.array(tasks)))[0]
+        members = np.concatenate([problem.places_of(task) for task in tasks])
         codes, values = _coded(problem.labels[key])
         for code, positions in grouped(codes[problem.places.cluster[members]]):
             says = f"at most {most} of {group} where {key} is {values[code] or 'not set'}"
@@ -233,19 +238,18 @@ def _where(problem: Problem, slot: int) -> str:
     return f"{device or kind} on cluster {problem.clusters[cluster]}"
 
 
-def _by_task_and_cluster(problem: Problem) -> Iterator[tuple[Task, dict[int, Ints]]]:
-    first, clusters = len(problem.options), problem.places.cluster
-    for task, members in grouped(problem.places.task):
-        by_cluster = grouped(clusters[members])
-        yield (
-            problem.tasks[task],
-            {cluster: first + members[positions] for cluster, positions in by_cluster},
-        )
+def _by_cluster(problem: Problem, task: int) -> Iterator[tuple[int, Ints]]:
+    members = problem.places_of(task)
+    for cluster, positions in grouped(problem.places.cluster[members]):
+        yield cluster, len(problem.options) + members[positions]
 
 
-def _columns_by_name(problem: Problem) -> Iterator[tuple[str, dict[int, Ints]]]:
-    for task, columns in _by_task_and_cluster(problem):
-        yield task.name, columns
+def _columns(problem: Problem, names: Iterable[str]) -> dict[str, dict[int, Ints]]:
+    """Return, of the names that are tasks, the variables by cluster."""
+    found = {name: problem.task_index.get(name) for name in dict.fromkeys(names)}
+    return {
+        name: dict(_by_cluster(problem, task)) for name, task in found.items() if task is not None
+    }
 
 
 def _apart(problem: Problem) -> list[tuple[str, ...]]:

@@ -94,8 +94,10 @@ def test_replicas() -> None:
 
 
 def test_once_per_cluster() -> None:
-    assert broken(once_per_cluster, Place("one", C1, "3g"), Place("one", C2, "2g")) == ()
-    assert broken(once_per_cluster, Place("one", C1, "3g"), Place("one", C1, "2g")) == (
+    given = wishing(replicas=2)
+    here, there = Place("one", C1, "3g"), Place("one", C2, "2g")
+    assert broken(once_per_cluster, here, there, given=given) == ()
+    assert broken(once_per_cluster, here, Place("one", C1, "2g"), given=given) == (
         "workload one runs once on cluster c1",
     )
 
