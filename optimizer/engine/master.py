@@ -39,10 +39,18 @@ def master(
     seconds: float,
     start: Ints | None = None,
     nodes: int | None = None,
+    target: float | None = None,
 ) -> Taken | None:
-    """Choose among columns; None where nothing was found within seconds and nodes."""
+    """Choose among columns, `target` is good enough; None if nothing was found in time."""
     answer = _solved(
-        blocks, columns, solver=solver, seconds=seconds, relaxed=False, start=start, nodes=nodes
+        blocks,
+        columns,
+        solver=solver,
+        seconds=seconds,
+        relaxed=False,
+        start=start,
+        nodes=nodes,
+        target=target,
     )
     if answer.status == "NotSolved":
         return None
@@ -71,6 +79,7 @@ def _solved(
     relaxed: bool,
     start: Ints | None = None,
     nodes: int | None = None,
+    target: float | None = None,
 ) -> Answer:
     sites = blocks.mode_sites[columns.modes]
     every = np.arange(len(columns))
@@ -91,6 +100,7 @@ def _solved(
         relaxed=relaxed,
         start=None if start is None else start.astype(np.float64),
         nodes=nodes,
+        target=target,
     )
 
 

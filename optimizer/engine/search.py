@@ -29,7 +29,8 @@ _WORTH_IT = 2e-4
 _WARM = 30
 _WHOLE = 1e-6
 _SMALL = 150  # sites and tasks up to which the master of the columns met is solved at once
-_CLOSE = 1_000
+_CLOSE = 300
+_NEAR = 0.001
 _ALL = 20_000
 _NODES = 60
 _TRIES = 12
@@ -157,7 +158,11 @@ def _chosen(
     slack = max(0.0, target - held.value(blocks))
     if priced.groups is None:
         return held, False
-    near, every = nearest(blocks, priced.groups, priced.prices, answers, slack=slack, limit=limit)
+    first = slack if limit == _ALL else min(slack, _NEAR * priced.bound)
+    near, every = nearest(blocks, priced.groups, priced.prices, answers, slack=first, limit=limit)
+    every = every and first == slack
+    if not every and limit == _ALL:
+        return held, False
     pool = Pool(blocks)
     pool.extend(held.columns)
     known = len(pool)
@@ -176,6 +181,7 @@ def _chosen(
         seconds=effort.left(),
         start=start,
         nodes=None if every else _NODES,
+        target=priced.bound / (1.0 + effort.gap),
     )
     if taken is None or not feasible(blocks, columns, taken.times):
         return held, False

@@ -65,8 +65,12 @@ def maximise(
     start: Floats | None = None,
     gap: float = 0.0,
     nodes: int | None = None,
+    target: float | None = None,
 ) -> Answer:
-    """Maximise over whole numbers (any, if relaxed) from 0 to `upper`; rows are at most limits."""
+    """Maximise over whole numbers (any, if relaxed) from 0 to `upper`; rows are at most limits.
+
+    HiGHS ends where it has `target`, and both solvers after so many `nodes`.
+    """
     model = pulp.LpProblem("placement", constants.LpMaximize)
     kind = constants.LpContinuous if relaxed else constants.LpInteger
     columns = [model.add_variable(f"v{index}", 0, most, kind) for index, most in enumerate(upper)]
@@ -79,13 +83,13 @@ def maximise(
         expression = pulp.LpAffineExpression(terms)
         held.append(pulp.LpConstraint(expression, constants.LpConstraintLE, f"r{index}", limit))
         model.addConstraint(held[-1])
-    engine = None if seconds <= 0 else _engine(solver, seconds, start, gap, nodes)
+    engine = None if seconds <= 0 else _engine(solver, seconds, start, gap, nodes, target)
     return _solved(model, columns, held if relaxed else (), engine, start)
 
 
 def available(solver: SolverName) -> bool:
     """Tell whether a solver is installed."""
-    return bool(_engine(solver, 1.0, None, 0.0, None).available())
+    return bool(_engine(solver, 1.0, None, 0.0, None, None).available())
 
 
 def _solved(
@@ -116,10 +120,17 @@ def _solved(
 
 
 def _engine(
-    solver: SolverName, seconds: float, start: Floats | None, gap: float, nodes: int | None
+    solver: SolverName,
+    seconds: float,
+    start: Floats | None,
+    gap: float,
+    nodes: int | None,
+    target: float | None,
 ) -> Any:
     if solver == "highs":
-        options = {} if nodes is None else {"mip_max_nodes": nodes}
+        options: dict[str, Any] = {} if nodes is None else {"mip_max_nodes": nodes}
+        if target is not None:
+            options["objective_target"] = -target  # PuLP negates the objective
         return _WarmHighs(start, msg=False, timeLimit=seconds, gapRel=gap, threads=1, **options)
     return pulp.COIN_CMD(
         path=pulp.PULP_CBC_CMD.pulp_cbc_path,

@@ -1,0 +1,165 @@
+"""Speed of the optimizer, as ratios to the straightforward model measured in the same run.
+
+python -m benchmarks.optimizer [--quick]
+
+CPU seconds are those of the case and its children. A ratio is the case's CPU to that of the
+yardstick at 20 x 50 (mean of both kinds); `gap` is the proven one. `in PuLP`: the part of a
+solve in which PuLP writes models, of a second, profiled run.
+"""
+
+import argparse
+import cProfile
+import multiprocessing
+import pstats
+import resource
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from benchmarks import yardstick
+from benchmarks.instances import Kind, instance, problem
+from benchmarks.yardstick import cpu_seconds
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+_YARDSTICK_LIMIT = 150.0
+_HIGHS_RUN = "<built-in method highspy._core.run>"
+
+
+class Case(NamedTuple):
+    """One solve: size, kind, the gap asked for, and the seconds allowed."""
+
+    clusters: int
+    workloads: int
+    kind: Kind
+    gap: float
+    seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a case cost and found; `building` is the CPU of writing models in PuLP."""
+
+    cpu: float
+    building: float
+    mib: int
+    value: float
+    bound: float
+    status: str
+    wall: float
+
+
+LADDER: tuple[Case, ...] = (
+    Case(20, 50, "dist", 0.0025),
+    Case(20, 50, "dist", 0.0),
+    Case(20, 50, "prof", 0.0025),
+    Case(20, 50, "prof", 0.0),
+    Case(100, 200, "dist", 0.0025),
+    Case(100, 200, "prof", 0.0025),
+    Case(200, 500, "dist", 0.0025),
+    Case(200, 500, "prof", 0.0025),
+    Case(1_000, 5_000, "prof", 0.01),
+)
+LARGEST: tuple[Case, ...] = (
+    Case(500, 1_000, "dist", 0.01, 120.0),
+    Case(1_000, 5_000, "dist", 0.01, 300.0),
+    Case(1_000, 5_000, "rand", 0.01, 300.0),
+)
+ALLOWED = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Seconds allowed to 200 x 500, to see that more time never makes the answer worse."""
+
+
+def measured(case: Case, *, profiled: bool = False) -> Measured:
+    """Solve a case in a new process, so that its memory and CPU are its own."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_solve, args=(case, theirs, profiled))
+    process.start()
+    theirs.close()
+    found: Measured = ours.recv()
+    process.join()
+    return found
+
+
+def _solve(case: Case, answers: "Connection[Measured, None]", profiled: bool) -> None:
+    from optimizer.milp import solve_here  # noqa: PLC0415 - its CPU is the child's
+
+    given = problem(instance(case.clusters, case.workloads, case.kind))
+    profile = cProfile.Profile(time.process_time)
+    before = cpu_seconds()
+    if profiled:
+        profile.enable()
+    solution = solve_here(given, solver="highs", time_limit_seconds=case.seconds, gap=case.gap)
+    profile.disable()
+    cpu = cpu_seconds() - before
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    answers.send(
+        Measured(
+            cpu,
+            _building(profile) if profiled else 0.0,
+            peak,
+            solution.objective_value,
+            solution.bound or 0.0,
+            solution.status,
+            solution.seconds,
+        )
+    )
+
+
+def _building(profile: cProfile.Profile) -> float:
+    """Return the seconds spent on writing models: in the model's function but not in HiGHS."""
+    profile.create_stats()
+    entries = pstats.Stats(profile).get_stats_profile().func_profiles
+    names = ("maximise", "<method 'run' of 'highspy._core._Highs' objects>", _HIGHS_RUN)
+    spent = [entries[name].cumtime if name in entries else 0.0 for name in names]
+    return spent[0] - sum(spent[1:])
+
+
+def _yardsticks() -> Iterator[float]:
+    kinds: tuple[Kind, ...] = ("dist", "prof")
+    for kind in kinds:
+        outcome = yardstick.solve(instance(20, 50, kind), _YARDSTICK_LIMIT)
+        state = "optimal" if outcome.optimal else "stopped"
+        print(f"yardstick 20x50 {kind}: {outcome.objective:g} {state}, {outcome.cpu:.1f} CPU s")
+        yield outcome.cpu
+
+
+def _share(case: Case) -> float:
+    """Return which part of a solve PuLP takes to write its models, as a profiled run tells."""
+    found = measured(case, profiled=True)
+    return found.building / found.cpu
+
+
+def _row(name: str, found: Measured, unit: float, share: float | None = None) -> str:
+    writing = "" if share is None else f"{share:.1%}"
+    gap = (found.bound - found.value) / found.value if found.value else float("inf")
+    return (
+        f"{name:<28}{found.cpu:>9.2f}{found.cpu / unit:>9.4f}{writing:>9}"
+        f"{found.mib:>7}{found.value:>10.0f}{found.bound:>10.0f}{gap:>9.3%}  {found.status}"
+    )
+
+
+def main() -> None:
+    """Print the yardstick, the ladder, and how the answer grows with the time allowed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="leave out the largest cases")
+    quick = parser.parse_args().quick
+    costs = list(_yardsticks())
+    unit = sum(costs) / len(costs)
+    print(
+        f"{'case, gap asked for':<28}{'CPU s':>9}{'ratio':>9}{'in PuLP':>9}{'MiB':>7}"
+        f"{'value':>10}{'bound':>10}{'gap':>9}"
+    )
+    for case in (*LADDER, *(() if quick else LARGEST)):
+        name = f"{case.clusters} x {case.workloads} {case.kind} {case.gap:.2%}"
+        share = _share(case) if case in LADDER else None
+        print(_row(name, measured(case), unit, share), flush=True)
+    for seconds in ALLOWED:
+        found = measured(Case(200, 500, "dist", 0.0, seconds))
+        print(_row(f"200 x 500 dist in {seconds:g} s", found, unit), f"{found.wall:.2f} s")
+
+
+if __name__ == "__main__":
+    main()
