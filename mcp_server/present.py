@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from mcp_server.results import LIST_LIMIT, AppliedView, PlanView, ResetView, ScorePage, planned
 from mcp_server.text import MESSAGE_LIMIT, clean, quoted
+from optimizer.explanation.text import lines as reasons
 from optimizer.plan import Plan
 from optimizer.refusal import RequestProblem
 from optimizer.results import FailedChange, Gap, ObjectRef, ScoreObject, Unplaced
@@ -51,7 +52,7 @@ def _score_line(score: ScoreObject) -> str:
 def explanation(plan: Plan) -> str:
     """Return what a plan decides, why it is not better, and what it would write."""
     lines = [_verdict(plan), *_clusters(plan), *_unplaced(plan), *_gaps(plan.gaps)]
-    return "\n".join([*lines, _writes(plan)])
+    return "\n".join([*lines, *_reasons(plan), _writes(plan)])
 
 
 def _verdict(plan: Plan) -> str:
@@ -87,6 +88,13 @@ def _unplaced_line(item: Unplaced) -> str:
 
 def _gaps(gaps: Sequence[Gap]) -> Iterable[str]:
     return _capped([f"Not used: {gap.reason}: {quoted(gap.message)}" for gap in gaps], "gaps")
+
+
+def _reasons(plan: Plan) -> Iterable[str]:
+    if plan.explanation is None:
+        return []
+    said = [quoted(line, MESSAGE_LIMIT) for line in reasons(plan.explanation)]
+    return _capped([f"Computed: {line}" for line in said], "explanations")
 
 
 def _writes(plan: Plan) -> str:

@@ -32,9 +32,9 @@ def clean(text: str, limit: int = TEXT_LIMIT) -> str:
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
-def quoted(text: str) -> str:
+def quoted(text: str, limit: int = TEXT_LIMIT) -> str:
     """Return text as a JSON string: it ends where its quotes end."""
-    return json.dumps(clean(text), ensure_ascii=False)
+    return json.dumps(clean(text, limit), ensure_ascii=False)
 
 
 def cleaned(model: M) -> M:

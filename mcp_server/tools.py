@@ -104,6 +104,10 @@ class ReadTools:
             ),
         ],
         preference: ScoreRef,
+        explain: Annotated[
+            bool,
+            Field(description="Also work out what keeps workloads out and what would help."),
+        ] = False,
     ) -> ToolResult:
         """Work out the best policy for each cluster and the best cluster for each workload.
 
@@ -115,6 +119,7 @@ class ReadTools:
             clusters=clusters,
             target_workloads=target_workloads,
             preference=preference,
+            explain=explain,
         )
         with _hub_errors():
             plan = await self._optimizer.plan(request)
@@ -213,6 +218,7 @@ def _request(
     clusters: Sequence[Wire],
     target_workloads: Sequence[Wire],
     preference: Wire,
+    explain: bool,
 ) -> OptimizeRequest:
     """Make the request of valid arguments, which together may still be wrong."""
     body = {
@@ -220,6 +226,7 @@ def _request(
         "clusters": [item.model_dump() for item in clusters],
         "target_workloads": [item.model_dump() for item in target_workloads],
         "preference": preference.model_dump(),
+        "explain": explain,
         "dry_run": True,
     }
     try:

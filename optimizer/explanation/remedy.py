@@ -22,6 +22,7 @@ from optimizer.solution import Decision, Solution
 
 MOST_LIMITS = 3
 _MOST_SETS = 40
+_MOST_SETTLED = 10
 _MORE = 1e-2
 
 Barriers = tuple[Barrier, ...]
@@ -88,10 +89,21 @@ def _smallest(search: Search, found: Sequence[Barriers]) -> Settled | None:
         for relaxing in found
         if (changes := amendments(search.fleet, search.wanted, relaxing, search.resolve))
     ]
-    if not sized:
-        return None
-    least = min(sized, key=lambda changes: (len(changes), sum(item.size for item in changes)))
-    return settled(search.fleet, search.wanted, least, search.resolve)
+    ordered = sorted(sized, key=lambda changes: (len(changes), _size(changes)))
+    made = list[Settled]()
+    for changes in ordered[:_MOST_SETTLED]:
+        made.append(settled(search.fleet, search.wanted, changes, search.resolve))
+        if made[-1].verified and len(made[-1].changes) == len(ordered[0]):
+            return made[-1]
+    return min(made, key=_rank, default=None)
+
+
+def _rank(item: Settled) -> tuple[bool, int, float]:
+    return not item.verified, len(item.changes), _size(item.changes)
+
+
+def _size(changes: Sequence[Amended]) -> float:
+    return sum(item.size for item in changes)
 
 
 def settled(fleet: Fleet, wanted: Wanted, changes: Sequence[Amended], resolve: Resolve) -> Settled:

@@ -91,6 +91,19 @@ async def test_a_plan_is_the_golden_one_and_writes_nothing(
         assert said in text
 
 
+async def test_a_plan_explains_itself_where_asked(untouched: Service) -> None:
+    crowded = request()
+    crowded["clusters"] = crowded["clusters"][:1]
+    async with Client(untouched.mcp) as client:
+        plain = await client.call_tool("plan_placement", crowded)
+        told = await client.call_tool("plan_placement", {**crowded, "explain": True})
+    assert "Computed: " not in plain.content[0].text
+    text = told.content[0].text
+    assert "workload mwrs-app01 keeps running" in text
+    assert "It would have a place after this: add 2 gpu 3g.48gb to cluster worker01." in text
+    assert told.structured_content["digest"] == plain.structured_content["digest"]
+
+
 @both_eras
 async def test_exactly_the_plan_that_was_shown_is_applied_once_and_reset(era: Era) -> None:
     async with serving(read_only=False) as service, Client(service.mcp, mode=era) as client:
