@@ -134,11 +134,10 @@ def _limits(ground: Ground) -> Iterator[Limit]:
 
 def _costs(ground: Ground, limit: FleetLimit) -> Floats:
     """Return a limit's score of every place [workloads, slots], 0 where it is missing or less."""
-    scores = ground.fleet.scores[limit.score]
-    apps = {item.app for item in ground.fleet.workloads}
-    by_app = {app: np.fmax(ground.scores(scores, app), 0.0) for app in sorted(apps)}
-    rows = [by_app[workload.app] for workload in ground.fleet.workloads]
-    return np.array(rows).reshape(len(rows), len(ground.slots))
+    costs = np.zeros((len(ground.fleet.workloads), len(ground.slots)))
+    for row, workload in enumerate(ground.fleet.workloads):
+        np.fmax(ground.cost(limit.score, workload.app), 0.0, out=costs[row])
+    return costs
 
 
 def _scopes(ground: Ground, limit: FleetLimit) -> Iterator[tuple[str, Bools]]:

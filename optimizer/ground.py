@@ -110,6 +110,16 @@ class Ground:
         keys = ((names[slot.cluster], app, slot.device) for slot in self.slots)
         return np.fromiter((scores.get(key, np.nan) for key in keys), dtype=np.float64)
 
+    def cost(self, score: str, app: str) -> Floats:
+        """Return what an app counts for a limit on a score, on every slot; NaN where unknown."""
+        if (score, app) not in self._costs:
+            self._costs[score, app] = self.scores(self.fleet.scores[score], app)
+        return self._costs[score, app]
+
+    @cached_property
+    def _costs(self) -> dict[tuple[str, str], Floats]:
+        return {}
+
     def value(self, app: str) -> Floats:
         """Return what an app is worth on every slot: the weighted sum of its scores."""
         total = np.zeros(len(self.slots))

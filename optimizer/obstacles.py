@@ -66,8 +66,9 @@ def uncosted(ground: Ground, workload: Workload, values: Floats) -> Bools:
     missing = np.zeros(len(values), dtype=np.bool_)
     for limit in ground.fleet.limits:
         if limit.score:
-            costs = ground.scores(ground.fleet.scores[limit.score], workload.app)
-            missing |= np.isnan(costs) & ground.meeting(limit.selector)
+            missing |= np.isnan(ground.cost(limit.score, workload.app)) & ground.meeting(
+                limit.selector
+            )
     return missing
 
 
