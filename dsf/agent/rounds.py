@@ -205,10 +205,10 @@ def _started(scorers: Mapping[str, Scorer], now: float) -> _Outcome:
         if scorer.wanted is None or scorer.running:
             continue
         if scorer.due <= now:
-            result[name] = replace(scorer, running=scorer.wanted, started=now, settle=math.inf)
+            result[name] = replace(scorer, running=scorer.wanted, started=now)
             starts.append(StartRound(scorer.wanted))
         elif scorer.settle <= now:
-            result[name] = replace(scorer, running=scorer.wanted, settle=math.inf)
+            result[name] = replace(scorer, running=scorer.wanted)
             starts.append(SettleScores(scorer.wanted))
     return result, tuple(starts)
 

@@ -215,6 +215,18 @@ async def test_replaced_scores_stay_valid_however_long_the_pause_between_rounds(
     assert set(map(str, told[1:])) == {str((-50, [-50.0], "FallbackValue"))}
 
 
+async def test_a_changed_rule_acts_on_expired_scores_and_metrics_at_the_next_round() -> None:
+    world = World(Scorers({"a": lambda time: down(time) if time >= HOUR else 5.0}))
+    plain = summary("a", scoring_interval=30)
+    async with world.running(plain):
+        await until(2 * HOUR)
+        assert (await world.value("a-score"), world.score("a_score")) == (None, [])
+        rule = OnFailure(policy="Value", value=-9)
+        world.tell(plain.model_copy(update={"scoring_on_failure": rule}))
+        await until(2 * HOUR + 32)
+        assert (await world.value("a-score"), world.score("a_score")) == (-9, [-9])
+
+
 async def test_a_hub_that_is_away_for_an_hour_is_told_everything_when_it_is_back() -> None:
     scorers = Scorers({"a": lambda time: time // HOUR})
     world = World(scorers)
