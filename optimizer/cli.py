@@ -84,6 +84,20 @@ def model_options(command: Any) -> Any:
             help="Seconds for the solver; then the best placement found is taken.",
         ),
         click.option(
+            "--gap",
+            type=click.FloatRange(0.0, 1.0),
+            default=0.0,
+            show_default=True,
+            help="Share of the value by which a placement may be below what is proven possible.",
+        ),
+        click.option(
+            "--memory-limit",
+            type=click.IntRange(min=0),
+            default=8_192,
+            show_default=True,
+            help="MiB of address space for the solver's process; 0 for any.",
+        ),
+        click.option(
             "--missing-score",
             type=_MissingScore(),
             default="forbid",
@@ -193,6 +207,8 @@ def settings_of(rest: Mapping[str, Any]) -> "Settings":
         claim_name=rest["claim_name"],
         solver=rest["solver"],
         time_limit_seconds=rest["time_limit"],
+        gap=rest["gap"],
+        memory_mib=rest["memory_limit"],
         missing_score=rest["missing_score"],
         mig=replace(labels, config_namespace=namespace, config_map=name),
     )

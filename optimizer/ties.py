@@ -1,8 +1,8 @@
 """Which of several equally good decisions is taken.
 
-More workloads placed; then the order of the request: workloads listed first take clusters listed
-first, and policies listed first are preferred. Problems too large for a second solve take what the
-solver finds first, which is the same every time.
+More workloads placed; then what runs now stays; then the order of the request: workloads listed
+first take clusters listed first, and policies listed first are preferred. Problems too large for a
+second solve take what the solver finds first, which is the same every time.
 """
 
 import numpy as np
@@ -21,10 +21,13 @@ def tie_weights(problem: Problem) -> Floats | None:
     places, tasks, clusters = problem.places, len(problem.tasks), len(problem.clusters)
     order = (tasks - places.task) * (clusters - places.cluster)
     ranks = _policy_ranks(problem)
-    placed = 1.0 + tasks * float(order.max(initial=0)) + float(ranks.sum())
+    stays, enforced = _standing(problem)
+    rest = 1.0 + tasks * float(order.max(initial=0)) + float(ranks.sum())
+    kept = rest if stays.any() or enforced.any() else 0.0
+    placed = rest + kept * float(stays.sum() + enforced.sum())
     if placed > LARGEST_SAFE_COEFFICIENT:
         return None
-    return np.concatenate([-ranks, placed + order])
+    return np.concatenate([kept * enforced - ranks, placed + kept * stays + order])
 
 
 def trimmed(problem: Problem, decision: Decision) -> Decision:
@@ -44,6 +47,16 @@ def _slots(problem: Problem, place: Place) -> list[int]:
     wanted = [Slot(cluster, task.kind, place.device)]
     wanted += [Slot(cluster, kind, ANY) for kind, _ in task.extras]
     return [problem.slot_index[slot] for slot in wanted]
+
+
+def _standing(problem: Problem) -> tuple[Floats, Floats]:
+    """Return 1 for each place taken now and for each policy enforced now that a place needs."""
+    pairs = zip(problem.places.task.tolist(), problem.places.cluster.tolist(), strict=True)
+    stays = np.fromiter(
+        (cluster in problem.tasks[task].current for task, cluster in pairs), np.float64
+    )
+    enforced = np.array([option.current for option in problem.options], np.float64)
+    return stays, enforced
 
 
 def _policy_ranks(problem: Problem) -> Floats:

@@ -11,10 +11,10 @@ from optimizer.engine.classes import site_classes, task_classes
 from optimizer.engine.prices import Prices, considered, respond
 from optimizer.engine.reduce import reduced
 from optimizer.milp import solve_here
-from optimizer.problem import Option, Problem, objective, tier_values
+from optimizer.problem import Option, Problem, Slot, Task, objective, tier_values
 from optimizer.rules import violations
 from optimizer.settings import SolverName
-from optimizer.solution import Decision, Solution
+from optimizer.solution import Decision, Place, Solution
 from tests.optimizer.brute_force import best
 from tests.optimizer.random_problems import random_problem
 
@@ -142,3 +142,12 @@ def test_what_runs_now_is_what_a_solver_falls_back_on() -> None:
     hurried = solve_here(given, solver="highs", time_limit_seconds=0.0, incumbent=known.decision)
     assert hurried.objective_value >= known.objective_value
     assert hurried.decision != Decision()
+
+
+def test_of_equal_decisions_the_one_that_runs_now_is_taken() -> None:
+    slots = (Slot(0, "gpu", "d"), Slot(1, "gpu", "d"))
+    options = tuple(Option(cluster, "", "p", ((cluster, 1.0),)) for cluster in (0, 1))
+    for now in (0, 1):
+        task = Task("w", "w", "gpu", 1.0, current=(now,))
+        given = Problem(("c0", "c1"), slots, options, (task,), np.full((1, 2), 7.0), np.zeros(2))
+        assert whole(given).decision.places == (Place("w", f"c{now}", "d"),)
