@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import KUBECONFIG, endpoint_option, log_options
+from dsf.cli.options import KUBECONFIG, Namespace, endpoint_option, log_options
 
 if TYPE_CHECKING:
     from dsf.agent.round import Round
@@ -32,7 +32,13 @@ def _url(_: click.Context, __: click.Parameter, value: str) -> str:
 @click.option("--cluster-name", required=True, help="Name of the managed cluster on the hub.")
 @click.option("--hub-kubeconfig", type=KUBECONFIG, help="Kubeconfig of the hub; not for --once.")
 @click.option("--kubeconfig", type=KUBECONFIG, help="Kubeconfig of the managed cluster.")
-@click.option("--namespace", default="dynamic-scoring", show_default=True, help="Own namespace.")
+@click.option(
+    "--namespace",
+    default="dynamic-scoring",
+    show_default=True,
+    type=Namespace(),
+    help="Own namespace.",
+)
 @endpoint_option
 @click.option(
     "--prometheus-url",
