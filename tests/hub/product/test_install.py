@@ -143,15 +143,27 @@ def test_the_addon_is_available_by_the_agents_lease_too(
     )
 
 
+def test_the_limit_of_a_scores_label_sets_is_the_agents_own_or_the_charts(hub: Hub) -> None:
+    for limit, told in ((0, []), (500, ["--max-series=500"])):
+        manifests = rendered(hub, f"--set=spokeSetting.agent.maxSeries={limit}")
+        [deployment] = [obj for obj in manifests if obj["kind"] == "Deployment"]
+        [container] = deployment["spec"]["template"]["spec"]["containers"]
+        assert [word for word in container["args"] if "series" in word] == told
+
+
+def rendered(hub: Hub, setting: str) -> list[Object]:
+    """What the AddOnTemplate brings to a cluster, by the chart with one value set."""
+    chart = str(CHARTS / "dynamic-scoring-framework")
+    text = helm(hub, "template", "rendered", chart, "--kube-version=1.30", setting)
+    objects = [obj for obj in yaml.safe_load_all(text) if obj]
+    [template] = [obj for obj in objects if obj["kind"] == "AddOnTemplate"]
+    return list(template["spec"]["agentSpec"]["workload"]["manifests"])
+
+
 @pytest.mark.parametrize("secrets", [[], ["api-auth", "prometheus-token"]])
 def test_the_agent_may_read_no_secrets_but_those_named(hub: Hub, secrets: list[str]) -> None:
     setting = f"--set-json=spokeSetting.agent.secretNames={json.dumps(secrets)}"
-    chart = str(CHARTS / "dynamic-scoring-framework")
-    objects = yaml.safe_load_all(
-        helm(hub, "template", "rendered", chart, "--kube-version=1.30", setting)
-    )
-    [template] = [obj for obj in objects if obj and obj["kind"] == "AddOnTemplate"]
-    manifests = template["spec"]["agentSpec"]["workload"]["manifests"]
+    manifests = rendered(hub, setting)
     [role] = [obj for obj in manifests if obj["kind"] == "Role"]
     [rule] = [rule for rule in role["rules"] if rule["resources"] == ["secrets"]]
     assert rule.get("resourceNames", []) == secrets
