@@ -61,8 +61,10 @@ class Sources:
 
     async def _open_telemetry(self, summary: ScorerSummary, now: float) -> Fetched | Failure:
         if self.received is None:
-            message = "this agent receives no OTLP: start it with --otlp (in the chart:"
-            message = f"{message} spokeSetting.agent.otlp.enabled)"
+            message = (
+                "this agent receives no OTLP: run it with --otlp (in the chart:"
+                " spokeSetting.agent.otlp.enabled); --once and --explain receive none"
+            )
             return Failure("source", "NotReceiving", message)
         return self.received.fetch(summary, now)
 
