@@ -21,8 +21,8 @@ class FieldProblem:
 class RequestProblem:
     """Why nothing was done: `reason` is CamelCase, `status` the HTTP status that fits it.
 
-    Reasons: UnknownName (422), TooManyPlaces (422), NotGenerated (409), StalePlan (409), Busy (429),
-    HubRefused (503).
+    Reasons: UnknownName (422), TooManyPlaces (422), NotGenerated (409), StalePlan (409),
+    Busy (429), HubRefused (503).
     """
 
     status: int
