@@ -28,6 +28,7 @@ SMALL = 300
 """Up to so many variables one model of the whole problem is quickest."""
 
 _CORE = 20_000  # variables of the model that is left to the solver after fixing
+_WRITING = 1e-4  # seconds for each variable that writing a model may take
 _TIE_VARIABLES = 200  # beyond that the second solve can cost ten times the first
 _SAME_VALUE = 1e-6
 _KEEP = 1_000.0  # what a place of a higher priority counts for against one of a lower
@@ -174,7 +175,7 @@ def _core(
     slack = max(0.0, priced.bound - value)
     places, options = whole.spread(*usable(blocks, priced.prices, answers, slack), problem)
     size = int(np.count_nonzero(places)) + int(np.count_nonzero(options))
-    if size > _CORE:
+    if size > _CORE or run.left() < _WRITING * size:
         return decision, found.bound
     core = problem.restricted(places, options)
     weights = _first_weights(problem, core)

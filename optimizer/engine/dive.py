@@ -10,21 +10,28 @@ from optimizer.engine.prices import Answers, Prices, considered, descend
 
 _STEPS = 24  # of pricing between two rounds of fixing; the answers of the last half are counted
 _SHARE = 0.25  # of the sites fixed in a round
+_HASTY_STEPS = 3
 _REACH = 0.003
 _TOLERANCE = 1e-7
 
 
-def dive(blocks: Blocks, prices: Prices, *, stop: Callable[[], bool]) -> tuple[Columns, Ints]:
-    """Return columns and how often to take each; stops early with what is fixed by then."""
+def dive(
+    blocks: Blocks, prices: Prices, *, stop: Callable[[], bool], hasty: bool = False
+) -> tuple[Columns, Ints]:
+    """Return columns and how often to take each; stops early with what is fixed by then.
+
+    `hasty`: fix all that fits together at once, a few rounds are enough then.
+    """
+    steps, share = (_HASTY_STEPS, 1.0) if hasty else (_STEPS, _SHARE)
     copies, counts, limits = blocks.copies.copy(), blocks.counts.copy(), blocks.rows.limits.copy()
     pieces: list[Columns] = []
     times: list[Ints] = [np.zeros(0, np.int64)]
     while copies.any() and counts.any() and not stop():
         rest = part(blocks, copies, counts, limits)
         known = Prices(prices.tasks[rest.tasks], prices.rows)
-        found, often, learnt = _met(rest.blocks, known, stop)
+        found, often, learnt = _met(rest.blocks, known, steps, stop)
         columns = lifted(found, rest)
-        taken = _fixed(blocks, columns, often, (copies, counts, limits))
+        taken = _fixed(blocks, columns, often, (copies, counts, limits), share)
         if not taken.any():
             break
         hit = np.flatnonzero(taken)
@@ -37,32 +44,33 @@ def dive(blocks: Blocks, prices: Prices, *, stop: Callable[[], bool]) -> tuple[C
 
 
 def _met(
-    blocks: Blocks, prices: Prices, stop: Callable[[], bool]
+    blocks: Blocks, prices: Prices, most: int, stop: Callable[[], bool]
 ) -> tuple[Columns, Floats, Prices]:
     """Price a problem again; return the columns met towards the end, how often, and the prices."""
     pool, steps = Pool(blocks), 0
+    first = most // 2
 
     def seen(answers: Answers) -> None:
         nonlocal steps
         steps += 1
-        if steps > _STEPS // 2:
+        if steps > first:
             pool.add(answers)
 
     groups = considered(blocks)
     _, learnt = descend(
-        blocks, groups, prices, reach=_REACH, seen=seen, stop=lambda: steps >= _STEPS or stop()
+        blocks, groups, prices, reach=_REACH, seen=seen, stop=lambda: steps >= most or stop()
     )
     columns, met = pool.counted()
-    return columns, met / max(1, steps - _STEPS // 2), learnt
+    return columns, met / max(1, steps - first), learnt
 
 
 def _fixed(
-    blocks: Blocks, columns: Columns, often: Floats, left: tuple[Ints, Ints, Floats]
+    blocks: Blocks, columns: Columns, often: Floats, left: tuple[Ints, Ints, Floats], share: float
 ) -> Ints:
     """Decide how often to take columns, the most frequent first, and take it off what is left."""
     copies, counts, limits = left
     sites = blocks.mode_sites[columns.modes]
-    goal = max(1, int(_SHARE * copies.sum()))
+    goal = max(1, int(share * copies.sum()))
     order = np.lexsort((np.arange(len(often)), -columns.values(blocks), -often))
     of, rows, amounts = columns.uses(blocks)
     by_column = np.argsort(of, kind="stable")

@@ -6,6 +6,7 @@ them is exact: R. Baldacci, N. Christofides, A. Mingozzi, "An exact algorithm fo
 routing problem based on the set partitioning formulation", Mathematical Programming 115 (2008).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,8 +38,12 @@ def near_best(
     *,
     slack: float,
     limit: int,
+    stop: Callable[[], bool],
 ) -> Columns | None:
-    """Return every column that loses at most `slack`; None where they are more than `limit`."""
+    """Return every column that loses at most `slack`; None where they are more than `limit`.
+
+    None too where `stop` says so.
+    """
     profits = [group.profits(prices.tasks, prices.rows) for group in groups]
     starts = np.searchsorted(blocks.part_modes, np.arange(len(blocks.mode_sites) + 1))
     lost = answers.worth[blocks.mode_sites] - answers.mode_worth
@@ -48,7 +53,7 @@ def near_best(
         need = float(answers.worth[blocks.mode_sites[mode]]) - slack - _TOLERANCE
         found = _mode(blocks, groups, profits, answers, mode, parts, need, limit)
         limit -= 0 if found is None else len(found)
-        if found is None or limit < 0:
+        if found is None or limit < 0 or stop():
             return None
         pieces.append(found)
     return joined_columns(pieces)
@@ -62,14 +67,16 @@ def nearest(
     *,
     slack: float,
     limit: int,
+    stop: Callable[[], bool],
+    halvings: int = _HALVINGS,
 ) -> tuple[Columns, bool]:
     """Return `limit` columns at most that lose little; tell whether all that lose `slack`."""
-    found = near_best(blocks, groups, prices, answers, slack=slack, limit=limit)
+    found = near_best(blocks, groups, prices, answers, slack=slack, limit=limit, stop=stop)
     if found is not None:
         return found, True
-    for _ in range(_HALVINGS):
+    for _ in range(halvings):
         slack /= 2
-        found = near_best(blocks, groups, prices, answers, slack=slack, limit=limit)
+        found = near_best(blocks, groups, prices, answers, slack=slack, limit=limit, stop=stop)
         if found is not None:
             return found, False
     return joined_columns([]), False

@@ -124,7 +124,15 @@ def _anew(
     answers = respond(rest.blocks, groups, learnt)
     slack = max(0.0, bound - float(own.values(rest.blocks) @ held.times[inside]))
     if groups is not None:
-        near, _ = nearest(rest.blocks, groups, learnt, answers, slack=slack, limit=_LIMIT)
+        near, _ = nearest(
+            rest.blocks,
+            groups,
+            learnt,
+            answers,
+            slack=slack,
+            limit=_LIMIT,
+            stop=lambda: left() <= 0,
+        )
         pool.extend(near)
     columns = pool.columns()
     times = np.zeros(len(columns), np.int64)

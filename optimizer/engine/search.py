@@ -31,6 +31,7 @@ _WHOLE = 1e-6
 _SMALL = 150  # sites and tasks up to which the master of the columns met is solved at once
 _CLOSE = 300
 _NEAR = 0.001
+_HALVINGS = 8
 _ALL = 20_000
 _NODES = 60
 _TRIES = 12
@@ -48,11 +49,12 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """The lowest bound with its prices, and the columns met on the way."""
+    """The lowest bound with its prices, a first decision, and the columns met on the way."""
 
     bound: float
     prices: Prices
     groups: list[Candidates] | None
+    first: Held
     pool: Pool
 
 
@@ -65,7 +67,7 @@ class Found:
     priced: Priced
 
 
-def search(blocks: Blocks, effort: Effort, start: Held | None = None) -> Found:
+def search(blocks: Blocks, effort: Effort) -> Found:
     """Return a decision for blocks that is good enough, or the best that time allows."""
     whole = blocks.whole
     priced = _priced(blocks, effort)
@@ -75,8 +77,8 @@ def search(blocks: Blocks, effort: Effort, start: Held | None = None) -> Found:
         return bound - value <= max(effort.gap * abs(value), _WHOLE)
 
     held = Held(*dive(blocks, priced.prices, stop=lambda: effort.left() <= 0))
-    if start is not None and start.value(blocks) >= held.value(blocks):
-        held = start
+    if priced.first.value(blocks) > held.value(blocks):
+        held = priced.first
     if enough(held.value(blocks)) or effort.left() <= 0:
         return Found(held, bound, priced)
     answers = respond(blocks, priced.groups, priced.prices)
@@ -119,11 +121,14 @@ def _priced(blocks: Blocks, effort: Effort) -> Priced:
         if groups is not None and steps > _WARM:
             pool.add(answers)
 
+    half = effort.left() / 2  # of the time is for decisions
+
     def stop() -> bool:
-        return effort.left() <= 0
+        return effort.left() <= half
 
     prices = first_prices(blocks, lambda found: respond(blocks, groups, found).bound)
     lowest, best = respond(blocks, groups, prices).bound, prices
+    first = Held(*dive(blocks, prices, stop=stop, hasty=True))
     for reach in _REACHES:
         bound, found = descend(blocks, groups, best, reach=reach, seen=seen, stop=stop)
         gained = lowest - bound
@@ -139,7 +144,7 @@ def _priced(blocks: Blocks, effort: Effort) -> Priced:
         pool.extend(columns)
         if bound < lowest:
             lowest, best = bound, found
-    return Priced(lowest, best, groups, pool)
+    return Priced(lowest, best, groups, first, pool)
 
 
 def _chosen(
@@ -159,7 +164,16 @@ def _chosen(
     if priced.groups is None:
         return held, False
     first = slack if limit == _ALL else min(slack, _NEAR * priced.bound)
-    near, every = nearest(blocks, priced.groups, priced.prices, answers, slack=first, limit=limit)
+    near, every = nearest(
+        blocks,
+        priced.groups,
+        priced.prices,
+        answers,
+        slack=first,
+        limit=limit,
+        stop=lambda: effort.left() <= 0,
+        halvings=0 if limit == _ALL else _HALVINGS,
+    )
     every = every and first == slack
     if not every and limit == _ALL:
         return held, False

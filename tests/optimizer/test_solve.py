@@ -76,3 +76,10 @@ def _no_process_is_left() -> bool:
 async def test_nothing_to_place_needs_no_process() -> None:
     solution = await solve(formulate(fleet({}, {}, {})), solver="highs", time_limit_seconds=60)
     assert (solution.status, solution.bound) == ("Infeasible", 0.0)
+
+
+async def test_a_process_that_needs_more_memory_than_allowed_is_not_solved() -> None:
+    solution = await solve(_problem(2, 2), solver="highs", time_limit_seconds=60, memory_mib=1)
+    assert (solution.status, solution.decision) == ("NotSolved", Decision())
+    enough = await solve(_problem(2, 2), solver="highs", time_limit_seconds=60, memory_mib=8_192)
+    assert enough.status == "Optimal"
