@@ -38,6 +38,8 @@ MOST_PRICED = 50_000
 MOST_NAMED = 200_000
 """Places up to which conflicts are: naming limits costs a reading of the fleet per question."""
 
+MOST_MOVES = 1_000
+
 T = TypeVar("T")
 
 
@@ -114,7 +116,7 @@ def explanation(case: Case, resolve: Resolve, linear: Linear) -> Explanation:
         found = Explanation(
             why_not=found.why_not,
             pareto=found.pareto,
-            transition=_transition(case),
+            transition=_transition(case, account),
             binding=_binding(case, linear, account),
             unplaced=tuple(_unplaced(case, counted, account)),
             places=tuple(_places(case, counted, account)),
@@ -198,6 +200,8 @@ def _unplaced(case: Case, resolve: Resolve, account: _Account) -> Iterator[Unpla
 def _places(case: Case, resolve: Resolve, account: _Account) -> Iterator[PlaceReason]:
     """Yield every place; those that the time was too short for come without a margin."""
     taken = placed(case.problem, case.solution)
+    if taken and case.solution.status != "Optimal":
+        account.missing.append("margins: the plan is not proven to be the best")
     found = list(
         account.each("margins", places(case.problem, case.solution, taken, resolve), len(taken))
     )
@@ -208,11 +212,14 @@ def _places(case: Case, resolve: Resolve, account: _Account) -> Iterator[PlaceRe
         yield PlaceReason(**item.model_dump(), runner_up=other, margin=None)
 
 
-def _transition(case: Case) -> TransitionPlan | None:
+def _transition(case: Case, account: _Account) -> TransitionPlan | None:
     """Return the way from what runs now; None where nothing is known to run."""
     goal = case.solution.decision
     begin = start(case.problem, goal)
     if not (begin.decision.choices or begin.decision.places or begin.unknown):
+        return None
+    if len(set(begin.decision.places) ^ set(goal.places)) > MOST_MOVES:
+        account.missing.append(f"transition: more than {MOST_MOVES} places are taken or left")
         return None
     found = transition(case.problem, begin.decision, goal)
     words = [_words(found.uncovered, least=found.least)]

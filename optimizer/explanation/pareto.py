@@ -7,21 +7,23 @@ such point the set is complete.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from optimizer.explanation.ports import Answer, Linear
+from optimizer.explanation.ports import Answer, Linear, Spent
 from optimizer.explanation.results import ParetoPoint, ParetoSet
 from optimizer.explanation.shown import enforced, spot
 from optimizer.fleet import Fleet
 from optimizer.problem import Floats, Problem
 from optimizer.rules import RULES, Row
-from optimizer.ties import trimmed
+from optimizer.ties import tie_weights, trimmed
 
 FINE = 1e-3
 """Where scores are no whole numbers: the step, relative to the largest score."""
 
 _HALF = 0.5
+_SAME = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,22 +70,39 @@ def scored(fleet: Fleet, problem: Problem, names: Sequence[str]) -> Scored:
 
 def pareto(given: Scored, linear: Linear, *, most: int) -> ParetoSet:
     """Return at most so many points, in the order of the first score; said where there are more."""
+    patient = _patient(linear)
     rows = [row for rule in RULES for row in rule(given.problem)]
-    found: list[Floats] = []
+    search = _found(given, rows, patient, most)
+    points = sorted(
+        (_point(given, item) for item in _untied(given, rows, search.points, patient)),
+        key=lambda point: [-point.values[name] for name in given.names],
+    )
+    return ParetoSet(points=tuple(points), complete=search.complete, message=search.why)
+
+
+class _Found(NamedTuple):
+    points: list[Floats]
+    complete: bool
+    why: str
+
+
+def _found(given: Scored, rows: Sequence[Row], linear: Linear, most: int) -> _Found:
+    """Find the best of each score, then points that each known one is worse than in some score."""
+    found, late = list[Floats](), "the time did not allow more points"
     for score in range(len(given.names)):
         point = _best(given, rows, score, linear)
         if point is None:
-            return _set(given, found, complete=False, why="the time did not allow more points")
+            return _Found(found, complete=False, why=late)
         if not _known(given, found, point):
             found.append(point)
     while len(found) < most:
         answer, further = _further(given, rows, found, linear)
         if answer.status != "Optimal":
-            return _set(given, found, complete=False, why="the time did not allow more points")
+            return _Found(found, complete=False, why=late)
         if not further:
-            return _set(given, found, complete=True, why="no other point exists")
+            return _Found(found, complete=True, why="no other point exists")
         found.append(answer.values[: given.worth.shape[1]])
-    return _set(given, found, complete=False, why=f"no more than {most} points are looked for")
+    return _Found(found, complete=False, why=f"no more than {most} points are looked for")
 
 
 def _table(fleet: Fleet, problem: Problem, name: str) -> Floats:
@@ -163,12 +182,33 @@ def _known(given: Scored, found: Sequence[Floats], point: Floats) -> bool:
     return any(bool(item.all()) for item in near)
 
 
-def _set(given: Scored, found: Sequence[Floats], *, complete: bool, why: str) -> ParetoSet:
-    points = sorted(
-        (_point(given, item) for item in found),
-        key=lambda point: [-point.values[name] for name in given.names],
-    )
-    return ParetoSet(points=tuple(points), complete=complete, message=why)
+def _patient(linear: Linear) -> Linear:
+    """Return a solver that says NotSolved where the budget is spent: what was found stays."""
+
+    def solve(weights: Floats, rows: Sequence[Row], relaxed: bool) -> Answer:
+        try:
+            return linear(weights, rows, relaxed)
+        except Spent:
+            return Answer("NotSolved", np.zeros(len(weights)), np.zeros(len(rows)))
+
+    return solve
+
+
+def _untied(
+    given: Scored, rows: Sequence[Row], found: Sequence[Floats], linear: Linear
+) -> list[Floats]:
+    """Return for each point the decision that ties are broken towards, where that can be solved."""
+    weights = tie_weights(given.problem)
+    if weights is None:
+        return list(found)
+    made = []
+    for point in found:
+        least = given.values(point) - _SAME * np.maximum(1.0, np.abs(given.values(point)))
+        pairs = zip(given.worth, least.tolist(), strict=True)
+        kept = [_at_least(worth, value) for worth, value in pairs]
+        answer = linear(weights, [*rows, *kept], False)
+        made.append(answer.values if answer.status == "Optimal" else point)
+    return made
 
 
 def _point(given: Scored, columns: Floats) -> ParetoPoint:

@@ -1,22 +1,23 @@
 """The transition: which moves come first, and what they leave uncovered."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from optimizer.problem import Problem
+from optimizer.problem import Floats, Problem
 from optimizer.rules import chosen_part
 from optimizer.solution import Choice, Decision, Place
 from optimizer.transition.board import Board, Flips, Moves
 from optimizer.transition.greedy import staged
+from optimizer.transition.schedule import scheduled
 from optimizer.transition.search import searched
 from optimizer.transition.start import surged
 
 MOST_STATES = 2_000
 _FEW = 12
 _FEW_DETOURS = 200
-_MOST_DETOURS = 2_000
+_DETOURS_EACH = 3
 
 
 class Stage(NamedTuple):
@@ -46,7 +47,7 @@ def transition(problem: Problem, start: Decision, goal: Decision) -> Transition:
     supplies are idle when it goes.
     """
     moves, detours = _moves(problem, start, goal)
-    stages = [stage.flips for stage in staged(moves, detours)]
+    stages = scheduled(moves, [stage.flips for stage in staged(moves, detours)])
     found = _told(moves, stages, detours, least=False)
     if not found.uncovered and not any(stage.detours for stage in found.stages):
         return found._replace(least=True)
@@ -55,7 +56,7 @@ def transition(problem: Problem, start: Decision, goal: Decision) -> Transition:
     better = searched(moves, detours, most_states=MOST_STATES)
     if better.flips is None:
         return found._replace(least=not found.uncovered)
-    other = _told(moves, _joined(moves, better.flips), detours, least=True)
+    other = _told(moves, scheduled(moves, [(item,) for item in better.flips]), detours, least=True)
     return other if len(_events(other)) <= len(_events(found)) else found
 
 
@@ -71,10 +72,10 @@ def _moves(problem: Problem, start: Decision, goal: Decision) -> tuple[Moves, li
         tuple(dict.fromkeys((*start.choices, *goal.choices))),
         tuple(dict.fromkeys((*start.places, *goal.places))),
     )
-    extra = _detours(wide, both, {place.workload for place in both.places}, most=_FEW_DETOURS)
-    if not extra:
-        touched = moving | _under_changes(start, goal, both)
-        extra = _detours(wide, both, touched, most=_MOST_DETOURS)
+    touched = moving | _under_changes(start, goal, both)
+    extra = _detours(wide, both, {place.workload for place in both.places})
+    if len(extra) > _FEW_DETOURS:
+        extra = _roomy(wide, start, goal, sorted(touched), extra)
     part, _ = chosen_part(wide, Decision(both.choices, (*both.places, *extra)))
     number = {variable: index for index, variable in enumerate(part.variables)}
     return Moves(part, start, goal), [number[place] for place in extra]
@@ -86,40 +87,45 @@ def _under_changes(start: Decision, goal: Decision, both: Decision) -> set[str]:
     return {place.workload for place in both.places if place.cluster in changed}
 
 
-def _detours(
-    problem: Problem, both: Decision, touched: set[str], *, most: int
-) -> tuple[Place, ...]:
-    """Return other places of workloads on slots of the start or goal; none where too many."""
+def _detours(problem: Problem, both: Decision, names: set[str]) -> tuple[Place, ...]:
+    """Return the other places of workloads on slots of the start or goal."""
     there = np.array(problem.base > 0)
     for choice in both.choices:
         for slot, _ in problem.options[problem.option_index[choice]].supplies:
             there[slot] = True
+    tasks = np.array(sorted(problem.task_index[name] for name in names), dtype=np.int64)
+    rows, slots = np.nonzero(there & ~np.isnan(problem.values[tasks]))
     taken = set(both.places)
+    pairs = zip(tasks[rows].tolist(), slots.tolist(), strict=True)
+    return tuple(place for pair in pairs if (place := problem.place(*pair)) not in taken)
+
+
+def _roomy(
+    problem: Problem, start: Decision, goal: Decision, names: list[str], possible: Iterable[Place]
+) -> tuple[Place, ...]:
+    """Return a few of the places of each workload that have room at the start and at the goal."""
+    room = np.minimum(_free(problem, start), _free(problem, goal))
+    left = dict.fromkeys(names, _DETOURS_EACH)
     found = list[Place]()
-    for name in sorted(touched):
-        task = problem.task_index[name]
-        slots = np.nonzero(there & ~np.isnan(problem.values[task]))[0]
-        found += [place for s in slots.tolist() if (place := problem.place(task, s)) not in taken]
-        if len(found) > most:
-            return ()
+    for place in possible:
+        at = problem.indexes(place)
+        if left.get(place.workload, 0) and at and room[at[1]] >= problem.tasks[at[0]].amount:
+            left[place.workload] -= 1
+            found.append(place)
     return tuple(found)
 
 
-def _joined(moves: Moves, flips: Sequence[Flips]) -> list[tuple[Flips, ...]]:
-    """Put flips of one sort that follow each other into one stage where their order is free."""
-    stages: list[list[Flips]] = []
-    for item in flips:
-        if stages and _sort(moves, stages[-1][0]) == _sort(moves, item) == "start":
-            stages[-1].append(item)
-        else:
-            stages.append([item])
-    return [tuple(stage) for stage in stages]
-
-
-def _sort(moves: Moves, flips: Flips) -> str:
-    if moves.task[flips[0]] < 0:
-        return "policy"
-    return "start" if flips[0] in moves.goal else "other"
+def _free(problem: Problem, decision: Decision) -> Floats:
+    """Return what each slot has left."""
+    free = problem.base.copy()
+    for choice in decision.choices:
+        for slot, amount in problem.options[problem.option_index[choice]].supplies:
+            free[slot] += amount
+    for place in decision.places:
+        found = problem.indexes(place)
+        if found is not None:
+            free[found[1]] -= problem.tasks[found[0]].amount
+    return free
 
 
 def _told(

@@ -122,6 +122,19 @@ def test_two_that_swap_places_without_room_cost_one_of_them_a_moment() -> None:
     assert found.least
 
 
+def test_moves_that_do_not_mind_each_other_share_stages() -> None:
+    clusters = [f"c{index}" for index in range(12)]
+    names = [f"w{index}" for index in range(6)]
+    table = {(cluster, name, "3g"): 10.0 for cluster in clusters for name in names}
+    problem = formulate(fleet({c: [("3g", 1)] for c in clusters}, dict.fromkeys(names, 1), table))
+    policies = dict.fromkeys(clusters, "3g")
+    old, new = clusters[:6], clusters[6:]
+    at = [{n: f"{c}/3g" for n, c in zip(names, on, strict=True)} for on in (old, new)]
+    found = planned(problem, *(decision(problem, places, policies) for places in at))
+    assert len(found.stages) == 2
+    assert found.uncovered == ()
+
+
 def test_nothing_to_do_is_no_stage() -> None:
     problem = formulate(fleet({"c": [("3g", 1)]}, {"a": 1}, scores("a", clusters="c")))
     state = decision(problem, {"a": "c/3g"}, {"c": "3g"})

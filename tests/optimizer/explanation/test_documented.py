@@ -1,4 +1,7 @@
-"""The documentation's example is what the command prints."""
+"""The documentation's example is what the command prints.
+
+Written again by `python -m tests.optimizer.explanation.test_documented`.
+"""
 
 from pathlib import Path
 
@@ -8,17 +11,30 @@ from optimizer.cli import plan
 from optimizer.explanation import compose
 
 ROOT = Path(__file__).parents[3]
-TEXT = (ROOT / "docs" / "optimizer-explanations.md").read_text(encoding="utf-8")
+PAGE = ROOT / "docs" / "optimizer-explanations.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+def printed() -> str:
+    found = CliRunner().invoke(plan, [f"-f{ROOT / 'docs/examples/explanations'}", "--explain"])
+    assert found.exit_code == 0
+    return found.stdout[found.stdout.index("WHY HERE") :].rstrip("\n")
+
+
+def shown() -> str:
+    return TEXT.partition("```text\n")[2].partition("\n```")[0]
 
 
 def test_the_example_is_what_the_command_prints() -> None:
-    found = CliRunner().invoke(plan, [f"-f{ROOT / 'docs/examples/explanations'}", "--explain"])
-    assert found.exit_code == 0
-    shown = TEXT.partition("```text\n")[2].partition("\n```")[0]
-    assert shown == found.stdout[found.stdout.index("WHY HERE") :].rstrip("\n")
+    assert shown() == printed()
 
 
 def test_the_limits_are_those_of_the_code() -> None:
     assert f"| used up, Pareto set | {compose.MOST_PRICED:,} places |" in TEXT
     assert f"| conflicts | {compose.MOST_NAMED:,} places, {compose.MOST_UNPLACED} " in TEXT
     assert f"At most {compose.MOST_POINTS} are looked for" in TEXT
+    assert f"| transition | {compose.MOST_MOVES:,} places taken or left |" in TEXT
+
+
+if __name__ == "__main__":
+    PAGE.write_text(TEXT.replace(shown(), printed()), encoding="utf-8")

@@ -20,7 +20,7 @@ from tests.optimizer.build import fleet
 from tests.optimizer.explanation.solvers import RESOLVE, checked, spent
 from tests.optimizer.random_problems import draw_fleet
 
-CASES = 200
+CASES, PARTS = 200, 8
 
 
 def explained(given: Fleet, name: str) -> UnplacedReason:
@@ -179,6 +179,7 @@ def test_random_conflicts_are_irreducible_and_changes_solve_again() -> None:
 
 
 @pytest.mark.exhaustive
-def test_two_hundred_random_conflicts() -> None:
-    for given, wanted in islice(infeasible_cases(5_000), CASES):
+@pytest.mark.parametrize("part", range(PARTS))
+def test_two_hundred_random_conflicts(part: int) -> None:
+    for given, wanted in islice(infeasible_cases(10_000 * (1 + part)), CASES // PARTS):
         check(given, wanted)
