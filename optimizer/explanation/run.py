@@ -30,7 +30,7 @@ async def explain(case: Case, *, solver: SolverName, time_limit_seconds: float) 
     task = Task(case, solver, time_limit_seconds)
     made = await isolated(work, task, seconds=time_limit_seconds)
     if made is None:
-        return Explanation(not_computed=("everything: what computes it died or took much too long",))
+        return Explanation(not_computed=("everything: its process died or took much too long",))
     return made
 
 
