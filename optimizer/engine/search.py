@@ -76,16 +76,16 @@ def search(blocks: Blocks, effort: Effort) -> Found:
     def enough(value: float) -> bool:
         return bound - value <= max(effort.gap * abs(value), _WHOLE)
 
-    held = Held(*dive(blocks, priced.prices, stop=lambda: effort.left() <= 0))
-    if priced.first.value(blocks) > held.value(blocks):
-        held = priced.first
-    if enough(held.value(blocks)) or effort.left() <= 0:
-        return Found(held, bound, priced)
-    answers = respond(blocks, priced.groups, priced.prices)
-    if len(blocks.sizes) + len(blocks.copies) <= _SMALL:
+    held, answers = priced.first, respond(blocks, priced.groups, priced.prices)
+    if len(blocks.sizes) + len(blocks.copies) <= _SMALL and effort.left() > 0:
         held, done = _chosen(blocks, priced, answers, held, bound - _step(whole), effort, _CLOSE)
-        if done:
-            return Found(held, held.value(blocks), priced)
+        if done or enough(held.value(blocks)):
+            return Found(held, held.value(blocks) if done else bound, priced)
+    found = Held(*dive(blocks, priced.prices, stop=lambda: effort.left() <= 0))
+    if found.value(blocks) > held.value(blocks):
+        held = found
+    if enough(held.value(blocks)) or effort.left() <= 0:
+        return Found(held, max(bound, held.value(blocks)), priced)
     held = improved(
         blocks,
         priced.prices,
