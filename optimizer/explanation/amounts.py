@@ -53,33 +53,41 @@ def amendments(
     Amounts are least together, each relative to what all workloads could use of it.
     """
     needed = required(wanted, relaxing)
-    problem = _sizing_problem(fleet, wanted, relaxing, needed)
-    if problem is None:
+    wide = formulate(_wide(fleet, relaxing, needed))
+    if not set(needed) <= set(wide.task_index):
         return None
+    problem = _sizing(wide, wanted, relaxing, needed)
     solution = resolve(problem)
     if not reached(solution, sum(needed.values())):
         return None
-    made = (_amended(fleet, wanted, item, problem, solution.decision) for item in relaxing)
+    made = (_amended(fleet, wanted, item, wide, solution.decision) for item in relaxing)
     return tuple(item for item in made if item is not None)
 
 
-def _sizing_problem(
-    fleet: Fleet, wanted: Wanted, relaxing: Sequence[Barrier], needed: Mapping[str, int]
-) -> Problem | None:
+def _wide(fleet: Fleet, relaxing: Sequence[Barrier], needed: Mapping[str, int]) -> Fleet:
+    """Return the fleet without these limits, in which supplies have a price instead."""
     wide = plain(relaxed(fleet, [item for item in relaxing if not _sized(item)]), needed)
-    share = _PENALTIES * WORTH / len(relaxing)
     for item in relaxing:
-        wide = _widened(wide, item, share)
-    problem = formulate(wide)
-    if not set(needed) <= set(problem.task_index):
-        return None
+        wide = _widened(wide, item, _share(relaxing))
+    return wide
+
+
+def _share(relaxing: Sequence[Barrier]) -> float:
+    """Return what the largest change of one limit costs."""
+    return _PENALTIES * WORTH / len(relaxing)
+
+
+def _sizing(
+    wide: Problem, wanted: Wanted, relaxing: Sequence[Barrier], needed: Mapping[str, int]
+) -> Problem:
+    """Return the problem that has all that is needed with the least change of limits."""
     freed = {item.keeps for item in relaxing}
     each = dict.fromkeys(needed, WORTH) | dict.fromkeys(freed, _KEPT)
-    worth = np.array([each.get(task.name, 0.0) for task in problem.tasks])
-    values = np.where(np.isnan(problem.values), np.nan, worth[:, np.newaxis])
+    worth = np.array([each.get(task.name, 0.0) for task in wide.tasks])
+    values = np.where(np.isnan(wide.values), np.nan, worth[:, np.newaxis])
     for item in relaxing:
-        values = values - share * _cost(problem, wanted, item, sum(needed.values()))
-    return replace(problem, values=values)
+        values = values - _share(relaxing) * _cost(wide, wanted, item, sum(needed.values()))
+    return replace(wide, values=values)
 
 
 def _sized(barrier: Barrier) -> bool:
@@ -163,7 +171,7 @@ def _amended(
     makers: Mapping[str, Callable[[], Amended | None]] = {
         "capacity": lambda: _more_supply(fleet, barrier, problem, decision),
         "limits": lambda: _higher_limit(fleet, barrier, problem, decision),
-        "minimum": lambda: _lower_minimum(fleet, wanted, decision),
+        "minimum": lambda: _lower_minimum(fleet, wanted, problem, decision),
         "runs": lambda: _fewer_replicas(wanted, barrier, decision),
         "pinned": lambda: _more_clusters(fleet, wanted, decision),
         "excluded": lambda: _fewer_excluded(fleet, wanted, decision),
@@ -219,20 +227,14 @@ def _limited(name: str, most: float, fleet: Fleet) -> Fleet:
     return replace(fleet, limits=tuple(limits))
 
 
-def _lower_minimum(fleet: Fleet, wanted: Wanted, decision: Decision) -> Amended:
-    name = wanted.workload
-    target = _target(fleet, wanted)
-    real = formulate(plain(with_workload(fleet, name, minimum=None), wanted.counts))
-    found = [real.indexes(place) for place in decision.places if place.workload == name]
-    worth = [float(real.values[at]) for at in found if at is not None]
-    before = target.minimum or 0.0
-    if not worth:
-        return Amended(
-            f"give up the minimum of workload {name}",
-            partial(with_workload, name=name, minimum=None),
-            GIVEN_UP,
-        )
-    least = min(worth)
+def _lower_minimum(
+    fleet: Fleet, wanted: Wanted, problem: Problem, decision: Decision
+) -> Amended | None:
+    name, before = wanted.workload, _target(fleet, wanted).minimum or 0.0
+    found = (problem.indexes(place) for place in decision.places if place.workload == name)
+    least = min((float(problem.values[at]) for at in found if at is not None), default=before)
+    if least >= before:
+        return None
     says = f"lower the minimum of workload {name} from {before:g} to {least:g}"
     size = min(GIVEN_UP, (before - least) / max(abs(before), 1.0))
     return Amended(says, partial(with_workload, name=name, minimum=least), size)

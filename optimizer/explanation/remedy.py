@@ -20,7 +20,7 @@ from optimizer.formulate import formulate
 from optimizer.problem import Problem
 from optimizer.solution import Decision, Solution
 
-MOST_LIMITS = 3
+MOST_LIMITS = 5
 _MOST_SETS = 40
 _MOST_SETTLED = 10
 _MORE = 1e-2
