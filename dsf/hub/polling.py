@@ -1,7 +1,8 @@
 """Every registered scoring API, asked over and over; those that hang hold up no others."""
 
 import asyncio
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Counter
 
@@ -21,7 +22,9 @@ DOUBTS = 3
 class Polling:
     """Keeps what is believed of each scoring API; calls `news` when that changes.
 
-    An API that has used up its time is asked among others of its kind until it answers in time.
+    An API that several scorers name is asked once for all of them: else one lost moment would be
+    several failures in a row. One that has used up its time is asked among others of its kind
+    until it answers in time.
     Metrics: those of `dsf.runtime.metrics` for the controllers `probe` and `slow-probe`, and
     `dsf_hub_probes_total{result}`.
     """
@@ -31,7 +34,6 @@ class Polling:
         prober: Prober,
         scorers: View[Registration],
         *,
-        namespace: str,
         seconds: float,
         thresholds: Thresholds,
         news: Callable[[], None],
@@ -40,13 +42,13 @@ class Polling:
     ) -> None:
         self._prober = prober
         self._scorers = scorers
-        self._namespace = namespace
         self._seconds = seconds
         self._thresholds = thresholds
         self._news = news
         self._draw = draw
         self._tracks: dict[Target, Track] = {}
-        self._polled: set[str] = set()
+        self._polled: dict[str, Target] = {}
+        self._named: Mapping[Target, Sequence[Registration]] | None = None
         self._usual = Controller("probe", self._ask, workers=AT_ONCE, registry=registry)
         self._slow = Controller("slow-probe", self._ask, workers=AT_ONCE, registry=registry)
         self._answers = Counter("dsf_hub_probes", "Probes.", ["result"], registry=registry)
@@ -54,8 +56,8 @@ class Polling:
 
     def believed(self) -> dict[Target, Probe]:
         """Return what is believed of the APIs that are still registered."""
-        targets = {scorer.target for scorer in self._scorers.items.values()}
-        self._tracks = {target: t for target, t in self._tracks.items() if target in targets}
+        named = self._naming()
+        self._tracks = {target: t for target, t in self._tracks.items() if target in named}
         return {target: track.believed for target, track in self._tracks.items()}
 
     def forget(self) -> None:
@@ -64,38 +66,50 @@ class Polling:
 
     async def run(self) -> None:
         """Ask until cancelled."""
-        for name in self._polled:
-            self._usual.enqueue(name)
+        for key in self._polled:
+            self._usual.enqueue(key)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._usual.run())
             group.create_task(self._slow.run())
 
-    def _noticed(self, key: Key) -> None:
-        """Have a scorer asked at once where it is new or its address changed."""
-        _, name = key
-        scorer = self._scorers.items.get(key)
+    def _noticed(self, changed: Key) -> None:
+        """Have an API asked at once where it is new."""
+        self._named = None
+        scorer = self._scorers.items.get(changed)
         target = scorer.target if scorer else None
-        if name not in self._polled or target not in self._tracks:
-            self._polled.add(name)
-            self._usual.enqueue(name)
+        if target and target not in self._tracks:
+            key = f"{target.config_url} {'with' if target.full else 'without'} its config"
+            self._polled[key] = target
+            self._usual.enqueue(key)
 
-    async def _ask(self, name: str) -> None:
-        scorer = self._scorers.items.get((self._namespace, name))
-        target = scorer.target if scorer else None
-        if scorer is None or target is None:
-            self._polled.discard(name)
+    def _naming(self) -> Mapping[Target, Sequence[Registration]]:
+        """Return the scorers by the API that they name."""
+        if self._named is None:
+            named = defaultdict(list)
+            for scorer in self._scorers.items.values():
+                if scorer.target:
+                    named[scorer.target].append(scorer)
+            self._named = dict(named)
+        return self._named
+
+    async def _ask(self, key: str) -> None:
+        target = self._polled.get(key)
+        if target is None or target not in self._naming():
+            self._polled.pop(key, None)
             return
         answer = await self._prober.probe(target)
         self._answers.labels(_result(answer)).inc()
-        track = self._track(scorer, target, answer)
+        track = self._track(target, answer)
         seconds = self._seconds * (0.9 + 0.2 * self._draw())
         queue = self._slow if _used_up_its_time(answer) else self._usual
-        queue.enqueue(name, seconds / DOUBTS if track.doubtful else seconds)
+        queue.enqueue(key, seconds / DOUBTS if track.doubtful else seconds)
 
-    def _track(self, scorer: Registration, target: Target, answer: Probe) -> Track:
+    def _track(self, target: Target, answer: Probe) -> Track:
         before = self._tracks.get(target)
-        said = said_health(scorer, answer)
-        known = scorer.said_config is not None
+        scorers = self._naming().get(target, ())
+        heard = [said_health(each, answer) for each in scorers]
+        said = next((health for health in heard if health), None)
+        known = any(each.said_config is not None for each in scorers)
         track = step(before, answer, said, self._thresholds, has_config=known)
         self._tracks[target] = track
         if before is None or before.believed != track.believed:

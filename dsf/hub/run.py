@@ -89,7 +89,6 @@ class HubController:
         self._polling = Polling(
             prober or Prober(),
             self._views.scorers,
-            namespace=self._options.namespace,
             seconds=self._options.resync_seconds,
             thresholds=self._options.thresholds,
             news=lambda: self._fleet.enqueue(FLEET),
