@@ -3,19 +3,20 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from dsf.hub.rules import Override, Rules
+from dsf.hub.overrides import Hosts
+from dsf.hub.rules import Rules
 from dsf.hub.snapshot import AddOn, Cluster
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a managed cluster gets: every summary but those `hidden`, with its sources overridden.
+    """What a managed cluster gets: every summary but those `hidden`, with sources at its `hosts`.
 
     Clusters of equal shares get equal bytes.
     """
 
     hidden: frozenset[str] = frozenset()
-    overrides: tuple[Override, ...] = ()
+    hosts: Hosts = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,9 @@ def audience(
     accepted = [each for each in clusters.values() if each.accepted and not each.leaving]
     equipped = [each for each in accepted if _is_there(add_ons.get(each.name))]
     shares = {
-        each.name: Share(rules.masked.get(each.name, frozenset()) & known, rules.overriding(each))
+        each.name: Share(
+            rules.masked.get(each.name, frozenset()) & known, rules.overrides.hosts(each, known)
+        )
         for each in sorted(equipped, key=lambda each: each.name)
         if rules.chooses(each)
     }

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from dsf.api.summary import ScorerSummary, dump_summaries
 from dsf.hub.distribution import Share
-from dsf.hub.rules import Override
+from dsf.hub.overrides import Hosts
 
 _OPENING, _CLOSING, _BETWEEN = "[\n", "\n]", ",\n"
 _SEAM = "\n  },\n  {\n"
@@ -78,7 +78,7 @@ class Renderer:
         shown = [part for part in self._parts if part.score_name not in share.hidden]
         if not shown:
             return Rendered("[]", (), len("[]"))
-        body = _BETWEEN.join(part.at(_host(part, share.overrides)) for part in shown)
+        body = _BETWEEN.join(part.at(_host(part, share.hosts)) for part in shown)
         text = sys.intern(f"{_OPENING}{body}{_CLOSING}")
         names = self._names.setdefault(share.hidden, tuple(part.name for part in shown))
         return Rendered(text, names, len(json.dumps(text, ensure_ascii=False).encode()))
@@ -106,8 +106,8 @@ def _part(summary: ScorerSummary) -> _Part:
     return _Part(summary.name, summary.score_name, whole, (before + key, after), source)
 
 
-def _host(part: _Part, overrides: Iterable[Override]) -> str:
-    """Return the host of the first override that means a score; empty where none does."""
+def _host(part: _Part, hosts: Hosts) -> str:
+    """Return the first host that fits a score; empty where none does."""
     if not part.source:
         return ""
-    return next((o.host for o in overrides if o.score in (None, part.score_name)), "")
+    return next((host for score, host in hosts if score in (None, part.score_name)), "")

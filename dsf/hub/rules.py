@@ -13,23 +13,13 @@ from dsf.api.scoring_config import (
     Mask,
     SourceOverride,
 )
+from dsf.hub.overrides import Override, Overrides, overrides_of
 from dsf.hub.registration import is_leaving, problem
 from dsf.hub.snapshot import Cluster, Object
 from dsf.kube.selectors import LabelSelector, label_selector_of
 
 SET_LABEL = "cluster.open-cluster-management.io/clusterset"
 GLOBAL_SET = "global"
-
-
-@dataclass(frozen=True, slots=True)
-class Override:
-    """Where the source is on the managed clusters named or selected; `score` None means every."""
-
-    place: int
-    cluster: str | None
-    selector: LabelSelector | None
-    score: str | None
-    host: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +30,7 @@ class Rules:
     masked: Mapping[str, frozenset[str]] = field(default_factory=dict)
     selector: LabelSelector | None = None
     sets: frozenset[str] | None = None
-    overrides: tuple[Override, ...] = ()
-    named: Mapping[str, tuple[Override, ...]] = field(default_factory=dict)
-    selecting: tuple[Override, ...] = ()
+    overrides: Overrides = field(default_factory=Overrides)
 
     def chooses(self, cluster: Cluster) -> bool:
         """Tell whether a managed cluster is to be told at all."""
@@ -51,18 +39,6 @@ class Rules:
         if self.sets is None or GLOBAL_SET in self.sets:
             return True
         return cluster.labels.get(SET_LABEL) in self.sets
-
-    def overriding(self, cluster: Cluster) -> tuple[Override, ...]:
-        """Return the overrides that match a managed cluster, the first to count first."""
-        named = self.named.get(cluster.name, ())
-        selected = [
-            override
-            for override in self.selecting
-            if override.selector and override.selector.matches(cluster.labels)
-        ]
-        if not selected:
-            return named
-        return tuple(sorted((*named, *selected), key=lambda override: override.place))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +65,10 @@ def unmatched(
     """Return, for each mask and override that can match nothing, which one it is and why."""
     scores = set(score_names)
     found = [_nothing(mask.cluster_name, mask.score_name, clusters, scores) for mask in rules.masks]
-    for override in rules.overrides:
+    idle = {override.place for override in rules.overrides.idle(clusters.values())}
+    for override in rules.overrides.ordered:
         why = _nothing(override.cluster, override.score, clusters, scores)
-        if override.selector and not any(
-            override.selector.matches(cluster.labels) for cluster in clusters.values()
-        ):
+        if override.place in idle:
             why = "its clusterSelector matches no managed cluster"
         found.append(why and f"sourceOverrides[{override.place}]: {why}")
     return list(dict.fromkeys(filter(None, found)))
@@ -123,18 +98,12 @@ def _rules(obj: Object) -> Rules | Invalid:
         if isinstance(read, Invalid):
             return read
         overrides.append(read)
-    named: dict[str, tuple[Override, ...]] = defaultdict(tuple)
-    for each in overrides:
-        if each.cluster is not None:
-            named[each.cluster] += (each,)
     return Rules(
         masks=spec.all_masks,
         masked=_masked(spec.all_masks),
         selector=selector,
         sets=None if spec.cluster_sets is None else frozenset(spec.cluster_sets),
-        overrides=tuple(overrides),
-        named=dict(named),
-        selecting=tuple(each for each in overrides if each.selector is not None),
+        overrides=overrides_of(overrides),
     )
 
 

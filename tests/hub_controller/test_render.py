@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from dsf.api.summary import ScorerSummary, dump_summaries, load_summaries
 from dsf.hub.distribution import Share
 from dsf.hub.render import Renderer, parts_of
-from dsf.hub.rules import Override
 
 
 def summary(name: str, query: str = "", endpoint: str = "http://prom:9090/api/v1") -> ScorerSummary:
@@ -38,11 +37,8 @@ def test_they_are_those_of_dump_summaries(queries: dict[str, str], hidden: set[s
 
 def test_an_override_moves_the_source_of_its_score_and_keeps_the_path() -> None:
     summaries = [summary("a"), summary("b"), summary("n", endpoint="")]
-    overrides = (
-        Override(0, "c1", None, "a_score", "https://thanos:10902"),
-        Override(1, "c1", None, None, "http://near:9090"),
-    )
-    shares = {"c1": Share(overrides=overrides), "c2": Share()}
+    hosts = (("a_score", "https://thanos:10902"), (None, "http://near:9090"))
+    shares = {"c1": Share(hosts=hosts), "c2": Share()}
     rendered = Renderer().render(summaries, shares)
     read = load_summaries(rendered["c1"].text)
     assert isinstance(read, tuple)

@@ -1,0 +1,94 @@
+"""Which host counts for a source on which managed cluster."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsf.hub.overrides import Hosts, Override, Overrides, overrides_of
+from dsf.hub.snapshot import Cluster
+from dsf.kube.selectors import LabelSelector, Requirement
+
+SCORES = frozenset({"a", "b"})
+MANY = 3000
+
+values = st.sets(st.sampled_from(["eu", "us"]), min_size=1).map(frozenset)
+keys = st.sampled_from(["region", "zone"])
+requirements = st.one_of(
+    st.builds(Requirement, keys, st.sampled_from(["In", "NotIn"]), values),
+    st.builds(Requirement, keys, st.sampled_from(["Exists", "DoesNotExist"])),
+)
+selectors = st.lists(requirements, max_size=2).map(lambda each: LabelSelector(tuple(each)))
+scores = st.sampled_from([None, "a", "b", "gone"])
+places = st.one_of(
+    st.tuples(st.sampled_from(["c1", "c2"]), st.none()), st.tuples(st.none(), selectors)
+)
+clusters = st.builds(
+    Cluster,
+    st.sampled_from(["c1", "c2"]),
+    labels=st.dictionaries(keys, st.sampled_from(["eu", "us", "asia"])),
+)
+
+
+@st.composite
+def several(draw: st.DrawFn) -> list[Override]:
+    chosen = draw(st.lists(st.tuples(places, scores), max_size=6))
+    return [
+        Override(place, cluster, selector, score, f"http://h{place}")
+        for place, ((cluster, selector), score) in enumerate(chosen)
+    ]
+
+
+def means(override: Override, cluster: Cluster) -> bool:
+    if override.selector:
+        return override.selector.matches(cluster.labels)
+    return override.cluster == cluster.name
+
+
+def host(hosts: Hosts, score: str) -> str | None:
+    return next((each for named, each in hosts if named in (None, score)), None)
+
+
+@given(given_=several(), cluster=clusters)
+def test_the_first_that_matches_counts(given_: list[Override], cluster: Cluster) -> None:
+    hosts = overrides_of(given_).hosts(cluster, SCORES)
+    for score in SCORES:
+        matching = [
+            each.host for each in given_ if each.score in (None, score) and means(each, cluster)
+        ]
+        assert host(hosts, score) == next(iter(matching), None)
+
+
+def test_clusters_with_the_same_hosts_are_alike_whatever_chose_them() -> None:
+    named = [Override(place, f"c{place}", None, None, "http://near") for place in range(2)]
+    found = overrides_of(named)
+    assert found.hosts(Cluster("c0"), SCORES) == found.hosts(Cluster("c1"), SCORES)
+
+
+class Counted(dict[str, str]):
+    """Labels that count how often they are looked at."""
+
+    asked = 0
+
+    def get(self, *args: Any) -> Any:
+        self.asked += 1
+        return super().get(*args)
+
+
+def many() -> Overrides:
+    return overrides_of(
+        Override(
+            number,
+            None,
+            LabelSelector((Requirement("rack", "In", frozenset({f"r{number}"})),)),
+            None,
+            "http://near",
+        )
+        for number in range(MANY)
+    )
+
+
+def test_thousands_of_overrides_by_label_are_not_all_tried_for_each_cluster() -> None:
+    labels = Counted(rack="r7", region="eu")
+    assert many().hosts(Cluster("c1", labels=labels), SCORES) == ((None, "http://near"),)
+    assert labels.asked < 10
