@@ -16,7 +16,7 @@ from optimizer.engine.reduce import Reduction, reduced
 from optimizer.engine.search import Effort, Found, search, searched_bound
 from optimizer.engine.solvers import available
 from optimizer.engine.standing import standing
-from optimizer.problem import Floats, Problem, objective, tier_values, upper_bound
+from optimizer.problem import Floats, Problem, objective, tier_values, upper_bounds
 from optimizer.rules import Row, violations
 from optimizer.settings import SolverName
 from optimizer.solution import Decision, Solution, Tier
@@ -240,9 +240,17 @@ def _better(problem: Problem, one: Decision | None, other: Decision | None) -> D
     """Return the better of two decisions, the first of equal ones; what breaks a rule is none."""
     if other is None or violations(problem, other):
         return one
-    if one is None or tier_values(problem, other) > tier_values(problem, one):
+    if one is None or _worth_more(tier_values(problem, other), tier_values(problem, one)):
         return other
     return one
+
+
+def _worth_more(values: Sequence[float], than: Sequence[float]) -> bool:
+    """Compare tier by tier; sums that differ by rounding alone are equal."""
+    for value, other in zip(values, than, strict=True):
+        if abs(value - other) > _SAME_VALUE:
+            return value > other
+    return False
 
 
 def _at_least(weights: Floats, value: float) -> Row:
@@ -268,21 +276,19 @@ def _untied(problem: Problem, rows: Sequence[Row], found: Outcome, run: _Run) ->
 def _solution(
     problem: Problem, decision: Decision | None, bounds: Sequence[float], seconds: float, run: _Run
 ) -> Solution:
+    limits = upper_bounds(problem)
     if decision is None or (not decision.places and len(bounds) < len(problem.tiers)):
-        bound = min([upper_bound(problem), *(bounds if len(problem.tiers) == 1 else [])])
+        bound = min([sum(limits), *(bounds if len(problem.tiers) == 1 else [])])
         return Solution("NotSolved", Decision(), 0.0, bound, seconds, run.solver)
     decision = trimmed(problem, decision)
     value, values = objective(problem, decision), tier_values(problem, decision)
-    if len(bounds) < len(problem.tiers):
-        known = bounds if len(problem.tiers) == 1 else []
-        bound = max(value, min([upper_bound(problem), *known]))
-        return Solution("Feasible", decision, value, bound, seconds, run.solver)
+    # A solver that was stopped early may know no bound at all, or an infinite one.
+    known = [*map(min, bounds, limits), *limits[len(bounds) :]]
     tiers = tuple(
         Tier(priority, got, max(got, most))
-        for priority, got, most in zip(problem.tiers, values, bounds, strict=True)
+        for priority, got, most in zip(problem.tiers, values, known, strict=True)
     )
-    proven = all(tier.bound - tier.value <= _SAME_VALUE for tier in tiers)
-    if proven:
+    if all(tier.bound - tier.value <= _SAME_VALUE for tier in tiers):
         return Solution("Optimal", decision, value, value, seconds, run.solver, tiers)
-    bound = max(value, sum(tier.bound for tier in tiers))
+    bound = sum(tier.bound for tier in tiers)
     return Solution("Feasible", decision, value, bound, seconds, run.solver, tiers)

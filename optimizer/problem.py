@@ -362,11 +362,18 @@ def tier_values(problem: Problem, decision: Decision) -> tuple[float, ...]:
     return tuple(totals)
 
 
+def upper_bounds(problem: Problem) -> tuple[float, ...]:
+    """Return what no decision exceeds in each tier: every task at its best places, if worth it."""
+    totals = [0.0] * max(1, len(problem.tiers))
+    of_tasks = zip(problem.task_tier.tolist(), problem.tasks, problem.values, strict=True)
+    for tier, task, row in of_tasks:
+        totals[tier] += _best(task, row)
+    return tuple(totals)
+
+
 def upper_bound(problem: Problem) -> float:
-    """Return a value that no decision exceeds: every task at its best places, if worth it."""
-    return float(
-        sum(_best(task, row) for task, row in zip(problem.tasks, problem.values, strict=True))
-    )
+    """Return a value that no decision exceeds."""
+    return float(sum(upper_bounds(problem)))
 
 
 def _best(task: Task, row: Floats) -> float:

@@ -1,16 +1,19 @@
 """The solver's answers against the golden scenario and against brute force."""
 
 from collections import defaultdict
+from dataclasses import replace
 from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.instances import instance, problem
 from optimizer.fleet import Fleet
 from optimizer.formulate import formulate
 from optimizer.milp import solve_here
-from optimizer.problem import objective
+from optimizer.problem import Problem, Slot, Task, objective, upper_bound
 from optimizer.rules import violations
 from optimizer.settings import SolverName
 from optimizer.solution import Choice, Place, Solution
@@ -96,12 +99,12 @@ def brute_force(given_fleet: Fleet) -> float:
 @settings(max_examples=60, deadline=None)
 @given(fleets())
 def test_the_optimum_is_that_of_brute_force(given_fleet: Fleet) -> None:
-    problem = formulate(given_fleet)
+    formulated = formulate(given_fleet)
     solution = solved(given_fleet)
     assert solution.objective_value == brute_force(given_fleet)
-    assert violations(problem, solution.decision) == ()
-    assert objective(problem, solution.decision) == solution.objective_value
-    assert solution.status == ("Optimal" if problem.tasks else "Infeasible")
+    assert violations(formulated, solution.decision) == ()
+    assert objective(formulated, solution.decision) == solution.objective_value
+    assert solution.status == ("Optimal" if formulated.tasks else "Infeasible")
 
 
 @settings(max_examples=10, deadline=None)
@@ -158,9 +161,34 @@ def test_a_time_limit_never_yields_more_than_was_proven(solver: SolverName) -> N
         for j, w in enumerate(demands)
         for k, (d, _) in enumerate(options)
     }
-    problem = formulate(fleet(clusters, demands, scores))
-    hurried = solve_here(problem, solver=solver, time_limit_seconds=0.001)
+    formulated = formulate(fleet(clusters, demands, scores))
+    hurried = solve_here(formulated, solver=solver, time_limit_seconds=0.001)
     assert hurried.status in {"Feasible", "NotSolved"}
     assert hurried.bound is not None
     assert hurried.bound >= hurried.objective_value
-    assert violations(problem, hurried.decision) == ()
+    assert violations(formulated, hurried.decision) == ()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.005, 0.01, 0.02, 0.05])
+def test_a_solver_stopped_at_any_moment_leaves_a_bound_that_says_something(seconds: float) -> None:
+    given_problem = problem(instance(8, 20, "dist"))
+    tiered = replace(
+        given_problem,
+        tasks=tuple(replace(task, priority=i % 2) for i, task in enumerate(given_problem.tasks)),
+    )
+    for one in (given_problem, tiered):
+        hurried = solve_here(one, solver="highs", time_limit_seconds=seconds, small=10**9)
+        assert hurried.bound is not None
+        assert hurried.objective_value <= hurried.bound <= upper_bound(one)
+
+
+def test_a_lower_priority_is_not_lost_to_the_rounding_of_a_higher_one() -> None:
+    """Three tenths, added up in different orders, differ in the last digit."""
+    tasks = [Task(f"h{i}", "h", "gpu", 1.0, priority=1) for i in range(3)]
+    tasks.append(Task("low", "low", "gpu", 1.0))
+    slots = tuple(Slot(cluster, "gpu", "d") for cluster in range(4))
+    values = np.array([[0.1, 0.2, 0.3, 0.0]] * 3 + [[50.0, 0.0, 0.0, 1.0]])
+    given_problem = Problem(("a", "b", "c", "e"), slots, (), tuple(tasks), values, np.ones(4))
+    for small in (0, 10**9):
+        solution = solve_here(given_problem, solver="highs", time_limit_seconds=60, small=small)
+        assert [round(tier.value, 6) for tier in solution.tiers] == [0.6, 1.0]
