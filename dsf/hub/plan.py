@@ -39,9 +39,9 @@ def plan(
     """
     config = snapshot.config if snapshot.config and not snapshot.config.leaving else None
     rules = config.rules if config else Rules()
-    if isinstance(rules, Invalid):
-        return _invalid_config(config, rules, now=now)
     standings = judge(snapshot.scorers, snapshot.probes)
+    if isinstance(rules, Invalid):
+        return _invalid_config(config, rules, standings, now=now)
     summaries = [standing.summary for standing in standings if standing.summary]
     score_names = [summary.score_name for summary in summaries]
     told = Audience({})
@@ -65,11 +65,19 @@ def plan(
     ]
 
 
-def _invalid_config(config: ScoringConfig | None, invalid: Invalid, *, now: str) -> list[Change]:
+def _invalid_config(
+    config: ScoringConfig | None, invalid: Invalid, standings: Iterable[Standing], *, now: str
+) -> list[Change]:
+    """Return statuses alone; an API that only the agents can judge keeps what they said of it."""
     if config is None:
         return []
     status = report.invalid_config_status(config.obj, invalid, now=now)
-    return _status(DYNAMIC_SCORING_CONFIG, config.obj, status)
+    changes = _status(DYNAMIC_SCORING_CONFIG, config.obj, status)
+    for standing in standings:
+        if standing.probed and not standing.health.theirs:
+            status = report.scorer_status(standing, None, now=now)
+            changes += _status(DYNAMIC_SCORER, standing.scorer.obj, status)
+    return changes
 
 
 def _works(

@@ -48,11 +48,26 @@ class Spread:
     nobody: str = ""
 
 
-def scorer_status(standing: Standing, spread: Spread, *, now: str) -> dict[str, Any]:
-    """Return the desired status of a DynamicScorer; a null field is to be removed."""
+def scorer_status(standing: Standing, spread: Spread | None, *, now: str) -> dict[str, Any]:
+    """Return the desired status of a DynamicScorer; a null field is to be removed.
+
+    Without a spread (the DynamicScoringConfig can't be read) what it says of clusters stays.
+    """
     given = distributed(standing, spread)
-    scoring = _scoring(standing, given, spread.tally)
-    told = (standing.health.condition, standing.synced, _conflict(standing), given, scoring)
+    told = [standing.health.condition, standing.synced, _conflict(standing), given]
+    tally = spread.tally if spread else Tally()
+    counts: dict[str, Any] = {}
+    if spread:
+        told.append(_scoring(standing, given, tally))
+        counts = {
+            "clusters": {
+                "desired": tally.desired,
+                "distributed": spread.reach.in_place,
+                "scoring": tally.scoring,
+                "failing": len(tally.failing),
+            },
+            "failingClusters": _failing(tally) or None,
+        }
     config = standing.config
     return {
         "healthStatus": standing.health.status,
@@ -60,14 +75,8 @@ def scorer_status(standing: Standing, spread: Spread, *, now: str) -> dict[str, 
         "lastSyncedConfig": config.model_dump(by_alias=True, exclude_none=True, exclude_unset=True)
         if config
         else None,
-        "clusters": {
-            "desired": spread.tally.desired,
-            "distributed": spread.reach.in_place,
-            "scoring": spread.tally.scoring,
-            "failing": len(spread.tally.failing),
-        },
-        "failingClusters": _failing(spread.tally) or None,
-        **_common(standing.scorer.obj, [_ready(told, spread.tally), *told], now=now),
+        **counts,
+        **_common(standing.scorer.obj, [_ready(told, tally), *told], now=now),
     }
 
 
@@ -90,8 +99,14 @@ def invalid_config_status(config: Object, invalid: Invalid, *, now: str) -> dict
     return _common(config, [Condition("Ready", "False", invalid.reason, message)], now=now)
 
 
-def distributed(standing: Standing, spread: Spread) -> Condition:
+def distributed(standing: Standing, spread: Spread | None) -> Condition:
     """Return the condition Distributed of a scorer."""
+    if spread is None:
+        return _not_distributed(
+            "InvalidScoringConfig",
+            "what was distributed before stays: see the condition Ready of DynamicScoringConfig"
+            f" {names.SCORING_CONFIG}",
+        )
     return (
         _withheld(standing)
         or _on_its_way(spread)

@@ -396,6 +396,25 @@ def test_a_config_that_cannot_be_read_changes_no_work() -> None:
     assert condition(held.config, "Ready")[:2] == ("False", "InvalidSpec")
 
 
+def test_a_config_that_cannot_be_read_hides_nothing_of_the_scorers() -> None:
+    sick, new = scorer("sick"), scorer("new", url="http://new/config", mode="None")
+    end = settled(fleet((sick, answer())))
+    probes = {**end.probes, target(sick): BAD["BadStatus"], target(new): Probe()}
+    broken = {**dict(end.config or {}), "spec": {"masks": [{"clusterName": "c1"}]}}
+    held = settled(replace(end, config=broken, scorers=(*end.scorers, new), probes=probes))
+    assert held.works == end.works
+    told = status_of(held, "sick")
+    assert told["status"]["healthStatus"] == "Inactive"
+    assert condition(told, "Healthy")[1] == "BadStatus"
+    assert told["status"]["clusters"] == status_of(end, "sick")["status"]["clusters"]
+    for name in ("sick", "new"):
+        state, reason, message = condition(status_of(held, name), "Distributed")
+        assert (state, reason) == ("False", "InvalidScoringConfig")
+        assert "dynamic-scoring-config" in message
+    mended = settled(replace(held, config=scoring_config(finalizers=[FINALIZER])))
+    assert distributed(mended) == {"c1": [], "c2": []}
+
+
 def test_equal_fleets_give_equal_bytes_in_any_order() -> None:
     pairs = [(scorer(n, url=f"http://{n}/config"), answer(n)) for n in ("a", "b", "c")]
     there = settled(fleet(*pairs))
