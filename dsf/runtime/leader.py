@@ -52,26 +52,28 @@ class Elector:
         """Do the work whenever leading, until it ends or raises, or until cancelled."""
         ended = False
         while not ended:
-            await self._acquire()
+            asked = await self._acquire()
             try:
-                ended = await self._lead(work)
+                ended = await self._lead(work, asked)
             finally:
                 await self._release()
 
-    async def _acquire(self) -> None:
+    async def _acquire(self) -> float:
+        """Return when the Lease was asked for: others may count from that time on."""
         while True:
+            asked = asyncio.get_running_loop().time()
             try:
                 if await self._hold():
-                    return
+                    return asked
             except (KubeError, TimeoutError) as error:
                 log.warning("lease not read or written", extra=self._fields(error=str(error)))
             await asyncio.sleep(self._candidacy.retry_seconds * (1 + JITTER * self._draw()))
 
-    async def _lead(self, work: Work) -> bool:
+    async def _lead(self, work: Work, asked: float) -> bool:
         """Return whether the work has ended, False where the Lease is lost."""
         self._note(leading=True)
         working = asyncio.ensure_future(work())
-        renewing = asyncio.ensure_future(self._renew())
+        renewing = asyncio.ensure_future(self._renew(asked))
         try:
             await asyncio.wait({working, renewing}, return_when=asyncio.FIRST_COMPLETED)
             if working.done():
@@ -85,13 +87,13 @@ class Elector:
             await asyncio.gather(working, renewing, return_exceptions=True)
             self._note(leading=False)
 
-    async def _renew(self) -> None:
+    async def _renew(self, asked: float) -> None:
         """Renew the Lease until that has failed for too long, or another one has it."""
         loop = asyncio.get_running_loop()
         seconds = self._candidacy.renew_seconds
-        held_until = loop.time() + seconds
+        held_until = asked + seconds
         while True:
-            await asyncio.sleep(self._candidacy.retry_seconds)
+            await asyncio.sleep(min(self._candidacy.retry_seconds, held_until - loop.time()))
             asked = loop.time()
             try:
                 # One call that hangs must leave time for another.

@@ -1,8 +1,9 @@
 """Leader election: the pure decision, and electors on an embedded hub in virtual time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -190,6 +191,36 @@ class Hanging(Wrapper):
         if self.left == 0:
             await asyncio.Event().wait()
         return await super().get(kind, name, namespace)
+
+
+class SlowToAnswer(Wrapper):
+    """Its creates happen at once and are answered late; then nothing comes through any more."""
+
+    def __init__(self, inner: Kube, seconds: float) -> None:
+        super().__init__(inner)
+        self.seconds = seconds
+        self.off = False
+
+    async def create(self, kind: Kind, obj: Mapping[str, Any]) -> Object:
+        done = await super().create(kind, obj)
+        await asyncio.sleep(self.seconds)
+        self.off = True
+        return done
+
+    def before(self, _: Call) -> None:
+        if self.off:
+            raise Unreachable("cut")
+
+
+@pytest.mark.virtual_time
+async def test_leading_counts_from_when_the_lease_was_asked_for() -> None:
+    kube, work = await hub(), Work()
+    first = elect(SlowToAnswer(kube, 9), "a", work)
+    await asyncio.sleep(1)
+    second = elect(kube, "b", work)
+    await asyncio.sleep(60)
+    assert (work.most, work.now) == (1, {"b"})
+    await stopped(first, second)
 
 
 @pytest.mark.virtual_time
