@@ -79,11 +79,14 @@ def _clusters(plan: Plan) -> Iterable[str]:
 
 
 def _unplaced(plan: Plan) -> Iterable[str]:
-    return _capped([_unplaced_line(item) for item in plan.unplaced], "workloads without a place")
+    placed = {item.workload for item in plan.placements}
+    lines = [_unplaced_line(item, some=item.workload in placed) for item in plan.unplaced]
+    return _capped(lines, "workloads left out")
 
 
-def _unplaced_line(item: Unplaced) -> str:
-    return f"{item.workload} has no place: {item.reason}: {quoted(item.message)}"
+def _unplaced_line(item: Unplaced, *, some: bool) -> str:
+    what = "has fewer places than it asked for" if some else "has no place"
+    return f"{item.workload} {what}: {item.reason}: {quoted(item.message)}"
 
 
 def _gaps(gaps: Sequence[Gap]) -> Iterable[str]:

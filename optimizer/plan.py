@@ -9,7 +9,7 @@ import yaml
 from dsf.kube.changes import Change
 from dsf.kube.port import Object
 from optimizer.digest import basis_of, digest_of
-from optimizer.explain import placed, truncated, unplaced
+from optimizer.explain import placed, truncated
 from optimizer.explanation.results import Explanation
 from optimizer.fleet import Fleet
 from optimizer.formulate import staying
@@ -33,6 +33,7 @@ from optimizer.results import (
 from optimizer.settings import Settings
 from optimizer.solution import Choice, Solution
 from optimizer.unknown import unknown_names
+from optimizer.unplaced import unplaced
 
 _SHOWN_GAPS = 1_000
 

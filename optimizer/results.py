@@ -59,7 +59,7 @@ class Placed(Result):
 
 
 class Unplaced(Result):
-    """A workload without a place, and why."""
+    """A workload without all its places, and why."""
 
     workload: str
     reason: str
