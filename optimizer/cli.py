@@ -40,7 +40,7 @@ class _MissingScore(click.ParamType[str | float]):
             number = float(value)
         except ValueError:
             number = float("nan")
-        if not -1e6 <= number <= 1e6:  # noqa: PLR2004 - scores are within -100..100
+        if not -1e6 <= number <= 1e6:  # noqa: PLR2004 - as in a request
             self.fail(f"{value!r} is neither 'forbid' nor a number", param, ctx)
         return number
 

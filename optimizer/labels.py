@@ -13,6 +13,7 @@ from optimizer.results import Gap
 from optimizer.wishes import (
     ClusterWishes,
     PolicyWishes,
+    SpreadWish,
     SupplyWish,
     WorkloadWishes,
     annotated,
@@ -98,7 +99,7 @@ def workload_of(replica_set: Object, said: WorkloadWishes | None = None) -> Work
         extras=_amounts(wish["requests"]),
         replicas=wish["replicas"] or 1,
         priority=wish["priority"] or 0,
-        spread=tuple(Spread(item.key, item.most, group) for item in wish["spread"] or ()),
+        spread=_spreads(wish["spread"] or (), group),
         clusters=wish["clusters"] or (),
         excluded=wish["excluded_clusters"] or (),
         affinity=wish["affinity"] or "",
@@ -174,6 +175,11 @@ def _supplies(wishes: Iterable[SupplyWish]) -> tuple[Supply, ...]:
         key = item.kind, item.device
         amounts[key] = amounts.get(key, 0.0) + item.amount
     return tuple(Supply(kind, device, amount) for (kind, device), amount in amounts.items())
+
+
+def _spreads(wishes: Iterable[SpreadWish], group: str) -> tuple[Spread, ...]:
+    """Return each rule once, however often it was said."""
+    return tuple(dict.fromkeys(Spread(item.key, item.most, group) for item in wishes))
 
 
 def _amounts(wish: Mapping[str, float] | None) -> tuple[tuple[str, float], ...]:

@@ -89,7 +89,13 @@ def _whole(
     for tier in range(len(problem.tiers)):
         weights = problem.weights(tier)
         outcome = solve_compact(
-            problem, rows, weights, solver=run.solver, seconds=run.left(), start=known
+            problem,
+            rows,
+            weights,
+            solver=run.solver,
+            seconds=run.left(),
+            start=known,
+            gap=run.gap if len(problem.tiers) == 1 else 0.0,
         )
         if outcome.status == "NotSolved" or violations(problem, outcome.decision):
             outcome = Outcome("NotSolved", Decision(), outcome.bound)
@@ -180,7 +186,13 @@ def _core(
     core = problem.restricted(places, options)
     weights = _first_weights(problem, core)
     outcome = solve_compact(
-        core, every_row(core), weights, solver=run.solver, seconds=run.left(), start=decision
+        core,
+        every_row(core),
+        weights,
+        solver=run.solver,
+        seconds=run.left(),
+        start=decision,
+        gap=run.gap,
     )
     better = _better(problem, decision, outcome.decision)
     if outcome.status == "Optimal" and better is not None:

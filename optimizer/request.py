@@ -5,9 +5,9 @@ silently without effect. A list is read up to its first wrong member, so that wh
 body stays small however much of it is wrong.
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AliasChoices, FailFast, Field, model_validator
+from pydantic import AliasChoices, BeforeValidator, FailFast, Field, model_validator
 
 from dsf.api.dimension import DimensionFormat
 from dsf.api.invalid import Invalid
@@ -30,6 +30,17 @@ Namespace = Annotated[
         description="Namespace of the policies and workloads, and of what is generated.",
     ),
 ]
+
+
+MOST_MISSING = 1e6
+"""The largest value of a missing score, positive or negative; scores are within -100..100."""
+
+
+def _missing_score(value: Any) -> Any:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is None or value == "forbid" or (number and abs(value) <= MOST_MISSING):
+        return value
+    raise ValueError(f"must be 'forbid' or a number from {-MOST_MISSING:.0f} to {MOST_MISSING:.0f}")
 
 
 class NamedPolicy(Wire):
@@ -201,7 +212,8 @@ class OptimizeRequest(Wire):
         tuple[LimitChoice, ...], FailFast(), Field(max_length=100, description="Fleet-wide limits.")
     ] = ()
     missing_score: Annotated[
-        Literal["forbid"] | float | None,
+        Literal["forbid"] | Annotated[float, Field(ge=-MOST_MISSING, le=MOST_MISSING)] | None,
+        BeforeValidator(_missing_score),
         Field(description="What a place without a usable score is worth; else as the server says."),
     ] = None
     mig: Annotated[

@@ -41,20 +41,28 @@ class Columns:
 
     def uses(self, blocks: Blocks) -> tuple[Ints, Ints, Floats]:
         """Return which columns count how much in which further rows: columns, rows, amounts."""
+        at, of_places, amounts = self.uses_of_places(blocks)
+        columns, of_modes, more = self.uses_of_modes(blocks)
+        return (
+            np.concatenate([self.owners[at], columns]),
+            np.concatenate([of_places, of_modes]),
+            np.concatenate([amounts, more]),
+        )
+
+    def uses_of_places(self, blocks: Blocks) -> tuple[Ints, Ints, Floats]:
+        """Return which places count how much in which further rows."""
         rows, slots = blocks.rows, len(blocks.slot_sites)
         keys = rows.place_tasks * slots + rows.place_slots
         order = np.argsort(keys, kind="stable")
-        own = self.tasks * slots + self.slots
-        at, entries = _matches(keys[order], own)
-        by_mode = np.argsort(rows.mode_modes, kind="stable")
-        columns, chosen = _matches(rows.mode_modes[by_mode], self.modes)
-        return (
-            np.concatenate([self.owners[at], columns]),
-            np.concatenate([rows.place_rows[order][entries], rows.mode_rows[by_mode][chosen]]),
-            np.concatenate(
-                [rows.place_coefficients[order][entries], rows.mode_coefficients[by_mode][chosen]]
-            ),
-        )
+        at, entries = _matches(keys[order], self.tasks * slots + self.slots)
+        return at, rows.place_rows[order][entries], rows.place_coefficients[order][entries]
+
+    def uses_of_modes(self, blocks: Blocks) -> tuple[Ints, Ints, Floats]:
+        """Return which columns' modes count how much in which further rows."""
+        rows = blocks.rows
+        order = np.argsort(rows.mode_modes, kind="stable")
+        columns, chosen = _matches(rows.mode_modes[order], self.modes)
+        return columns, rows.mode_rows[order][chosen], rows.mode_coefficients[order][chosen]
 
     def profits(self, blocks: Blocks, prices: Prices) -> Floats:
         """Return what each column is worth beyond its prices."""

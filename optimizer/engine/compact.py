@@ -36,8 +36,9 @@ def solve_compact(
     solver: SolverName,
     seconds: float,
     start: Decision | None = None,
+    gap: float = 0.0,
 ) -> Outcome:
-    """Maximise `weights` over the variables of a problem under rows."""
+    """Maximise `weights` over the variables of a problem under rows; `gap` is good enough."""
     answer = maximise(
         weights,
         [(row.columns.tolist(), row.coefficients.tolist(), row.limit) for row in rows],
@@ -45,6 +46,7 @@ def solve_compact(
         solver=solver,
         seconds=seconds,
         start=None if start is None else columns_of(problem, start),
+        gap=gap,
     )
     if answer.status == "NotSolved":
         return Outcome("NotSolved", Decision(), answer.bound)

@@ -7,6 +7,7 @@ import numpy as np
 from optimizer.engine.blocks import Blocks, Floats, Ints, part
 from optimizer.engine.columns import Columns, Pool, joined_columns, lifted
 from optimizer.engine.prices import Answers, Prices, considered, descend
+from optimizer.engine.within import within
 
 _STEPS = 24  # of pricing between two rounds of fixing; the answers of the last half are counted
 _SHARE = 0.25  # of the sites fixed in a round
@@ -30,7 +31,8 @@ def dive(
         rest = part(blocks, copies, counts, limits)
         known = Prices(prices.tasks[rest.tasks], prices.rows)
         found, often, learnt = _met(rest.blocks, known, steps, stop)
-        columns = lifted(found, rest)
+        columns, whole = within(blocks, lifted(found, rest), limits)
+        often = often[whole]
         taken = _fixed(blocks, columns, often, (copies, counts, limits), share)
         if not taken.any():
             break

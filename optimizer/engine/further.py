@@ -85,12 +85,15 @@ def _entries(problem: Problem, rows: list[Row]) -> Further:
     number = np.repeat(np.arange(len(rows)), [len(row.columns) for row in rows])
     columns = np.concatenate([none, *(row.columns for row in rows)])
     coefficients = np.concatenate([nothing, *(row.coefficients for row in rows)])
+    # Rows of bytes and rows of workloads move prices alike if their coefficients are alike.
+    scale = np.array([float(np.abs(row.coefficients).max(initial=0.0)) or 1.0 for row in rows])
+    coefficients = coefficients / scale[number]
     first = len(problem.options)
     of_options = columns < first
     places = columns[~of_options] - first
     some = bool(len(places))
     return Further(
-        tuple(row.limit for row in rows),
+        tuple(row.limit / own for row, own in zip(rows, scale.tolist(), strict=True)),
         number[~of_options],
         problem.places.task[places] if some else none,
         problem.places.slot[places] if some else none,

@@ -14,6 +14,7 @@ from optimizer.engine.columns import Columns, Pool, joined_columns, lifted
 from optimizer.engine.enumeration import nearest
 from optimizer.engine.master import feasible, master
 from optimizer.engine.prices import Answers, Prices, considered, descend, respond
+from optimizer.engine.within import within
 from optimizer.settings import SolverName
 
 _STEPS = 60
@@ -134,6 +135,7 @@ def _anew(
             stop=lambda: left() <= 0,
         )
         pool.extend(near)
+    pool.extend(within(rest.blocks, pool.columns(), rest.blocks.rows.limits)[0])
     columns = pool.columns()
     times = np.zeros(len(columns), np.int64)
     times[: len(start)] = held.times[inside]

@@ -5,7 +5,7 @@ this process and starts from the values that variables have; CBC does both throu
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from pulp import constants
 from optimizer.engine.blocks import Floats
 from optimizer.results import Status
 from optimizer.settings import SolverName
+
+_SHORT = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ def maximise(
 ) -> Answer:
     """Maximise over whole numbers (any, if relaxed) from 0 to `upper`; rows are at most limits.
 
-    HiGHS ends where it has `target`, and both solvers after so many `nodes`.
+    HiGHS ends where it has `target`, or where its bound is within `gap`, as Feasible unless it is
+    reached. Both solvers end after so many `nodes`.
     """
     model = pulp.LpProblem("placement", constants.LpMaximize)
     kind = constants.LpContinuous if relaxed else constants.LpInteger
@@ -84,7 +87,9 @@ def maximise(
         held.append(pulp.LpConstraint(expression, constants.LpConstraintLE, f"r{index}", limit))
         model.addConstraint(held[-1])
     engine = None if seconds <= 0 else _engine(solver, seconds, start, gap, nodes, target)
-    return _solved(model, columns, held if relaxed else (), engine, start)
+    answer = _solved(model, columns, held if relaxed else (), engine, start)
+    short = gap and answer.bound is not None and answer.bound - objective @ answer.values > _SHORT
+    return replace(answer, status="Feasible") if short and answer.status == "Optimal" else answer
 
 
 def available(solver: SolverName) -> bool:
@@ -136,7 +141,7 @@ def _engine(
         path=pulp.PULP_CBC_CMD.pulp_cbc_path,
         msg=False,
         timeLimit=seconds,
-        gapRel=gap,
+        gapRel=0.0,  # it would call what is within a gap optimal, and tell no bound
         threads=1,
         warmStart=start is not None,
         maxNodes=nodes,

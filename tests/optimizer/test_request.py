@@ -44,6 +44,9 @@ def test_the_dimension_format_is_app_and_device_unless_told() -> None:
             "unknown placeholder",
         ),
         ({"preference": {"addonPlacementScore": "a", "addOnPlacementScore": "b"}}, "addOn"),
+        ({"missingScore": "five"}, "missingScore\n.*must be 'forbid' or a number from"),
+        ({"missingScore": 1e300}, "missingScore\n.*must be 'forbid' or a number from"),
+        ({"missingScore": float("nan")}, "missingScore\n.*must be 'forbid' or a number from"),
     ],
 )
 def test_a_wrong_request_is_refused_by_name(changed: dict[str, object], named: str) -> None:

@@ -100,6 +100,13 @@ async def test_policies_of_two_pools_are_both_enforced() -> None:
     assert await bound(hub) == {"3g.48gb-worker01", "second-pool"}
 
 
+async def test_a_spread_that_is_said_twice_holds_once() -> None:
+    rule = {"key": "metadata.name", "most": 1}
+    asked = [{"name": "mwrs-app01", "spread": [rule, rule]}, {"name": "mwrs-app02"}]
+    plan = await planned(await hub_of(), targetWorkloads=asked)
+    assert (plan.solution.status, len(plan.placements)) == ("Optimal", 2)
+
+
 async def test_a_mixed_policy_serves_two_devices() -> None:
     observation = guide(["worker01"])
     mixed = annotated(policy("mixed"), supplies="gpu/3g.48gb=2,gpu/all=2")

@@ -10,8 +10,9 @@ from benchmarks.instances import Instance, Kind, instance, problem
 from optimizer.engine.classes import site_classes, task_classes
 from optimizer.engine.prices import Prices, considered, respond
 from optimizer.engine.reduce import reduced
+from optimizer.engine.search import Effort, search
 from optimizer.milp import solve_here
-from optimizer.problem import Option, Problem, Slot, Task, objective, tier_values
+from optimizer.problem import ANY, Option, Problem, Slot, Task, objective, tier_values
 from optimizer.rules import violations
 from optimizer.settings import SolverName
 from optimizer.solution import Decision, Place, Solution
@@ -142,6 +143,50 @@ def test_what_runs_now_is_what_a_solver_falls_back_on() -> None:
     hurried = solve_here(given, solver="highs", time_limit_seconds=0.0, incumbent=known.decision)
     assert hurried.objective_value >= known.objective_value
     assert hurried.decision != Decision()
+
+
+def with_cpu(given: Problem) -> Problem:
+    """The same problem where every task takes cpu of its cluster too, which is scarce."""
+    slots = tuple(Slot(cluster, "cpu", ANY) for cluster in range(len(given.clusters)))
+    supply = [
+        max(option.supplies[0][1] for option in given.options if option.cluster == cluster)
+        for cluster in range(len(given.clusters))
+    ]
+    tasks = tuple(
+        replace(task, extras=(("cpu", task.amount * (0.5 + index % 5)),))
+        for index, task in enumerate(given.tasks)
+    )
+    return replace(
+        given,
+        slots=(*given.slots, *slots),
+        tasks=tasks,
+        values=np.hstack([given.values, np.full((len(tasks), len(slots)), np.nan)]),
+        base=np.concatenate([given.base, 1.2 * np.array(supply)]),
+    )
+
+
+def test_sites_that_ask_for_too_much_of_a_further_kind_still_get_something() -> None:
+    given = with_cpu(problem(instance(12, 28, "dist")))
+    reduction = reduced(given, np.ones(len(given.tasks)))
+    assert reduction is not None
+    found = search(reduction.blocks, Effort("highs", 0.0, 0, left=lambda: 60.0))
+    decision = reduction.decision(given, found.held.columns, found.held.times)
+    assert violations(given, decision) == ()
+    assert objective(given, decision) >= 0.9 * found.bound
+
+
+def test_a_gap_holds_for_what_is_left_to_the_solver_too() -> None:
+    """One model of everything needs a hundred times as long to prove the last few percent."""
+    solution = solve_here(
+        with_cpu(problem(instance(12, 28, "dist"))),
+        solver="highs",
+        time_limit_seconds=60,
+        gap=0.1,
+        small=EVERYTHING,
+    )
+    assert solution.status == "Feasible"
+    assert solution.gap is not None
+    assert 0 < solution.gap <= 0.1
 
 
 def test_of_equal_decisions_the_one_that_runs_now_is_taken() -> None:
