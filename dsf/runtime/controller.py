@@ -22,7 +22,8 @@ class Controller:
     `reconcile` is given a name, never an event, and returns after how many seconds it wants to be
     called again, or None. Whatever it raises leads to another call: after the name's back-off, or
     after the longest one where the error says that trying again won't help. A name that fails
-    holds up no other. Metrics: see `dsf.runtime.metrics`.
+    holds up no other. Where the API server asks to be left alone, no news cuts that short.
+    Metrics: see `dsf.runtime.metrics`.
     """
 
     def __init__(
@@ -82,7 +83,10 @@ class Controller:
         return "success"
 
     def _failed(self, key: str, error: KubeError) -> None:
-        at_least = retry_after(error) if error.retryable else self.queue.ceiling
+        asked = retry_after(error)
+        if asked:
+            self.queue.rest(key, asked)
+        at_least = asked if error.retryable else self.queue.ceiling
         delay = self.queue.retry(key, at_least)
         log.warning(
             "reconcile failed",

@@ -45,6 +45,10 @@ class Queue:
         self.add(key, delay)
         return delay
 
+    def rest(self, key: str, seconds: float) -> None:
+        """Leave a name alone for some seconds, whatever is added meanwhile."""
+        self._schedule.rest(key, asyncio.get_running_loop().time() + seconds)
+
     def forget(self, key: str) -> None:
         """End the back-off of a name."""
         self._failures.pop(key, None)

@@ -9,6 +9,7 @@ class Schedule:
 
     def __init__(self) -> None:
         self._due: dict[str, float] = {}
+        self._rests: dict[str, float] = {}
         self._active: set[str] = set()
         self._heap: list[tuple[float, int, str]] = []
         self._order = count()
@@ -17,9 +18,17 @@ class Schedule:
         return len(self._due)
 
     def add(self, key: str, at: float) -> None:
-        """Make a key due at a time; the earlier of two times counts."""
+        """Make a key due at a time; the earlier of two times counts, but no rest is broken."""
+        at = max(at, self._rests.get(key, at))
         if at < self._due.get(key, float("inf")):
             self._due[key] = at
+            self._push(key)
+
+    def rest(self, key: str, until: float) -> None:
+        """Hand a key out no sooner than a time, whatever was added or will be."""
+        self._rests[key] = until
+        if self._due.get(key, until) < until:
+            self._due[key] = until
             self._push(key)
 
     def take(self, now: float) -> str | None:
@@ -29,6 +38,7 @@ class Schedule:
             return None
         _, _, key = heapq.heappop(self._heap)
         del self._due[key]
+        self._rests.pop(key, None)
         self._active.add(key)
         return key
 

@@ -151,3 +151,21 @@ async def test_results_and_depth_are_counted() -> None:
     assert sample("dsf_reconcile_total", result="error") == 1
     assert sample("dsf_reconcile_seconds_count") == 2
     assert sample("dsf_queue_depth") == 2
+
+
+async def test_a_busy_server_is_left_alone_whatever_the_news() -> None:
+    calls: list[float] = []
+
+    async def reconcile(name: str) -> None:
+        calls.append(now())
+        controller.enqueue(name)
+        if now() < 100:
+            raise TooManyRequests("busy", details={"retryAfterSeconds": 60})
+        await asyncio.Event().wait()
+
+    async with running(reconcile) as controller:
+        controller.enqueue("a")
+        for _ in range(200):
+            await asyncio.sleep(1)
+            controller.enqueue("a")
+    assert calls == [0, 60, 120]

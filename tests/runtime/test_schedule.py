@@ -57,6 +57,7 @@ class ScheduleMachine(RuleBasedStateMachine):
         super().__init__()
         self.schedule = Schedule()
         self.due: dict[str, float] = {}
+        self.rests: dict[str, float] = {}
         self.active: set[str] = set()
         self.now = 0.0
 
@@ -67,7 +68,15 @@ class ScheduleMachine(RuleBasedStateMachine):
     def add(self, key: str, after: int) -> None:
         at = self.now + after
         self.schedule.add(key, at)
-        self.due[key] = min(at, self.due.get(key, at))
+        self.due[key] = max(min(at, self.due.get(key, at)), self.rests.get(key, 0.0))
+
+    @rule(key=st.sampled_from("abcd"), seconds=st.integers(1, 5))
+    def rest(self, key: str, seconds: int) -> None:
+        until = self.now + seconds
+        self.schedule.rest(key, until)
+        self.rests[key] = until
+        if key in self.due:
+            self.due[key] = max(self.due[key], until)
 
     @rule(seconds=st.integers(1, 3))
     def wait(self, seconds: int) -> None:
@@ -82,6 +91,7 @@ class ScheduleMachine(RuleBasedStateMachine):
         else:
             assert ready[key] == min(ready.values())
             del self.due[key]
+            self.rests.pop(key, None)
             self.active.add(key)
 
     @rule(key=st.sampled_from("abcd"))
