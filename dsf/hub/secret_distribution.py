@@ -32,7 +32,7 @@ from dsf.kube.changes import Outcome
 from dsf.kube.errors import Conflict
 from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK, SECRET
 from dsf.kube.port import Kube, Object
-from dsf.runtime.backoff import Backoff
+from dsf.runtime.backoff import Backoff, retry_after
 from dsf.runtime.controller import Controller
 from dsf.runtime.events import Recorder
 from dsf.runtime.reflector import View
@@ -123,6 +123,7 @@ class SecretDistribution:
             self._failures = 0
             return CONFLICT_SECONDS if errors else self._resync_seconds
         # Not raised, since the words of an error would be logged.
+        self._controller.queue.rest(SECRETS, max(retry_after(error) for error in errors))
         self._failures += 1
         return self._backoff.delay(self._failures, self._draw())
 

@@ -229,6 +229,33 @@ def written(counting: Counting) -> dict[Any, int]:
     }
 
 
+def busy_with_works(call: Call) -> KubeError | None:
+    if call.kind != MANIFEST_WORK or call.verb not in WRITES:
+        return None
+    return TooManyRequests("busy", details={"retryAfterSeconds": 60})
+
+
+async def test_a_busy_api_server_is_asked_no_sooner_than_it_says(wanted: dict[str, Any]) -> None:
+    hub, sky = await new_hub(), Weather()
+    counting = Counting(Faulty(hub, sky))
+    async with controller(counting):
+        await asyncio.sleep(CONVERGED_SECONDS)
+        sky.now = busy_with_works
+        before = Counter(counting.calls)
+        await change(hub)
+        for number in range(50):  # other news meanwhile
+            labels = {"metadata": {"labels": {"turn": str(number)}}}
+            await hub.patch(DYNAMIC_SCORER, "guarded", labels, HUB)
+            await asyncio.sleep(1)
+        tried = Counter(counting.calls) - before
+        works = MANIFEST_WORK.resource
+        assert tried["patch", works] <= 4  # summaries and Secrets of two clusters
+        assert tried["delete", works] <= 1
+        sky.now = lambda _: None
+        await asyncio.sleep(CONVERGED_SECONDS)
+        assert await end_state(hub) == wanted
+
+
 class Deaf(Wrapper):
     """Its watches die without a word: nothing comes, until the client's own deadline."""
 
