@@ -35,7 +35,7 @@ from dsf.kube.wrappers import WRITES, Call, Counting, Fault, Faulty, Wrapper
 from dsf.runtime.leader import Elector
 from dsf.runtime.lease import Candidacy
 from tests.hub_controller.builders import HUB, scorer, scoring_config
-from tests.hub_controller.test_run import add_cluster, add_namespace, fresh
+from tests.hub_controller.test_run import add_cluster, add_namespace, end_state, fresh
 from tests.hub_controller.test_secrets import auth, in_base64, secret
 from tests.virtual_time import VirtualTimeLoop
 
@@ -104,24 +104,6 @@ async def controller(kube: Kube) -> AsyncIterator[None]:
 async def stopped(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-
-
-async def end_state(hub: EmbeddedHub) -> dict[str, Any]:
-    """Return specs, finalizers and statuses, without times and versions."""
-    return {
-        f"{kind.kind}/{obj['metadata']['namespace']}/{obj['metadata']['name']}": (
-            obj["spec"],
-            obj["metadata"].get("finalizers"),
-            _untimed(obj.get("status", {})),
-        )
-        for kind in (DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, MANIFEST_WORK)
-        for obj in (await hub.list(kind)).items
-    }
-
-
-def _untimed(status: dict[str, Any]) -> dict[str, Any]:
-    conditions = [{**c, "lastTransitionTime": ""} for c in status.get("conditions", [])]
-    return {**status, "conditions": conditions}
 
 
 async def without_faults() -> dict[str, Any]:
@@ -263,27 +245,10 @@ class Deaf(Wrapper):
         super().__init__(inner)
         self.deaf = False
 
-    async def watch(
-        self,
-        kind: Kind,
-        namespace: str | None = None,
-        *,
-        labels: str = "",
-        fields: str = "",
-        resource_version: str,
-        timeout_seconds: int = 270,
-    ) -> AsyncIterator[WatchEvent]:
-        events = super().watch(
-            kind,
-            namespace,
-            labels=labels,
-            fields=fields,
-            resource_version=resource_version,
-            timeout_seconds=timeout_seconds,
-        )
+    async def watch(self, kind: Kind, *args: Any, **options: Any) -> AsyncIterator[WatchEvent]:
         loop = asyncio.get_running_loop()
-        ends = loop.time() + timeout_seconds + 15
-        async for event in events:
+        ends = loop.time() + options["timeout_seconds"] + 15
+        async for event in super().watch(kind, *args, **options):
             if self.deaf:
                 await asyncio.sleep(ends - loop.time())
                 raise Unreachable("no complete answer")
