@@ -24,7 +24,9 @@ from dsf.runtime.endpoints import serving
 
 log = logging.getLogger(__name__)
 
-MAX_BYTES = 8 << 20
+MAX_BYTES = 4 << 20
+MAX_JSON_NODES = 150_000
+"""Objects and lists of a JSON body, each of which takes a hundred times its bytes while decoded."""
 MAX_CALLS = 4
 BODY_SECONDS = 30.0
 RETRY_SECONDS = 5
@@ -49,8 +51,9 @@ class Refused(Exception):
 async def receiving(bind: str, memory: Memory) -> AsyncIterator[str]:
     """Receive on `host:port` while the context lasts, and yield the base URL.
 
-    Bodies are at most `MAX_BYTES` after decompression, and `MAX_CALLS` are read at a time, so that
-    senders cannot fill the agent's memory; others are told to come again. Raises CannotListen.
+    Bodies are at most `MAX_BYTES` after decompression, `MAX_CALLS` are read at a time, and one of
+    them is decoded, so that senders cannot fill the agent's memory; others are told to come again.
+    Raises CannotListen.
     """
     receiver = _Receiver(memory)
     app = web.Application()
@@ -65,27 +68,32 @@ class _Receiver:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._calls = 0
+        self._decoding = asyncio.Lock()
 
     async def handle(self, request: web.Request) -> web.Response:
         kind = JSON if request.content_type == JSON else PROTOBUF
         self._calls += 1
         try:
-            export = await self._read(request)
-            refused = await self._add(export)
+            body = await self._read(request)
+            # Decoded, an export may take thirty times its bytes.
+            async with self._decoding:
+                refused = await self._add(body, request.content_type)
         except Refused as refusal:
             return _refusal(refusal, kind)
         finally:
             self._calls -= 1
         return _accepted(refused, kind)
 
-    async def _add(self, export: ExportMetricsServiceRequest) -> Counter[str]:
+    async def _add(self, body: bytearray, kind: str) -> Counter[str]:
+        # Decoding JSON takes long enough for rounds to notice.
+        export = await asyncio.to_thread(_decoded, bytes(body), kind)
         refused = Counter[str]()
         for part in self._memory.adding(export):
             refused += part
             await asyncio.sleep(0)
         return refused
 
-    async def _read(self, request: web.Request) -> ExportMetricsServiceRequest:
+    async def _read(self, request: web.Request) -> bytearray:
         if request.content_type not in {PROTOBUF, JSON}:
             message = f"the content type has to be {PROTOBUF} or {JSON}"
             raise Refused(415, _INVALID_ARGUMENT, message)
@@ -93,9 +101,7 @@ class _Receiver:
             raise Refused(503, _UNAVAILABLE, "the agent does not know its scorers yet")
         if self._calls > MAX_CALLS:
             raise Refused(429, _RESOURCE_EXHAUSTED, f"{MAX_CALLS} exports are being read already")
-        body = await _body(request)
-        # Decoding JSON takes long enough for rounds to notice.
-        return await asyncio.to_thread(_decoded, bytes(body), request.content_type)
+        return await _body(request)
 
 
 async def _body(request: web.Request) -> bytearray:
@@ -113,6 +119,9 @@ async def _body(request: web.Request) -> bytearray:
 
 def _decoded(body: bytes, kind: str) -> ExportMetricsServiceRequest:
     request = ExportMetricsServiceRequest()
+    if kind == JSON and body.count(b"{") + body.count(b"[") > MAX_JSON_NODES:
+        message = f"the body has more than {MAX_JSON_NODES} JSON objects and lists: send less"
+        raise Refused(413, _INVALID_ARGUMENT, message)
     try:
         if kind == JSON:
             json_format.Parse(body, request, ignore_unknown_fields=True)

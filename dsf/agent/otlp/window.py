@@ -27,6 +27,8 @@ STALE = "older than a point of its series that came before"
 AHEAD = "more than 300 s ahead of the agent's clock"
 TOO_MANY_SERIES = "more series than the agent keeps"
 TOO_MANY_SAMPLES = "more samples than the agent keeps"
+LABELS_LIMIT = 4096
+LABELS_TOO_LONG = f"labels of more than {LABELS_LIMIT} characters"
 
 
 class Wanted(Protocol):
@@ -43,10 +45,13 @@ class Wanted(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What all windows of an agent hold at most; a sample takes 16 bytes, a series about 1 KiB."""
+    """What all windows of an agent hold at most; a sample takes 16 bytes, a series about 1 KiB.
 
-    series: int = 20_000
-    samples: int = 1_000_000
+    What is sent to a scorer takes 40 bytes for each sample on top: see `benchmarks/agent_otlp.py`.
+    """
+
+    series: int = 10_000
+    samples: int = 500_000
 
 
 @dataclass(slots=True)
@@ -179,7 +184,8 @@ class Windows:
             if len(self._routes) >= 2 * self.bounds.series:
                 self._routes.clear()
             found = tuple(window for window in self.windows.values() if window.wanted.takes(labels))
-            self._routes[labels] = found
+            if not _too_long(labels):
+                self._routes[labels] = found
         return found
 
     def _keep(self, window: Window, point: Point, now: float) -> str:
@@ -187,6 +193,8 @@ class Windows:
             return UNWANTED
         track = window.tracks.get(point.labels)
         if track is None:
+            if _too_long(point.labels):
+                return LABELS_TOO_LONG
             if self.series_held >= self.bounds.series:
                 return TOO_MANY_SERIES
             track = window.tracks[point.labels] = Track()
@@ -196,3 +204,7 @@ class Windows:
         added = track.add(point, window.step)
         self.samples_held += added or 0
         return STALE if added is None else TAKEN
+
+
+def _too_long(labels: Labels) -> bool:
+    return sum(len(name) + len(value) for name, value in labels) > LABELS_LIMIT

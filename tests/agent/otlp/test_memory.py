@@ -9,7 +9,15 @@ from dsf.agent.failure import Failure
 from dsf.agent.matrix import Fetched
 from dsf.agent.otlp.memory import Memory
 from dsf.agent.otlp.points import EXPONENTIAL
-from dsf.agent.otlp.window import AHEAD, STALE, TOO_MANY_SAMPLES, TOO_MANY_SERIES, Bounds
+from dsf.agent.otlp.window import (
+    AHEAD,
+    LABELS_LIMIT,
+    LABELS_TOO_LONG,
+    STALE,
+    TOO_MANY_SAMPLES,
+    TOO_MANY_SERIES,
+    Bounds,
+)
 from dsf.api.summary import ScorerSummary, dump_summaries
 from tests.agent.builders import sent, summary
 from tests.agent.otlp.builders import NOW, at, gauge, histogram, number, request, total
@@ -175,6 +183,16 @@ def test_memory_is_bounded_and_what_is_too_much_is_told() -> None:
     assert sum(len(samples) for samples in values(memory, one).values()) == 5
     assert failed(memory, one, NOW + 3602).reason == "NothingReceived"
     assert memory.add(request(gauge("m", number(1, NOW, pod="new")))) == {}
+
+
+def test_labels_cannot_fill_the_memory() -> None:
+    one = wanting("m")
+    memory = remembering(one)
+    room = LABELS_LIMIT - len("__name__" + "m" + "pod")
+    assert memory.add(request(gauge("m", number(1, pod="x" * room)))) == {}
+    longer = request(gauge("m", number(1, pod="y" * (room + 1))))
+    assert memory.add(longer) == memory.add(longer) == {LABELS_TOO_LONG: 1}
+    assert memory.held == (1, 1)
 
 
 def test_only_who_wants_its_buckets_hears_that_an_exponential_histogram_has_none() -> None:

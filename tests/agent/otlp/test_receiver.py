@@ -20,7 +20,14 @@ from opentelemetry.sdk.resources import Resource
 
 from dsf.agent.matrix import Fetched
 from dsf.agent.otlp.memory import Memory
-from dsf.agent.otlp.receiver import JSON, MAX_BYTES, MAX_CALLS, PROTOBUF, receiving
+from dsf.agent.otlp.receiver import (
+    JSON,
+    MAX_BYTES,
+    MAX_CALLS,
+    MAX_JSON_NODES,
+    PROTOBUF,
+    receiving,
+)
 from dsf.api.summary import dump_summaries
 from dsf.runtime.endpoints import CannotListen
 from tests.agent.builders import sent
@@ -100,6 +107,7 @@ async def test_a_partial_success_tells_how_many_points_were_refused(url: str) ->
         (b"x", PROTOBUF, {"Content_Encoding": "gzip"}, 400),
         (b"x", PROTOBUF, {"Content_Encoding": "zstd"}, 415),
         (bytes(MAX_BYTES + 1), PROTOBUF, {}, 413),
+        (b'{"resourceMetrics": [%b]}' % b",".join([b"{}"] * MAX_JSON_NODES), JSON, {}, 413),
         (gzip.compress(bytes(64 << 20)), PROTOBUF, {"Content_Encoding": "gzip"}, 413),
     ],
 )
