@@ -8,6 +8,7 @@ from fastapi import Body, FastAPI, Query, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import PlainTextResponse
 from fastapi_offline import FastAPIOffline
+from pydantic import BaseModel, Field
 
 from dsf import __version__
 from dsf.kube.errors import Unreachable
@@ -28,6 +29,25 @@ READY_SECONDS = 5.0
 _DESCRIPTION = """Decides which policy each managed cluster enforces and where each workload runs,
 so that the sum of the chosen scores is highest, and writes the decision as Placements and
 PlacementBindings. Errors are `application/problem+json`."""
+
+
+class ScoreFilter(BaseModel, extra="forbid"):
+    """Parameters of GET /addonplacementscores; a misspelt one is refused, not ignored."""
+
+    namespace: Annotated[
+        str | None, Field(description="Only this managed cluster.", max_length=253)
+    ] = None
+    name: Annotated[str | None, Field(description="Only scores of this name.", max_length=253)] = (
+        None
+    )
+
+
+class OptimizeMode(BaseModel, extra="forbid"):
+    """Parameters of POST /optimize; a misspelt dry_run must not write."""
+
+    dry_run: Annotated[
+        bool, Field(description="Only plan, write nothing; the same as dryRun in the body.")
+    ] = False
 
 
 def create_app(optimizer: Optimizer, *, allowed_hosts: Collection[str] = ()) -> FastAPI:
@@ -56,22 +76,16 @@ def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
         response_model=Scores,
         responses=documented(422, 503),
     )
-    async def scores(
-        namespace: Annotated[
-            str | None, Query(description="Only this managed cluster.", max_length=253)
-        ] = None,
-        name: Annotated[
-            str | None, Query(description="Only scores of this name.", max_length=253)
-        ] = None,
-    ) -> Scores | Response:
+    async def scores(only: Annotated[ScoreFilter, Query()]) -> Scores | Response:
         """List AddOnPlacementScores, ordered by cluster and name.
 
         Where a DynamicScorer fills a score, its description and the form of its entries' names
         are added. An expired score is not used for placement.
         """
-        found = await optimizer.scores(namespace=namespace, name=name)
-        if not found and (namespace or name):
-            unknown = unknown_filters(await optimizer.scores(), namespace=namespace, name=name)
+        named = only.model_dump()
+        found = await optimizer.scores(**named)
+        if not found and any(named.values()):
+            unknown = unknown_filters(await optimizer.scores(), **named)
             if unknown:
                 return refusal(unknown)
         return Scores(items=found)
@@ -86,9 +100,7 @@ def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
     )
     async def optimize(
         request: Annotated[OptimizeRequest, Body(openapi_examples=OPTIMIZE_EXAMPLES)],
-        dry_run: Annotated[
-            bool, Query(description="Only plan, write nothing; the same as dryRun in the body.")
-        ] = False,
+        mode: Annotated[OptimizeMode, Query()],
     ) -> OptimizeResult | Response:
         """Choose at most one policy per cluster and a place for each workload.
 
@@ -99,7 +111,7 @@ def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
         plan = await optimizer.plan(request)
         if isinstance(plan, RequestProblem):
             return refusal(plan)
-        if dry_run or request.dry_run:
+        if mode.dry_run or request.dry_run:
             return result(plan, None)
         applied = await optimizer.apply(plan)
         if isinstance(applied, RequestProblem):

@@ -11,6 +11,7 @@ import numpy as np
 
 from optimizer.engine.compact import Outcome, every_row, solve_compact
 from optimizer.engine.fixing import usable
+from optimizer.engine.neighbourhood import Held
 from optimizer.engine.prices import respond
 from optimizer.engine.reduce import Reduction, reduced
 from optimizer.engine.search import Effort, Found, search, searched_bound
@@ -31,21 +32,52 @@ _CORE = 20_000  # variables of the model that is left to the solver after fixing
 _WRITING = 1e-4  # seconds for each variable that writing a model may take
 _TIE_VARIABLES = 200  # beyond that the second solve can cost ten times the first
 _SAME_VALUE = 1e-6
+_TELLING = 0.05  # of the time at most is for reports
 _KEEP = 1_000.0  # what a place of a higher priority counts for against one of a lower
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """How to solve, and until when."""
+    """How to solve, and until when; `tell` is given decisions with the bounds of tiers."""
 
     solver: SolverName
     gap: float
     seed: int
     left: Callable[[], float]
+    tell: Callable[[Decision | None, Sequence[float]], None]
 
-    @property
-    def effort(self) -> Effort:
-        return Effort(self.solver, self.gap, self.seed, self.left)
+    def effort(self, found: Callable[[Held, float], None] = lambda _held, _bound: None) -> Effort:
+        return Effort(self.solver, self.gap, self.seed, self.left, found)
+
+
+class _Teller:
+    """Reports what could be returned by now, where it is better than what was reported."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        solver: str,
+        started: float,
+        report: Callable[[Solution], None] | None,
+    ) -> None:
+        self._problem, self._solver, self._started = problem, solver, started
+        self._report = report
+        self._best: Decision | None = None
+        self._free = 0.0
+
+    def __call__(self, decision: Decision | None, bounds: Sequence[float]) -> None:
+        """Report a decision, unless that would take much of the time."""
+        asked = time.perf_counter()
+        if self._report is None or decision is None or asked < self._free:
+            return
+        best = _better(self._problem, self._best, decision)
+        if best is not None and best is not self._best:
+            self._best = best
+            self._report(
+                _solution(self._problem, best, bounds, asked - self._started, self._solver)
+            )
+        told = time.perf_counter()
+        self._free = told + (told - asked) / _TELLING
 
 
 def solve_here(
@@ -57,11 +89,13 @@ def solve_here(
     seed: int = 0,
     incumbent: Decision | None = None,
     small: int = SMALL,
+    report: Callable[[Solution], None] | None = None,
 ) -> Solution:
     """Solve a problem, priority by priority, until it is proven within `gap`, or time is up.
 
-    `incumbent`: a decision to start from, else what runs now. Deterministic for a problem, a
-    solver and a seed unless the time limit is reached.
+    `incumbent`: a decision to start from, else what runs now. `report` is given what could be
+    returned by then, ever better. Deterministic for a problem, a solver and a seed unless the time
+    limit is reached.
     """
     started = time.perf_counter()
     used: SolverName = solver if available(solver) else "cbc"
@@ -69,15 +103,17 @@ def solve_here(
     if not usable_places:
         return Solution("Infeasible", Decision(), 0.0, 0.0, 0.0, used)
     ends = started + time_limit_seconds
-    run = _Run(used, gap, seed, lambda: ends - time.perf_counter())
+    teller = _Teller(problem, used, started, report)
+    run = _Run(used, gap, seed, lambda: ends - time.perf_counter(), teller)
     known = incumbent if incumbent is not None else standing(problem)
     if known is not None and violations(problem, known):
         known = None
+    run.tell(known, [])
     if usable_places + len(problem.options) <= small:
         decision, bounds = _whole(problem, known, run)
     else:
         decision, bounds = _decomposed(problem, known, run)
-    return _solution(problem, decision, bounds, time.perf_counter() - started, run)
+    return _solution(problem, decision, bounds, time.perf_counter() - started, used)
 
 
 def _whole(
@@ -101,6 +137,7 @@ def _whole(
             outcome = Outcome("NotSolved", Decision(), outcome.bound)
         else:
             known = _better(problem, known, outcome.decision)
+            run.tell(known, bounds)
         if outcome.status != "Optimal":
             bounds += [] if outcome.bound is None else [outcome.bound]
             return known, bounds
@@ -122,6 +159,7 @@ def _decomposed(
         decision, bound = _tier(problem, tier, known, run)
         known = _better(problem, known, decision)
         bounds.append(bound)
+        run.tell(known, bounds)
     proven = known is not None and all(
         bound - value <= max(run.gap * abs(value), _SAME_VALUE)
         for bound, value in zip(bounds, tier_values(problem, known), strict=True)
@@ -145,7 +183,7 @@ def _tier(
         return (known, 0.0) if run.left() <= 0 else _unreduced(problem, tier, known, run)
     if tier == 0:
         return _first(problem, whole, known, run)
-    bound = searched_bound(whole.blocks, run.effort)
+    bound = searched_bound(whole.blocks, run.effort())
     if known is None:
         return None, bound
     left = _kept(problem, known, tier)
@@ -154,14 +192,18 @@ def _tier(
     rest = reduced(left, weights[names], last)
     if rest is None:
         return known, bound
-    found = search(rest.blocks, run.effort)
+    found = search(rest.blocks, run.effort())
     return rest.decision(left, found.held.columns, found.held.times), bound
 
 
 def _first(
     problem: Problem, whole: Reduction, known: Decision | None, run: _Run
 ) -> tuple[Decision | None, float]:
-    found = search(whole.blocks, run.effort)
+
+    def better(held: Held, bound: float) -> None:
+        run.tell(whole.decision(problem, held.columns, held.times), [bound])
+
+    found = search(whole.blocks, run.effort(better))
     decision = _better(
         problem, known, whole.decision(problem, found.held.columns, found.held.times)
     )
@@ -286,12 +328,16 @@ def _untied(problem: Problem, rows: Sequence[Row], found: Outcome, run: _Run) ->
 
 
 def _solution(
-    problem: Problem, decision: Decision | None, bounds: Sequence[float], seconds: float, run: _Run
+    problem: Problem,
+    decision: Decision | None,
+    bounds: Sequence[float],
+    seconds: float,
+    solver: str,
 ) -> Solution:
     limits = upper_bounds(problem)
     if decision is None or (not decision.places and len(bounds) < len(problem.tiers)):
         bound = min([sum(limits), *(bounds if len(problem.tiers) == 1 else [])])
-        return Solution("NotSolved", Decision(), 0.0, bound, seconds, run.solver)
+        return Solution("NotSolved", Decision(), 0.0, bound, seconds, solver)
     decision = trimmed(problem, decision)
     value, values = objective(problem, decision), tier_values(problem, decision)
     # A solver that was stopped early may know no bound at all, or an infinite one.
@@ -301,6 +347,6 @@ def _solution(
         for priority, got, most in zip(problem.tiers, values, known, strict=True)
     )
     if all(tier.bound - tier.value <= _SAME_VALUE for tier in tiers):
-        return Solution("Optimal", decision, value, value, seconds, run.solver, tiers)
+        return Solution("Optimal", decision, value, value, seconds, solver, tiers)
     bound = sum(tier.bound for tier in tiers)
-    return Solution("Feasible", decision, value, bound, seconds, run.solver, tiers)
+    return Solution("Feasible", decision, value, bound, seconds, solver, tiers)

@@ -32,7 +32,7 @@ def read_score(
         if isinstance(read, Gap):
             gaps.append(read)
         for app, device in _pairs(cluster, apps):
-            found = None if isinstance(read, Gap) else _value(read, app, device)
+            found = None if isinstance(read, Gap) else _value(read, score, app, device)
             if isinstance(found, Gap):
                 gaps.append(found)
             value = found if isinstance(found, int) else missing
@@ -82,21 +82,21 @@ def _supplies(cluster: Cluster) -> Iterator[Supply]:
     yield from cluster.base
 
 
-def _value(scores: ScoreTable, app: str, device: str) -> int | Gap:
+def _value(scores: ScoreTable, score: ScoreRef, app: str, device: str) -> int | Gap:
     match scores.value(app, device):
         case int(value):
             return value
         case reason:
-            return _pair_gap(reason, scores, app, device)
+            return _pair_gap(reason, scores, score.score_name, app, device)
 
 
-def _pair_gap(reason: str, scores: ScoreTable, app: str, device: str) -> Gap:
+def _pair_gap(reason: str, scores: ScoreTable, name: str, app: str, device: str) -> Gap:
     entry = entry_name(scores.dimension, scores.cluster, app, device)
     what = "no entry" if reason == "MissingScore" else "several entries"
     return Gap(
         reason=reason,
-        message=f"cluster {scores.cluster}: {what} for app {app} on device {device}"
-        f" (looked for {entry!r} in the form {scores.dimension})",
+        message=f"cluster {scores.cluster}: AddOnPlacementScore {name} has {what} for app {app} on"
+        f" device {device} (looked for {entry!r} in the form {scores.dimension})",
         cluster=scores.cluster,
         device=device,
     )

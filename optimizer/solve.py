@@ -26,12 +26,13 @@ from optimizer.problem import Problem, upper_bound
 from optimizer.settings import SolverName
 from optimizer.solution import Decision, Solution
 
-GRACE_SECONDS = 10.0
+_LATE = 0.1  # of its time that a process may be late before it is killed
+_START_SECONDS = 3.0  # that it may be late in any case: a machine can be busy
 
 T = TypeVar("T")
 A = TypeVar("A")
 Work = Callable[[T, "Connection[A, None]"], None]
-"""Does what a task says and sends the answer; found by name in the new process."""
+"""Does what a task says and sends answers, ever better; found by name in the new process."""
 
 _log = logging.getLogger(__name__)
 
@@ -44,11 +45,11 @@ _context.set_forkserver_preload(["optimizer.milp"])
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What to solve and how."""
+    """What to solve and how; `until` is when, by the monotonic clock that processes share."""
 
     problem: Problem
     solver: SolverName
-    time_limit_seconds: float
+    until: float
     gap: float
     seed: int
     memory_mib: int
@@ -63,16 +64,18 @@ async def solve(
     seed: int = 0,
     memory_mib: int = 0,
 ) -> Solution:
-    """Solve a problem; a solver that dies or ignores its limits gives status NotSolved.
+    """Solve a problem; a solver that dies or ignores its limits leaves the best that it found.
 
-    The time limit is the solver's; its process is killed GRACE_SECONDS later, and at once where
-    the caller is cancelled. `gap`: good enough is this share below the bound. `memory_mib`: the
-    address space that the process may have, 0 for any.
+    Status NotSolved if that is nothing. The time limit counts from here; a process that is a tenth
+    of it late (3 seconds, if that is more) is killed, and at once where the caller is cancelled.
+    `gap`: good enough is this share below the bound. `memory_mib`: the address space that the
+    process may have, 0 for any.
     """
     if np.isnan(problem.values).all():
         return Solution("Infeasible", Decision(), 0.0, 0.0, 0.0, solver)
     started = time.perf_counter()
-    task = Task(problem, solver, time_limit_seconds, gap, seed, memory_mib)
+    until = time.monotonic() + time_limit_seconds
+    task = Task(problem, solver, until, gap, seed, memory_mib)
     answer = await isolated(work, task, seconds=time_limit_seconds)
     if answer is not None:
         return answer
@@ -81,9 +84,10 @@ async def solve(
 
 
 async def isolated(work: "Work[T, A]", task: T, *, seconds: float) -> A | None:
-    """Do work in a process of its own; None where it dies or takes much longer than it should.
+    """Do work in a process of its own; return its last answer, None where there is none.
 
-    The process is killed GRACE_SECONDS after its time, and at once where the caller is cancelled.
+    The process is killed when it is a tenth of its time late, and at once where the caller is
+    cancelled.
     """
     cancelled, cancel = _context.Pipe(duplex=False)
     with cancel:
@@ -99,9 +103,10 @@ def work(task: Task, answers: "Connection[Solution, None]") -> None:
         solve_here(
             task.problem,
             solver=task.solver,
-            time_limit_seconds=task.time_limit_seconds,
+            time_limit_seconds=max(0.0, task.until - time.monotonic()),
             gap=task.gap,
             seed=task.seed,
+            report=answers.send,
         )
     )
 
@@ -123,26 +128,44 @@ def _alone(work: "Work[T, A]", task: T, answers: "Connection[A, None]") -> None:
     if hasattr(os, "setpgrp"):
         os.setpgrp()
     sys.stdout = sys.stderr
-    work(task, answers)
+    with answers:
+        work(task, answers)
 
 
 def _supervise(
     work: "Work[T, A]", task: T, seconds: float, cancelled: "Connection[None, None]"
 ) -> A | None:
-    """Wait for the answer, the time limit, or the caller's end of `cancelled` to close."""
+    """Wait for the last answer, the time limit, or the caller's end of `cancelled` to close."""
+    until = time.monotonic() + seconds + max(_START_SECONDS, _LATE * seconds)
     answers, theirs = _context.Pipe(duplex=False)
     process = _context.Process(target=_alone, args=(work, task, theirs), daemon=True)
     with cancelled, answers:
         process.start()
         theirs.close()
         try:
-            ready = wait([answers, cancelled], timeout=seconds + GRACE_SECONDS)
-            return answers.recv() if answers in ready else None
-        except EOFError:
-            _log.error("the solver's process died")
-            return None
+            return _last(answers, cancelled, until)
         finally:
             _kill(process)
+
+
+def _last(
+    answers: "Connection[None, A]", cancelled: "Connection[None, None]", until: float
+) -> A | None:
+    """Return the last answer that arrives in time; None if there is none."""
+    last: A | None = None
+    while (left := until - time.monotonic()) > 0:
+        ready = wait([answers, cancelled], timeout=left)
+        if cancelled in ready:
+            return None
+        if answers in ready:
+            try:
+                last = answers.recv()
+            except (EOFError, OSError):  # OSError: it died while it was sending
+                if last is None:
+                    _log.error("the solver's process died without an answer")
+                return last
+    _log.warning("the solver's process was killed, as it did not keep its time limit")
+    return last
 
 
 def _kill(process: BaseProcess) -> None:

@@ -48,17 +48,22 @@ def improved(
     solver: SolverName,
     random: np.random.Generator,
     enough: Callable[[float], bool],
+    found: Callable[[Held], None],
     left: Callable[[], float],
     tries: int,
 ) -> Held:
-    """Return a decision at least as good: ends when it is enough, time is up, or tries fail."""
+    """Return a decision at least as good: ends when it is enough, time is up, or tries fail.
+
+    `found` is told every better one.
+    """
     size, failed = float(_FIRST_SIZE), 0
     sites = len(blocks.copies)
     while not enough(held.value(blocks)) and left() > 0 and failed < tries:
         freed = _freed(blocks, prices, worth, held, min(int(size), sites), random)
-        found, proven = _anew(blocks, prices, held, freed, solver, left)
-        if found.value(blocks) > held.value(blocks) + _BETTER * abs(held.value(blocks)):
-            held, failed = found, 0
+        other, proven = _anew(blocks, prices, held, freed, solver, left)
+        if other.value(blocks) > held.value(blocks) + _BETTER * abs(held.value(blocks)):
+            held, failed = other, 0
+            found(held)
         else:
             failed += 1
             if proven and freed.all():

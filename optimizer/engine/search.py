@@ -39,12 +39,16 @@ _TRIES = 12
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How to search: `gap` is what is good enough, `left` tells the seconds left."""
+    """How to search: `gap` is what is good enough, `left` tells the seconds left.
+
+    `found` is told every decision that is better than those before, with the bound by then.
+    """
 
     solver: SolverName
     gap: float
     seed: int
     left: Callable[[], float]
+    found: Callable[[Held, float], None] = lambda _held, _bound: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ def search(blocks: Blocks, effort: Effort) -> Found:
         return bound - value <= max(effort.gap * abs(value), _WHOLE)
 
     held, answers = priced.first, respond(blocks, priced.groups, priced.prices)
+    effort.found(held, bound)
     if len(blocks.sizes) + len(blocks.copies) <= _SMALL and effort.left() > 0:
         held, done = _chosen(blocks, priced, answers, held, bound - _step(whole), effort, _CLOSE)
         if done or enough(held.value(blocks)):
@@ -84,6 +89,7 @@ def search(blocks: Blocks, effort: Effort) -> Found:
     found = Held(*dive(blocks, priced.prices, stop=lambda: effort.left() <= 0))
     if found.value(blocks) > held.value(blocks):
         held = found
+        effort.found(held, bound)
     if enough(held.value(blocks)) or effort.left() <= 0:
         return Found(held, max(bound, held.value(blocks)), priced)
     held = improved(
@@ -94,6 +100,7 @@ def search(blocks: Blocks, effort: Effort) -> Found:
         solver=effort.solver,
         random=np.random.default_rng(effort.seed),
         enough=enough,
+        found=lambda better: effort.found(better, bound),
         left=effort.left,
         tries=_TRIES,
     )
@@ -129,6 +136,7 @@ def _priced(blocks: Blocks, effort: Effort) -> Priced:
     prices = first_prices(blocks, lambda found: respond(blocks, groups, found).bound)
     lowest, best = respond(blocks, groups, prices).bound, prices
     first = Held(*dive(blocks, prices, stop=stop, hasty=True))
+    effort.found(first, lowest)
     for reach in _REACHES:
         bound, found = descend(blocks, groups, best, reach=reach, seen=seen, stop=stop)
         gained = lowest - bound

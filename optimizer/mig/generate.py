@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from optimizer.fleet import Candidate, Cluster, Fleet, Supply
 from optimizer.mig import candidates as mig
@@ -50,7 +51,9 @@ def with_candidates(
         own = tuple(item for item in cluster.candidates if item.policy != _UNDECIDED)
         classes = _classes(fleet, cluster.name) if pools.get(cluster.name) else {}
         for pool in pools.get(cluster.name, ()):
-            found = mig.candidates(fleet.namespace, pool, _demand(fleet, pool, classes), rules)
+            helped = _helped(cluster, pool, pools[cluster.name])
+            demand = _demand(fleet, pool, classes, helped)
+            found = mig.candidates(fleet.namespace, pool, demand, rules)
             own = _joined(own, pool, found.items, running)
             gaps += _gaps(cluster.name, found)
             left_out += found.bound
@@ -88,37 +91,56 @@ def _classes(fleet: Fleet, cluster: str) -> Classes:
     )
 
 
-def _demand(fleet: Fleet, pool: GpuPool, classes: Classes) -> Demand:
+def _helped(cluster: Cluster, pool: GpuPool, pools: Iterable[GpuPool]) -> frozenset[str]:
+    """Return the devices that a cluster can have beside what a pool supplies of them."""
+    others = (item for item in cluster.candidates if item.pool != pool.name)
+    supplies = chain(cluster.base, *(item.supplies for item in others if item.policy))
+    beside = {supply.device for supply in supplies if supply.kind == KIND}
+    return frozenset(beside.union(*(_most(item) for item in pools if item is not pool)))
+
+
+def _demand(fleet: Fleet, pool: GpuPool, classes: Classes, helped: Collection[str]) -> Demand:
+    worth = {device: _worth(fleet, pool.cluster, device, classes) for device in _most(pool)}
     return Demand.of(
         {
-            device: _requests(fleet, pool.cluster, device, classes, most)
+            device: _requests(worth[device], most, pieces=device in helped)
             for device, most in _most(pool).items()
         }
     )
 
 
-def _requests(
-    fleet: Fleet, cluster: str, device: str, classes: Classes, most: int
-) -> Iterator[Request]:
-    """Yield the requests for a device; of equal amounts no more than fit, the dearest first."""
-    fitting: Counter[int] = Counter()
-    worth = {app: _value(fleet, cluster, app, device) for app, _, _ in classes}
+def _worth(
+    fleet: Fleet, cluster: str, device: str, classes: Classes
+) -> list[tuple[float, float, int]]:
+    """Return (value, amount, workloads) of what is asked of a device, the dearest first."""
+    values = {app: _value(fleet, cluster, app, device) for app, _, _ in classes}
     found = [
         (value + gain, amount, count)
         for (app, amount, gain), count in classes.items()
-        if (value := worth[app]) is not None
+        if (value := values[app]) is not None
     ]
-    for value, amount, count in sorted(found, reverse=True):
-        whole, pieces = _in_whole(amount)
-        room = most // whole - fitting[whole]
-        times = max(0, min(room, count * pieces))
-        fitting[whole] += times
-        yield from [Request(whole, value)] * times
+    return sorted(found, reverse=True)
+
+
+def _requests(
+    worth: Iterable[tuple[float, float, int]], most: int, *, pieces: bool
+) -> Iterator[Request]:
+    """Yield the requests for a device; of equal amounts no more than fit.
+
+    `pieces`: a part of what a workload asks for may come from elsewhere, so that any number of
+    instances can be what it lacks, and be worth all of it.
+    """
+    fitting: Counter[int] = Counter()
+    for value, amount, count in worth:
+        whole, times = (1, math.ceil(amount)) if pieces else _in_whole(amount)
+        taken = max(0, min(most // whole - fitting[whole], count * max(1, times)))
+        fitting[whole] += taken
+        yield from [Request(whole, value)] * taken
 
 
 def _in_whole(amount: float) -> tuple[int, int]:
     """Return an amount in whole instances and how often; a fraction counts as single ones."""
-    return (int(amount), 1) if amount == int(amount) and amount else (1, math.ceil(amount) or 1)
+    return (int(amount), 1) if amount == int(amount) and amount else (1, math.ceil(amount))
 
 
 def _value(fleet: Fleet, cluster: str, app: str, device: str) -> float | None:

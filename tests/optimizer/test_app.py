@@ -79,6 +79,18 @@ async def test_a_dry_run_writes_nothing(path: str, extra: dict[str, bool]) -> No
     assert await names(hub, kinds.PLACEMENT) == []
 
 
+async def test_a_misspelt_dry_run_is_refused_before_anything_is_written() -> None:
+    hub = await hub_of()
+    async with client(hub) as http:
+        answer = await http.post("/optimize?dryrun=true", json=body())
+        listed = await http.get("/addonplacementscores?cluster=worker01")
+    assert problem(answer, 422, "InvalidField")["errors"] == [
+        {"field": "dryrun", "message": "unknown field", "available": []}
+    ]
+    assert problem(listed, 422, "InvalidField")["errors"][0]["field"] == "cluster"
+    assert await names(hub, kinds.PLACEMENT) == []
+
+
 async def test_reset_deletes_what_was_generated() -> None:
     hub = await hub_of()
     async with client(hub) as http:

@@ -99,6 +99,7 @@ def test_a_missing_entry_is_a_gap_of_its_pair_alone() -> None:
     )
     (gap,) = fleet.gaps
     assert (gap.reason, gap.cluster, gap.device) == ("MissingScore", "worker01", "all")
+    assert "AddOnPlacementScore performance has no entry" in gap.message
     assert "app01;all" in gap.message
     assert ("worker01", "app02", "all") in fleet.scores["performance"]
 

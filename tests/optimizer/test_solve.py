@@ -2,16 +2,21 @@
 
 import asyncio
 import multiprocessing
+import os
 import time
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from optimizer.formulate import formulate
 from optimizer.problem import Problem, Spread
 from optimizer.solution import Decision
-from optimizer.solve import solve
+from optimizer.solve import isolated, solve
 from tests.optimizer.build import fleet
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 
 def _problem(clusters: int, workloads: int) -> Problem:
@@ -51,6 +56,28 @@ async def test_a_process_that_dies_is_not_solved() -> None:
     solution = await solve(impossible, solver="highs", time_limit_seconds=60)
     assert (solution.status, solution.decision) == ("NotSolved", Decision())
     assert solution.bound == 0.0
+
+
+def _die_after(answers_given: tuple[str, ...], answers: "Connection[str, None]") -> None:
+    for answer in answers_given:
+        answers.send(answer)
+    os._exit(1)
+
+
+def _hang_after(answers_given: tuple[str, ...], answers: "Connection[str, None]") -> None:
+    for answer in answers_given:
+        answers.send(answer)
+    time.sleep(3_000)
+
+
+async def test_a_process_that_dies_leaves_the_best_that_it_found() -> None:
+    assert await isolated(_die_after, ("good", "better"), seconds=60) == "better"
+    assert await isolated(_die_after, (), seconds=60) is None
+
+
+async def test_a_process_that_does_not_end_leaves_the_best_that_it_found() -> None:
+    assert await isolated(_hang_after, ("good", "better"), seconds=0) == "better"
+    assert await asyncio.to_thread(_no_process_is_left)
 
 
 async def test_a_cancelled_caller_leaves_no_process_behind() -> None:

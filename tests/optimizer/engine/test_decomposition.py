@@ -145,6 +145,29 @@ def test_what_runs_now_is_what_a_solver_falls_back_on() -> None:
     assert hurried.decision != Decision()
 
 
+@pytest.mark.parametrize("small", [0, EVERYTHING])
+def test_what_is_reported_on_the_way_gets_ever_better_and_is_true(small: int) -> None:
+    given = problem(instance(12, 28, "dist"))
+    reported: list[Solution] = []
+    last = solve_here(
+        given,
+        solver="highs",
+        time_limit_seconds=60,
+        gap=0.005,
+        small=small,
+        incumbent=Decision(),
+        report=reported.append,
+    )
+    values = [solution.objective_value for solution in (*reported, last)]
+    assert reported
+    assert values == sorted(values)
+    for solution in reported:
+        assert violations(given, solution.decision) == ()
+        assert solution.objective_value == objective(given, solution.decision)
+        assert solution.bound is not None
+        assert solution.bound >= last.objective_value
+
+
 def with_cpu(given: Problem) -> Problem:
     """The same problem where every task takes cpu of its cluster too, which is scarce."""
     slots = tuple(Slot(cluster, "cpu", ANY) for cluster in range(len(given.clusters)))

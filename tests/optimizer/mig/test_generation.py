@@ -86,6 +86,21 @@ async def test_the_guide_s_scenario_needs_no_hand_written_policy() -> None:
     assert len(await generated(hub)) == 2
 
 
+async def test_nodes_of_pools_of_their_own_serve_a_workload_together() -> None:
+    pools = [{**GPU, "node": name, "pool": name} for name in ("a", "b")]
+    plan = await planned(await bare_hub(), asking(*pools))
+    assert (plan.solution.status, plan.solution.objective_value) == ("Optimal", 160.0)
+    assert {item.device for item in plan.placements} == {"all"}
+
+
+async def test_generated_policies_add_to_what_a_cluster_has_anyway() -> None:
+    asked = asking()
+    for cluster in asked["clusters"]:
+        cluster["allocatable"] = "gpu/all=1"
+    plan = await planned(await bare_hub(), asked)
+    assert (plan.solution.status, plan.solution.objective_value) == ("Optimal", 160.0)
+
+
 async def test_applying_twice_changes_nothing_the_second_time() -> None:
     hub = await bare_hub()
     first = await applied(hub, await planned(hub, asking()))
