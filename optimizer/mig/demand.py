@@ -42,14 +42,6 @@ class Demand:
         """The most instances of each device that all requests together can use."""
         return tuple(sum(item.amount for item in items) for _, items in self.requests)
 
-    @cached_property
-    def shape(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """The demand without its values: the amounts by device."""
-        return tuple(
-            (device, tuple(sorted(item.amount for item in items)))
-            for device, items in self.requests
-        )
-
     def usable(self, supply: Iterable[int]) -> tuple[int, ...]:
         """Return how many instances of each device some of the requests use up exactly.
 
