@@ -3,12 +3,13 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from dsf.hub.written import is_outdated
 from dsf.kube.changes import Outcome
-from dsf.kube.errors import Conflict, KubeError, TooManyRequests, Unauthorized, Unreachable
+from dsf.kube.errors import KubeError, TooManyRequests, Unauthorized, Unreachable
 from dsf.kube.kinds import MANIFEST_WORK
 from dsf.runtime.backoff import Backoff
 
-_NOBODYS_FAULT = (Conflict, TooManyRequests, Unauthorized, Unreachable)
+_NOBODYS_FAULT = (TooManyRequests, Unauthorized, Unreachable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Refusals:
 
 def is_clusters_own(outcome: Outcome) -> bool:
     """Tell whether an error speaks of one cluster, and not of the API server or of our rights."""
-    if outcome.error is None or isinstance(outcome.error, _NOBODYS_FAULT):
+    if outcome.error is None or isinstance(outcome.error, _NOBODYS_FAULT) or is_outdated(outcome):
         return False
     return outcome.change.kind == MANIFEST_WORK
 

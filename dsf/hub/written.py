@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dsf.hub.snapshot import Work
-from dsf.kube.changes import Outcome
-from dsf.kube.errors import Conflict
+from dsf.kube.changes import Outcome, Patch
+from dsf.kube.errors import AlreadyExists, Conflict, NotFound
 from dsf.kube.kinds import MANIFEST_WORK
 
 
@@ -39,16 +39,23 @@ class Written:
     ) -> "Written":
         """Return what is known after a round that was planned from `works`.
 
-        A conflict says as well that the picture was old.
+        An error may say as well that the picture was old.
         """
         still = self.held(works, now)
         found = {cluster: old for cluster, old in self.by_cluster.items() if cluster in still}
         for outcome in outcomes:
             cluster = outcome.change.namespace
-            told = outcome.error is None or isinstance(outcome.error, Conflict)
+            told = outcome.error is None or is_outdated(outcome)
             if cluster and told and outcome.change.kind == MANIFEST_WORK:
                 found[cluster] = Outdated(_version(works, cluster), now + seconds)
         return Written(found)
+
+
+def is_outdated(outcome: Outcome) -> bool:
+    """Tell whether an error says that an object is not as it was observed."""
+    if isinstance(outcome.change, Patch) and isinstance(outcome.error, NotFound):
+        return True
+    return isinstance(outcome.error, Conflict | AlreadyExists)
 
 
 def _version(works: Mapping[str, Work], cluster: str) -> str:

@@ -1,8 +1,16 @@
 """Clusters that can't be written to, each with a back-off of its own."""
 
 from dsf.hub.refusals import Refusals
-from dsf.kube.changes import Delete, Outcome
-from dsf.kube.errors import Conflict, Forbidden, KubeError, ServerError, Unreachable
+from dsf.kube.changes import Delete, Outcome, Patch
+from dsf.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    KubeError,
+    NotFound,
+    ServerError,
+    Unreachable,
+)
 from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK, Kind
 from dsf.runtime.backoff import Backoff
 
@@ -43,6 +51,8 @@ def test_what_is_no_clusters_own_fault_is_not_held_against_it() -> None:
     told = (
         outcome("c1", Unreachable("away")),
         outcome("c1", Conflict("old")),
+        outcome("c1", AlreadyExists("there")),
+        Outcome(Patch(MANIFEST_WORK, "work", "c1", {}), NotFound("gone")),
         outcome("c2", Forbidden("status"), DYNAMIC_SCORER),
     )
     assert after(Refusals(), 0.0, *told) == Refusals()

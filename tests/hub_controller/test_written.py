@@ -3,7 +3,7 @@
 from dsf.hub.snapshot import Work
 from dsf.hub.written import Written
 from dsf.kube.changes import Change, Create, Delete, Outcome, Patch
-from dsf.kube.errors import Conflict, KubeError, Unreachable
+from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound, Unreachable
 from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK
 
 NAME = "dynamic-scoring-config-manifestwork"
@@ -41,6 +41,14 @@ def test_a_work_that_came_and_went_is_not_held_for_ever() -> None:
 def test_a_conflict_says_that_the_picture_is_old_and_other_errors_say_nothing() -> None:
     assert wrote(patch("c1"), Conflict("old"), c1=work("1")).held({"c1": work("1")}, now=1)
     assert not wrote(patch("c1"), Unreachable("x"), c1=work("1")).held({"c1": work("1")}, now=1)
+
+
+def test_so_does_one_that_is_there_already_or_has_gone() -> None:
+    create = Create(MANIFEST_WORK, {"metadata": {"name": NAME, "namespace": "c1"}})
+    assert wrote(create, AlreadyExists("there")).held({}, now=1) == {"c1"}
+    gone = wrote(patch("c1"), NotFound("gone"), c1=work("1"))
+    assert gone.held({"c1": work("1")}, now=1) == {"c1"}
+    assert not wrote(create, NotFound("no namespace")).held({}, now=1)
 
 
 def test_only_works_are_held() -> None:
