@@ -6,9 +6,11 @@ Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/q
 import re
 
 _QUANTITY = re.compile(
-    r"(\d{1,18}(?:\.\d{0,9})?|\.\d{1,9})(?:[eE]([+-]?\d{1,2})|([a-zA-Z]{1,2}))?", re.ASCII
+    r"\+?(\d{1,18}(?:\.\d{0,9})?|\.\d{1,9})(?:[eE]([+-]?\d{1,2})|([a-zA-Z]{1,2}))?", re.ASCII
 )
 _SUFFIXES = {
+    "n": 1e-9,
+    "u": 1e-6,
     "m": 1e-3,
     "k": 1e3,
     "M": 1e6,

@@ -93,6 +93,7 @@ def _value(scores: ScoreTable, score: ScoreRef, app: str, device: str) -> int | 
 def _pair_gap(reason: str, scores: ScoreTable, name: str, app: str, device: str) -> Gap:
     entry = entry_name(scores.dimension, scores.cluster, app, device)
     what = "no entry" if reason == "MissingScore" else "several entries"
+    where = f"device {device}" if device else "a supply that names no device"
     return Gap(
         reason=reason,
         message=f"cluster {scores.cluster}: AddOnPlacementScore {name} has {what} for app {app} on"

@@ -17,10 +17,13 @@ from optimizer.quantity import kind_and_device, pairs, quantity
         ("1e3", 1e3),
         ("1E2", 1e2),
         ("5e-1", 0.5),
+        ("+5", 5.0),
+        ("250u", 250e-6),
+        ("3920000000n", 3.92),
     ],
 )
 def test_quantities_are_read_as_kubernetes_reads_them(text: str, number: float) -> None:
-    assert quantity(text) == number
+    assert quantity(text) == pytest.approx(number, rel=1e-12)
 
 
 @pytest.mark.parametrize(
