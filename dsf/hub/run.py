@@ -30,6 +30,7 @@ from dsf.kube.port import Kube
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.controller import Controller
 from dsf.runtime.events import Recorder
+from dsf.runtime.queue import Queue
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +86,9 @@ class HubController:
         self._backoff = Backoff()
         self._renderer = Renderer()
         self._views = Views(kube, self._options.namespace, self._options.agent_namespace)
-        self._fleet = Controller(FLEET, self._reconcile, registry=registry)
+        # What fails may be one scorer's status: the others are looked after at every resync.
+        queue = Queue(Backoff(ceiling=self._options.resync_seconds), draw)
+        self._fleet = Controller(FLEET, self._reconcile, queue=queue, registry=registry)
         self._polling = Polling(
             prober or Prober(),
             self._views.scorers,

@@ -238,6 +238,24 @@ async def test_a_busy_api_server_is_asked_no_sooner_than_it_says(wanted: dict[st
         assert await end_state(hub) == wanted
 
 
+async def test_one_kind_that_failed_for_hours_is_written_a_resync_later(
+    wanted: dict[str, Any],
+) -> None:
+    def refused(call: Call) -> KubeError | None:
+        failing = call.kind == DYNAMIC_SCORER and call.verb in WRITES
+        return ServerError("webhook: no endpoints") if failing else None
+
+    hub, sky = await new_hub(), Weather()
+    async with controller(Faulty(hub, sky)):
+        await asyncio.sleep(CONVERGED_SECONDS)
+        sky.now = refused
+        await change(hub)
+        await asyncio.sleep(7200)
+        sky.now = lambda _: None
+        await asyncio.sleep(40)
+        assert await end_state(hub) == wanted
+
+
 class Deaf(Wrapper):
     """Its watches die without a word: nothing comes, until the client's own deadline."""
 
