@@ -97,7 +97,7 @@ def _pair_gap(reason: str, scores: ScoreTable, name: str, app: str, device: str)
     return Gap(
         reason=reason,
         message=f"cluster {scores.cluster}: AddOnPlacementScore {name} has {what} for app {app} on"
-        f" device {device} (looked for {entry!r} in the form {scores.dimension})",
+        f" {where} (looked for {entry!r} in the form {scores.dimension})",
         cluster=scores.cluster,
         device=device,
     )
