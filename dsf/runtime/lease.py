@@ -7,6 +7,7 @@ clocks that differ do no harm.
 Source: https://kubernetes.io/docs/concepts/architecture/leases/ (coordination.k8s.io/v1)
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -97,7 +98,7 @@ def _lease(
         "spec": {
             **spec,
             "holderIdentity": candidacy.identity,
-            "leaseDurationSeconds": max(1, round(candidacy.lease_seconds)),
+            "leaseDurationSeconds": math.ceil(candidacy.lease_seconds),
             "acquireTime": now if taken else spec.get("acquireTime", now),
             "renewTime": now,
             "leaseTransitions": before + 1 if taken and spec else before,

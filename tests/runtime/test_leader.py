@@ -46,6 +46,13 @@ def test_nobody_leads_yet() -> None:
     }
 
 
+def test_a_lease_is_never_told_shorter_than_it_is() -> None:
+    short = Candidacy("controller", "ns", "a", lease_seconds=1.4, renew_seconds=1.3)
+    written = decide(short, None, None, at=0, now=NOW).write
+    assert written
+    assert written["spec"]["leaseDurationSeconds"] == 2
+
+
 def test_another_leads_until_it_was_not_seen_to_renew_for_a_whole_duration() -> None:
     first = decide(me(), lease("b"), None, at=100, now=NOW)
     assert (first.write, first.sighting) == (None, Sighting("1", 100))
