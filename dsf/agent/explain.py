@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dsf.agent.answer import excerpt, shown
+from dsf.agent.failure import Failure, Stage
 from dsf.agent.placement_score import validity
 from dsf.agent.scores import Form, Rule, Scores, Verdict, judge
 from dsf.agent.series import Series
@@ -20,18 +21,24 @@ NOTHING = "-"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a round went by; a stage that was not reached left nothing."""
+    """What a round went by; a stage that was not reached left nothing.
 
+    `endpoint` is where the series were asked for, which need not be where the scorer says.
+    """
+
+    endpoint: str = ""
     series: Sequence[Series] = ()
     results: Sequence[ScoreResult] = ()
     form: Form | None = None
 
 
-def explain(summary: ScorerSummary, evidence: Evidence, scores: Scores | None) -> str:
+def explain(
+    summary: ScorerSummary, evidence: Evidence, scores: Scores | None, failure: Failure | None
+) -> str:
     """Return what a scorer was asked, what it answered, and what became of each result."""
     facts = [
-        *_source(summary, evidence.series),
-        ("scoring", f"{shown(summary.scoring_endpoint)}: {_count(evidence.results, 'result')}"),
+        *_source(summary, evidence, failure),
+        ("scoring", _scoring(summary, evidence, failure)),
         ("normalize", str(summary.scoring_normalize or "none: scores count as they are")),
         ("format", summary.score_dimension_format),
         ("on failure", str(summary.scoring_on_failure or "Expire")),
@@ -44,15 +51,27 @@ def explain(summary: ScorerSummary, evidence: Evidence, scores: Scores | None) -
     return "\n".join(told) + "\n"
 
 
-def _source(summary: ScorerSummary, series: Sequence[Series]) -> Iterator[tuple[str, str]]:
-    samples = sum(len(json.loads(bytes(one.values))) for one in series)
-    sent = f"{len(series)} series, {_times(samples, 'sample')} sent"
-    where = f" {shown(summary.source_endpoint)}" if summary.source_endpoint else ""
-    yield "source", f"{summary.source_type}{where}: {sent}"
+def _source(
+    summary: ScorerSummary, evidence: Evidence, failure: Failure | None
+) -> Iterator[tuple[str, str]]:
+    samples = sum(len(json.loads(bytes(one.values))) for one in evidence.series)
+    sent = f"{len(evidence.series)} series, {_times(samples, 'sample')} sent"
+    where = f" {shown(evidence.endpoint)}" if evidence.endpoint else ""
+    yield "source", f"{summary.source_type}{where}: {_failed(failure, 'source') or sent}"
     if summary.source_query:
         window = f"last {summary.source_range} s, one sample in {summary.source_step} s"
         when = window if summary.source_range else "instant value"
         yield "query", f"{excerpt(summary.source_query)} ({when})"
+
+
+def _scoring(summary: ScorerSummary, evidence: Evidence, failure: Failure | None) -> str:
+    answered = _failed(failure, "scoring") or _count(evidence.results, "result")
+    told = "not called" if _failed(failure, "source") else answered
+    return f"{shown(summary.scoring_endpoint)}: {told}"
+
+
+def _failed(failure: Failure | None, stage: Stage) -> str:
+    return f"failed, {failure.reason}" if failure and failure.stage == stage else ""
 
 
 def _published(

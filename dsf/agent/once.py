@@ -25,9 +25,12 @@ async def perform_once(
 ) -> tuple[Round, ...] | Invalid:
     """Perform one round of every scorer at the same time. Raises KubeError."""
     text = await _text(settings, managed)
-    read_config = text if isinstance(text, Invalid) else config.parse(text)
+    if isinstance(text, Invalid):
+        return text
+    read_config = config.parse(text)
     if isinstance(read_config, Invalid):
-        return read_config
+        where = settings.summaries_file or f"ConfigMap {settings.namespace}/{names.CONFIG_MAP}"
+        return Invalid(read_config.reason, f"{where}: {read_config.message}")
     if read_config.problems:
         return read_config.problems[0]
     async with rounder(settings, managed, utc_now) as plain:
@@ -44,7 +47,9 @@ def render(cluster: str, rounds: Iterable[Round], now: datetime) -> str:
 def explained(rounds: Iterable[Round]) -> str:
     """Return where each value came from, scorer by scorer."""
     told = [
-        explain(done.summary, done.evidence, done.report.scores) for done in rounds if done.evidence
+        explain(done.summary, done.evidence, done.report.scores, done.failure)
+        for done in rounds
+        if done.evidence
     ]
     return "\n".join(told)
 

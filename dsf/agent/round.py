@@ -55,7 +55,7 @@ class Rounder:
         fetched = await self.sources.fetch(summary, self.now().timestamp())
         seconds = {"fetch": clock() - began}
         if isinstance(fetched, Failure):
-            return Round(summary, report.failed(fetched), fetched, seconds, self._evidence())
+            return Round(summary, report.failed(fetched), fetched, seconds, self._evidence(summary))
         began = clock()
         response = await self.scoring.score(summary, fetched.series)
         seconds["perform"] = clock() - began
@@ -65,14 +65,15 @@ class Rounder:
         if isinstance(form, Failure):
             return self._unscored(summary, form, fetched, seconds)
         reported = report.success(convert(response.results, form), fetched.warnings)
-        evidence = self._evidence(fetched.series, response.results, form)
+        evidence = self._evidence(summary, fetched.series, response.results, form)
         return Round(summary, reported, None, seconds, evidence)
 
     def _unscored(
         self, summary: ScorerSummary, failure: Failure, fetched: Fetched, seconds: dict[str, float]
     ) -> Round:
         reported = report.failed(failure, fetched.warnings)
-        return Round(summary, reported, failure, seconds, self._evidence(fetched.series))
+        evidence = self._evidence(summary, fetched.series)
+        return Round(summary, reported, failure, seconds, evidence)
 
     def _form(self, summary: ScorerSummary) -> Form | Failure:
         dimension = DimensionFormat.parse(summary.score_dimension_format)
@@ -83,8 +84,11 @@ class Rounder:
 
     def _evidence(
         self,
+        summary: ScorerSummary,
         series: Sequence[Series] = (),
         results: Sequence[ScoreResult] = (),
         form: Form | None = None,
     ) -> Evidence | None:
-        return Evidence(series, results, form) if self.explaining else None
+        if not self.explaining:
+            return None
+        return Evidence(self.sources.endpoint(summary), series, results, form)

@@ -44,12 +44,24 @@ class Sources:
 
     async def fetch(self, summary: ScorerSummary, now: float) -> Fetched | Failure:
         """Return the series that a scorer asks for, as of `now` (unix seconds)."""
-        read = self._types().get(summary.source_type.strip().lower())
+        read = self._read_of(summary)
         if read is None:
             named = excerpt(summary.source_type)
             message = f"source type {named} is unknown: use Prometheus, OpenTelemetry or None"
             return Failure("source", "UnsupportedSource", message)
         return await read(summary, now)
+
+    def endpoint(self, summary: ScorerSummary) -> str:
+        """Return which URL is asked for a scorer's series; empty where none is."""
+        if self._read_of(summary) != self._prometheus:
+            return ""
+        try:
+            return query.located(summary.source_endpoint, self.prometheus_url)
+        except ValueError:
+            return summary.source_endpoint
+
+    def _read_of(self, summary: ScorerSummary) -> Read | None:
+        return self._types().get(summary.source_type.strip().lower())
 
     def _types(self) -> Mapping[str, Read]:
         return {

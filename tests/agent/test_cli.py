@@ -143,8 +143,23 @@ async def test_explain_tells_how_far_a_round_came(tmp_path: Path) -> None:
     broken = summary(source_type="none", scoring_endpoint="http://127.0.0.1:1/scoring")
     code, out, err = await ended("--explain", file_of(tmp_path, broken), home=tmp_path)
     assert code == 1
-    assert "0 results" in out
+    assert "source      none: 0 series, 0 samples sent" in out
+    assert "scoring     http://127.0.0.1:1/scoring: failed, Unreachable" in out
     assert err.startswith("Error: sample-scorer: scoring: Unreachable")
+
+
+async def test_explain_names_the_server_that_was_asked_in_the_place_of_the_scorers(
+    tmp_path: Path,
+) -> None:
+    one = summary(source_endpoint="http://prometheus.example:9090/api/v1/query_range")
+    code, out, _ = await ended(
+        "--explain", "--prometheus-url=http://127.0.0.1:1", file_of(tmp_path, one), home=tmp_path
+    )
+    assert code == 1
+    assert (
+        "source      Prometheus http://127.0.0.1:1/api/v1/query_range: failed, Unreachable" in out
+    )
+    assert f"scoring     {one.scoring_endpoint}: not called" in out
 
 
 async def test_once_shows_failures_and_exits_with_1(tmp_path: Path) -> None:
@@ -161,7 +176,7 @@ async def test_once_shows_failures_and_exits_with_1(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "arguments", "code", "said"),
     [
-        ("{not json", ["--once"], 1, "InvalidSummaries"),
+        ("{not json", ["--once"], 1, "summaries.json: "),
         ("[]", [], 2, "--hub-kubeconfig"),
         ("[]", ["--hub-kubeconfig=gone"], 2, "gone"),
         (None, ["--once"], 1, "--kubeconfig"),
