@@ -1,5 +1,6 @@
 """The whole explanation of a solution, the cheapest parts first, as far as the budget goes."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -7,8 +8,9 @@ from typing import TypeVar
 import numpy as np
 
 from optimizer.explain import placed
+from optimizer.explanation.margins import Margin, margins
 from optimizer.explanation.pareto import pareto, scored
-from optimizer.explanation.places import places, runner_up
+from optimizer.explanation.places import places
 from optimizer.explanation.ports import Linear, Resolve, Spent
 from optimizer.explanation.prices import binding
 from optimizer.explanation.results import (
@@ -199,17 +201,26 @@ def _unplaced(case: Case, resolve: Resolve, account: _Account) -> Iterator[Unpla
 
 def _places(case: Case, resolve: Resolve, account: _Account) -> Iterator[PlaceReason]:
     """Yield every place; those that the time was too short for come without a margin."""
-    taken = placed(case.problem, case.solution)
+    taken, known = placed(case.problem, case.solution), dict[int, Margin]()
     if taken and case.solution.status != "Optimal":
         account.missing.append("margins: the plan is not proven to be the best")
-    found = list(
-        account.each("margins", places(case.problem, case.solution, taken, resolve), len(taken))
-    )
-    yield from found
-    left = case.solution.decision.places[len(found) :]
-    for item, place in zip(taken[len(found) :], left, strict=True):
-        other = runner_up(case.problem, place)
-        yield PlaceReason(**item.model_dump(), runner_up=other, margin=None)
+    else:
+        _learn(case, resolve, known)
+        left = len(taken) - sum(item.exact for item in known.values())
+        if left:
+            bounded = sum(not item.exact for item in known.values())
+            account.missing.append(
+                f"{left} of {len(taken)} margins: the time did not allow it"
+                + (f"; {bounded} of them are known to be at most something" if bounded else "")
+            )
+    yield from places(case.problem, case.solution, taken, known)
+
+
+def _learn(case: Case, resolve: Resolve, known: dict[int, Margin]) -> None:
+    """Add margins until the budget is spent."""
+    with contextlib.suppress(Spent):
+        for found in margins(case.problem, case.solution, resolve):
+            known[found.place] = found
 
 
 def _transition(case: Case, account: _Account) -> TransitionPlan | None:

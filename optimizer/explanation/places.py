@@ -1,12 +1,11 @@
 """For every place taken: what else there was, and what is lost without it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from optimizer.explanation.forced import outcome, without_places
-from optimizer.explanation.ports import Resolve
-from optimizer.explanation.results import Lost, PlaceReason, RunnerUp, Spot
+from optimizer.explanation.margins import Margin
+from optimizer.explanation.results import PlaceReason, RunnerUp
 from optimizer.explanation.shown import spot
 from optimizer.problem import Problem
 from optimizer.results import Placed
@@ -14,16 +13,18 @@ from optimizer.solution import Place, Solution
 
 
 def places(
-    problem: Problem, solution: Solution, placed: Sequence[Placed], resolve: Resolve
+    problem: Problem, solution: Solution, placed: Sequence[Placed], found: Mapping[int, Margin]
 ) -> Iterator[PlaceReason]:
-    """Yield every place with its runner-up and margin, in the order of the plan."""
-    for item, place in zip(placed, solution.decision.places, strict=True):
-        margin, instead = _margin(problem, solution, place, resolve)
+    """Yield every place with its runner-up and its margin, or what that is at most."""
+    for number, (item, place) in enumerate(zip(placed, solution.decision.places, strict=True)):
+        known = found.get(number)
+        others = known.decision.places if known else ()
         yield PlaceReason(
             **item.model_dump(),
             runner_up=runner_up(problem, place),
-            margin=margin,
-            instead=instead,
+            margin=known.lost if known and known.exact else None,
+            at_most=known.lost if known else None,
+            instead=tuple(spot(other) for other in others if other.workload == place.workload),
         )
 
 
@@ -42,14 +43,3 @@ def runner_up(problem: Problem, place: Place) -> RunnerUp | None:
     best = int(np.nanargmax(scores))
     other = problem.place(task, best)
     return RunnerUp(cluster=other.cluster, device=other.device, score=float(scores[best]))
-
-
-def _margin(
-    problem: Problem, solution: Solution, place: Place, resolve: Resolve
-) -> tuple[Lost | None, tuple[Spot, ...]]:
-    if solution.status != "Optimal":
-        return None, ()
-    without = without_places(problem, [place])
-    found = outcome(problem, solution.decision, without, resolve)
-    others = (item for item in found.decision.places if item.workload == place.workload)
-    return found.lost, tuple(map(spot, others))

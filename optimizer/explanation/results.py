@@ -59,6 +59,13 @@ class PlaceReason(Result):
         Lost | None,
         Field(description="Lost in the best solution without this place; null: not computed."),
     ]
+    at_most: Annotated[
+        Lost | None,
+        Field(
+            description="The margin is no more than this, which a solution without the place"
+            " loses; null: none is known."
+        ),
+    ] = None
     instead: Annotated[
         tuple[Spot, ...], Field(description="The workload's places in that solution.")
     ] = ()

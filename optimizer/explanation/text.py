@@ -57,10 +57,11 @@ def _table(heads: Row, rows: Iterable[Row]) -> str:
 def _place(item: PlaceReason) -> Row:
     other = item.runner_up
     runner_up = f"{other.device} of {other.cluster} ({other.score:g})" if other else "none"
-    if item.margin is None:
+    if item.at_most is None:
         return item.workload, _on(item), runner_up, "not computed"
     instead = ", ".join(f"{spot.device} of {spot.cluster}" for spot in item.instead) or "no place"
-    return item.workload, _on(item), runner_up, f"{_lost(item.margin)}, then {instead}"
+    bound = "" if item.margin else "at most: "
+    return item.workload, _on(item), runner_up, f"{bound}{_lost(item.at_most)}, then {instead}"
 
 
 def _on(item: PlaceReason) -> str:

@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 
 from optimizer.explain import placed
+from optimizer.explanation.margins import margins
 from optimizer.explanation.places import places
+from optimizer.explanation.ports import Resolve
 from optimizer.explanation.results import PlaceReason
 from optimizer.explanation.why_not import why_not_place, why_not_policy
 from optimizer.fleet import Fleet
 from optimizer.formulate import formulate
 from optimizer.problem import Problem, tier_values
-from optimizer.rules import RULES
+from optimizer.rules import RULES, violations
 from optimizer.solution import Choice, Place, Solution, Variable
 from tests.optimizer.build import fleet
 from tests.optimizer.explanation.solvers import RESOLVE, spent
@@ -32,8 +34,9 @@ GUIDE = fleet(
 )
 
 
-def reasons(problem: Problem, solution: Solution) -> list[PlaceReason]:
-    return list(places(problem, solution, placed(problem, solution), RESOLVE))
+def reasons(problem: Problem, solution: Solution, resolve: Resolve = RESOLVE) -> list[PlaceReason]:
+    known = {item.place: item for item in margins(problem, solution, resolve)}
+    return list(places(problem, solution, placed(problem, solution), known))
 
 
 def values_with(problem: Problem, variable: Variable, *, chosen: bool) -> tuple[float, ...] | None:
@@ -68,7 +71,7 @@ def test_a_place_has_a_runner_up_and_a_margin() -> None:
 def test_without_time_there_is_no_margin() -> None:
     problem = formulate(GUIDE)
     solution = RESOLVE(problem)
-    found = list(places(problem, solution, placed(problem, solution), spent))
+    found = reasons(problem, solution, spent)
     assert [item.margin for item in found] == [None, None]
     assert found[0].runner_up is not None
 
@@ -95,10 +98,28 @@ def test_why_not_where_it_is_impossible() -> None:
     assert unknown.message.startswith("the request does not name it")
 
 
+def test_a_margin_is_bounded_by_a_small_problem_before_it_is_known() -> None:
+    problem = formulate(random_fleet(2, most_variables=13))
+    solution = RESOLVE(problem)
+    found = [(item.place, item.exact) for item in margins(problem, solution, RESOLVE)]
+    numbers = list(range(len(solution.decision.places)))
+    assert len(numbers) > 1
+    assert [place for place, _ in found][: len(numbers)] == numbers
+    assert sorted(place for place, exact in found if exact) == numbers
+
+
 def check(given: Fleet) -> None:
     problem = formulate(given)
     solution = RESOLVE(problem)
     before = tier_values(problem, solution.decision)
+    for item in margins(problem, solution, RESOLVE):
+        place = solution.decision.places[item.place]
+        assert place not in item.decision.places
+        assert violations(problem, item.decision) == ()
+        without = values_with(problem, place, chosen=False)
+        assert without is not None
+        after = tier_values(problem, item.decision)
+        assert after <= tuple(value + 1e-6 for value in without)
     for reason, place in zip(reasons(problem, solution), solution.decision.places, strict=True):
         assert reason.margin is not None
         without = values_with(problem, place, chosen=False)
