@@ -98,6 +98,14 @@ def model_options(command: Any) -> Any:
             help="MiB of address space for the solver's process; 0 for any.",
         ),
         click.option(
+            "--max-places",
+            type=click.IntRange(min=1),
+            default=40_000_000,
+            show_default=True,
+            help="Workloads times devices of clusters that one request may have; 15 million take"
+            " about 2 GiB.",
+        ),
+        click.option(
             "--missing-score",
             type=_MissingScore(),
             default="forbid",
@@ -210,6 +218,7 @@ def settings_of(rest: Mapping[str, Any]) -> "Settings":
         gap=rest["gap"],
         memory_mib=rest["memory_limit"],
         missing_score=rest["missing_score"],
+        max_places=rest["max_places"],
         mig=replace(labels, config_namespace=namespace, config_map=name),
     )
 

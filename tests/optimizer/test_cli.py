@@ -153,6 +153,11 @@ def test_a_missing_score_can_have_a_value() -> None:
     assert "neither 'forbid' nor a number" in result.stderr
 
 
+def test_a_request_of_too_many_places_is_refused() -> None:
+    line = failure(*FOLDERS, REQUEST, "--max-places=11")
+    assert "2 workloads on 6 devices and kinds of clusters are 12 places, and at most 11" in line
+
+
 def test_a_used_port_is_one_line_that_says_how_to_choose_another() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
