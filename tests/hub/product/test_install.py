@@ -160,6 +160,26 @@ def rendered(hub: Hub, setting: str) -> list[Object]:
     return list(template["spec"]["agentSpec"]["workload"]["manifests"])
 
 
+def test_who_may_reach_the_otlp_port_is_the_charts_to_say(hub: Hub, east: ManagedCluster) -> None:
+    peers = [{"namespaceSelector": {"matchLabels": {"team": "observability"}}}]
+    policies = {
+        enabled: [obj for obj in manifests if obj["kind"] == "NetworkPolicy"]
+        for enabled in (True, False)
+        for otlp in [{"enabled": enabled, "allowedFrom": peers}]
+        for manifests in [rendered(hub, f"--set-json=spokeSetting.agent.otlp={json.dumps(otlp)}")]
+    }
+    assert policies[False] == []
+    [policy] = policies[True]
+    assert [rule.get("from") for rule in policy["spec"]["ingress"]] == [None, peers]
+    path = east.api.path(policy["apiVersion"], "NetworkPolicy", AGENT_NAMESPACE)
+    assert east.api.request("POST", path, policy, params=DRY_RUN)["spec"] == policy["spec"] | {
+        "ingress": [
+            {**rule, "ports": [{**port, "protocol": "TCP"} for port in rule["ports"]]}
+            for rule in policy["spec"]["ingress"]
+        ]
+    }
+
+
 @pytest.mark.parametrize("secrets", [[], ["api-auth", "prometheus-token"]])
 def test_the_agent_may_read_no_secrets_but_those_named(hub: Hub, secrets: list[str]) -> None:
     setting = f"--set-json=spokeSetting.agent.secretNames={json.dumps(secrets)}"
