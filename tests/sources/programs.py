@@ -34,10 +34,14 @@ class Program:
         return program
 
     def _unpack(self, to: Path, environ: Mapping[str, str]) -> None:
+        """Have apt keep its lists here: those of the machine may be empty, or need root."""
         downloads = to.with_name(f"{self.package}.download")
         shutil.rmtree(downloads, ignore_errors=True)
-        downloads.mkdir(parents=True)
-        self._run(environ, downloads, "apt-get", "download", self.package)
+        (downloads / "apt" / "lists" / "partial").mkdir(parents=True)
+        apt = ("apt-get", f"-oDir::State::lists={downloads / 'apt' / 'lists'}")
+        apt = (*apt, f"-oDir::Cache={downloads / 'apt'}")
+        self._run(environ, downloads, *apt, "update")
+        self._run(environ, downloads, *apt, "download", self.package)
         (package,) = downloads.glob("*.deb")
         unpacked = downloads / "unpacked"
         self._run(environ, downloads, "dpkg", "-x", str(package), str(unpacked))
@@ -54,10 +58,11 @@ class Program:
             command, cwd=directory, env=dict(environ), capture_output=True, text=True, check=False
         )
         if done.returncode != 0:
+            words = [word for word in command if not word.startswith("-")]
             said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
             raise NoProgram(
-                f"no {self.name} on PATH, and {' '.join(command[:2])} failed"
-                f" ({''.join(said)}): run apt-get update, or {advice}"
+                f"no {self.name} on PATH, and {' '.join(words)} failed ({''.join(said)}):"
+                f" is Debian's mirror reachable? Or {advice}"
             )
 
 
