@@ -30,6 +30,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from benchmarks.hub_fleet import HUB, config, fleet, scorer, typed
 from dsf.api.crds import crds
 from dsf.kube.apply import AT_ONCE, apply
 from dsf.kube.changes import Change, Create
@@ -46,17 +47,16 @@ from dsf.kube.kinds import (
     NAMESPACE,
     Kind,
 )
-from dsf.kube.port import Kube, Object
+from dsf.kube.port import Kube
 from tests.hub.build import locate
 from tests.hub.harness.control_plane import ControlPlane, start_etcd
 from tests.hub.harness.ports import Ports
 from tests.hub.harness.processes import Processes
 
-HUB = "open-cluster-management"
 WORK = "dynamic-scoring-config-manifestwork"
 BARE = "bare-manifestwork"
 USER = "benchmarked-controller"
-ROUNDS = 5
+ROUNDS = 9
 RESYNC_SECONDS = 2
 RESYNCS = 4
 WRITES = {"create", "update", "patch", "delete"}
@@ -169,69 +169,6 @@ async def scoring_apis() -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
-
-
-def config(number: int) -> Object:
-    return {
-        "name": f"scorer-{number}",
-        "source": source(number),
-        "scoring": {"path": "/scoring", "params": {"name": f"score_{number}", "interval": 30}},
-    }
-
-
-def source(number: int) -> Object:
-    query = f'sum by (node) (rate(node_cpu_seconds_total{{mode="idle",n="{number}"}}[5m]))'
-    return {
-        "type": "Prometheus",
-        "host": "http://prometheus.monitoring.svc:9090",
-        "path": "/api/v1/query_range",
-        "params": {"query": query, "range": 3600, "step": 30},
-    }
-
-
-def scorer(number: int, apis: str) -> Object:
-    return {
-        **typed(DYNAMIC_SCORER, f"scorer-{number}", HUB),
-        "spec": {
-            "description": "measured",
-            "configURL": f"{apis}/{number}/config",
-            "configSyncMode": "None" if number == 0 else "Full",
-            "location": "External",
-            "scoreDestination": "AddOnPlacementScore",
-            "scoreDimensionFormat": "${node};${scoreName}",
-            **({"source": source(0), "scoring": config(0)["scoring"]} if number == 0 else {}),
-        },
-    }
-
-
-def fleet(numbers: Iterable[int]) -> list[Change]:
-    """Return managed clusters as OCM has them, with the add-on."""
-    names = [f"cluster-{number:04}" for number in numbers]
-    return [
-        *(Create(NAMESPACE, typed(NAMESPACE, name)) for name in names),
-        *(
-            Create(
-                MANAGED_CLUSTER,
-                {**typed(MANAGED_CLUSTER, name), "spec": {"hubAcceptsClient": True}},
-            )
-            for name in names
-        ),
-        *(
-            Create(
-                MANAGED_CLUSTER_ADD_ON,
-                {
-                    **typed(MANAGED_CLUSTER_ADD_ON, "dynamic-scoring-framework", name),
-                    "spec": {"installNamespace": "dynamic-scoring"},
-                },
-            )
-            for name in names
-        ),
-    ]
-
-
-def typed(kind: Kind, name: str, namespace: str | None = None) -> Object:
-    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
 
 
 async def create(kube: Kube, changes: Iterable[Change]) -> None:
