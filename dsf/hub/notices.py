@@ -43,7 +43,7 @@ def _of(kind: Kind, obj: Object, body: Mapping[str, Any]) -> Iterator[Notice]:
     before = (obj.get("status") or {}).get("conditions") or []
     for after in (body.get("status") or {}).get("conditions") or []:
         told = find(before, str(after["type"]))
-        if _is_news(told, after):
+        if _is_news(kind, told, after):
             good = _is_good(after)
             message = f"{after['type']}: {after.get('message') or after['reason']}"
             yield Notice(
@@ -55,18 +55,20 @@ def _of(kind: Kind, obj: Object, body: Mapping[str, Any]) -> Iterator[Notice]:
             )
 
 
-def _is_news(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> bool:
-    """Tell whether something went wrong, went wrong otherwise, or is well again.
-
-    `Ready` only repeats what the others say, except that all is well.
-    """
+def _is_news(kind: Kind, before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> bool:
+    """Tell whether something went wrong, went wrong otherwise, or is well again."""
     if _is_good(after):
         if after["type"] == _SUMS_UP:
             return before is None or not _is_good(before)
         return before is not None and not _is_good(before) and before["status"] != "Unknown"
-    if after["type"] == _SUMS_UP or after["status"] == "Unknown" or after["reason"] in _QUIET:
+    if after["status"] == "Unknown" or after["reason"] in _QUIET or _is_repeated(kind, after):
         return False
     return before is None or _is_good(before) or before["reason"] != after["reason"]
+
+
+def _is_repeated(kind: Kind, bad: Mapping[str, Any]) -> bool:
+    """Tell whether another condition says the same: a config's Ready has causes of its own."""
+    return bad["type"] == _SUMS_UP and (kind == DYNAMIC_SCORER or bad["reason"] == "TooLarge")
 
 
 def _is_good(condition: Mapping[str, Any]) -> bool:

@@ -4,7 +4,7 @@ from typing import Any
 
 from dsf.hub.notices import notices
 from dsf.kube.changes import Change, Patch
-from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK
+from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, MANIFEST_WORK, Kind
 from tests.hub_controller.builders import HUB, NOW, scorer
 
 
@@ -18,10 +18,12 @@ def condition(type_: str, status: str, reason: str, message: str = "") -> dict[s
     }
 
 
-def told(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+def told(
+    before: list[dict[str, Any]], after: list[dict[str, Any]], kind: Kind = DYNAMIC_SCORER
+) -> list[tuple[str, str, str]]:
     obj = scorer(status={"conditions": before})
-    change = Patch(DYNAMIC_SCORER, "cpu", HUB, {"status": {"conditions": after}}, "status")
-    found = notices([(DYNAMIC_SCORER, obj)], [change])
+    change = Patch(kind, "cpu", HUB, {"status": {"conditions": after}}, "status")
+    found = notices([(kind, obj)], [change])
     return [(each.type, each.reason, each.message) for each in found]
 
 
@@ -47,6 +49,21 @@ def test_what_is_mended_is_normal() -> None:
     assert told(before, after) == [
         ("Normal", "Distributed", "Ready: the agents have been told"),
         ("Normal", "Synced", "ConfigSynced: Synced"),
+    ]
+
+
+def test_a_config_that_is_not_ready_for_a_cause_that_only_ready_tells_is_a_warning() -> None:
+    before = [condition("Ready", "True", "Distributed"), condition("WithinLimit", "True", "Fits")]
+    refused = condition("Ready", "False", "WriteRefused", "east: forbidden")
+    assert told(before, [refused], DYNAMIC_SCORING_CONFIG) == [
+        ("Warning", "WriteRefused", "Ready: east: forbidden")
+    ]
+    too_large = [
+        condition("Ready", "False", "TooLarge", "see the condition WithinLimit"),
+        condition("WithinLimit", "False", "TooLarge", "600 KiB"),
+    ]
+    assert told(before, too_large, DYNAMIC_SCORING_CONFIG) == [
+        ("Warning", "TooLarge", "WithinLimit: 600 KiB")
     ]
 
 
