@@ -52,7 +52,7 @@ def _met(
     pool, steps = Pool(blocks), 0
     first = most // 2
 
-    def seen(answers: Answers) -> None:
+    def seen(answers: Answers, _prices: Prices) -> None:
         nonlocal steps
         steps += 1
         if steps > first:

@@ -111,7 +111,7 @@ def _anew(
     pool.extend(own)
     steps = 0
 
-    def seen(answers: Answers) -> None:
+    def seen(answers: Answers, _prices: Prices) -> None:
         nonlocal steps
         steps += 1
         if steps > _WARM:

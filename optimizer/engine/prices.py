@@ -90,7 +90,9 @@ def _matter(blocks: Blocks, prices: Prices) -> list[Candidates]:
     return joined(pieces)
 
 
-def first_prices(blocks: Blocks, bound: Callable[[Prices], float]) -> Prices:
+def first_prices(
+    blocks: Blocks, bound: Callable[[Prices], float], stop: Callable[[], bool]
+) -> Prices:
     """Return prices to start from: the best of those that one price of a site's supply implies.
 
     If a device of a slot costs so much, a task is worth what its best slot leaves of its value.
@@ -113,10 +115,11 @@ def first_prices(blocks: Blocks, bound: Callable[[Prices], float]) -> Prices:
     low, high = 0.0, float(blocks.values.max(initial=0.0))
     bounds: dict[float, float] = {}
     for _ in range(2):
-        levels = np.linspace(low, high, _GRID)
+        levels = np.linspace(low, high, _GRID).tolist()
         for level in levels:
-            bounds.setdefault(float(level), bound(prices(float(level))))
-        at = int(np.argmin([bounds[float(level)] for level in levels]))
+            if level not in bounds and not (bounds and stop()):
+                bounds[level] = bound(prices(level))
+        at = int(np.argmin([bounds.get(level, np.inf) for level in levels]))
         low, high = levels[max(0, at - 1)], levels[min(_GRID - 1, at + 1)]
     return prices(min(bounds, key=lambda level: (bounds[level], level)))
 
@@ -127,14 +130,13 @@ def descend(
     start: Prices,
     *,
     reach: float = _REACH,
-    goal: float = -np.inf,
-    seen: Callable[[Answers], None],
+    seen: Callable[[Answers, Prices], None],
     stop: Callable[[], bool],
 ) -> tuple[float, Prices]:
     """Lower the bound by subgradient steps; return the lowest with its prices.
 
-    Ends where steps become small, the bound reaches `goal`, or `stop` says so; `seen` is told the
-    answers of the sites at each step.
+    Ends where steps become small, or `stop` says so; `seen` is told the answers of the sites at
+    each step, and the prices.
     """
     now = np.concatenate([start.tasks, start.rows])
     supply = np.concatenate([blocks.counts, blocks.rows.limits])
@@ -142,18 +144,19 @@ def descend(
     lowest, kept, size, waited = np.inf, now, 1.0, 0
     direction = np.zeros(len(now))
     while True:
-        answers = respond(blocks, groups, Prices(now[:count], now[count:]))
+        prices = Prices(now[:count], now[count:])
+        answers = respond(blocks, groups, prices)
         waited = 0 if answers.bound < lowest - _PROGRESS * abs(lowest) else waited + 1
         if answers.bound < lowest:
             lowest, kept = answers.bound, now
-        seen(answers)
+        seen(answers, prices)
         if waited >= _PATIENCE:
             size, waited = size * _SHRINK, 0
         slack = supply - _usage(blocks, answers)
         slack[(now <= 0) & (slack > 0)] = 0
         direction = slack + _MOMENTUM * direction
         length = float(direction @ direction)
-        if length == 0 or size < _LEAST_STEP or lowest <= goal or stop():
+        if length == 0 or size < _LEAST_STEP or stop():
             return lowest, Prices(kept[:count], kept[count:])
         distance = answers.bound - lowest + reach * size * abs(lowest)
         now = np.maximum(0.0, now - distance / length * direction)

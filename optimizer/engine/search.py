@@ -8,7 +8,7 @@ import numpy as np
 
 from optimizer.engine.blocks import Blocks
 from optimizer.engine.candidates import Candidates
-from optimizer.engine.columns import Pool
+from optimizer.engine.columns import Pool, joined_columns
 from optimizer.engine.dive import dive
 from optimizer.engine.enumeration import nearest
 from optimizer.engine.generation import close, generated
@@ -34,6 +34,8 @@ _NEAR = 0.001
 _HALVINGS = 8
 _ALL = 20_000
 _NODES = 60
+_HASTY = (30, 100)  # steps after which a decision is made meanwhile
+_LONG = 200_000  # places, from which on pricing takes so long that this is worth it
 _TRIES = 12
 
 
@@ -81,7 +83,8 @@ def search(blocks: Blocks, effort: Effort) -> Found:
         return bound - value <= max(effort.gap * abs(value), _WHOLE)
 
     held, answers = priced.first, respond(blocks, priced.groups, priced.prices)
-    effort.found(held, bound)
+    if enough(held.value(blocks)):
+        return Found(held, bound, priced)
     if len(blocks.sizes) + len(blocks.copies) <= _SMALL and effort.left() > 0:
         held, done = _chosen(blocks, priced, answers, held, bound - _step(whole), effort, _CLOSE)
         if done or enough(held.value(blocks)):
@@ -115,28 +118,48 @@ def searched_bound(blocks: Blocks, effort: Effort) -> float:
     return _rounded(_priced(blocks, effort).bound, blocks.whole)
 
 
+class _Hurry:
+    """Decides meanwhile: the best of hasty dives, at numbers of steps and not at times."""
+
+    def __init__(self, blocks: Blocks, effort: Effort) -> None:
+        self._blocks, self._effort = blocks, effort
+        self.held, self._value = Held(joined_columns([]), np.zeros(0, np.int64)), -np.inf
+
+    def decide(self, prices: Prices, bound: float) -> None:
+        """Dive from prices; tell what is better than before."""
+        stop = self._effort.left
+        found = Held(*dive(self._blocks, prices, stop=lambda: stop() <= 0, hasty=True))
+        if found.value(self._blocks) > self._value:
+            self.held, self._value = found, found.value(self._blocks)
+            self._effort.found(found, bound)
+
+    def enough(self, bound: float) -> bool:
+        """Tell whether the best is good enough against a bound."""
+        decided = self._value > -np.inf
+        return decided and bound - self._value <= self._effort.gap * abs(self._value)
+
+
 def _priced(blocks: Blocks, effort: Effort) -> Priced:
     """Find prices by steps, ever smaller ones, then by the master where that is small."""
-    pool, steps = Pool(blocks), 0
+    pool, steps, hurry, reached = Pool(blocks), 0, _Hurry(blocks, effort), np.inf
     groups = considered(blocks)
     # Steps stall where tasks or sites are many of a kind.
     classed = bool(blocks.copies.max() > 1 or blocks.most.max() > 1)
 
-    def seen(answers: Answers) -> None:
-        nonlocal steps
-        steps += 1
+    def stop() -> bool:
+        return effort.left() <= 0 or hurry.enough(reached)
+
+    def seen(answers: Answers, prices: Prices) -> None:
+        nonlocal steps, reached
+        steps, reached = steps + 1, min(reached, answers.bound)
         if groups is not None and steps > _WARM:
             pool.add(answers)
+        if steps in _HASTY and blocks.values.size > _LONG:
+            hurry.decide(prices, reached)
 
-    half = effort.left() / 2  # of the time is for decisions
-
-    def stop() -> bool:
-        return effort.left() <= half
-
-    prices = first_prices(blocks, lambda found: respond(blocks, groups, found).bound)
+    prices = first_prices(blocks, lambda found: respond(blocks, groups, found).bound, stop)
     lowest, best = respond(blocks, groups, prices).bound, prices
-    first = Held(*dive(blocks, prices, stop=stop, hasty=True))
-    effort.found(first, lowest)
+    hurry.decide(prices, lowest)
     for reach in _REACHES:
         bound, found = descend(blocks, groups, best, reach=reach, seen=seen, stop=stop)
         gained = lowest - bound
@@ -144,7 +167,12 @@ def _priced(blocks: Blocks, effort: Effort) -> Priced:
             lowest, best = bound, found
         if not classed or gained <= _WORTH_IT * abs(lowest) or stop():
             break
-    if classed and groups is not None and len(blocks.sizes) + len(blocks.copies) <= _SMALL:
+    if (
+        classed
+        and groups is not None
+        and not stop()
+        and len(blocks.sizes) + len(blocks.copies) <= _SMALL
+    ):
         bound, found, columns = generated(
             blocks, groups, best, pool, solver=effort.solver, left=effort.left
         )
@@ -152,7 +180,7 @@ def _priced(blocks: Blocks, effort: Effort) -> Priced:
         pool.extend(columns)
         if bound < lowest:
             lowest, best = bound, found
-    return Priced(lowest, best, groups, first, pool)
+    return Priced(lowest, best, groups, hurry.held, pool)
 
 
 def _chosen(

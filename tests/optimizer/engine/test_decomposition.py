@@ -145,6 +145,34 @@ def test_what_runs_now_is_what_a_solver_falls_back_on() -> None:
     assert hurried.decision != Decision()
 
 
+class Budget:
+    """Time that passes by being looked at, so that a limit bites at the same point every run."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    def left(self) -> float:
+        self.looks -= 1
+        return 60.0 if self.looks >= 0 else 0.0
+
+
+@pytest.mark.parametrize("kind", ["prof", "dist", "rand"])
+def test_the_answer_and_its_bound_never_get_worse_with_more_time(kind: Kind) -> None:
+    given = problem(instance(10, 24, kind))
+    reduction = reduced(given, np.ones(len(given.tasks)))
+    assert reduction is not None
+    blocks = reduction.blocks
+    found = [
+        search(blocks, Effort("highs", 0.0, 0, left=Budget(looks).left))
+        for looks in (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 4_000)
+    ]
+    values = [one.held.value(blocks) for one in found]
+    bounds = [one.bound for one in found]
+    assert values == sorted(values)
+    assert bounds == sorted(bounds, reverse=True)
+    assert values[0] < values[-1] <= bounds[-1]
+
+
 @pytest.mark.parametrize("small", [0, EVERYTHING])
 def test_what_is_reported_on_the_way_gets_ever_better_and_is_true(small: int) -> None:
     given = problem(instance(12, 28, "dist"))
