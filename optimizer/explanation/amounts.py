@@ -25,6 +25,7 @@ from optimizer.explanation.requirement import WORTH, counts, plain, reached, req
 from optimizer.fleet import Candidate, Cluster, Fleet, Supply, Workload
 from optimizer.formulate import formulate
 from optimizer.problem import Floats, Problem
+from optimizer.quantity import spelt
 from optimizer.solution import Decision
 
 GIVEN_UP = 1.0
@@ -196,7 +197,7 @@ def _more_supply(
         return None
     what = f"{kind} {device}".strip()
     apply = partial(with_supply, cluster=cluster, added=Supply(kind, device, amount))
-    says = f"add {amount:g} {what} to cluster {cluster}"
+    says = f"add {spelt(amount)} {what} to cluster {cluster}"
     return Amended(says, apply, amount / enough(fleet, kind))
 
 
@@ -218,7 +219,7 @@ def _higher_limit(
     most = max(uses)
     if most <= before:
         return None
-    says = f"raise {name} from {before:g} to {most:g}"
+    says = f"raise {name} from {spelt(before)} to {spelt(most)}"
     return Amended(says, partial(_limited, name, most), (most - before) / max(before, 1e-9))
 
 

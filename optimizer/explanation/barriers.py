@@ -12,6 +12,7 @@ from typing import Any
 from optimizer.fleet import Candidate, Cluster, Fleet, Supply, Workload
 from optimizer.ground import selector
 from optimizer.problem import ANY
+from optimizer.quantity import spelt
 
 FleetChange = Callable[[Fleet], Fleet]
 
@@ -141,7 +142,7 @@ def _apart(fleet: Fleet, target: Workload) -> Iterator[Barrier]:
 def _limits(fleet: Fleet) -> Iterator[Barrier]:
     for limit in fleet.limits:
         per = f" per {limit.per}" if limit.per else ""
-        says = f"{limit.name} is at most {limit.most:g}{per}"
+        says = f"{limit.name} is at most {spelt(limit.most)}{per}"
         yield Barrier("limits", (limit.name,), says, partial(_without_limit, limit.name))
 
 
@@ -166,7 +167,7 @@ def _supplies(fleet: Fleet) -> Iterator[Barrier]:
 def _supply(fleet: Fleet, cluster: Cluster, kind: str, device: str) -> Barrier:
     most = max((s.amount for s in _supplied(cluster) if s[:2] == (kind, device)), default=0.0)
     what = f"{kind} {device}".strip()
-    says = f"cluster {cluster.name} supplies at most {most:g} {what}"
+    says = f"cluster {cluster.name} supplies at most {spelt(most)} {what}"
     more = Supply(kind, device, enough(fleet, kind))
     relax = partial(with_supply, cluster=cluster.name, added=more)
     return Barrier("capacity", (cluster.name, kind, device), says, relax)

@@ -12,7 +12,7 @@ import numpy as np
 
 from optimizer.explanation.ports import Resolve
 from optimizer.explanation.results import Lost
-from optimizer.problem import Floats, Option, Problem, Slot, Task, tier_values
+from optimizer.problem import Floats, Option, Problem, Slot, Task, tier_values, upper_bound
 from optimizer.solution import Decision, Place
 
 FORCED = "forced "
@@ -31,6 +31,9 @@ def with_workload_on(
     problem: Problem, workload: str, clusters: Iterable[int], *, times: int = 1
 ) -> Problem:
     """Return the problem in which a workload must run on so many of some clusters."""
+    number = problem.task_index[workload]
+    if problem.tasks[number].replicas == 1 and len(problem.tiers) == 1:
+        return _worth_most(problem, number, clusters)
     there = [Slot(cluster, FORCED, workload) for cluster in clusters]
     task = Task(
         name=FORCED + workload,
@@ -42,6 +45,24 @@ def with_workload_on(
         near=((workload,),),
     )
     return _added(problem, task, there, np.ones(len(there)), problem.options)
+
+
+def _worth_most(problem: Problem, task: int, clusters: Iterable[int]) -> Problem:
+    """Return the problem in which one task's place is worth more than all others together.
+
+    It keeps the shape that engines solve fast; a place must be on one of some clusters.
+    """
+    values, there = problem.values.copy(), np.isin(problem.slot_cluster, list(clusters))
+    values[task] += upper_bound(problem) - _lower_bound(problem) + 1.0
+    values[task, ~there] = np.nan
+    return replace(problem, values=values)
+
+
+def _lower_bound(problem: Problem) -> float:
+    """Return a value that no decision falls below."""
+    worst = np.fmin.reduce(problem.values, axis=1, initial=0.0)
+    replicas = np.array([task.replicas for task in problem.tasks])
+    return float(worst @ replicas) + sum(option.value for option in problem.options)
 
 
 def with_policy(problem: Problem, option: int) -> Problem:
@@ -65,14 +86,22 @@ def without_places(problem: Problem, places: Iterable[Place]) -> Problem:
 
 
 def outcome(
-    problem: Problem, before: Decision, changed: Problem, resolve: Resolve, *, times: int = 0
+    problem: Problem,
+    before: Decision,
+    changed: Problem,
+    resolve: Resolve,
+    *,
+    times: int = 0,
+    workload: str = "",
 ) -> Outcome:
-    """Solve a changed problem; `times`: how often what is forced must be there.
+    """Solve a changed problem; `times`: how often what is forced, or a workload, must be there.
 
     What is lost is against the decision before, by the values of the problem as it is.
     """
     solution = resolve(changed)
     decision, there = _without_force(solution.decision)
+    if workload and not any(task.kind == FORCED for task in changed.tasks):
+        there = sum(place.workload == workload for place in decision.places)
     if solution.status == "Optimal" or (solution.status == "Infeasible" and not times):
         if there < times:
             return Outcome(possible=False)

@@ -130,7 +130,7 @@ def _paying(
     if name not in problem.task_index or solution.status not in ("Optimal", "Infeasible"):
         return
     forced = with_workload_on(problem, name, range(len(problem.clusters)), times=times)
-    found = outcome(problem, solution.decision, forced, resolve, times=times)
+    found = outcome(problem, solution.decision, forced, resolve, times=times, workload=name)
     if found.lost is None:
         return
     own = problem.tasks[problem.task_index[name]].priority

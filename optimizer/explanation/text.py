@@ -14,6 +14,7 @@ from optimizer.explanation.results import (
     UnplacedReason,
     WhyNot,
 )
+from optimizer.quantity import spelt
 
 _SHOWN = 20
 
@@ -97,14 +98,14 @@ def _sentence(item: UnplacedReason) -> str:
 
 def _binding(item: BindingLimit) -> Row:
     if item.price is None:
-        return item.limit, f"{item.used:g}", "not computed"
+        return item.limit, spelt(item.used), "not computed"
     single = len(item.price) == 1
     parts = (
         f"{price:g}" if single else f"{price:g} at priority {key}"
         for key, price in item.price.items()
         if single or price
     )
-    return item.limit, f"{item.used:g}", f"{', '.join(parts) or '0'} (linear relaxation)"
+    return item.limit, spelt(item.used), f"{', '.join(parts) or '0'} (linear relaxation)"
 
 
 def _why_not(item: WhyNot) -> Row:

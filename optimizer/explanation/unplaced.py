@@ -57,7 +57,7 @@ def _does_not_pay(
     """Explain a workload for which there would be room: a better use was found for it."""
     name, times = wanted.workload, wanted.counts[wanted.workload]
     forced = with_workload_on(problem, name, range(len(problem.clusters)), times=times)
-    found = outcome(problem, solution.decision, forced, resolve, times=times)
+    found = outcome(problem, solution.decision, forced, resolve, times=times, workload=name)
     if found.lost is None:
         message = "there is room for it; what placing it would cost was not computed in time"
         return UnplacedReason(workload=name, message=message)

@@ -41,7 +41,7 @@ def why_not_place(
         return WhyNot(asked=asked, possible=False, message=_in_the_way(fleet, workload, cluster))
     number = problem.cluster_index[cluster]
     forced = with_workload_on(allowed, workload, [number])
-    found = outcome(problem, solution.decision, forced, resolve, times=1)
+    found = outcome(problem, solution.decision, forced, resolve, times=1, workload=workload)
     return _answer(solution, asked, found)
 
 

@@ -99,7 +99,7 @@ def test_why_not_where_it_is_impossible() -> None:
 
 
 def test_a_margin_is_bounded_by_a_small_problem_before_it_is_known() -> None:
-    problem = formulate(random_fleet(2, most_variables=13))
+    problem = formulate(random_fleet(3, most_variables=13))
     solution = RESOLVE(problem)
     found = [(item.place, item.exact) for item in margins(problem, solution, RESOLVE)]
     numbers = list(range(len(solution.decision.places)))
