@@ -25,6 +25,8 @@ _SUFFIXES = {
     "Pi": 2.0**50,
     "Ei": 2.0**60,
 }
+_WHOLE = ("Pi", "Ti", "Gi", "Mi")
+_MANY = 1e6
 
 
 def quantity(text: str) -> float | None:
@@ -36,6 +38,18 @@ def quantity(text: str) -> float | None:
     if suffix:
         return float(number) * _SUFFIXES[suffix] if suffix in _SUFFIXES else None
     return float(f"{number}e{exponent or 0}")
+
+
+def spelt(amount: float) -> str:
+    """Return a number as a quantity: whole ones exactly, `16Gi` where it fits, others rounded."""
+    if not amount.is_integer():
+        return f"{amount:.12g}" if abs(amount) >= _MANY else f"{amount:g}"
+    whole = int(amount)
+    for suffix in _WHOLE:
+        size = int(_SUFFIXES[suffix])
+        if abs(whole) >= size and whole % size == 0:
+            return f"{whole // size}{suffix}"
+    return str(whole)
 
 
 def pairs(text: str) -> list[tuple[str, str]] | None:

@@ -1,6 +1,6 @@
 import pytest
 
-from optimizer.quantity import kind_and_device, pairs, quantity
+from optimizer.quantity import kind_and_device, pairs, quantity, spelt
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,23 @@ def test_quantities_are_read_as_kubernetes_reads_them(text: str, number: float) 
 )
 def test_what_is_no_quantity_has_no_number(text: str) -> None:
     assert quantity(text) is None
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.0, "0"),
+        (3.0, "3"),
+        (1024.0, "1024"),
+        (0.1 + 0.2, "0.3"),
+        (16 * 2.0**30, "16Gi"),
+        (16 * 2.0**30 + 1, "17179869185"),
+        (1234567.5, "1234567.5"),
+    ],
+)
+def test_amounts_are_spelt_so_that_they_can_be_written_down_again(number: float, text: str) -> None:
+    assert spelt(number) == text
+    assert quantity(text) == pytest.approx(number)
 
 
 def test_pairs_end_at_the_last_equals_sign() -> None:
