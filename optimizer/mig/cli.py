@@ -43,7 +43,7 @@ class _Placed(click.ParamType["Instance"]):
 
 
 class _Wanted(click.ParamType[tuple[str, int, int, float]]):
-    name = "DEVICE=AMOUNT[xTIMES][:VALUE]"
+    name = "demand"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -128,6 +128,7 @@ def layouts(model: "Geometry", held: tuple["Instance", ...], media: bool, every:
 @click.option(
     "--want",
     type=_Wanted(),
+    metavar="DEVICE=AMOUNT[xTIMES][:VALUE]",
     multiple=True,
     required=True,
     help="A workload that asks for AMOUNT instances of DEVICE (a profile, or all for a GPU without"
@@ -145,7 +146,10 @@ def layouts(model: "Geometry", held: tuple["Instance", ...], media: bool, every:
 def explain(
     model: "Geometry", want: tuple[tuple[str, int, int, float], ...], count: int, output: str
 ) -> None:
-    """Show which layout of --count idle GPUs of MODEL serves a demand best, and how well."""
+    """Show which layout serves a demand best.
+
+    GPUs are --count idle ones of MODEL. How much of the demand it serves is said too.
+    """
     from optimizer.mig.candidates import Rules, best
     from optimizer.mig.gpus import Gpu
     from optimizer.mig.parted import config, config_name, document
