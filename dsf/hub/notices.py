@@ -11,7 +11,9 @@ from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, Kind
 
 _GOOD = {"ConfigConflict": "False"}
 _SUMS_UP = "Ready"
-_QUIET = frozenset({"Distributing", "NotResolved", "Unhealthy", "NotProbed", "Waiting"})
+_QUIET = frozenset(
+    {"Distributing", "InvalidScoringConfig", "NotResolved", "Unhealthy", "NotProbed", "Waiting"}
+)
 _MESSAGE_LIMIT = 1000
 
 

@@ -52,6 +52,14 @@ def test_what_is_mended_is_normal() -> None:
     ]
 
 
+def test_that_the_config_cannot_be_read_is_told_on_the_config_and_not_on_every_scorer() -> None:
+    before = [condition("Ready", "True", "Distributed"), condition("Distributed", "True", "D")]
+    after = [
+        condition(type_, "False", "InvalidScoringConfig") for type_ in ("Ready", "Distributed")
+    ]
+    assert told(before, after) == []
+
+
 def test_a_config_that_is_not_ready_for_a_cause_that_only_ready_tells_is_a_warning() -> None:
     before = [condition("Ready", "True", "Distributed"), condition("WithinLimit", "True", "Fits")]
     refused = condition("Ready", "False", "WriteRefused", "east: forbidden")
