@@ -140,7 +140,7 @@ async def rounder(
         yield Rounder(
             settings.cluster,
             Sources(client, secrets, settings.limits, settings.prometheus_url, received),
-            ScoringApi(client, secrets, settings.limits, observe),
+            ScoringApi(client, secrets, settings.limits, observe, settings.max_series),
             now,
             settings.max_series,
         )

@@ -6,15 +6,20 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from dsf.agent.answer import Answer, misfit, refusal
+from dsf.agent.answer import Answer, misfit, refusal, shown
 from dsf.agent.exchange import Deadline, Limits, Request, exchange
 from dsf.agent.failure import Failure
 from dsf.agent.http_client import HttpClient
+from dsf.agent.scores import MAX_SERIES
 from dsf.agent.secrets import Secrets, scoring
 from dsf.agent.series import Document, Series
 from dsf.api.invalid import Invalid
 from dsf.api.scoring_api import ScoringResponse
 from dsf.api.summary import ScorerSummary
+
+RESULTS_PER_SERIES = 5
+BYTES_PER_SERIES = 1 << 10
+"""What an answer may have for each label set of a score: decoded, it is twenty times as large."""
 
 Observe = Callable[[ScorerSummary, str, float], None]
 """Told of every call: whose, its HTTP status or the reason that it has none, its seconds."""
@@ -26,12 +31,13 @@ def unobserved(_summary: ScorerSummary, _code: str, _seconds: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ScoringApi:
-    """Scoring APIs over one shared client."""
+    """Scoring APIs over one shared client; `max_series` is how many label sets a score may have."""
 
     client: HttpClient
     secrets: Secrets
     limits: Limits
     observe: Observe = unobserved
+    max_series: int = MAX_SERIES
 
     async def score(
         self, summary: ScorerSummary, series: Sequence[Series]
@@ -41,6 +47,7 @@ class ScoringApi:
         if isinstance(access, Invalid):
             return Failure("scoring", access.reason, access.message)
         headers = {"Content-Type": "application/json", **access.headers}
+        room = max(self.max_series, MAX_SERIES)
         clock = asyncio.get_running_loop().time
         began = clock()
         answer = await exchange(
@@ -48,20 +55,31 @@ class ScoringApi:
             Request("POST", summary.scoring_endpoint, Document(series), headers, access.ca),
             stage="scoring",
             deadline=Deadline.within(self.limits.deadline(summary.scoring_interval)),
-            max_bytes=self.limits.max_bytes,
+            max_bytes=min(self.limits.max_bytes, room * BYTES_PER_SERIES),
         )
         code = answer.reason if isinstance(answer, Failure) else str(answer.status)
         self.observe(summary, code, clock() - began)
         if isinstance(answer, Failure):
             return answer
-        return parse(summary.scoring_endpoint, answer)
+        return parse(summary.scoring_endpoint, answer, room * RESULTS_PER_SERIES)
 
 
-def parse(url: str, answer: Answer) -> ScoringResponse | Failure:
+def parse(
+    url: str, answer: Answer, max_results: int = MAX_SERIES * RESULTS_PER_SERIES
+) -> ScoringResponse | Failure:
     """Return the results in an answer of `url`; what does not fit is named by its place."""
     if not answer.ok:
         return refusal("scoring", url, answer)
+    # Counted before they are decoded: a result is an object, and its labels are another.
+    if answer.body.count(b"{") > 2 * max_results + 1:
+        return _too_many(url, max_results)
     try:
-        return ScoringResponse.model_validate_json(answer.body)
+        response = ScoringResponse.model_validate_json(answer.body)
     except ValidationError as error:
         return misfit("scoring", url, answer, "a scoring response", error)
+    return response if len(response.results) <= max_results else _too_many(url, max_results)
+
+
+def _too_many(url: str, max_results: int) -> Failure:
+    message = f"the answer of {shown(url)} has more than {max_results} results: return fewer"
+    return Failure("scoring", "ResponseTooLarge", message)

@@ -111,6 +111,32 @@ def test_what_is_no_scoring_response_is_named_by_its_place(body: bytes, said: st
     assert said in found.message
 
 
+@pytest.mark.parametrize(
+    "result",
+    [b'{"score":1}', b'{"metric":{"pod":"a"},"score":1}', b'{"score":1,"more":[{},{},{}]}'],
+)
+def test_more_results_than_memory_is_there_for_are_refused(result: bytes) -> None:
+    body = b'{"results": [%b]}' % b",".join([result] * 5)
+    found = parse("http://scorer/scoring", Answer(200, "", body), 4)
+    assert isinstance(found, Failure)
+    assert found.reason == "ResponseTooLarge"
+    assert "http://scorer/scoring has more than 4 results" in found.message
+    most = b'{"results": [%b]}' % b",".join([b'{"metric":{"pod":"a"},"score":1}'] * 4)
+    assert isinstance(parse("http://scorer/scoring", Answer(200, "", most), 4), ScoringResponse)
+
+
+async def test_the_room_of_an_answer_hangs_on_the_label_sets_of_a_score(
+    managed: EmbeddedHub, scorer: Server
+) -> None:
+    scorer.answer = replying(b'{"results": []}' + b" " * (15 << 20))
+    async with http_client() as client:
+        secrets = Secrets(managed, "dynamic-scoring")
+        for series, allowed in ((1, False), (10_000, False), (20_000, True)):
+            api = ScoringApi(client, secrets, Limits(), max_series=series)
+            found = await api.score(asking(scorer), [])
+            assert isinstance(found, ScoringResponse) is allowed
+
+
 @pytest.mark.parametrize("number", [b"NaN", b"1e999", b"-Infinity", b"9" * 400])
 def test_numbers_beyond_all_bounds_are_left_to_the_rules_for_scores(number: bytes) -> None:
     body = b'{"results": [{"score": ' + number + b"}]}"
