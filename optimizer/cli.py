@@ -102,8 +102,8 @@ def model_options(command: Any) -> Any:
             type=click.IntRange(min=1),
             default=40_000_000,
             show_default=True,
-            help="Workloads times devices of clusters that one request may have; 15 million take"
-            " about 2 GiB.",
+            help="Workloads times devices of clusters that one request may have; a million of them"
+            " with their scores take about half a GiB.",
         ),
         click.option(
             "--missing-score",

@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
+from itertools import chain, groupby
 from typing import Any
 
 from dsf.kube.changes import Change
@@ -13,17 +14,8 @@ from optimizer.fleet import Cluster, Fleet
 
 def digest_of(fleet: Fleet, objects: Iterable[Object], changes: Iterable[Change]) -> str:
     """Return the SHA-256 of the facts used, scores included, the objects and the changes."""
-    return _sha256(
-        {
-            "facts": _facts(fleet),
-            "scores": {
-                name: sorted([*key, value] for key, value in scores.items())
-                for name, scores in fleet.scores.items()
-            },
-            "objects": list(objects),
-            "changes": [str(change) for change in changes],
-        }
-    )
+    rest = {"objects": list(objects), "changes": [str(change) for change in changes]}
+    return _sha256(chain([_facts(fleet)], _scores(fleet), [rest]))
 
 
 def basis_of(fleet: Fleet) -> str:
@@ -32,13 +24,9 @@ def basis_of(fleet: Fleet) -> str:
     Scores are left out, and so are generated candidates, which follow from them, and what runs
     now, which the generated objects say.
     """
-    return _sha256(
-        {
-            "namespace": fleet.namespace,
-            "clusters": [asdict(_listed(cluster)) for cluster in fleet.clusters],
-            "workloads": [asdict(replace(item, current=())) for item in fleet.workloads],
-        }
-    )
+    listed = tuple(_listed(cluster) for cluster in fleet.clusters)
+    asked = tuple(replace(item, current=()) for item in fleet.workloads)
+    return _sha256([_facts(replace(fleet, clusters=listed, workloads=asked))])
 
 
 def _listed(cluster: Cluster) -> Cluster:
@@ -54,6 +42,20 @@ def _facts(fleet: Fleet) -> dict[str, Any]:
     }
 
 
-def _sha256(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+def _scores(fleet: Fleet) -> Iterator[Any]:
+    """Yield the scores in pieces, since millions of them as one text would not fit into memory."""
+    for name, scores in fleet.scores.items():
+        for cluster, found in groupby(scores.items(), key=_cluster):
+            yield name, cluster, [(app, device, value) for (_, app, device), value in found]
+
+
+def _cluster(score: tuple[tuple[str, str, str], float]) -> str:
+    return score[0][0]
+
+
+def _sha256(parts: Iterable[Any]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        text = json.dumps(part, sort_keys=True, separators=(",", ":"))
+        digest.update(f"{text}\n".encode())
+    return digest.hexdigest()

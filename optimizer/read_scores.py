@@ -1,6 +1,7 @@
 """AddOnPlacementScores to values: per named score, by cluster, app and device, or a named gap."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from dsf.kube.port import Object
@@ -8,7 +9,10 @@ from optimizer.fleet import Cluster, Scores, Supply, Workload
 from optimizer.labels import name_of
 from optimizer.request import ScoreRef
 from optimizer.results import Gap
-from optimizer.score_table import ScoreTable, entry_name, score_object, table
+from optimizer.score_table import ScoreTable, entries_of, entry_name, table, validity
+
+_MOST_GAPS = 20
+"""Pairs of one cluster's device that are named; of more only their number is kept."""
 
 
 def read_score(
@@ -31,13 +35,17 @@ def read_score(
         read = _table(named.get(cluster.name), cluster.name, score, now)
         if isinstance(read, Gap):
             gaps.append(read)
+        lost = Counter[str]()
         for app, device in _pairs(cluster, apps):
-            found = None if isinstance(read, Gap) else _value(read, score, app, device)
-            if isinstance(found, Gap):
-                gaps.append(found)
+            found = None if isinstance(read, Gap) else read.value(app, device)
+            if isinstance(found, str) and not isinstance(read, Gap):
+                lost[device] += 1
+                if lost[device] <= _MOST_GAPS:
+                    gaps.append(_pair_gap(found, read, score.score_name, app, device))
             value = found if isinstance(found, int) else missing
             if value is not None:
                 scores[cluster.name, app, device] = value
+        gaps += _unnamed(cluster.name, lost)
     return scores, tuple(gaps)
 
 
@@ -50,19 +58,18 @@ def _table(obj: Object | None, cluster: str, score: ScoreRef, now: datetime) -> 
     if obj is None:
         message = f"cluster {cluster} has no AddOnPlacementScore {name}"
         return Gap(reason="MissingScoreObject", message=message, cluster=cluster)
-    found = score_object(obj, now=now)
-    if found.expired:
+    if validity(obj, now=now)[1]:
         until = (obj.get("status") or {}).get("validUntil")
         message = f"cluster {cluster}: AddOnPlacementScore {name} was valid until {until}"
         return Gap(reason="ExpiredScore", message=message, cluster=cluster)
-    names = [entry.name for entry in found.scores]
+    names = [entry for entry, _ in entries_of(obj)]
     if names and not any(score.dimension.match(text) is not None for text in names):
         message = (
             f"cluster {cluster}: no entry of AddOnPlacementScore {name} has the form"
             f" {score.dimension}; there is {names[0]!r}"
         )
         return Gap(reason="WrongScoreFormat", message=message, cluster=cluster)
-    return table(found, score.dimension)
+    return table(cluster, entries_of(obj), score.dimension)
 
 
 def _pairs(cluster: Cluster, apps: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -82,14 +89,6 @@ def _supplies(cluster: Cluster) -> Iterator[Supply]:
     yield from cluster.base
 
 
-def _value(scores: ScoreTable, score: ScoreRef, app: str, device: str) -> int | Gap:
-    match scores.value(app, device):
-        case int(value):
-            return value
-        case reason:
-            return _pair_gap(reason, scores, score.score_name, app, device)
-
-
 def _pair_gap(reason: str, scores: ScoreTable, name: str, app: str, device: str) -> Gap:
     entry = entry_name(scores.dimension, scores.cluster, app, device)
     what = "no entry" if reason == "MissingScore" else "several entries"
@@ -101,3 +100,13 @@ def _pair_gap(reason: str, scores: ScoreTable, name: str, app: str, device: str)
         cluster=scores.cluster,
         device=device,
     )
+
+
+def _unnamed(cluster: str, lost: Mapping[str, int]) -> Iterator[Gap]:
+    for device, count in lost.items():
+        if count > _MOST_GAPS:
+            message = f"cluster {cluster}: {count - _MOST_GAPS} more apps have no usable entry"
+            where = f"for device {device}" if device else "for a supply that names no device"
+            yield Gap(
+                reason="MissingScore", message=f"{message} {where}", cluster=cluster, device=device
+            )

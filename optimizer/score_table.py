@@ -1,7 +1,6 @@
 """AddOnPlacementScores as tables: which entry is the score of an app on a device."""
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -19,29 +18,29 @@ _KNOWN = frozenset({"cluster", "app", "device"})
 class ScoreTable:
     """The entries of one cluster's AddOnPlacementScore, looked up by app and device.
 
-    A format of `${cluster}`, `${app}` and `${device}` alone names one entry for a pair. With
-    other placeholders an entry belongs to the pair that its name spells; several such entries are
-    ambiguous.
+    A format of `${cluster}`, `${app}` and `${device}` alone names one entry for a pair: `exact`.
+    With other placeholders an entry belongs to the pair that its name spells; several such entries
+    are ambiguous, and stand as None in `values`, by entry name or by pair.
     """
 
     cluster: str
     dimension: DimensionFormat
-    by_name: Mapping[str, tuple[int, ...]]
-    by_labels: Mapping[tuple[str, str], tuple[int, ...]]
+    exact: bool
+    values: Mapping[str | tuple[str, str], int | None]
 
     def value(self, app: str, device: str) -> int | Missing:
         """Return the score of a pair, or why there is none."""
-        values = self._values(app, device)
-        if not values:
+        key = self._key(app, device)
+        if key not in self.values:
             return "MissingScore"
-        return values[0] if len(values) == 1 else "AmbiguousScore"
+        found = self.values[key]
+        return "AmbiguousScore" if found is None else found
 
-    def _values(self, app: str, device: str) -> tuple[int, ...]:
-        if _exact(self.dimension):
-            return self.by_name.get(entry_name(self.dimension, self.cluster, app, device), ())
+    def _key(self, app: str, device: str) -> str | tuple[str, str]:
+        if self.exact:
+            return entry_name(self.dimension, self.cluster, app, device)
         fields = self.dimension.fields
-        pair = (app if "app" in fields else "", device if "device" in fields else "")
-        return self.by_labels.get(pair, ())
+        return app if "app" in fields else "", device if "device" in fields else ""
 
 
 def entry_name(dimension: DimensionFormat, cluster: str, app: str, device: str) -> str:
@@ -49,49 +48,57 @@ def entry_name(dimension: DimensionFormat, cluster: str, app: str, device: str) 
     return dimension.render({"cluster": cluster, "app": app, "device": device})
 
 
-def table(score: ScoreObject, dimension: DimensionFormat) -> ScoreTable:
+def table(
+    cluster: str, entries: Iterable[tuple[str, int]], dimension: DimensionFormat
+) -> ScoreTable:
     """Index the entries of one cluster's scores."""
-    by_name: dict[str, list[int]] = defaultdict(list)
-    by_labels: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for entry in score.scores:
-        by_name[entry.name].append(entry.value)
-        labels = None if _exact(dimension) else dimension.match(entry.name)
-        if labels is not None and labels.get("cluster", score.cluster) == score.cluster:
-            by_labels[labels.get("app", ""), labels.get("device", "")].append(entry.value)
-    return ScoreTable(
-        score.cluster,
-        dimension,
-        {name: tuple(values) for name, values in by_name.items()},
-        {labels: tuple(values) for labels, values in by_labels.items()},
-    )
+    exact = _KNOWN.issuperset(dimension.fields)
+    values: dict[str | tuple[str, str], int | None] = {}
+    for name, value in entries:
+        key = name if exact else _spelt(name, cluster, dimension)
+        if key is not None:
+            values[key] = None if key in values else value
+    return ScoreTable(cluster, dimension, exact, values)
 
 
-def score_object(obj: Object, *, now: datetime) -> ScoreObject:
-    """Read an AddOnPlacementScore; entries without a name and an integer value are left out.
+def entries_of(obj: Object) -> Iterator[tuple[str, int]]:
+    """Yield an AddOnPlacementScore's names and values, but entries that lack either."""
+    for item in (obj.get("status") or {}).get("scores") or []:
+        if _usable(item):
+            yield item["name"], item["value"]
+
+
+def validity(obj: Object, *, now: datetime) -> tuple[datetime | None, bool]:
+    """Return until when an AddOnPlacementScore is valid, and whether that has passed.
 
     `now` is aware. A `validUntil` that can't be read counts as expired.
     """
-    status = obj.get("status") or {}
-    valid_until, readable = _time(status.get("validUntil"))
+    valid_until, readable = _time((obj.get("status") or {}).get("validUntil"))
+    return valid_until, not readable or (valid_until is not None and valid_until <= now)
+
+
+def score_object(obj: Object, *, now: datetime) -> ScoreObject:
+    """Read an AddOnPlacementScore to be shown; `now` is aware."""
+    valid_until, expired = validity(obj, now=now)
     return ScoreObject(
         cluster=str(obj["metadata"].get("namespace") or ""),
         name=str(obj["metadata"]["name"]),
         valid_until=valid_until,
-        expired=not readable or (valid_until is not None and valid_until <= now),
-        scores=tuple(_entry(item) for item in status.get("scores") or [] if _usable(item)),
+        expired=expired,
+        scores=tuple(ScoreEntry(name=name, value=value) for name, value in entries_of(obj)),
     )
 
 
-def _exact(dimension: DimensionFormat) -> bool:
-    return _KNOWN.issuperset(dimension.fields)
+def _spelt(name: str, cluster: str, dimension: DimensionFormat) -> tuple[str, str] | None:
+    """Return the app and device that an entry name spells, if it speaks of this cluster."""
+    labels = dimension.match(name)
+    if labels is None or labels.get("cluster", cluster) != cluster:
+        return None
+    return labels.get("app", ""), labels.get("device", "")
 
 
 def _usable(item: Mapping[str, Any]) -> bool:
     return isinstance(item.get("name"), str) and type(item.get("value")) is int
-
-
-def _entry(item: Mapping[str, Any]) -> ScoreEntry:
-    return ScoreEntry(name=item["name"], value=item["value"])
 
 
 def _time(text: object) -> tuple[datetime | None, bool]:

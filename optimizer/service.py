@@ -105,6 +105,7 @@ class Optimizer:
         )
         if isinstance(fleet, RequestProblem):
             return fleet
+        observation = replace(observation, scores=())  # millions, and read by now
         problem = await asyncio.to_thread(formulate, fleet)
         solution = await solve(
             problem,

@@ -104,6 +104,18 @@ def test_a_missing_entry_is_a_gap_of_its_pair_alone() -> None:
     assert ("worker01", "app02", "all") in fleet.scores["performance"]
 
 
+def test_many_missing_entries_are_counted_not_all_named() -> None:
+    names = [f"w{index}" for index in range(25)]
+    workloads = tuple(workload(name, name, placement=name) for name in names)
+    fleet = read(
+        replace(guide(["worker01"]), workloads=workloads),
+        request("performance", ["worker01"], names),
+    )
+    of_whole = [gap.message for gap in fleet.gaps if gap.device == "all"]
+    assert len(of_whole) == 21
+    assert of_whole[-1] == "cluster worker01: 5 more apps have no usable entry for device all"
+
+
 def test_entries_of_another_form_are_one_gap_that_shows_one_of_them() -> None:
     other = score("worker01", "performance", {"app01/all": 1, "app02/all": 2})
     fleet = read(with_scores(other, score("worker02", "performance", named(PERFORMANCE))))
