@@ -1,5 +1,6 @@
 """What pydantic found wrong, as fields and messages that never echo what was sent."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ _MESSAGES = {
     "too_short": "must list at least {min_length}",
     "too_long": "must list at most {max_length}",
 }
+_MEMBER = re.compile(r"Value error, (\w+): (.+)", re.DOTALL)
 
 
 def field_problems(found: Iterable[Mapping[str, Any]]) -> tuple[FieldProblem, ...]:
@@ -40,11 +42,20 @@ def _field(item: Mapping[str, Any]) -> str:
     location: Sequence[str | int] = item["loc"]
     parts = location[1:] if location and location[0] in _SOURCES else location
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
-    return text.lstrip(".") or "body"
+    member = _of_member(item)
+    return (text + (f".{member[1]}" if member else "")).lstrip(".") or "body"
 
 
 def _message(item: Mapping[str, Any]) -> str:
     message = _MESSAGES.get(item["type"])
     if message is None:
-        return str(item["msg"]).removeprefix("Value error, ")
+        member = _of_member(item)
+        return member[2] if member else str(item["msg"]).removeprefix("Value error, ")
     return message.format_map(item.get("ctx", {}))
+
+
+def _of_member(item: Mapping[str, Any]) -> re.Match[str] | None:
+    """Return the member that the error of a whole object names first, and what is said of it."""
+    if item["type"] != "value_error" or not isinstance(item.get("input"), Mapping):
+        return None
+    return _MEMBER.fullmatch(str(item["msg"]))

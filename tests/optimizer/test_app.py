@@ -224,6 +224,27 @@ async def test_a_field_error_names_the_field_and_not_what_was_sent() -> None:
 
 
 @pytest.mark.parametrize(
+    ("extra", "field"),
+    [
+        ({"pareto": ["performance", "beauty"]}, "pareto"),
+        (
+            {"preference": {"addonPlacementScore": "p", "minimum": 2, "maximum": 1}},
+            "preference.minimum",
+        ),
+        ({"clusters": [{"name": "c", "gpus": [{"model": "H100"}]}]}, "clusters[0].gpus[0].model"),
+    ],
+)
+async def test_what_is_wrong_with_a_whole_object_points_at_its_member(
+    extra: dict[str, Any], field: str
+) -> None:
+    async with client() as http:
+        found = problem(await http.post("/optimize", json={**body(), **extra}), 422, "InvalidField")
+    (error,) = found["errors"]
+    assert error["field"] == field
+    assert not error["message"].startswith(field.rpartition(".")[2])
+
+
+@pytest.mark.parametrize(
     ("clusters", "said"),
     [
         ([], "clusters: must list at least 1"),
