@@ -52,7 +52,7 @@ def why_not_policy(
     asked = f"policy {policy} on cluster {cluster}"
     option = problem.option_index.get(Choice(cluster, policy))
     if option is None:
-        message = "it supplies nothing that a workload can use there"
+        message = "it is no candidate there, or supplies nothing that a workload can use"
         return WhyNot(asked=asked, possible=False, message=message)
     found = outcome(problem, solution.decision, with_policy(problem, option), resolve, times=1)
     return _answer(solution, asked, found)
@@ -93,8 +93,10 @@ def _in_the_way(fleet: Fleet, workload: str, cluster: str) -> str:
     """Return what keeps a workload from every device of a cluster, in words."""
     target = next((item for item in fleet.workloads if item.name == workload), None)
     names = [item.name for item in fleet.clusters]
-    if target is None or cluster not in names:
-        return "the request does not name it, or it could not be read: see gaps"
+    if target is None:
+        return f"the request names no workload {workload}, or it could not be read: see gaps"
+    if cluster not in names:
+        return f"the request names no cluster {cluster}"
     ground = Ground(fleet)
     if not len(ground.slots):
         return f"no cluster supplies {target.kind}"

@@ -95,7 +95,9 @@ def test_why_not_where_it_is_impossible() -> None:
     assert "NoSupply: No policy" in found.message
     assert why_not_policy(problem, solution, "one", "none", RESOLVE).possible is False
     unknown = why_not_place(GUIDE, problem, solution, "x", "one", None, RESOLVE)
-    assert unknown.message.startswith("the request does not name it")
+    assert unknown.message.startswith("the request names no workload x")
+    nowhere = why_not_place(GUIDE, problem, solution, "a", "x", None, RESOLVE)
+    assert nowhere.message == "the request names no cluster x"
 
 
 def test_a_margin_is_bounded_by_a_small_problem_before_it_is_known() -> None:
