@@ -15,6 +15,7 @@ from optimizer.engine.neighbourhood import Held
 from optimizer.engine.prices import respond
 from optimizer.engine.reduce import Reduction, reduced
 from optimizer.engine.search import Effort, Found, search, searched_bound
+from optimizer.engine.settled import settled
 from optimizer.engine.solvers import available
 from optimizer.engine.standing import standing
 from optimizer.problem import Floats, Problem, objective, tier_values, upper_bounds
@@ -31,9 +32,10 @@ SMALL = 300
 _CORE = 20_000  # variables of the model that is left to the solver after fixing
 _WRITING = 1e-4  # seconds for each variable that writing a model may take
 _TIE_VARIABLES = 200  # beyond that the second solve can cost ten times the first
+_PRICING = 0.3  # of that at most is for the bound of a later priority
 _SAME_VALUE = 1e-6
 _TELLING = 0.05  # of the time at most is for reports
-_KEEP = 1_000.0  # what a place of a higher priority counts for against one of a lower
+_SHARE = 0.5  # of the time left is for a priority that others follow
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,11 @@ class _Run:
     seed: int
     left: Callable[[], float]
     tell: Callable[[Decision | None, Sequence[float]], None]
+
+    def sharing(self, share: float) -> "_Run":
+        """Return the same with a share of the time that is left."""
+        kept = (1.0 - share) * self.left()
+        return replace(self, left=lambda: self.left() - kept)
 
     def effort(self, found: Callable[[Held, float], None] = lambda _held, _bound: None) -> Effort:
         return Effort(self.solver, self.gap, self.seed, self.left, found)
@@ -156,7 +163,8 @@ def _decomposed(
     """Solve by decomposition, tier by tier: a later tier takes what the earlier ones leave."""
     bounds: list[float] = []
     for tier in range(len(problem.tiers)):
-        decision, bound = _tier(problem, tier, known, run)
+        share = _SHARE if tier + 1 < len(problem.tiers) else 1.0
+        decision, bound = _tier(problem, tier, known, run.sharing(share))
         known = _better(problem, known, decision)
         bounds.append(bound)
         run.tell(known, bounds)
@@ -183,17 +191,20 @@ def _tier(
         return (known, 0.0) if run.left() <= 0 else _unreduced(problem, tier, known, run)
     if tier == 0:
         return _first(problem, whole, known, run)
-    bound = searched_bound(whole.blocks, run.effort())
-    if known is None:
-        return None, bound
-    left = _kept(problem, known, tier)
-    weights = np.where(problem.task_tier < tier, _KEEP, weights)
-    names = [problem.task_index[task.name] for task in left.tasks]
-    rest = reduced(left, weights[names], last)
-    if rest is None:
+    if known is None or run.left() <= 0:
+        return known, np.inf
+    # No decision that is as good for earlier tiers leaves more of what all can have together.
+    together = reduced(problem, (problem.task_tier <= tier).astype(np.float64), last)
+    pricing = run.sharing(_PRICING).effort()
+    bound = np.inf if together is None else searched_bound(together.blocks, pricing)
+    bound -= sum(tier_values(problem, known)[:tier])
+    rest = settled(problem, known, tier)
+    left = reduced(problem, weights, last, rest)
+    if left is None:
         return known, bound
-    found = search(rest.blocks, run.effort())
-    return rest.decision(left, found.held.columns, found.held.times), bound
+    found = search(left.blocks, run.effort())
+    more = left.decision(problem, found.held.columns, found.held.times)
+    return rest.decision(problem, more), bound
 
 
 def _first(
@@ -267,27 +278,6 @@ def _unreduced(
     better = _better(problem, known, outcome.decision)
     trivial = float(np.maximum(weights, 0.0).sum())
     return better, trivial if outcome.bound is None else min(trivial, outcome.bound)
-
-
-def _kept(problem: Problem, decision: Decision, tier: int) -> Problem:
-    """Return the problem on which what earlier tiers have of a decision stays where it is."""
-    places = ~np.isnan(problem.values)
-    options = np.ones(len(problem.options), np.bool_)
-    held = problem.task_tier < tier
-    places[held] = False
-    pools = set()
-    for place in decision.places:
-        found = problem.indexes(place)
-        if found is not None and held[found[0]]:
-            places[found] = True
-    for choice in decision.choices:
-        option = problem.option_index[choice]
-        pools.add((problem.options[option].cluster, problem.options[option].pool))
-    chosen = {problem.option_index[choice] for choice in decision.choices}
-    for number, option_found in enumerate(problem.options):
-        if (option_found.cluster, option_found.pool) in pools:
-            options[number] = number in chosen
-    return problem.restricted(places, options)
 
 
 def _better(problem: Problem, one: Decision | None, other: Decision | None) -> Decision | None:

@@ -6,7 +6,7 @@ blocks become further rows.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from optimizer.engine.blocks import Blocks, Flags, Floats, Ints, Rows
 from optimizer.engine.classes import site_classes, task_classes
 from optimizer.engine.columns import Columns
 from optimizer.engine.further import Further, further_rows
+from optimizer.engine.settled import Settled
 from optimizer.engine.sites import Site, sites_of, undominated
 from optimizer.engine.units import Units, units_of
 from optimizer.problem import ANY, Problem
@@ -73,10 +74,16 @@ class Reduction:
         return wanted, options
 
 
-def reduced(problem: Problem, weights: Floats, option_weight: float = 1.0) -> Reduction | None:
+def reduced(
+    problem: Problem,
+    weights: Floats,
+    option_weight: float = 1.0,
+    settled: Settled | None = None,
+) -> Reduction | None:
     """Return the blocks of a problem; None where it does not fall apart well enough.
 
     `weights` [tasks]: what each task's values count for; `option_weight`: what those of options do.
+    `settled`: decided already, the blocks are what is left.
     """
     units = units_of(problem)
     kinds = {slot.kind for slot in problem.slots}
@@ -85,6 +92,12 @@ def reduced(problem: Problem, weights: Floats, option_weight: float = 1.0) -> Re
     dropped = np.isnan(values)
     # A task that counts for nothing here is there for the rules alone.
     dropped |= ((values < 0) | (weights == 0)[:, None]) & ~further.wanted(values.shape)
+    options = undominated(problem, further.options)
+    if settled is not None:
+        further = settled.rows(problem, further)
+        dropped[settled.tasks] = True
+        options -= settled.pools(problem)
+        problem = replace(problem, base=settled.base(problem))
     values[dropped] = -np.inf
     # Slots on which nothing runs by itself still supply what requests take besides.
     extras = {kind for task in problem.tasks for kind, _ in task.extras}
@@ -93,7 +106,7 @@ def reduced(problem: Problem, weights: Floats, option_weight: float = 1.0) -> Re
     sites = sites_of(
         problem,
         {slot: problem.slots[slot].cluster for slot in usable},
-        undominated(problem, further.options),
+        options,
     )
     if not sites:
         return None

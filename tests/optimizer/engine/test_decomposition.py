@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 from benchmarks.instances import Instance, Kind, instance, problem
+from optimizer.engine.candidates import every_candidate
 from optimizer.engine.classes import site_classes, task_classes
+from optimizer.engine.enumeration import near_best
+from optimizer.engine.master import master
 from optimizer.engine.prices import Prices, considered, respond
 from optimizer.engine.reduce import reduced
 from optimizer.engine.search import Effort, search
@@ -45,7 +48,56 @@ def check_against_brute_force(seed: int) -> None:
     assert found <= tuple(value + 1e-6 for value in wanted)
     if solution.status == "Optimal":
         assert found == pytest.approx(wanted)
-    assert solution.tiers[0].bound >= wanted[0] - 1e-6
+    for tier, (bound, most) in enumerate(zip(solution.tiers, wanted, strict=True)):
+        if found[:tier] == pytest.approx(wanted[:tier]):
+            assert bound.bound >= most - 1e-6
+    assert solution.bound is not None
+    assert solution.bound >= sum(wanted) - 1e-6
+
+
+def check_reduced(seed: int) -> None:
+    """Equal the optimum of reduced blocks, that of the problem as it is, and brute force."""
+    given = random_problem(seed)
+    weights = np.array([float(task.priority == given.tiers[0]) for task in given.tasks])
+    last = float(len(given.tiers) == 1)
+    wanted = best(given).values[0]
+    assert tier_values(given, whole(given).decision)[0] == pytest.approx(wanted)
+    reduction = reduced(given, weights, last)
+    if reduction is None:
+        assert wanted == 0.0
+        return
+    blocks = reduction.blocks
+    groups = every_candidate(blocks)
+    free = Prices(np.zeros(len(blocks.sizes)), np.zeros(len(blocks.rows.limits)))
+    columns = near_best(
+        blocks,
+        groups,
+        free,
+        respond(blocks, groups, free),
+        slack=1e6,
+        limit=100_000,
+        stop=lambda: False,
+    )
+    assert columns is not None
+    taken = master(blocks, columns, solver="highs", seconds=60)
+    assert taken is not None
+    assert taken.proven
+    assert float(columns.values(blocks) @ taken.times) == pytest.approx(wanted)
+    hit = np.flatnonzero(taken.times)
+    decision = reduction.decision(given, columns.pick(hit), taken.times[hit])
+    assert violations(given, decision) == ()
+    assert tier_values(given, decision)[0] == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("seed", range(3_000, 3_010))
+def test_reductions_keep_the_optimum(seed: int) -> None:
+    check_reduced(seed)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(3_010, 3_300))
+def test_reductions_keep_the_optimum_of_many_problems(seed: int) -> None:
+    check_reduced(seed)
 
 
 @pytest.mark.parametrize("seed", QUICK)
