@@ -16,6 +16,9 @@ from dsf.agent.failure import Failure
 from dsf.agent.series import Series
 from dsf.api.scoring_api import Sample
 
+SERIES_LIMIT = 200_000
+"""Each takes several hundred bytes besides its samples."""
+
 REMARKS_LIMIT = 10
 """More warnings than this are only counted: a Condition is read by people."""
 
@@ -44,7 +47,8 @@ class _Body(Struct):
 
 
 _BODY = msgspec.json.Decoder(_Body)
-_RESULTS = msgspec.json.Decoder(list[_Result])
+_RESULTS = msgspec.json.Decoder(list[Raw])
+_RESULT = msgspec.json.Decoder(_Result)
 _SAMPLES = msgspec.json.Decoder(list[Sample])
 _SAMPLE = msgspec.json.Decoder(Sample)
 _ENCODER = msgspec.json.Encoder()
@@ -73,6 +77,10 @@ def parse(url: str, answer: Answer) -> Fetched | Failure:
     The server's own error message becomes the failure's. Series of native histograms, which have
     no plain samples, are left out with a warning.
     """
+    # Counted before they are decoded: a series is an object, and its labels are another.
+    if answer.body.count(b"{") > 2 * (SERIES_LIMIT + 1):
+        message = f"the answer of {shown(url)} has more than {SERIES_LIMIT} series: ask for less"
+        return Failure("source", "ResponseTooLarge", message)
     try:
         body = _BODY.decode(answer.body)
     except _MALFORMED as error:
@@ -117,20 +125,21 @@ def _series(data: _Data) -> tuple[list[Series], int]:
     if data.result_type == "scalar":
         return [Series(b"{}", _one_sample(data.result))], 0
     results = _RESULTS.decode(data.result)
-    series = [found for found in map(_one, range(len(results)), results) if found is not None]
+    series = [found for index, raw in enumerate(results) if (found := _one(index, raw)) is not None]
     return series, len(results) - len(series)
 
 
-def _one(index: int, result: _Result) -> Series | None:
-    metric = _ENCODER.encode(result.metric)
+def _one(index: int, raw: Raw) -> Series | None:
     try:
+        result = _RESULT.decode(raw)
+        metric = _ENCODER.encode(result.metric)
         if isinstance(result.values, Raw):
             _SAMPLES.decode(result.values)
             return Series(metric, result.values)
         if isinstance(result.value, Raw):
             return Series(metric, _one_sample(result.value))
     except _MALFORMED as error:
-        raise msgspec.ValidationError(f"the samples of series {index}: {error}") from error
+        raise msgspec.ValidationError(f"series {index}: {error}") from error
     return None
 
 

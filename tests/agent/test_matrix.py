@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dsf.agent.answer import Answer
 from dsf.agent.failure import Failure
-from dsf.agent.matrix import REMARKS_LIMIT, Fetched, parse
+from dsf.agent.matrix import REMARKS_LIMIT, SERIES_LIMIT, Fetched, parse
 from dsf.agent.series import Document
 from tests.agent.builders import sent
 
@@ -122,9 +122,19 @@ def test_what_is_no_query_result_is_refused(body: bytes) -> None:
     assert len(failure.message) < 1000
 
 
+def test_more_series_than_memory_is_there_for_are_refused() -> None:
+    def body(count: int) -> bytes:
+        one = b'{"metric":{"a":"b"},"value":[1,"2"]}'
+        result = b",".join([one] * count)
+        return b'{"status":"success","data":{"resultType":"vector","result":[%b]}}' % result
+
+    assert len(fetched(answered(body(SERIES_LIMIT))).series) == SERIES_LIMIT
+    assert failed(answered(body(SERIES_LIMIT + 1))).reason == "ResponseTooLarge"
+
+
 def test_what_does_not_fit_is_named_by_its_place() -> None:
     body = b'{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"a":1}}]}}'
-    assert "$[0].metric" in failed(answered(body)).message
+    assert "series 0: Expected `str`, got `int` - at `$.metric" in failed(answered(body)).message
 
 
 def test_an_echoed_token_is_not_repeated() -> None:
