@@ -12,6 +12,7 @@ import numpy as np
 from optimizer.engine.compact import Outcome, every_row, solve_compact
 from optimizer.engine.fixing import usable
 from optimizer.engine.neighbourhood import Held
+from optimizer.engine.parts import joined, of_part, parts
 from optimizer.engine.prices import respond
 from optimizer.engine.reduce import Reduction, reduced
 from optimizer.engine.search import Effort, Found, search, searched_bound
@@ -116,11 +117,48 @@ def solve_here(
     if known is not None and violations(problem, known):
         known = None
     run.tell(known, [])
-    if usable_places + len(problem.options) <= small:
-        decision, bounds = _whole(problem, known, run)
-    else:
-        decision, bounds = _decomposed(problem, known, run)
+    decision, bounds = _decided(problem, known, run, small)
     return _solution(problem, decision, bounds, time.perf_counter() - started, used)
+
+
+def _size(problem: Problem) -> int:
+    """Return the number of variables."""
+    return int(np.count_nonzero(~np.isnan(problem.values))) + len(problem.options)
+
+
+def _decided(
+    problem: Problem, known: Decision | None, run: _Run, small: int
+) -> tuple[Decision | None, Sequence[float]]:
+    """Solve a problem the way that its size and its parts call for."""
+    if _size(problem) <= small:
+        return _whole(problem, known, run)
+    split = parts(problem)
+    if len(split) > 1:
+        return _apart(problem, split, known, run, small)
+    return _decomposed(problem, known, run)
+
+
+def _apart(
+    problem: Problem, split: Sequence[Problem], known: Decision | None, run: _Run, small: int
+) -> tuple[Decision, Sequence[float]]:
+    """Solve independent parts one by one, each in its share of the time that is left."""
+    decisions = [Decision() if known is None else of_part(part, known) for part in split]
+    limits = [dict(zip(part.tiers, upper_bounds(part), strict=True)) for part in split]
+    sizes = [_size(part) for part in split]
+    for number, part in enumerate(split):
+
+        def tell(decision: Decision | None, _: Sequence[float], number: int = number) -> None:
+            if decision is not None:
+                every = [*decisions[:number], decision, *decisions[number + 1 :]]
+                run.tell(joined(problem, every), [])
+
+        share = run.sharing(sizes[number] / sum(sizes[number:]))
+        found, own = _decided(part, decisions[number], replace(share, tell=tell), small)
+        decisions[number] = decisions[number] if found is None else found
+        # Bounds that are not known stay what every task has at its best places.
+        limits[number] |= dict(zip(part.tiers, map(min, own, upper_bounds(part)), strict=False))
+    bounds = [sum(most.get(tier, 0.0) for most in limits) for tier in problem.tiers]
+    return joined(problem, decisions), bounds
 
 
 def _whole(
@@ -172,8 +210,7 @@ def _decomposed(
         bound - value <= max(run.gap * abs(value), _SAME_VALUE)
         for bound, value in zip(bounds, tier_values(problem, known), strict=True)
     )
-    size = int(np.count_nonzero(~np.isnan(problem.values))) + len(problem.options)
-    if not proven and len(problem.tiers) > 1 and size <= _CORE and run.left() > 0:
+    if not proven and len(problem.tiers) > 1 and _size(problem) <= _CORE and run.left() > 0:
         exact, better = _whole(problem, known, run)
         known = _better(problem, known, exact)
         bounds[: len(better)] = [min(pair) for pair in zip(bounds, better, strict=False)]
@@ -202,7 +239,7 @@ def _tier(
     left = reduced(problem, weights, last, rest)
     if left is None:
         return known, bound
-    found = search(left.blocks, run.effort())
+    found = search(left.blocks, run.effort(), _start(left, problem, known))
     more = left.decision(problem, found.held.columns, found.held.times)
     return rest.decision(problem, more), bound
 
@@ -214,7 +251,7 @@ def _first(
     def better(held: Held, bound: float) -> None:
         run.tell(whole.decision(problem, held.columns, held.times), [bound])
 
-    found = search(whole.blocks, run.effort(better))
+    found = search(whole.blocks, run.effort(better), _start(whole, problem, known))
     decision = _better(
         problem, known, whole.decision(problem, found.held.columns, found.held.times)
     )
@@ -222,6 +259,10 @@ def _first(
     if found.bound - value <= max(run.gap * abs(value), _SAME_VALUE) or run.left() <= 0:
         return decision, found.bound
     return _core(problem, whole, found, decision, run)
+
+
+def _start(whole: Reduction, problem: Problem, known: Decision | None) -> Held | None:
+    return None if known is None else Held(*whole.columns(problem, known))
 
 
 def _core(

@@ -119,7 +119,7 @@ class PriorityValue(Result):
     priority: int
     value: float
     bound: Annotated[
-        float, Field(description="No placement as good for higher priorities is worth more.")
+        float, Field(description="The best placement, priority by priority, has at most this.")
     ]
 
 

@@ -33,7 +33,7 @@ class Decision:
 
 
 class Tier(NamedTuple):
-    """How well a priority is served; `bound`: no decision as good for higher ones is worth more."""
+    """How well a priority is served; the best decision, tier by tier, has at most `bound`."""
 
     priority: int
     value: float

@@ -55,6 +55,39 @@ class Reduction:
             tuple(problem.place(task, slot) for task, slot in pairs),
         )
 
+    def columns(self, problem: Problem, decision: Decision) -> tuple[Columns, Ints]:
+        """Return a decision as columns and how often each is taken, as far as blocks have it."""
+        chosen = {problem.option_index[choice] for choice in decision.choices}
+        by_slot: dict[int, list[int]] = {}
+        class_of = {task: kind for kind, own in enumerate(self.tasks) for task in own.tolist()}
+        for place in decision.places:
+            if (pair := problem.indexes(place)) is not None:
+                by_slot.setdefault(pair[1], []).append(class_of[pair[0]])
+        first_mode = np.searchsorted(self.blocks.mode_sites, np.arange(len(self.sites)))
+        first_slot = np.searchsorted(self.blocks.slot_sites, np.arange(len(self.sites)))
+        met: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
+        for kind, own in enumerate(self.sites):
+            for site in own:
+                mine = chosen & {option for mode in site.modes for option in mode}
+                modes = [at for at, mode in enumerate(site.modes) if set(mode) == mine]
+                places = sorted(
+                    (task, int(first_slot[kind]) + at)
+                    for at, slot in enumerate(site.slots)
+                    for task in by_slot.get(slot, ())
+                    if self.blocks.values[task, first_slot[kind] + at] > -np.inf
+                )
+                if modes and places:
+                    key = int(first_mode[kind]) + modes[0], tuple(places)
+                    met[key] = met.get(key, 0) + 1
+        lengths = [len(places) for _, places in met]
+        pairs = [pair for _, places in met for pair in places]
+        return Columns(
+            np.array([mode for mode, _ in met], np.int64),
+            np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64),
+            np.array([task for task, _ in pairs], np.int64),
+            np.array([slot for _, slot in pairs], np.int64),
+        ), np.array(list(met.values()), np.int64)
+
     def spread(self, places: Flags, modes: Flags, problem: Problem) -> tuple[Flags, Flags]:
         """Return which places [tasks, slots] and options of the problem such places stand for."""
         wanted = np.zeros(problem.values.shape, np.bool_)

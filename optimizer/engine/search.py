@@ -73,10 +73,13 @@ class Found:
     priced: Priced
 
 
-def search(blocks: Blocks, effort: Effort) -> Found:
-    """Return a decision for blocks that is good enough, or the best that time allows."""
+def search(blocks: Blocks, effort: Effort, start: Held | None = None) -> Found:
+    """Return a decision for blocks that is good enough, or the best that time allows.
+
+    `start`: a decision that is improved on, where it keeps every row.
+    """
     whole = blocks.whole
-    priced = _priced(blocks, effort)
+    priced = _priced(blocks, effort, start)
     bound = _rounded(priced.bound, whole)
 
     def enough(value: float) -> bool:
@@ -126,9 +129,17 @@ class _Hurry:
         self.held, self._value = Held(joined_columns([]), np.zeros(0, np.int64)), -np.inf
 
     def decide(self, prices: Prices, bound: float) -> None:
-        """Dive from prices; tell what is better than before."""
+        """Dive from prices."""
         stop = self._effort.left
-        found = Held(*dive(self._blocks, prices, stop=lambda: stop() <= 0, hasty=True))
+        self.offer(Held(*dive(self._blocks, prices, stop=lambda: stop() <= 0, hasty=True)), bound)
+
+    def begin(self, start: Held | None, bound: float) -> None:
+        """Take a decision from elsewhere, where it keeps every row."""
+        if start is not None and feasible(self._blocks, start.columns, start.times):
+            self.offer(start, bound)
+
+    def offer(self, found: Held, bound: float) -> None:
+        """Take a decision, and tell it, where it is better than those before."""
         if found.value(self._blocks) > self._value:
             self.held, self._value = found, found.value(self._blocks)
             self._effort.found(found, bound)
@@ -139,7 +150,7 @@ class _Hurry:
         return decided and bound - self._value <= self._effort.gap * abs(self._value)
 
 
-def _priced(blocks: Blocks, effort: Effort) -> Priced:
+def _priced(blocks: Blocks, effort: Effort, start: Held | None = None) -> Priced:
     """Find prices by steps, ever smaller ones, then by the master where that is small."""
     pool, steps, hurry, reached = Pool(blocks), 0, _Hurry(blocks, effort), np.inf
     groups = considered(blocks)
@@ -159,6 +170,7 @@ def _priced(blocks: Blocks, effort: Effort) -> Priced:
 
     prices = first_prices(blocks, lambda found: respond(blocks, groups, found).bound, stop)
     lowest, best = respond(blocks, groups, prices).bound, prices
+    hurry.begin(start, lowest)
     hurry.decide(prices, lowest)
     for reach in _REACHES:
         bound, found = descend(blocks, groups, best, reach=reach, seen=seen, stop=stop)

@@ -11,11 +11,13 @@ from optimizer.engine.candidates import every_candidate
 from optimizer.engine.classes import site_classes, task_classes
 from optimizer.engine.enumeration import near_best
 from optimizer.engine.master import master
+from optimizer.engine.neighbourhood import Held
+from optimizer.engine.parts import parts
 from optimizer.engine.prices import Prices, considered, respond
 from optimizer.engine.reduce import reduced
 from optimizer.engine.search import Effort, search
 from optimizer.milp import solve_here
-from optimizer.problem import ANY, Option, Problem, Slot, Task, objective, tier_values
+from optimizer.problem import ANY, Limit, Option, Problem, Slot, Task, objective, tier_values
 from optimizer.rules import violations
 from optimizer.settings import SolverName
 from optimizer.solution import Decision, Place, Solution
@@ -195,6 +197,50 @@ def test_what_runs_now_is_what_a_solver_falls_back_on() -> None:
     hurried = solve_here(given, solver="highs", time_limit_seconds=0.0, incumbent=known.decision)
     assert hurried.objective_value >= known.objective_value
     assert hurried.decision != Decision()
+
+
+def in_regions(given: Problem, regions: int) -> Problem:
+    """The same problem where a task runs in its region alone."""
+    clusters = given.slot_cluster % regions
+    tasks = np.arange(len(given.tasks)) % regions
+    return replace(given, values=np.where(tasks[:, None] == clusters, given.values, np.nan))
+
+
+def test_what_has_nothing_to_do_with_each_other_is_solved_apart() -> None:
+    given = in_regions(problem(instance(9, 21, "dist")), 3)
+    assert [len(part.tasks) for part in parts(given)] == [7, 7, 7]
+    one, other = decomposed(given), whole(given)
+    assert (one.status, other.status) == ("Optimal", "Optimal")
+    assert one.objective_value == other.objective_value
+    assert violations(given, one.decision) == ()
+
+
+def test_rows_that_couple_clusters_keep_parts_together() -> None:
+    given = in_regions(problem(instance(9, 21, "dist")), 3)
+    counted = given.slot_cluster % 3 != 2
+    limit = Limit("power", 5.0, counted, np.ones(21), np.zeros(len(given.options)))
+    coupled = replace(given, limits=(limit,))
+    assert sorted(len(part.tasks) for part in parts(coupled)) == [7, 14]
+    assert decomposed(coupled).objective_value == whole(coupled).objective_value
+
+
+@pytest.mark.parametrize("kind", ["prof", "dist"])
+def test_a_known_decision_is_where_the_search_starts(kind: Kind) -> None:
+    given = problem(instance(12, 28, kind))
+    known = solve_here(given, solver="highs", time_limit_seconds=60, gap=0.02).decision
+    reduction = reduced(given, np.ones(len(given.tasks)))
+    assert reduction is not None
+    start = Held(*reduction.columns(given, known))
+    assert start.value(reduction.blocks) == objective(given, known)
+    again = reduction.decision(given, start.columns, start.times)
+    assert objective(given, again) == objective(given, known)
+    met: list[float] = []
+    effort = Effort(
+        "highs", 0.0, 0, Budget(60).left, lambda held, _: met.append(held.value(reduction.blocks))
+    )
+    search(reduction.blocks, effort, start)
+    assert met[0] == objective(given, known)
+    assert met == sorted(met)
 
 
 class Budget:
