@@ -11,7 +11,7 @@ import yaml
 from ..harness import ocm
 from ..harness.api import MERGE, Api, ApiError, condition_of
 from ..harness.health import wait_healthy
-from ..harness.helm import CHARTS, helm
+from ..harness.helm import CHARTS, HelmFailed, helm
 from ..harness.waiting import until
 from .conftest import AGENT_NAMESPACE, SCORE, wait_deployed
 
@@ -188,3 +188,19 @@ def test_the_agent_may_read_no_secrets_but_those_named(hub: Hub, secrets: list[s
     [rule] = [rule for rule in role["rules"] if rule["resources"] == ["secrets"]]
     assert rule.get("resourceNames", []) == secrets
     assert rule["verbs"] == ["get"]
+
+
+@pytest.mark.parametrize(
+    ("chart", "misspelt"),
+    [
+        ("dynamic-scoring-framework", "spokeSetting.agent.maxserie=5"),
+        ("dynamic-scoring-optimizer", "mcp.allowWrite=true"),
+        ("policy-watcher", "pollInterval=5"),
+    ],
+)
+def test_a_misspelt_value_is_refused_by_its_chart(hub: Hub, chart: str, misspelt: str) -> None:
+    given = "clusterName=east" if chart == "policy-watcher" else ""
+    words = ("template", "it", str(CHARTS / chart), "--kube-version=1.30.0")
+    assert "kind: Deployment" in helm(hub, *words, f"--set={given}")
+    with pytest.raises(HelmFailed, match="additional properties"):
+        helm(hub, *words, f"--set={given}", f"--set={misspelt}")
