@@ -1,10 +1,13 @@
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from dsf.agent import report
 from dsf.agent.failure import Failure
@@ -13,7 +16,9 @@ from dsf.agent.publish import AGAIN_SECONDS, Published, Publisher
 from dsf.agent.report import Report
 from dsf.agent.scores import Entry, Scores
 from dsf.api.score_rules import OnFailure
+from dsf.kube.connect import connect
 from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.embedded.serve import kubeconfig, serving
 from dsf.kube.errors import Forbidden, KubeError, TooManyRequests, Unreachable
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from dsf.kube.port import Kube
@@ -299,3 +304,57 @@ async def test_every_page_of_old_objects_is_swept(hub: EmbeddedHub, clock: Clock
         await hub.create(ADD_ON_PLACEMENT_SCORE, placement_score(CLUSTER, name))
     await Publisher(hub, CLUSTER, clock).sweep(set)
     assert await objects(hub) == set()
+
+
+@dataclass
+class Line:
+    """A connection to a hub; where it is cut, answers break in the middle of their body."""
+
+    cut: bool = False
+
+    @asynccontextmanager
+    async def through(self, port: int) -> AsyncIterator[str]:
+        async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            answers, requests = await asyncio.open_connection("127.0.0.1", port)
+            sending = asyncio.create_task(self._pass(reader, requests))
+            await self._pass(answers, writer, breakable=True)
+            sending.cancel()
+            for end in (requests, writer):
+                end.transport.abort()
+
+        server = await asyncio.start_server(relay, "127.0.0.1", 0)
+        async with server:
+            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+    async def _pass(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        breakable: bool = False,
+    ) -> None:
+        while piece := await reader.read(1 << 16):
+            if breakable and self.cut:
+                head, _, body = piece.partition(b"\r\n\r\n")
+                writer.write(head + b"\r\n\r\n" + body[:5])
+                await writer.drain()
+                return
+            writer.write(piece)
+            await writer.drain()
+
+
+async def test_a_connection_that_breaks_in_an_answers_body_loses_and_repeats_nothing(
+    hub: EmbeddedHub, clock: Clock, tmp_path: Path
+) -> None:
+    line = Line()
+    async with serving(hub) as url, line.through(int(url.rpartition(":")[2])) as cut_url:
+        config = tmp_path / "kubeconfig"
+        config.write_text(yaml.safe_dump(kubeconfig(cut_url)), encoding="utf-8")
+        async with connect(config) as kube:
+            publisher = Publisher(kube, CLUSTER, clock)
+            for round_, cut in enumerate((True, False, True, True, False, False)):
+                line.cut = cut
+                failure = await publish(publisher, good(round_))
+                assert (failure.reason if failure else "") == ("Unreachable" if cut else "")
+                if not cut:
+                    assert values(await status(hub)) == [round_]
