@@ -1,8 +1,10 @@
 """The whole explanation of a solution, the cheapest parts first, as far as the budget goes."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from typing import TypeVar
 
 import numpy as np
@@ -41,6 +43,10 @@ MOST_NAMED = 200_000
 """Places up to which conflicts are: naming limits costs a reading of the fleet per question."""
 
 MOST_MOVES = 1_000
+_MARGINS_EACH = 20
+"""How many margins are looked at for each conflict, which costs that much more."""
+
+_CUT_OFF = "what is missing beside that: its process died or took much too long"
 
 T = TypeVar("T")
 
@@ -107,25 +113,41 @@ class _Account:
             self.missing.append(f"{count - done} of {count} {what}: the time did not allow it")
 
 
-def explanation(case: Case, resolve: Resolve, linear: Linear) -> Explanation:
+Report = Callable[[Callable[[], Explanation]], None]
+"""Is told again and again how to get what is known so far."""
+
+
+def unheard(_: Callable[[], Explanation]) -> None:
+    """Report to nobody."""
+
+
+def explanation(
+    case: Case, resolve: Resolve, linear: Linear, report: Report = unheard
+) -> Explanation:
     """Explain a solution; what the budget or the size did not allow is named, never guessed."""
-    account, counted = _Account(), _Counted(resolve)
-    found = Explanation(
-        why_not=tuple(_answers(case, counted, account)),
-        pareto=_pareto(case, linear, account),
-    )
-    if case.everything:
-        found = Explanation(
-            why_not=found.why_not,
-            pareto=found.pareto,
-            transition=_transition(case, account),
-            binding=_binding(case, linear, account),
-            unplaced=tuple(_unplaced(case, counted, account)),
-            places=tuple(_places(case, counted, account)),
+    account, counted, found = _Account(), _Counted(resolve), Explanation()
+    for part in _parts(case, counted, linear, account):
+        found = found.model_copy(
+            update={**part, "not_computed": tuple(account.missing), "solves": counted.solves}
         )
-    return found.model_copy(
-        update={"not_computed": tuple(account.missing), "solves": counted.solves}
-    )
+        report(partial(_unfinished, found))
+    return found
+
+
+def _unfinished(found: Explanation) -> Explanation:
+    return found.model_copy(update={"not_computed": (*found.not_computed, _CUT_OFF)})
+
+
+def _parts(
+    case: Case, resolve: Resolve, linear: Linear, account: _Account
+) -> Iterator[dict[str, object]]:
+    """Yield the fields of an explanation; those that grow come again."""
+    yield {"why_not": tuple(_answers(case, resolve, account))}
+    yield {"pareto": _pareto(case, linear, account)}
+    if case.everything:
+        yield {"transition": _transition(case, account)}
+        yield {"binding": _binding(case, linear, account)}
+        yield from _in_turns(case, resolve, account)
 
 
 @dataclass(slots=True)
@@ -199,28 +221,39 @@ def _unplaced(case: Case, resolve: Resolve, account: _Account) -> Iterator[Unpla
     yield from account.each("conflicts", reasons, len(first))
 
 
-def _places(case: Case, resolve: Resolve, account: _Account) -> Iterator[PlaceReason]:
+def _in_turns(case: Case, resolve: Resolve, account: _Account) -> Iterator[dict[str, object]]:
+    """Yield conflicts and margins; neither has to wait until all of the other are known."""
+    conflicts, learned = _unplaced(case, resolve, account), _learned(case, resolve)
+    reasons, known = list[UnplacedReason](), dict[int, Margin]()
+    while True:
+        more = list(islice(conflicts, 1))
+        learnt = list(islice(learned, _MARGINS_EACH))
+        if not more and not learnt:
+            break
+        reasons += more
+        known |= {item.place: item for item in learnt}
+        yield {"unplaced": tuple(reasons), "places": tuple(_places(case, known, _Account()))}
+    yield {"unplaced": tuple(reasons), "places": tuple(_places(case, known, account))}
+
+
+def _learned(case: Case, resolve: Resolve) -> Iterator[Margin]:
+    """Yield margins until the budget is spent."""
+    if case.solution.status == "Optimal":
+        with contextlib.suppress(Spent):
+            yield from margins(case.problem, case.solution, resolve)
+
+
+def _places(case: Case, known: Mapping[int, Margin], account: _Account) -> Iterator[PlaceReason]:
     """Yield every place; those that the time was too short for come without a margin."""
-    taken, known = placed(case.problem, case.solution), dict[int, Margin]()
+    taken = placed(case.problem, case.solution)
+    left = len(taken) - sum(item.exact for item in known.values())
     if taken and case.solution.status != "Optimal":
         account.missing.append("margins: the plan is not proven to be the best")
-    else:
-        _learn(case, resolve, known)
-        left = len(taken) - sum(item.exact for item in known.values())
-        if left:
-            bounded = sum(not item.exact for item in known.values())
-            account.missing.append(
-                f"{left} of {len(taken)} margins: the time did not allow it"
-                + (f"; {bounded} of them are known to be at most something" if bounded else "")
-            )
+    elif left:
+        bounded = sum(not item.exact for item in known.values())
+        some = f"; {bounded} of them are known to be at most something" if bounded else ""
+        account.missing.append(f"{left} of {len(taken)} margins: the time did not allow it{some}")
     yield from places(case.problem, case.solution, taken, known)
-
-
-def _learn(case: Case, resolve: Resolve, known: dict[int, Margin]) -> None:
-    """Add margins until the budget is spent."""
-    with contextlib.suppress(Spent):
-        for found in margins(case.problem, case.solution, resolve):
-            known[found.place] = found
 
 
 def _transition(case: Case, account: _Account) -> TransitionPlan | None:

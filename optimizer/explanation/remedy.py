@@ -6,13 +6,16 @@ conflicts, fewest members first (Reiter, Artificial Intelligence 32, 1987).
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf
 
 from optimizer.explanation.amounts import GIVEN_UP, Amended, amendments, applied
+from optimizer.explanation.answers import Answers
 from optimizer.explanation.barriers import Barrier, Wanted, with_workload
 from optimizer.explanation.conflict import conflict
-from optimizer.explanation.forced import outcome, with_workload_on
+from optimizer.explanation.forced import Outcome, outcome, with_workload_on
 from optimizer.explanation.ports import Resolve
-from optimizer.explanation.requirement import counts, possible
+from optimizer.explanation.requirement import counts
 from optimizer.explanation.results import Change, Remedy
 from optimizer.explanation.shown import spot
 from optimizer.fleet import Fleet
@@ -22,13 +25,14 @@ from optimizer.solution import Decision, Solution
 
 MOST_LIMITS = 5
 _MOST_SETS = 40
+_MOST_SIZED = 12
 _MOST_SETTLED = 10
 _MORE = 1e-2
 
 Barriers = tuple[Barrier, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Search:
     """A fleet, what is wanted of it, and every limit that has a name."""
 
@@ -39,8 +43,17 @@ class Search:
 
     def possible_with(self, held: Sequence[Barrier]) -> bool | None:
         """Tell whether all that is wanted can run while these limits hold and no others."""
-        without = [item for item in self.named if item not in held]
-        return possible(self.fleet, self.wanted, without, self.resolve)
+        kept = set(map(id, held))
+        return self.answers.possible(item for item in self.named if id(item) not in kept)
+
+    @cached_property
+    def answers(self) -> Answers:
+        """What was asked so far."""
+        return Answers(self.fleet, self.wanted, self.named, self.resolve)
+
+    def lacking(self, relaxing: Barriers) -> float:
+        """Return what is lacking of supplies, as far as it is known: what to look at first."""
+        return sum(self.answers.lacking.get(id(item), inf) for item in relaxing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +71,9 @@ def cheapest(search: Search, first: Barriers) -> Settled | None:
     conflicts, level = list[Barriers]([first]), list[Barriers]([()])
     for _ in range(MOST_LIMITS):
         found, left = list[Barriers](), list[Barriers]()
-        for relaxing in _grown(search, level, conflicts)[:_MOST_SETS]:
-            answer = possible(search.fleet, search.wanted, relaxing, search.resolve)
+        grown = sorted(_grown(search, level, conflicts), key=search.lacking)
+        for relaxing in grown[:_MOST_SETS]:
+            answer = search.answers.possible(relaxing)
             if answer is not None:
                 (found if answer else left).append(relaxing)
         if found:
@@ -86,7 +100,7 @@ def _grown(search: Search, level: Sequence[Barriers], conflicts: list[Barriers])
 def _smallest(search: Search, found: Sequence[Barriers]) -> Settled | None:
     sized = [
         changes
-        for relaxing in found
+        for relaxing in found[:_MOST_SIZED]
         if (changes := amendments(search.fleet, search.wanted, relaxing, search.resolve))
     ]
     ordered = sorted(sized, key=lambda changes: (len(changes), _size(changes)))
@@ -114,25 +128,42 @@ def settled(fleet: Fleet, wanted: Wanted, changes: Sequence[Amended], resolve: R
     changed = applied(fleet, changes)
     problem = formulate(changed)
     solution = resolve(problem)
-    if not _placed(solution, wanted):
-        for extra, paying in _paying(changed, problem, solution, wanted, resolve):
-            again = resolve(paying)
-            if _placed(again, wanted):
-                return Settled((*changes, extra), paying, again, verified=True)
-    return Settled(tuple(changes), problem, solution, _placed(solution, wanted))
+    without = Settled(tuple(changes), problem, solution, _placed(solution, wanted))
+    if without.verified or wanted.workload not in problem.task_index:
+        return without
+    found = forced_to_run(problem, solution, wanted, resolve)
+    return paying(changed, without, found, wanted, resolve) or without
+
+
+def forced_to_run(
+    problem: Problem, solution: Solution, wanted: Wanted, resolve: Resolve
+) -> Outcome:
+    """Return the best decision in which a workload runs as often as it is wanted to."""
+    if solution.status not in ("Optimal", "Infeasible"):
+        return Outcome(possible=None)
+    name, times = wanted.workload, wanted.counts[wanted.workload]
+    forced = with_workload_on(problem, name, range(len(problem.clusters)), times=times)
+    return outcome(problem, solution.decision, forced, resolve, times=times, workload=name)
+
+
+def paying(
+    fleet: Fleet, before: Settled, found: Outcome, wanted: Wanted, resolve: Resolve
+) -> Settled | None:
+    """Return what makes a workload pay that fits, given the best decision that has it."""
+    for extra, problem in _paying(fleet, before.problem, found, wanted):
+        again = resolve(problem)
+        if _placed(again, wanted):
+            return Settled((*before.changes, extra), problem, again, verified=True)
+    return None
 
 
 def _paying(
-    fleet: Fleet, problem: Problem, solution: Solution, wanted: Wanted, resolve: Resolve
+    fleet: Fleet, problem: Problem, found: Outcome, wanted: Wanted
 ) -> Iterator[tuple[Amended, Problem]]:
     """Yield what could make a workload pay that fits: a higher value, or a higher priority."""
-    name, times = wanted.workload, wanted.counts[wanted.workload]
-    if name not in problem.task_index or solution.status not in ("Optimal", "Infeasible"):
-        return
-    forced = with_workload_on(problem, name, range(len(problem.clusters)), times=times)
-    found = outcome(problem, solution.decision, forced, resolve, times=times, workload=name)
     if found.lost is None:
         return
+    name = wanted.workload
     own = problem.tasks[problem.task_index[name]].priority
     higher = [loss for priority, loss in found.lost.by_priority.items() if priority > own]
     if max(higher, default=0.0) <= 0:

@@ -1,10 +1,11 @@
 """Explaining in a process of its own, for a limited time."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from optimizer.explanation.compose import Case
+from optimizer.explanation.compose import Case, Report, unheard
 from optimizer.explanation.ports import Spent
 from optimizer.explanation.results import Explanation
 from optimizer.problem import Problem
@@ -14,6 +15,8 @@ from optimizer.solve import isolated
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+
+_REPORT_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,11 +38,22 @@ async def explain(case: Case, *, solver: SolverName, time_limit_seconds: float) 
 
 
 def work(task: Task, answers: "Connection[Explanation, None]") -> None:
-    """Explain in the process that this is called in; runs there alone."""
-    answers.send(explained(task))
+    """Explain in the process that this is called in; runs there alone.
+
+    What is known is sent now and then: it counts where the process does not come to its end.
+    """
+    sent = time.monotonic()
+
+    def report(known: Callable[[], Explanation]) -> None:
+        nonlocal sent
+        if time.monotonic() - sent >= _REPORT_SECONDS:
+            answers.send(known())
+            sent = time.monotonic()
+
+    answers.send(explained(task, report))
 
 
-def explained(task: Task) -> Explanation:
+def explained(task: Task, report: Report = unheard) -> Explanation:
     """Explain here and now; each problem is given the time that is left."""
     from optimizer.explanation.compose import explanation  # noqa: PLC0415 - the parent needs none
     from optimizer.explanation.linear import linear  # noqa: PLC0415
@@ -53,4 +67,4 @@ def explained(task: Task) -> Explanation:
             raise Spent
         return solve_here(problem, solver=task.solver, time_limit_seconds=left)
 
-    return explanation(task.case, resolve, linear(task.solver, until=until))
+    return explanation(task.case, resolve, linear(task.solver, until=until), report)

@@ -2,9 +2,16 @@
 
 from optimizer.explanation.barriers import Wanted, barriers
 from optimizer.explanation.conflict import conflict
-from optimizer.explanation.forced import lost, outcome, with_workload_on
+from optimizer.explanation.forced import lost
 from optimizer.explanation.ports import Resolve
-from optimizer.explanation.remedy import Search, cheapest, remedy, settled
+from optimizer.explanation.remedy import (
+    Search,
+    Settled,
+    cheapest,
+    forced_to_run,
+    paying,
+    remedy,
+)
 from optimizer.explanation.requirement import counts, possible
 from optimizer.explanation.results import LimitInTheWay, UnplacedReason
 from optimizer.fleet import Fleet
@@ -32,11 +39,12 @@ def unplaced(
         return UnplacedReason(workload=workload, message="not computed in time")
     if answer:
         return _does_not_pay(fleet, problem, solution, wanted, resolve)
-    return _no_room(fleet, wanted, resolve)
+    return _no_room(fleet, solution, wanted, resolve)
 
 
-def _no_room(fleet: Fleet, wanted: Wanted, resolve: Resolve) -> UnplacedReason:
+def _no_room(fleet: Fleet, solution: Solution, wanted: Wanted, resolve: Resolve) -> UnplacedReason:
     search = Search(fleet, wanted, barriers(fleet, wanted), resolve)
+    search.answers.learn(solution.decision)
     if search.possible_with(()) is False:
         message = "no change of the limits that have a name makes room for it"
         return UnplacedReason(workload=wanted.workload, message=message)
@@ -55,9 +63,8 @@ def _does_not_pay(
     fleet: Fleet, problem: Problem, solution: Solution, wanted: Wanted, resolve: Resolve
 ) -> UnplacedReason:
     """Explain a workload for which there would be room: a better use was found for it."""
-    name, times = wanted.workload, wanted.counts[wanted.workload]
-    forced = with_workload_on(problem, name, range(len(problem.clusters)), times=times)
-    found = outcome(problem, solution.decision, forced, resolve, times=times, workload=name)
+    name = wanted.workload
+    found = forced_to_run(problem, solution, wanted, resolve)
     if found.lost is None:
         message = "there is room for it; what placing it would cost was not computed in time"
         return UnplacedReason(workload=name, message=message)
@@ -67,9 +74,11 @@ def _does_not_pay(
     )
     if cost.total <= 0:
         message = "there is room for it, and a solution with it is worth as much"
+    now = Settled((), problem, solution, verified=False)
+    change = paying(fleet, now, found, wanted, resolve)
     return UnplacedReason(
         workload=name,
         message=message,
         lost=cost,
-        remedy=remedy(wanted, settled(fleet, wanted, (), resolve)),
+        remedy=None if change is None else remedy(wanted, change),
     )

@@ -25,7 +25,7 @@ from optimizer.rules import Row
 from optimizer.service import Optimizer
 from optimizer.solution import Solution
 from tests.optimizer.build import NOW, body, fleet, guide
-from tests.optimizer.explanation.solvers import RESOLVE
+from tests.optimizer.explanation.solvers import LINEAR, RESOLVE
 from tests.optimizer.hubs import hub_of
 
 SCENARIO = Path(str(resources.files("dsf.sim") / "scenario"))
@@ -153,7 +153,7 @@ def test_what_a_budget_does_not_allow_is_named() -> None:
 
 
 def test_more_budget_gives_more_of_the_same_explanation() -> None:
-    little, more, most = within(1), within(16), within(1_000)
+    little, more, most = within(1), within(8), within(1_000)
     assert len(little.why_not) == 1
     assert len(little.unplaced) < len(more.unplaced) < len(most.unplaced) == 2
     assert most.unplaced[: len(more.unplaced)] == more.unplaced
@@ -185,3 +185,16 @@ async def test_what_runs_moves_in_steps() -> None:
     }
     assert found.uncovered
     assert found.least
+
+
+def test_what_is_known_is_told_while_more_is_sought() -> None:
+    given = crowded()
+    problem = formulate(given)
+    told: list[Explanation] = []
+    case = Case(given, problem, RESOLVE(problem), why_not=(Question("c", "b"),))
+    whole = explanation(case, RESOLVE, LINEAR, lambda known: told.append(known()))
+    assert [len(item.why_not) for item in told] == [1] * len(told)
+    assert [len(item.unplaced) for item in told] == sorted(len(item.unplaced) for item in told)
+    assert len(told[0].not_computed) == 1
+    assert "died or took much too long" in told[0].not_computed[-1]
+    assert told[-1].model_copy(update={"not_computed": ()}) == whole

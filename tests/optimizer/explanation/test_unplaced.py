@@ -9,6 +9,7 @@ import pytest
 
 from optimizer.explanation.barriers import Barrier, Wanted, barriers
 from optimizer.explanation.conflict import conflict
+from optimizer.explanation.ports import Resolve
 from optimizer.explanation.remedy import Search, cheapest
 from optimizer.explanation.requirement import counts, possible
 from optimizer.explanation.results import UnplacedReason
@@ -23,9 +24,9 @@ from tests.optimizer.random_problems import draw_fleet
 CASES, PARTS = 200, 8
 
 
-def explained(given: Fleet, name: str) -> UnplacedReason:
+def explained(given: Fleet, name: str, resolve: Resolve = RESOLVE) -> UnplacedReason:
     problem = formulate(given)
-    return unplaced(given, problem, RESOLVE(problem), name, RESOLVE)
+    return unplaced(given, problem, RESOLVE(problem), name, resolve)
 
 
 def two_on_one(amount: int = 2) -> Fleet:
