@@ -22,6 +22,7 @@ Expired = Mapping[tuple[str, str], str]
 @cluster_options("the hub")
 @click.option("--cluster", "-c", "clusters", multiple=True, help="Only this managed cluster.")
 @click.option("--score", "-s", "scores_", multiple=True, help="Only this AddOnPlacementScore.")
+@click.option("--valid", is_flag=True, help="Leave out scores that have expired.")
 @click.option("--output", "-o", type=click.Choice(["table", "json", "yaml"]), default="table")
 def scores(
     kubeconfig: Path | None,
@@ -29,13 +30,18 @@ def scores(
     clusters: tuple[str, ...],
     scores_: tuple[str, ...],
     output: str,
+    *,
+    valid: bool,
 ) -> None:
     """Show scores: one table per AddOnPlacementScore, managed clusters by dimension."""
     objects: Sequence[Object] = asyncio.run(_read(kubeconfig, context))
     objects = _only(objects, "namespace", clusters, "scores of managed cluster")
     objects = _only(objects, "name", scores_, "AddOnPlacementScore")
+    now = datetime.now(UTC)
+    if valid:
+        objects = [obj for obj in objects if not expired_at(obj, now)]
     found = by_score(objects)
-    expired = _expired(objects, datetime.now(UTC))
+    expired = _expired(objects, now)
     for (name, cluster), time in expired.items():
         click.echo(f"{name} of {cluster} expired at {time}: a Placement counts it as 0", err=True)
     if output == "json":

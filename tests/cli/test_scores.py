@@ -67,6 +67,9 @@ async def test_expired_scores_are_marked(dsf: Dsf, hub: EmbeddedHub) -> None:
     code, out, err = await dsf("-o", "json")
     assert (code, err) == (0, said)
     assert json.loads(out)["speed"] == {"app": {"worker01": 60, "worker02": 55}}
+    code, out, err = await dsf("-o", "json", "--valid")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["speed"] == {"app": {"worker01": 60}}
 
 
 async def test_clusters_stand_beside_each_other(dsf: Dsf) -> None:
