@@ -5,15 +5,15 @@ what exists instead; what else goes wrong is masked by the server.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 from fastmcp import Context
 from fastmcp.exceptions import ToolError
 from fastmcp.tools.base import ToolResult
 from mcp_types import InputRequiredResult
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from dsf.kube.errors import KubeError
 from mcp_server import present
@@ -51,6 +51,21 @@ ScoreName = Annotated[
 Digest = Annotated[
     str, Field(max_length=128, description="The digest that plan_placement returned.")
 ]
+
+
+_MORE = ("objectives", "limits", "missingScore", "mig", "whyNot", "pareto")
+
+
+class WishfulWorkload(NamedWorkload):
+    """A ManifestWorkReplicaSet and its wishes, which are checked with the whole request."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class WeighedScore(ScoreRef):
+    """A named score, and how it counts: weight, minimum, maximum, invert."""
+
+    model_config = ConfigDict(extra="allow")
 
 
 class ReadTools:
@@ -95,24 +110,35 @@ class ReadTools:
             Field(min_length=1, max_length=1000, description="Clusters and candidate policies."),
         ],
         target_workloads: Annotated[
-            tuple[NamedWorkload, ...],
+            tuple[WishfulWorkload, ...],
             Field(
                 alias="targetWorkloads",
                 min_length=1,
                 max_length=1000,
-                description="The ManifestWorkReplicaSets to place.",
+                description="The ManifestWorkReplicaSets to place. Beside the name, where wanted:"
+                " replicas, priority, requests, spread, clusters, excludedClusters, affinity,"
+                " antiAffinity, workloadAffinity, workloadAntiAffinity, minimumScore, moveCost,"
+                " uses.",
             ),
         ],
-        preference: ScoreRef,
+        preference: WeighedScore,
         explain: Annotated[
             bool,
             Field(description="Also work out what keeps workloads out and what would help."),
         ] = False,
+        more: Annotated[
+            dict[str, Any] | None,
+            Field(
+                description=f"Further fields of POST /optimize: {', '.join(_MORE)}, such as"
+                ' {"limits": [{"name": "power", "maximum": 50, "score":'
+                ' {"addonPlacementScore": "power"}}]}.'
+            ),
+        ] = None,
     ) -> ToolResult:
         """Work out the best policy for each cluster and the best cluster for each workload.
 
         Writes nothing. Returns the decision, what applying it would write, and its digest.
-        Wishes such as replicas or affinity are read from the objects' annotations.
+        Wishes are read from the objects' annotations too.
         """
         request = _request(
             namespace=namespace,
@@ -120,6 +146,7 @@ class ReadTools:
             target_workloads=target_workloads,
             preference=preference,
             explain=explain,
+            more=more or {},
         )
         with _hub_errors():
             plan = await self._optimizer.plan(request)
@@ -219,12 +246,17 @@ def _request(
     target_workloads: Sequence[Wire],
     preference: Wire,
     explain: bool,
+    more: Mapping[str, Any],
 ) -> OptimizeRequest:
     """Make the request of valid arguments, which together may still be wrong."""
+    unknown = [name for name in more if name not in _MORE]
+    if unknown:
+        raise _refused(f"more: {clean(unknown[0])} is none of {', '.join(_MORE)}")
     body = {
+        **more,
         "namespace": namespace,
         "clusters": [item.model_dump() for item in clusters],
-        "target_workloads": [item.model_dump() for item in target_workloads],
+        "targetWorkloads": [item.model_dump() for item in target_workloads],
         "preference": preference.model_dump(),
         "explain": explain,
         "dry_run": True,

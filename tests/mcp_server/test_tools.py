@@ -91,6 +91,22 @@ async def test_a_plan_is_the_golden_one_and_writes_nothing(
         assert said in text
 
 
+async def test_a_plan_honours_wishes_limits_and_weights(untouched: Service) -> None:
+    asked = request()
+    first, second = asked["targetWorkloads"]
+    asked["targetWorkloads"] = [{**first, "clusters": ["worker02"]}, second]
+    asked["preference"] = {**asked["preference"], "weight": 2}
+    limit = {"name": "power", "maximum": 30, "score": {"addonPlacementScore": POWER}}
+    async with Client(untouched.mcp) as client:
+        pinned = await client.call_tool("plan_placement", asked)
+        capped = await client.call_tool("plan_placement", {**asked, "more": {"limits": [limit]}})
+    where = {item["workload"]: item["cluster"] for item in pinned.structured_content["placements"]}
+    assert where == {"mwrs-app01": "worker02", "mwrs-app02": "worker01"}
+    assert pinned.structured_content["objective_value"] == 230
+    (left,) = capped.structured_content["placements"]
+    assert (left["workload"], left["cluster"]) == ("mwrs-app01", "worker02")
+
+
 async def test_a_plan_explains_itself_where_asked(untouched: Service) -> None:
     crowded = request()
     crowded["clusters"] = crowded["clusters"][:1]
@@ -172,6 +188,26 @@ async def test_scores_come_in_pages_and_by_cluster_and_name(untouched: Service) 
             "plan_placement",
             {key: value for key, value in request().items() if key != "preference"},
             ["preference: ", "there is: namespace, clusters, targetWorkloads, preference"],
+        ),
+        (
+            "plan_placement",
+            {**request(), "targetWorkloads": [{"name": "mwrs-app01", "replicas": 0}]},
+            ["targetWorkloads[0].replicas: ", "greater than or equal to 1"],
+        ),
+        (
+            "plan_placement",
+            {**request(), "targetWorkloads": [{"name": "mwrs-app01", "replica": 2}]},
+            ["targetWorkloads[0].replica: unknown field"],
+        ),
+        (
+            "plan_placement",
+            {**request(), "more": {"limits": [{"name": "power", "maximum": 50}]}},
+            ["limits[0]: name what counts: either score or uses"],
+        ),
+        (
+            "plan_placement",
+            {**request(), "more": {"dryRun": False}},
+            ["more: dryRun is none of objectives, limits, "],
         ),
         ("apply_plan", {"digest": "0" * 64}, ["no plan with digest 000", "plan_placement"]),
         ("reset_placements", {"namespace": "Not_A_Name"}, ["namespace: "]),
