@@ -114,7 +114,7 @@ def distributed(standing: Standing, spread: Spread | None) -> Condition:
             "Distributed",
             "True",
             "Distributed",
-            f"in the ManifestWorks of {spread.reach.desired} managed clusters",
+            f"in the {_works_of(spread.reach.desired)}",
         )
     )
 
@@ -146,7 +146,7 @@ def _on_its_way(spread: Spread) -> Condition | None:
     if reach.in_place < reach.desired:
         return _not_distributed(
             "Distributing",
-            f"on its way to {reach.desired} managed clusters; if it stays so, see the"
+            f"on its way to {_count(reach.desired, 'managed cluster')}; if it stays so, see the"
             f" conditions of DynamicScoringConfig {names.SCORING_CONFIG}",
         )
     return None
@@ -170,7 +170,7 @@ def _scoring(standing: Standing, given: Condition, tally: Tally) -> Condition:
     if tally.waiting:
         message = f"waiting for the agents of {tally.waiting} of {tally.desired} managed clusters"
         return Condition("Scoring", "Unknown", "Waiting", message)
-    message = f"fresh scores of {tally.scoring} managed clusters"
+    message = f"fresh scores of {_count(tally.scoring, 'managed cluster')}"
     return Condition("Scoring", "True", "Scoring", message)
 
 
@@ -247,13 +247,20 @@ def _delivered(progress: Progress) -> Condition:
         return Condition("Ready", "False", "WriteRefused", message)
     if any(size > LIMIT_BYTES for size in progress.sizes.values()):
         return Condition("Ready", "False", "TooLarge", "see the condition WithinLimit")
+    scorers = _count(progress.scorers, "scorer")
     if progress.lagging:
-        message = f"{progress.scorers} scorers on their way to {progress.clusters} managed clusters"
+        message = f"{scorers} on the way to {_count(progress.clusters, 'managed cluster')}"
         return Condition("Ready", "False", "Distributing", message)
-    message = (
-        f"{progress.scorers} scorers in the ManifestWorks of {progress.clusters} managed clusters"
-    )
+    message = f"{scorers} in the {_works_of(progress.clusters)}"
     return Condition("Ready", "True", "Distributed", message)
+
+
+def _works_of(clusters: int) -> str:
+    return f"ManifestWork{'' if clusters == 1 else 's'} of {_count(clusters, 'managed cluster')}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _masks(unmatched: Sequence[str]) -> Condition:

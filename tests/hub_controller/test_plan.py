@@ -143,7 +143,9 @@ def test_masks_keep_a_score_away_and_useless_masks_are_named() -> None:
     assert (status, reason) == ("False", "NothingMatched")
     assert "'c9'" in message
     assert "'gpuu'" in message
-    assert condition(status_of(end, "gpu"), "Distributed")[2].endswith("1 managed clusters")
+    assert condition(status_of(end, "gpu"), "Distributed")[2].endswith(
+        "ManifestWork of 1 managed cluster"
+    )
 
 
 def test_the_older_spelling_of_masks_counts() -> None:
