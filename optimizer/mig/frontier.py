@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from optimizer.mig.demand import Demand
 from optimizer.mig.gpus import Pattern
 
-# Sizes at which a cluster of 8 GPUs takes milliseconds with 3 devices, a tenth of a second with 6.
+# Sizes at which a cluster of 8 GPUs takes less than a tenth of a second even with 6 devices.
 _COMPARED = 1500
 _KEPT = 200
 _ON_THE_WAY = 64
@@ -124,15 +124,14 @@ def _cheapest(points: Iterable[Point]) -> list[Point]:
 
 
 def _nondominated(points: list[Point]) -> list[Point]:
+    """Return the points, of different supplies, that no other one covers for no more cost."""
     ranked = sorted(points, key=lambda point: (-sum(point.supply), point.cost, point.supply))
-    supplies = np.array([point.supply for point in ranked], dtype=np.int64)
     costs = np.array([point.cost for point in ranked])
-    kept: list[int] = []
-    for index in range(len(ranked)):
-        covers = (supplies[kept] >= supplies[index]).all(axis=1) & (costs[kept] <= costs[index])
-        if not covers.any():
-            kept.append(index)
-    return [ranked[index] for index in kept]
+    covers = costs[:, None] <= costs[None, :]
+    for amounts in np.array([point.supply for point in ranked], dtype=np.int32).T:
+        covers &= amounts[:, None] >= amounts[None, :]
+    np.fill_diagonal(covers, val=False)
+    return [ranked[index] for index in np.nonzero(~covers.any(axis=0))[0].tolist()]
 
 
 def _spread(points: list[Point], demand: Demand, most: int) -> tuple[list[Point], float]:
