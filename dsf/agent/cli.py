@@ -29,7 +29,12 @@ def _url(_: click.Context, __: click.Parameter, value: str) -> str:
 
 
 @click.command()
-@click.option("--cluster-name", required=True, help="Name of the managed cluster on the hub.")
+@click.option(
+    "--cluster-name",
+    required=True,
+    type=Namespace(),
+    help="Name of the managed cluster on the hub, and of its namespace there.",
+)
 @click.option("--hub-kubeconfig", type=KUBECONFIG, help="Kubeconfig of the hub; not for --once.")
 @click.option("--kubeconfig", type=KUBECONFIG, help="Kubeconfig of the managed cluster.")
 @click.option(
