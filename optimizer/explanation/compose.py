@@ -1,7 +1,7 @@
 """The whole explanation of a solution, the cheapest parts first, as far as the budget goes."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -20,20 +20,19 @@ from optimizer.explanation.results import (
     Explanation,
     ParetoSet,
     PlaceReason,
-    Step,
     TransitionPlan,
     UnplacedReason,
     WhyNot,
 )
-from optimizer.explanation.shown import enforced, spot
+from optimizer.explanation.steps import way
 from optimizer.explanation.unplaced import short, unplaced
 from optimizer.explanation.why_not import why_not_place, why_not_policy
 from optimizer.fleet import Fleet
 from optimizer.problem import Problem
 from optimizer.request import OptimizeRequest
 from optimizer.solution import Solution
+from optimizer.transition.board import Going, unhurried
 from optimizer.transition.start import start
-from optimizer.transition.transition import Stage, transition
 
 MOST_POINTS = 25
 MOST_UNPLACED = 100
@@ -122,11 +121,18 @@ def unheard(_: Callable[[], Explanation]) -> None:
 
 
 def explanation(
-    case: Case, resolve: Resolve, linear: Linear, report: Report = unheard
+    case: Case,
+    resolve: Resolve,
+    linear: Linear,
+    report: Report = unheard,
+    going: Going = unhurried,
 ) -> Explanation:
-    """Explain a solution; what the budget or the size did not allow is named, never guessed."""
+    """Explain a solution; what the budget or the size did not allow is named, never guessed.
+
+    `going`: tells whether there is time left, to what asks no solver.
+    """
     account, counted, found = _Account(), _Counted(resolve), Explanation()
-    for part in _parts(case, counted, linear, account):
+    for part in _parts(case, counted, linear, account, going):
         found = found.model_copy(
             update={**part, "not_computed": tuple(account.missing), "solves": counted.solves}
         )
@@ -139,13 +145,13 @@ def _unfinished(found: Explanation) -> Explanation:
 
 
 def _parts(
-    case: Case, resolve: Resolve, linear: Linear, account: _Account
+    case: Case, resolve: Resolve, linear: Linear, account: _Account, going: Going
 ) -> Iterator[dict[str, object]]:
     """Yield the fields of an explanation; those that grow come again."""
     yield {"why_not": tuple(_answers(case, resolve, account))}
     yield {"pareto": _pareto(case, linear, account)}
     if case.everything:
-        yield {"transition": _transition(case, account)}
+        yield {"transition": _transition(case, account, going)}
         yield {"binding": _binding(case, linear, account)}
         yield from _in_turns(case, resolve, account)
 
@@ -226,8 +232,8 @@ def _in_turns(case: Case, resolve: Resolve, account: _Account) -> Iterator[dict[
     conflicts, learned = _unplaced(case, resolve, account), _learned(case, resolve)
     reasons, known = list[UnplacedReason](), dict[int, Margin]()
     while True:
-        more = list(islice(conflicts, 1))
         learnt = list(islice(learned, _MARGINS_EACH))
+        more = list(islice(conflicts, 1))
         if not more and not learnt:
             break
         reasons += more
@@ -256,45 +262,11 @@ def _places(case: Case, known: Mapping[int, Margin], account: _Account) -> Itera
     yield from places(case.problem, case.solution, taken, known)
 
 
-def _transition(case: Case, account: _Account) -> TransitionPlan | None:
+def _transition(case: Case, account: _Account, going: Going) -> TransitionPlan | None:
     """Return the way from what runs now; None where nothing is known to run."""
     goal = case.solution.decision
     begin = start(case.problem, goal)
-    if not (begin.decision.choices or begin.decision.places or begin.unknown):
-        return None
     if len(set(begin.decision.places) ^ set(goal.places)) > MOST_MOVES:
         account.missing.append(f"transition: more than {MOST_MOVES} places are taken or left")
         return None
-    found = transition(case.problem, begin.decision, goal)
-    words = [_words(found.uncovered, least=found.least)]
-    if begin.unknown:
-        words.append(f"not taken into account, since no rule allows it: {_few(begin.unknown)}")
-    return TransitionPlan(
-        steps=tuple(map(_step, found.stages)),
-        uncovered=found.uncovered,
-        least=found.least,
-        message="; ".join(words),
-    )
-
-
-def _words(uncovered: Sequence[str], *, least: bool) -> str:
-    if not uncovered:
-        return "every replica that can run all the time does"
-    proof = "no order of single changes is better" if least else "no better order was found"
-    return f"{_few(uncovered)} must lose a replica for a while: {proof}"
-
-
-def _few(names: Sequence[str], most: int = 10) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
-def _step(stage: Stage) -> Step:
-    return Step(
-        enforce=tuple(map(enforced, stage.enforced)),
-        release=tuple(map(enforced, stage.released)),
-        start=tuple(map(spot, stage.started)),
-        stop=tuple(map(spot, stage.stopped)),
-        uncovered=stage.uncovered,
-        detours=tuple(map(spot, stage.detours)),
-    )
+    return way(case.fleet, case.problem, begin, goal, going)

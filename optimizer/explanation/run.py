@@ -67,4 +67,7 @@ def explained(task: Task, report: Report = unheard) -> Explanation:
             raise Spent
         return solve_here(problem, solver=task.solver, time_limit_seconds=left)
 
-    return explanation(task.case, resolve, linear(task.solver, until=until), report)
+    def going() -> bool:
+        return time.monotonic() < until
+
+    return explanation(task.case, resolve, linear(task.solver, until=until), report, going)

@@ -1,6 +1,6 @@
 """A state on its way: what is set, and how much of every rule's rows that takes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +14,14 @@ State = frozenset[int]
 
 Flips = tuple[int, ...]
 """Variables that change at once: a place alone, or a policy and the one that it replaces."""
+
+Going = Callable[[], bool]
+"""Tells whether there is time left."""
+
+
+def unhurried() -> bool:
+    """Have all the time."""
+    return True
 
 
 class Moves:

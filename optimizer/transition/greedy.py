@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from optimizer.transition.board import Board, Flips, Moves
+from optimizer.transition.board import Board, Flips, Going, Moves
 
 _MOST_COMPARED = 100
 
@@ -14,14 +14,15 @@ class Stage(NamedTuple):
     flips: tuple[Flips, ...]
 
 
-def staged(moves: Moves, detours: Iterable[int]) -> list[Stage]:
+def staged(moves: Moves, detours: Iterable[int], going: Going) -> list[Stage]:
     """Return stages from start to goal; every rule holds after each of them.
 
-    `detours`: places that may be taken for a while, so that no replica goes uncovered.
+    `detours`: places that may be taken for a while, so that no replica goes uncovered. Once there
+    is no time left, what is not done yet is done at once, and costs what it moves a moment.
     """
     board, stages, spare = Board(moves, moves.start), list[Stage](), tuple(detours)
     most = 4 * len(moves.task) + 10
-    while board.state != moves.goal and len(stages) < most:
+    while board.state != moves.goal and len(stages) < most and going():
         done = list(_round(board)) or list(_unblocked(board, spare)) or list(_anew(board))
         stages += done
     if board.state != moves.goal:
@@ -173,12 +174,14 @@ def _done(board: Board, flips: Flips) -> Stage:
 
 
 def _anew(board: Board) -> Iterator[Stage]:
-    """Stop everything that moves, change policies, start everything: always possible."""
+    """Stop what moves, or everything where that breaks a rule, change policies, start the rest."""
     moves = board.moves
-    for columns in (
-        [c for c in board.state if moves.task[c] >= 0],
-        [c for c in board.state ^ moves.goal if moves.task[c] < 0],
-    ):
+    running = [c for c in board.state if moves.task[c] >= 0]
+    policies = [c for c in board.state ^ moves.goal if moves.task[c] < 0]
+    for stops in ([c for c in running if c not in moves.goal], running):
+        if board.can(stops) and board.can([*stops, *policies]):
+            break
+    for columns in (stops, policies):
         if columns:
             yield _done(board, tuple(sorted(columns)))
     places = tuple(sorted(moves.goal - board.state))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from optimizer.problem import Floats
-from optimizer.transition.board import Board, Flips, Moves
+from optimizer.transition.board import Board, Flips, Going, Moves
 
 MOST_CELLS = 20_000_000
 """Rows times stages, which are all looked at."""
@@ -18,7 +18,9 @@ class _Group:
     flips: list[Flips] = field(default_factory=list)
 
 
-def scheduled(moves: Moves, stages: Sequence[tuple[Flips, ...]]) -> list[tuple[Flips, ...]]:
+def scheduled(
+    moves: Moves, stages: Sequence[tuple[Flips, ...]], going: Going
+) -> list[tuple[Flips, ...]]:
     """Return the same moves in fewer stages; those of one task and of one pool keep their order.
 
     So every task is covered as it was. All rows hold in every stage, whichever part of it is done.
@@ -27,6 +29,8 @@ def scheduled(moves: Moves, stages: Sequence[tuple[Flips, ...]]) -> list[tuple[F
         return list(stages)
     board, groups, last = Board(moves, moves.start), list[_Group](), dict[int, int]()
     for stage in stages:
+        if not going():
+            return list(stages)
         for flips in stage:
             _place(board, groups, flips, last)
             board.flip(flips)

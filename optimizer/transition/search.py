@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from optimizer.transition.board import Board, Flips, Moves, State
+from optimizer.transition.board import Board, Flips, Going, Moves, State, unhurried
 
 
 class Found(NamedTuple):
@@ -14,7 +14,9 @@ class Found(NamedTuple):
     least: bool
 
 
-def searched(moves: Moves, detours: Iterable[int], *, most_states: int) -> Found:
+def searched(
+    moves: Moves, detours: Iterable[int], *, most_states: int, going: Going = unhurried
+) -> Found:
     """Return the order with fewest replicas uncovered, then fewest changes.
 
     Best first (A*): at least the differences to the goal remain.
@@ -24,7 +26,7 @@ def searched(moves: Moves, detours: Iterable[int], *, most_states: int) -> Found
     came: dict[State, tuple[State, Flips]] = {}
     queue = [((0, _left(moves, moves.start)), 0, moves.start)]
     closed: set[State] = set()
-    while queue and len(closed) < most_states:
+    while queue and len(closed) < most_states and going():
         state = heapq.heappop(queue)[2]
         if state == moves.goal:
             return Found(tuple(_path(came, state)), least=True)

@@ -8,7 +8,7 @@ import numpy as np
 from optimizer.problem import Floats, Problem
 from optimizer.rules import chosen_part
 from optimizer.solution import Choice, Decision, Place
-from optimizer.transition.board import Board, Flips, Moves
+from optimizer.transition.board import Board, Flips, Going, Moves, unhurried
 from optimizer.transition.greedy import staged
 from optimizer.transition.schedule import scheduled
 from optimizer.transition.search import searched
@@ -40,23 +40,27 @@ class Transition(NamedTuple):
     least: bool
 
 
-def transition(problem: Problem, start: Decision, goal: Decision) -> Transition:
+def transition(
+    problem: Problem, start: Decision, goal: Decision, going: Going = unhurried
+) -> Transition:
     """Return stages from a start to a goal, both legal where replicas may surge.
 
     After every stage all rules hold, of `surged(problem, 1)`. Devices that only a replaced policy
     supplies are idle when it goes.
     """
     moves, detours = _moves(problem, start, goal)
-    stages = scheduled(moves, [stage.flips for stage in staged(moves, detours)])
+    stages = scheduled(moves, [stage.flips for stage in staged(moves, detours, going)], going)
     found = _told(moves, stages, detours, least=False)
     if not found.uncovered and not any(stage.detours for stage in found.stages):
         return found._replace(least=True)
     if len(moves.start ^ moves.goal) > _FEW:
         return found._replace(least=not found.uncovered)
-    better = searched(moves, detours, most_states=MOST_STATES)
+    better = searched(moves, detours, most_states=MOST_STATES, going=going)
     if better.flips is None:
         return found._replace(least=not found.uncovered)
-    other = _told(moves, scheduled(moves, [(item,) for item in better.flips]), detours, least=True)
+    other = _told(
+        moves, scheduled(moves, [(item,) for item in better.flips], going), detours, least=True
+    )
     return other if len(_events(other)) <= len(_events(found)) else found
 
 

@@ -12,7 +12,7 @@ from optimizer.milp import solve_here
 from optimizer.problem import Problem
 from optimizer.rules import violations
 from optimizer.solution import Choice, Decision, Place
-from optimizer.transition.board import Moves
+from optimizer.transition.board import Going, Moves, unhurried
 from optimizer.transition.search import searched
 from optimizer.transition.start import start, surged
 from optimizer.transition.transition import Stage, Transition, transition
@@ -73,8 +73,10 @@ def running(state: Decision, name: str) -> int:
     return sum(place.workload == name for place in state.places)
 
 
-def planned(problem: Problem, before: Decision, goal: Decision) -> Transition:
-    found = transition(problem, before, goal)
+def planned(
+    problem: Problem, before: Decision, goal: Decision, *, going: Going = unhurried
+) -> Transition:
+    found = transition(problem, before, goal, going)
     replay(problem, before, goal, found)
     return found
 
@@ -97,6 +99,16 @@ def test_a_policy_is_replaced_once_its_devices_are_idle() -> None:
     found = planned(problem, before, goal)
     assert actions(found) == ["+3g@d", "+a@d", "-a@c", "-3g@c +2g@c", "+b@c"]
     assert found.uncovered == ()
+
+
+def test_without_time_what_moves_stops_for_a_moment_and_what_stays_does_not() -> None:
+    supplies = {"c": [("3g", 1)], "d": [("3g", 1)], "e": [("3g", 1)]}
+    problem = formulate(fleet(supplies, {"a": 1, "b": 1}, scores("a", "b", clusters="cde")))
+    before = decision(problem, {"a": "c/3g", "b": "e/3g"}, {"c": "3g", "e": "3g"})
+    goal = decision(problem, {"a": "d/3g", "b": "e/3g"}, {"d": "3g", "e": "3g"})
+    found = planned(problem, before, goal, going=lambda: False)
+    assert actions(found) == ["-a@c", "-3g@c +3g@d", "+a@d"]
+    assert (found.uncovered, found.least) == (("a",), False)
 
 
 def test_two_that_swap_places_go_round_by_a_third_cluster() -> None:
