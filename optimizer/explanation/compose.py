@@ -42,8 +42,6 @@ MOST_NAMED = 200_000
 """Places up to which conflicts are: naming limits costs a reading of the fleet per question."""
 
 MOST_MOVES = 1_000
-_MARGINS_EACH = 20
-"""How many margins are looked at for each conflict, which costs that much more."""
 
 _CUT_OFF = "what is missing beside that: its process died or took much too long"
 
@@ -228,11 +226,12 @@ def _unplaced(case: Case, resolve: Resolve, account: _Account) -> Iterator[Unpla
 
 
 def _in_turns(case: Case, resolve: Resolve, account: _Account) -> Iterator[dict[str, object]]:
-    """Yield conflicts and margins; neither has to wait until all of the other are known."""
+    """Yield bounds of margins, which are cheap, then conflicts and margins in turns."""
     conflicts, learned = _unplaced(case, resolve, account), _learned(case, resolve)
     reasons, known = list[UnplacedReason](), dict[int, Margin]()
+    cheap = len(case.solution.decision.places)
     while True:
-        learnt = list(islice(learned, _MARGINS_EACH))
+        learnt = list(islice(learned, 1 if known else cheap))
         more = list(islice(conflicts, 1))
         if not more and not learnt:
             break
