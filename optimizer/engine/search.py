@@ -37,6 +37,7 @@ _NODES = 60
 _HASTY = (30, 100)  # steps after which a decision is made meanwhile
 _LONG = 200_000  # places, from which on pricing takes so long that this is worth it
 _TRIES = 12
+_FEW = 1  # tries before the master of close columns, which costs more but rarely fails
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,32 +89,45 @@ def search(blocks: Blocks, effort: Effort, start: Held | None = None) -> Found:
     held, answers = priced.first, respond(blocks, priced.groups, priced.prices)
     if enough(held.value(blocks)):
         return Found(held, bound, priced)
-    if len(blocks.sizes) + len(blocks.copies) <= _SMALL and effort.left() > 0:
-        held, done = _chosen(blocks, priced, answers, held, bound - _step(whole), effort, _CLOSE)
-        if done or enough(held.value(blocks)):
-            return Found(held, held.value(blocks) if done else bound, priced)
     found = Held(*dive(blocks, priced.prices, stop=lambda: effort.left() <= 0))
     if found.value(blocks) > held.value(blocks):
         held = found
         effort.found(held, bound)
     if enough(held.value(blocks)) or effort.left() <= 0:
         return Found(held, max(bound, held.value(blocks)), priced)
-    held = improved(
-        blocks,
-        priced.prices,
-        answers.worth,
-        held,
-        solver=effort.solver,
-        random=np.random.default_rng(effort.seed),
-        enough=enough,
-        found=lambda better: effort.found(better, bound),
-        left=effort.left,
-        tries=_TRIES,
-    )
+    random = np.random.default_rng(effort.seed)
+
+    def better(held: Held, tries: int) -> Held:
+        return improved(
+            blocks,
+            priced.prices,
+            answers.worth,
+            held,
+            solver=effort.solver,
+            random=random,
+            enough=enough,
+            found=lambda better: effort.found(better, bound),
+            left=effort.left,
+            tries=tries,
+        )
+
+    if len(blocks.sizes) + len(blocks.copies) <= _SMALL:
+        held = held if _classed(blocks) else better(held, _FEW)
+        if not enough(held.value(blocks)) and effort.left() > 0:
+            target = bound - _step(whole)
+            held, done = _chosen(blocks, priced, answers, held, target, effort, _CLOSE)
+            if done:
+                return Found(held, held.value(blocks), priced)
+    held = better(held, _TRIES)
     if not enough(held.value(blocks)) and effort.left() > 0:
         held, done = _chosen(blocks, priced, answers, held, bound - _step(whole), effort, _ALL)
         bound = held.value(blocks) if done else bound
     return Found(held, max(bound, held.value(blocks)), priced)
+
+
+def _classed(blocks: Blocks) -> bool:
+    """Tell whether tasks or sites are many of a kind: steps stall there, and masters are small."""
+    return bool(blocks.copies.max() > 1 or blocks.most.max() > 1)
 
 
 def searched_bound(blocks: Blocks, effort: Effort) -> float:
@@ -154,8 +168,7 @@ def _priced(blocks: Blocks, effort: Effort, start: Held | None = None) -> Priced
     """Find prices by steps, ever smaller ones, then by the master where that is small."""
     pool, steps, hurry, reached = Pool(blocks), 0, _Hurry(blocks, effort), np.inf
     groups = considered(blocks)
-    # Steps stall where tasks or sites are many of a kind.
-    classed = bool(blocks.copies.max() > 1 or blocks.most.max() > 1)
+    classed = _classed(blocks)
 
     def stop() -> bool:
         return effort.left() <= 0 or hurry.enough(reached)
