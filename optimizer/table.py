@@ -7,6 +7,7 @@ from optimizer.explanation.text import sections
 from optimizer.results import OptimizeResult
 
 _SHOWN = 20
+_ROUNDING = 1e-6
 
 
 def render(result: OptimizeResult) -> str:
@@ -36,10 +37,19 @@ def _sections(result: OptimizeResult) -> Iterator[str]:
 
 
 def _headline(result: OptimizeResult) -> str:
-    value = f"{result.status}: objective {result.objective_value:g}"
+    value = f"{result.status}: objective {result.objective_value:g}{_costs(result)}"
     if result.status == "Feasible" and result.bound is not None:
         value += f", at most {result.bound:g} is possible"
     return f"{value} ({result.solver}, plan {result.digest[:12]})"
+
+
+def _costs(result: OptimizeResult) -> str:
+    """Return why the objective is not the sum of the scores shown; empty where it is."""
+    scores = sum(item.score for item in result.placements)
+    costs = scores - result.objective_value
+    if abs(costs) < _ROUNDING:
+        return ""
+    return f" = {scores:g} of scores - {costs:g} of moves and changes"
 
 
 def _more(count: int) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from optimizer.observation import Observation
 from optimizer.plan import Plan, result
 from optimizer.results import Applied
 from optimizer.service import Optimizer
+from optimizer.table import render
 from optimizer.wishes import PREFIX
 from tests.optimizer.build import NOW, PERFORMANCE, guide, named, policy, request, score, workload
 from tests.optimizer.hubs import bound, hub_of
@@ -80,6 +81,9 @@ async def test_a_workload_moves_only_where_that_is_worth_its_cost() -> None:
     dear = await planned(hub, targetWorkloads=[{"name": "mwrs-app01", "moveCost": 10}])
     assert (where(free), free.solution.objective_value) == ([("mwrs-app01", "worker02")], 65.0)
     assert (where(cheap), cheap.solution.objective_value) == ([("mwrs-app01", "worker02")], 62.0)
+    costs = "objective 62 = 65 of scores - 3 of moves and changes"
+    assert costs in render(result(cheap, None))
+    assert "of scores" not in render(result(free, None))
     assert (where(dear), dear.solution.objective_value) == ([("mwrs-app01", "worker01")], 60.0)
     assert dear.placements[0].score == 60.0
     assert dear.changes == ()
