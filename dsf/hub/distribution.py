@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from dsf.hub.observed import AddOn, Cluster
 from dsf.hub.overrides import Hosts
 from dsf.hub.rules import Rules
-from dsf.hub.snapshot import AddOn, Cluster
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ A state machine without clock or I/O: `step` takes one answer at a time.
 from dataclasses import dataclass, replace
 
 from dsf.api.scoring_api import ScorerConfig
+from dsf.hub.observed import Probe, ProbeFailure
 from dsf.hub.registration import HealthStatus
-from dsf.hub.snapshot import Probe, ProbeFailure
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dsf.api.conditions import find
-from dsf.hub.snapshot import Object
+from dsf.hub.observed import Object
 from dsf.kube.changes import Change, Patch
 from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, Kind
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from dsf.api import names
 from dsf.api.conditions import find
+from dsf.hub.observed import CLUSTER_UNAVAILABLE, AddOn, Cluster, Object, Score, Trouble, Work
 from dsf.hub.registration import is_leaving
-from dsf.hub.snapshot import CLUSTER_UNAVAILABLE, AddOn, Cluster, Object, Score, Trouble, Work
 from dsf.hub.work import manifest_work, summaries_text
 from dsf.kube.changes import merge_patch
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from dsf.api.times import rfc3339
-from dsf.hub.snapshot import Key, Score
+from dsf.hub.observed import Key, Score
 from dsf.kube.changes import Delete
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from heapq import merge
 from itertools import chain
 
-from dsf.hub.snapshot import Cluster
+from dsf.hub.observed import Cluster
 from dsf.kube.selectors import LabelSelector
 
 Label = tuple[str, str]

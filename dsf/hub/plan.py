@@ -10,12 +10,13 @@ from dsf.api import names
 from dsf.api.invalid import Invalid
 from dsf.hub import report
 from dsf.hub.distribution import Audience, audience
+from dsf.hub.observed import Object, Work
 from dsf.hub.orphans import deletions
 from dsf.hub.reach import Reach, reach
 from dsf.hub.render import Rendered, Renderer
 from dsf.hub.report import Progress, Spread
 from dsf.hub.rules import Rules, ScoringConfig, unmatched
-from dsf.hub.snapshot import Object, Snapshot, Work
+from dsf.hub.snapshot import Snapshot
 from dsf.hub.standing import Standing, heard, judge
 from dsf.hub.tally import Published, Tally, published
 from dsf.hub.work import LIMIT_BYTES, ROOM_BYTES, WARNING_BYTES, manifest_work

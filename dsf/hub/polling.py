@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from prometheus_client import CollectorRegistry, Counter
 
 from dsf.hub.health import Thresholds, Track, step
+from dsf.hub.observed import Probe, ProbeFailure, Target
 from dsf.hub.probe import Prober
 from dsf.hub.registration import Registration
-from dsf.hub.snapshot import Probe, ProbeFailure, Target
 from dsf.hub.standing import said_health
 from dsf.runtime.controller import Controller
 from dsf.runtime.reflector import Key, View

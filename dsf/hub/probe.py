@@ -15,9 +15,9 @@ from dsf.api.invalid import Invalid
 from dsf.hub import urls
 from dsf.hub.destinations import Destinations
 from dsf.hub.lookup import Lookups
+from dsf.hub.observed import Probe, ProbeFailure, Target
 from dsf.hub.pinned import Denied, Pinned
 from dsf.hub.reading import Document, read_config
-from dsf.hub.snapshot import Probe, ProbeFailure, Target
 from dsf.hub.trust import Trust
 from dsf.runtime.recent import Recent
 

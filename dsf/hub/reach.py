@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dsf.hub.observed import Work
 from dsf.hub.render import Rendered, parts_of
-from dsf.hub.snapshot import Work
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dsf.api.invalid import Invalid
 from dsf.api.scorer import DynamicScorerSpec
 from dsf.api.scoring_api import ScorerConfig
 from dsf.hub import urls
-from dsf.hub.snapshot import Object, Target
+from dsf.hub.observed import Object, Target
 
 HealthStatus = Literal["Active", "Inactive", "Unknown"]
 

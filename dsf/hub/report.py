@@ -9,9 +9,9 @@ from dsf.api import conditions, names
 from dsf.api.conditions import Condition
 from dsf.api.invalid import Invalid
 from dsf.api.scorer import FAILING_CLUSTERS
+from dsf.hub.observed import Object
 from dsf.hub.reach import Reach
 from dsf.hub.resolve import Resolved
-from dsf.hub.snapshot import Object
 from dsf.hub.standing import Standing
 from dsf.hub.tally import Tally
 from dsf.hub.work import LIMIT_BYTES

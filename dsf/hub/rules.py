@@ -13,9 +13,9 @@ from dsf.api.scoring_config import (
     Mask,
     SourceOverride,
 )
+from dsf.hub.observed import Cluster, Object
 from dsf.hub.overrides import Override, Overrides, overrides_of
 from dsf.hub.registration import is_leaving, problem
-from dsf.hub.snapshot import Cluster, Object
 from dsf.kube.selectors import LabelSelector, label_selector_of
 
 SET_LABEL = "cluster.open-cluster-management.io/clusterset"

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from dsf.api import names
 from dsf.api.invalid import Invalid
 from dsf.api.summary import load_summaries
+from dsf.hub.observed import Work
 from dsf.hub.registration import Registration
 from dsf.hub.secrets import (
     SELECTOR,
@@ -26,7 +27,6 @@ from dsf.hub.secrets import (
     told,
     withheld,
 )
-from dsf.hub.snapshot import Work
 from dsf.kube.apply import apply
 from dsf.kube.changes import Outcome
 from dsf.kube.errors import Conflict

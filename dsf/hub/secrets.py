@@ -12,7 +12,7 @@ from typing import Any
 from dsf.api import names
 from dsf.api.scorer import DynamicScorerSpec
 from dsf.api.summary import ScorerSummary
-from dsf.hub.snapshot import Object
+from dsf.hub.observed import Object
 from dsf.kube.changes import Change, diff
 from dsf.kube.kinds import MANIFEST_WORK
 

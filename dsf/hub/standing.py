@@ -8,9 +8,9 @@ from dsf.api.conditions import Condition, find
 from dsf.api.invalid import Invalid
 from dsf.api.scoring_api import ScorerConfig
 from dsf.api.summary import ScorerSummary
+from dsf.hub.observed import Probe, ProbeFailure, Target
 from dsf.hub.registration import HealthStatus, Registration, is_full, is_leaving
 from dsf.hub.resolve import Resolved, resolve
-from dsf.hub.snapshot import Probe, ProbeFailure, Target
 from dsf.hub.tally import Tally
 
 UNANSWERED = frozenset({"Unreachable", "TimedOut"})

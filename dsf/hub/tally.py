@@ -5,16 +5,8 @@ from dataclasses import dataclass, field
 
 from dsf.api import names
 from dsf.hub.distribution import Share
-from dsf.hub.snapshot import (
-    CLUSTER_UNAVAILABLE,
-    AddOn,
-    Cluster,
-    Key,
-    Score,
-    Snapshot,
-    Trouble,
-    Work,
-)
+from dsf.hub.observed import CLUSTER_UNAVAILABLE, AddOn, Cluster, Key, Score, Trouble, Work
+from dsf.hub.snapshot import Snapshot
 
 
 @dataclass(slots=True)

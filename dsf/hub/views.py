@@ -6,9 +6,10 @@ from typing import Any, TypeVar
 
 from dsf.api import names
 from dsf.hub import observe
+from dsf.hub.observed import AddOn, Cluster, Probe, Score, Target, Work
 from dsf.hub.registration import Registration, register
 from dsf.hub.rules import ScoringConfig, scoring_config
-from dsf.hub.snapshot import AddOn, Cluster, Probe, Score, Snapshot, Target, Work
+from dsf.hub.snapshot import Snapshot
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     DYNAMIC_SCORER,

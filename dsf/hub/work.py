@@ -6,7 +6,7 @@ Source: https://open-cluster-management.io/docs/concepts/work-distribution/manif
 from typing import Any
 
 from dsf.api import names
-from dsf.hub.snapshot import Object
+from dsf.hub.observed import Object
 
 LIMIT_BYTES = 500 * 1024
 """OCM's admission refuses manifests of more: `ManifestLimit` in pkg/work/webhook/common."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dsf.hub.snapshot import Work
+from dsf.hub.observed import Work
 from dsf.kube.changes import Outcome, Patch
 from dsf.kube.errors import AlreadyExists, Conflict, NotFound
 from dsf.kube.kinds import MANIFEST_WORK

@@ -6,9 +6,10 @@ from typing import Any
 
 from dsf.api.scoring_api import ScorerConfig
 from dsf.hub import observe, plan
+from dsf.hub.observed import Object, Probe, Target
 from dsf.hub.registration import register
 from dsf.hub.rules import scoring_config as read_config
-from dsf.hub.snapshot import Object, Probe, Snapshot, Target
+from dsf.hub.snapshot import Snapshot
 from dsf.kube import merge
 from dsf.kube.changes import Change, Create, Delete, Patch
 from dsf.kube.kinds import (

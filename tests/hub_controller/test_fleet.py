@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsf.api.conditions import find
-from dsf.hub.snapshot import Object, Probe, ProbeFailure
+from dsf.hub.observed import Object, Probe, ProbeFailure
 from dsf.hub.work import summaries_text
 from dsf.kube.changes import Delete
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANIFEST_WORK

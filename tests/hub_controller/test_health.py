@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.hub.health import Thresholds, Track, step
-from dsf.hub.snapshot import Probe, ProbeFailure
+from dsf.hub.observed import Probe, ProbeFailure
 from tests.hub_controller.builders import answer
 
 DEFAULT = Thresholds()

@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dsf.hub.observed import Cluster
 from dsf.hub.overrides import Hosts, Override, Overrides, overrides_of
-from dsf.hub.snapshot import Cluster
 from dsf.kube.selectors import LabelSelector, Requirement
 
 SCORES = frozenset({"a", "b"})

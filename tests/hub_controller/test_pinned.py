@@ -9,8 +9,8 @@ import trustme
 
 from dsf.hub.destinations import Destinations, destinations
 from dsf.hub.lookup import QUICK_PLACES, Lookups
+from dsf.hub.observed import Probe, ProbeFailure, Target
 from dsf.hub.probe import Limits, Prober
-from dsf.hub.snapshot import Probe, ProbeFailure, Target
 from dsf.hub.trust import Trust, UnusableAuthority
 from tests.hub_controller.scoring_api import ScoringAPI, scoring_api
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dsf.api.conditions import find
 from dsf.api.scoring_api import ScorerConfig
-from dsf.hub.snapshot import Object, Probe, ProbeFailure
+from dsf.hub.observed import Object, Probe, ProbeFailure
 from dsf.hub.work import manifest_work, summaries_text
 from dsf.kube.changes import Change, Delete, Patch
 from dsf.kube.kinds import DYNAMIC_SCORING_CONFIG, MANIFEST_WORK

@@ -9,8 +9,8 @@ import socket
 import pytest
 
 from dsf.api.scoring_api import ScorerConfig
+from dsf.hub.observed import Probe, ProbeFailure, Target
 from dsf.hub.probe import Limits, Prober
-from dsf.hub.snapshot import Probe, ProbeFailure, Target
 from tests.hub_controller.builders import api_config
 from tests.hub_controller.scoring_api import ScoringAPI, scoring_api
 

@@ -1,6 +1,6 @@
 """Works that were written and are not seen yet: held, but never for ever."""
 
-from dsf.hub.snapshot import Work
+from dsf.hub.observed import Work
 from dsf.hub.written import Written
 from dsf.kube.changes import Change, Create, Delete, Outcome, Patch
 from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound, Unreachable
