@@ -34,14 +34,17 @@ class _MissingScore(click.ParamType[str | float]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> str | float:
+        from optimizer.request import MOST_MISSING
+
         if value == "forbid":
             return "forbid"
         try:
             number = float(value)
         except ValueError:
             number = float("nan")
-        if not -1e6 <= number <= 1e6:  # noqa: PLR2004 - as in a request
-            self.fail(f"{value!r} is neither 'forbid' nor a number", param, ctx)
+        if not -MOST_MISSING <= number <= MOST_MISSING:
+            limits = f"from {-MOST_MISSING:.0f} to {MOST_MISSING:.0f}"
+            self.fail(f"{value!r} is neither 'forbid' nor a number {limits}", param, ctx)
         return number
 
 

@@ -90,8 +90,13 @@ class Part:
 
 def part(blocks: Blocks, copies: Ints, counts: Ints, limits: Floats) -> Part:
     """Return the problem on what is left of copies of sites, counts of tasks, limits of rows."""
-    tasks, sites = np.flatnonzero(counts > 0), np.flatnonzero(copies > 0)
-    kept_sites, kept_tasks = copies > 0, counts > 0
+    return selected(blocks, counts > 0, copies, counts, limits)
+
+
+def selected(blocks: Blocks, kept_tasks: Flags, copies: Ints, counts: Ints, limits: Floats) -> Part:
+    """Return the problem on some tasks and on the sites of which there are copies."""
+    kept_sites = copies > 0
+    tasks, sites = np.flatnonzero(kept_tasks), np.flatnonzero(kept_sites)
     slots = np.flatnonzero(kept_sites[blocks.slot_sites])
     modes = np.flatnonzero(kept_sites[blocks.mode_sites])
     supplies = kept_sites[blocks.mode_sites[blocks.part_modes]]

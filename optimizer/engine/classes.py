@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from optimizer.engine.blocks import Blocks, Ints, Rows
+from optimizer.engine.blocks import Blocks, Ints, selected
 
 
 def task_classes(blocks: Blocks) -> tuple[Blocks, tuple[Ints, ...]]:
@@ -51,38 +51,10 @@ def site_classes(blocks: Blocks) -> tuple[Blocks, tuple[Ints, ...]]:
     members = _members(_site_keys(blocks))
     if len(members) == len(blocks.copies):
         return blocks, members
-    first = np.array([own[0] for own in members], np.int64)
     copies = np.zeros(len(blocks.copies), np.int64)
-    copies[first] = [blocks.copies[own].sum() for own in members]
-    kept, at = _kept(first, len(blocks.copies))
-    slots, slot_at = _kept(np.flatnonzero(kept[blocks.slot_sites]), len(blocks.slot_sites))
-    modes, mode_at = _kept(np.flatnonzero(kept[blocks.mode_sites]), len(blocks.mode_sites))
-    parts = modes[blocks.part_modes]
-    rows = blocks.rows
-    places, chosen = slots[rows.place_slots], modes[rows.mode_modes]
-    merged = Blocks(
-        values=np.ascontiguousarray(blocks.values[:, slots]),
-        sizes=blocks.sizes,
-        counts=blocks.counts,
-        most=blocks.most,
-        slot_sites=at[blocks.slot_sites[slots]],
-        copies=copies[first],
-        mode_sites=at[blocks.mode_sites[modes]],
-        mode_values=blocks.mode_values[modes],
-        part_modes=mode_at[blocks.part_modes[parts]],
-        part_slots=slot_at[blocks.part_slots[parts]],
-        part_supplies=blocks.part_supplies[parts],
-        rows=Rows(
-            rows.limits,
-            rows.place_rows[places],
-            rows.place_tasks[places],
-            slot_at[rows.place_slots[places]],
-            rows.place_coefficients[places],
-            rows.mode_rows[chosen],
-            mode_at[rows.mode_modes[chosen]],
-            rows.mode_coefficients[chosen],
-        ),
-    )
+    copies[[own[0] for own in members]] = [blocks.copies[own].sum() for own in members]
+    every_task = np.ones(len(blocks.sizes), np.bool_)
+    merged = selected(blocks, every_task, copies, blocks.counts, blocks.rows.limits).blocks
     return merged, members
 
 
