@@ -106,6 +106,8 @@ def agent(folder: Path, scorer: str, *arguments: str) -> Iterator[tuple[int, str
         ) as process,
     ):
         while not (ready := READY.search(log.read_text(encoding="utf-8"))):
+            if process.poll() is not None:
+                raise SystemExit(log.read_text(encoding="utf-8"))
             time.sleep(0.05)
         with httpx.Client(trust_env=False) as client:
             while not client.get(ready[1].replace("/metrics", "/readyz")).is_success:

@@ -10,11 +10,11 @@ import resource
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pulp
 
-from benchmarks.instances import DEVICES, Instance, instance
+from benchmarks.instances import DEVICES, Instance, Kind, instance
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _binary(name: str) -> Any:
 def main() -> None:
     """Solve one instance named on the command line: clusters, workloads, kind."""
     clusters, workloads, kind = sys.argv[1:4]
-    given = instance(int(clusters), int(workloads), kind)  # type: ignore[arg-type]
+    given = instance(int(clusters), int(workloads), cast("Kind", kind))
     outcome = solve(given, cpu_limit=600.0)
     state = "optimal" if outcome.optimal else "stopped"
     print(f"{given.name}: {outcome.objective:g} {state} in {outcome.cpu:.1f} CPU s")
