@@ -156,8 +156,8 @@ def spread(problem: Problem) -> Iterator[Row]:
 
 def limits(problem: Problem) -> Iterator[Row]:
     """What places and policies use together stays within each fleet-wide limit."""
-    places = problem.places
     for limit in problem.limits:
+        places = problem.places
         amounts = np.concatenate([limit.options, limit.used(places.task, places.slot)])
         columns = np.nonzero(amounts)[0]
         yield _scaled(

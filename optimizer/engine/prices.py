@@ -92,7 +92,7 @@ def _matter(blocks: Blocks, prices: Prices) -> list[Candidates]:
 
 def first_prices(
     blocks: Blocks, bound: Callable[[Prices], float], stop: Callable[[], bool]
-) -> Prices:
+) -> tuple[float, Prices]:
     """Return prices to start from: the best of those that one price of a site's supply implies.
 
     If a device of a slot costs so much, a task is worth what its best slot leaves of its value.
@@ -121,7 +121,8 @@ def first_prices(
                 bounds[level] = bound(prices(level))
         at = int(np.argmin([bounds.get(level, np.inf) for level in levels]))
         low, high = levels[max(0, at - 1)], levels[min(_GRID - 1, at + 1)]
-    return prices(min(bounds, key=lambda level: (bounds[level], level)))
+    best = min(bounds, key=lambda level: (bounds[level], level))
+    return bounds[best], prices(best)
 
 
 def descend(

@@ -86,9 +86,10 @@ def search(blocks: Blocks, effort: Effort, start: Held | None = None) -> Found:
     def enough(value: float) -> bool:
         return bound - value <= max(effort.gap * abs(value), _WHOLE)
 
-    held, answers = priced.first, respond(blocks, priced.groups, priced.prices)
-    if enough(held.value(blocks)):
-        return Found(held, bound, priced)
+    held = priced.first
+    if enough(held.value(blocks)) or effort.left() <= 0:
+        return Found(held, max(bound, held.value(blocks)), priced)
+    answers = respond(blocks, priced.groups, priced.prices)
     found = Held(*dive(blocks, priced.prices, stop=lambda: effort.left() <= 0))
     if found.value(blocks) > held.value(blocks):
         held = found
@@ -181,11 +182,10 @@ def _priced(blocks: Blocks, effort: Effort, start: Held | None = None) -> Priced
         if steps in _HASTY and blocks.values.size > _LONG:
             hurry.decide(prices, reached)
 
-    prices = first_prices(blocks, lambda found: respond(blocks, groups, found).bound, stop)
-    lowest, best = respond(blocks, groups, prices).bound, prices
+    lowest, best = first_prices(blocks, lambda found: respond(blocks, groups, found).bound, stop)
     hurry.begin(start, lowest)
-    hurry.decide(prices, lowest)
-    for reach in _REACHES:
+    hurry.decide(best, lowest)
+    for reach in () if stop() else _REACHES:
         bound, found = descend(blocks, groups, best, reach=reach, seen=seen, stop=stop)
         gained = lowest - bound
         if bound < lowest:
