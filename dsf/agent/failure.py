@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Stage = Literal["source", "scoring", "publish"]
+Stage = Literal["source", "scoring", "publish", "agent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +19,15 @@ class Failure:
     reason: str
     message: str
     retry_after: float | None = None
+
+
+def broken(error: BaseException) -> Failure:
+    """Return the failure of a round that broke by a bug of the agent.
+
+    The error's own words may quote anything, a token too, so they stay in the log.
+    """
+    message = (
+        f"the agent itself broke ({type(error).__name__}), which is a bug: its log has the trace at"
+        " `round broke`; other scorers go on, and this one is tried again"
+    )
+    return Failure("agent", "AgentBroke", message)

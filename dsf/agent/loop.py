@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
-from dsf.agent import config, rounds
+from dsf.agent import config, report, rounds
 from dsf.agent.exchange import Limits
-from dsf.agent.failure import Failure
+from dsf.agent.failure import Failure, broken
 from dsf.agent.metrics import SUCCESS, AgentMetrics
 from dsf.agent.on_failure import EXPIRE
 from dsf.agent.placement_score import validity
@@ -63,7 +63,7 @@ class Agent:
         self._state = rounds.Rounds(performer.cluster)
         self._missing: str | None = "no scorer summaries have been read yet"
         self._sweep = asyncio.Event()
-        self._failed: dict[str, Report] = {}
+        self._told: dict[str, tuple[Report, datetime]] = {}
 
     def missing(self) -> str | None:
         """Return what is missing to be ready, None where nothing is."""
@@ -116,7 +116,8 @@ class Agent:
             return Tick()
 
     def _stop(self, summary: ScorerSummary) -> None:
-        self._failed.pop(summary.name, None)
+        self._told.pop(summary.name, None)
+        self._publisher.forget(summary.score_name)
         current = (one.wanted for one in self._state.scorers.values())
         if not any(one and one.score_name == summary.score_name for one in current):
             self._metrics.remove(summary.score_name)
@@ -125,7 +126,7 @@ class Agent:
     async def _round(self, summary: ScorerSummary) -> None:
         ended = RoundFinished(summary.name, failed=True)
         try:
-            done = await self._performer.perform(summary)
+            done = await self._performed(summary)
             published = await self._published(done)
             self._note(done, published.failure)
             ended = RoundFinished(
@@ -136,19 +137,30 @@ class Agent:
             )
         except Exception:
             log.exception("round broke", extra={"scorer": summary.name})
+            self._metrics.broke(summary.score_name)
         finally:
             self._events.put_nowait(ended)
+
+    async def _performed(self, summary: ScorerSummary) -> Round:
+        """Perform a round; one that breaks by a bug of the agent is a failed one, and says so."""
+        try:
+            return await self._performer.perform(summary)
+        except Exception as error:
+            log.exception("round broke", extra={"scorer": summary.name})
+            self._metrics.broke(summary.score_name)
+            failure = broken(error)
+            return Round(summary, report.failed(failure), failure, {})
 
     async def _published(self, done: Round) -> Published:
         summary, told = done.summary, done.report
         rule = summary.scoring_on_failure or EXPIRE
+        ended = self._performer.now()
+        self._told[summary.name] = told, ended
         if told.scores is None:
             self._metrics.scores.ruled(summary.score_name, rule)
-            self._failed[summary.name] = told
         else:
-            self._failed.pop(summary.name, None)
             self._metrics.adjusted(summary.score_name, told.scores.adjusted)
-            valid_until = self._performer.now() + validity(summary.scoring_interval)
+            valid_until = ended + validity(summary.scoring_interval)
             self._metrics.scores.replace(
                 summary.score_name, told.scores.samples, valid_until.timestamp(), rule
             )
@@ -156,7 +168,7 @@ class Agent:
             return Published()
         clock = asyncio.get_running_loop().time
         began = clock()
-        published = await self._publish(summary, told)
+        published = await self._publish(summary, told, ended)
         done.seconds["send"] = clock() - began
         return published
 
@@ -164,8 +176,8 @@ class Agent:
         """Publish once more what the last round told: time has passed since."""
         again: float | None = None
         try:
-            if told := self._failed.get(summary.name):
-                published = await self._publish(summary, told)
+            if told := self._told.get(summary.name):
+                published = await self._publish(summary, *told)
                 again = published.again
                 if published.failure:
                     log.warning(
@@ -174,12 +186,16 @@ class Agent:
                     )
         except Exception:
             log.exception("settling broke", extra={"scorer": summary.name})
+            self._metrics.broke(summary.score_name)
         finally:
             self._events.put_nowait(Settled(summary.name, again))
 
-    async def _publish(self, summary: ScorerSummary, told: Report) -> Published:
+    async def _publish(self, summary: ScorerSummary, told: Report, ended: datetime) -> Published:
+        """Publish, and keep what was told only while it may have to be published again."""
         seconds = self._limits.deadline(summary.scoring_interval)
-        published = await self._publisher.publish(summary, told, seconds=seconds)
+        published = await self._publisher.publish(summary, told, seconds=seconds, ended=ended)
+        if published.again is None:
+            self._told.pop(summary.name, None)
         saved = not published.writes and published.failure is None
         self._metrics.published(summary.score_name, published.writes, saved=saved)
         return published
@@ -198,10 +214,13 @@ class Agent:
             self._sweep.clear()
             try:
                 await self._publisher.sweep(lambda: rounds.scores(self._state))
+                continue
             except KubeError as error:
                 log.warning("old scores not deleted yet", extra={"error": str(error)})
-                await asyncio.sleep(SWEEP_RETRY_SECONDS)
-                self._sweep.set()
+            except Exception:
+                log.exception("deleting old scores broke")
+            await asyncio.sleep(SWEEP_RETRY_SECONDS)
+            self._sweep.set()
 
 
 def _why(problem: Invalid | Failure) -> dict[str, str]:

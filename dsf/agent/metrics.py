@@ -2,7 +2,9 @@
 
 dynamic_scoring_requests_total{score_name, status}               rounds by outcome: success,
                                                                  source_failed, scoring_failed,
-                                                                 publish_failed
+                                                                 publish_failed, agent_failed
+dynamic_scoring_broken_total{score_name}                         bugs of the agent that broke a
+                                                                 round, or its publishing
 dynamic_scoring_fetch_seconds_total{score_name}                  time spent on the source
 dynamic_scoring_perform_seconds_total{score_name}                time spent on the scoring API
 dynamic_scoring_send_seconds_total{score_name}                   time spent on the hub
@@ -62,6 +64,7 @@ class AgentMetrics:
             "last_success_timestamp_seconds", "When the last good round ended.", "score_name"
         )
         self._adjusted = self._counter("adjusted", "Results changed or dropped by a rule.", "rule")
+        self._broken = self._counter("broken", "Bugs of the agent that broke a round.")
         self._writes = self._counter("hub_writes", "API writes made on the hub.")
         self._saved = self._counter("hub_writes_saved", "Rounds that needed no write on the hub.")
         self._calls = self._counter(
@@ -83,6 +86,10 @@ class AgentMetrics:
             self._stages.labels(score_name, stage).observe(spent)
         if status == SUCCESS:
             self._succeeded.labels(score_name).set(self._now())
+
+    def broke(self, score_name: str) -> None:
+        """Count a bug of the agent that broke a round, or its publishing."""
+        self._broken.labels(score_name).inc()
 
     def adjusted(self, score_name: str, counts: Mapping[Rule, int]) -> None:
         """Count what the rules did to the results of a round."""
@@ -122,6 +129,7 @@ class AgentMetrics:
             self._stages,
             self._succeeded,
             self._adjusted,
+            self._broken,
             self._writes,
             self._saved,
             self._calls,

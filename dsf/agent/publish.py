@@ -1,6 +1,7 @@
 """Writing AddOnPlacementScores to the hub, no more often than needed."""
 
 import asyncio
+import random
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -8,6 +9,7 @@ from datetime import datetime
 
 from dsf.agent.failure import Failure
 from dsf.agent.on_failure import EXPIRE, standing
+from dsf.agent.pauses import Pause, Pauses
 from dsf.agent.placement_score import (
     MANAGED_BY,
     is_own,
@@ -24,15 +26,15 @@ from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from dsf.kube.port import Kube, Object
 from dsf.runtime.backoff import retry_after
 
+_LASTING = {"ForeignObject", "InvalidScoreName"}
+
 ATTEMPTS = 3
 PAGE = 500
-AGAIN_SECONDS = 30.0
-"""After which an object is looked at again that could not be written to after a failed round."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What publishing came to: API writes made, and when the object needs another look (seconds).
+    """What publishing came to: API writes made, and when to publish the same again (seconds).
 
     `again` is None where nothing changes but by a round.
     """
@@ -47,45 +49,71 @@ class Publisher:
     """Writes to one managed cluster's namespace on the hub.
 
     The last version of each object is remembered, so that a round that changes nothing asks
-    nothing; each patch holds only for that version. A hub that asks for a pause gets it from all
-    scorers.
+    nothing; each patch holds only for that version. A score that the hub does not take is left
+    alone for a while, longer each time; a hub that asks for a pause gets it from all scorers.
     """
 
     hub: Kube
     cluster: str
     now: Callable[[], datetime]
+    pauses: Pauses = field(default_factory=lambda: Pauses(random.random))
     _observed: dict[str, Object] = field(default_factory=dict)
     _writes: dict[str, int] = field(default_factory=dict)
-    _quiet_until: float = 0.0
 
-    async def publish(self, summary: ScorerSummary, report: Report, *, seconds: float) -> Published:
-        """Bring the object of a scorer up to date within `seconds`."""
-        score = summary.score_name
+    async def publish(
+        self,
+        summary: ScorerSummary,
+        report: Report,
+        *,
+        seconds: float,
+        ended: datetime | None = None,
+    ) -> Published:
+        """Bring the object of a scorer up to date within `seconds`.
+
+        `ended` is when the round of the report did, from which its scores are valid; now where it
+        is None.
+        """
+        score, clock = summary.score_name, asyncio.get_running_loop().time
+        if report.scores is not None and self._outlived(summary, ended):
+            return Published()
         self._writes[score] = 0
-        failure = await self._within(seconds, summary, report)
-        again = (
-            None if report.scores is not None else self._again(summary, failed=failure is not None)
-        )
-        return Published(failure, self._writes.pop(score), again)
+        pause = self.pauses.current(score, clock())
+        if pause is None:
+            pause = await self._within(seconds, summary, report, ended)
+        writes = self._writes.pop(score)
+        if pause:
+            return Published(pause.failure, writes, max(0.0, pause.until - clock()))
+        return Published(None, writes, None if report.scores is not None else self._again(summary))
+
+    def forget(self, score_name: str) -> None:
+        """Forget the failures of a score that is gone."""
+        self.pauses.forget(score_name)
+
+    def _outlived(self, summary: ScorerSummary, ended: datetime | None) -> bool:
+        valid_for = validity(summary.scoring_interval)
+        return ended is not None and ended + valid_for <= self.now()
 
     async def _within(
-        self, seconds: float, summary: ScorerSummary, report: Report
-    ) -> Failure | None:
-        clock = asyncio.get_running_loop().time
-        if clock() < self._quiet_until:
-            return _failure("TooManyRequests", "the hub asked for a pause, which lasts")
+        self, seconds: float, summary: ScorerSummary, report: Report, ended: datetime | None
+    ) -> Pause | None:
+        clock, score = asyncio.get_running_loop().time, summary.score_name
+        lasting, asked = False, 0.0
         try:
             async with asyncio.timeout(seconds):
-                return await self._publish(summary, report)
+                failure = await self._publish(summary, report, ended)
+            lasting = failure is not None and failure.reason in _LASTING
         except TimeoutError:
-            return _failure("DeadlineExceeded", f"the hub did not answer within {seconds:g} s")
+            failure = _failure("DeadlineExceeded", f"the hub did not answer within {seconds:g} s")
         except KubeError as error:
-            self._quiet_until = clock() + retry_after(error)
-            return _failure(type(error).__name__, f"the hub said: {error}")
+            failure = _failure(type(error).__name__, f"the hub said: {error}")
+            lasting, asked = not error.retryable, retry_after(error)
+        if failure is None:
+            self.pauses.forget(score)
+            return None
+        pause = self.pauses.failed(score, failure, clock(), lasting=lasting)
+        return self.pauses.asked(failure, clock() + asked) if asked else pause
 
-    def _again(self, summary: ScorerSummary, *, failed: bool) -> float | None:
-        if failed:
-            return AGAIN_SECONDS
+    def _again(self, summary: ScorerSummary) -> float | None:
         status = self._observed[names.score_object_name(summary.score_name)].get("status") or {}
         now, valid_for = self.now(), validity(summary.scoring_interval)
         again = standing(status, _rule(summary), now=now, valid_for=valid_for).again
@@ -103,7 +131,9 @@ class Publisher:
                     ADD_ON_PLACEMENT_SCORE, name, self.cluster, uid=obj["metadata"].get("uid")
                 )
 
-    async def _publish(self, summary: ScorerSummary, report: Report) -> Failure | None:
+    async def _publish(
+        self, summary: ScorerSummary, report: Report, ended: datetime | None
+    ) -> Failure | None:
         name = names.score_object_name(summary.score_name)
         if not name:
             message = f"the score name {summary.score_name!r} has no letter or digit: rename it"
@@ -113,18 +143,21 @@ class Publisher:
             if not is_own(observed, summary.score_name):
                 return _foreign(observed, summary.score_name)
             try:
-                self._observed[name] = _slim(await self._patch(observed, summary, report))
+                self._observed[name] = _slim(await self._patch(observed, summary, report, ended))
             except (Conflict, NotFound):
                 self._observed.pop(name, None)
             else:
                 return None
         return _failure("Conflict", f"{self.cluster}/{name} is changed by others again and again")
 
-    async def _patch(self, observed: Object, summary: ScorerSummary, report: Report) -> Object:
+    async def _patch(
+        self, observed: Object, summary: ScorerSummary, report: Report, ended: datetime | None
+    ) -> Object:
+        fresh = report.scores is not None
         patch = status_patch(
             observed,
             report,
-            now=self.now(),
+            now=ended if fresh and ended else self.now(),
             valid_for=validity(summary.scoring_interval),
             on_failure=_rule(summary),
         )

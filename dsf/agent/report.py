@@ -37,7 +37,10 @@ def success(scores: Scores, warnings: tuple[str, ...] = ()) -> Report:
 
 
 def failed(failure: Failure, warnings: tuple[str, ...] = ()) -> Report:
-    """Return the report of a round that ended with the failure of its source or scoring stage."""
+    """Return the report of a round that a stage ended, or a bug of the agent."""
+    if failure.stage == "agent":
+        unknown = Condition(SOURCE_FETCHED, "Unknown", failure.reason, "The agent broke.")
+        return Report(None, (unknown, _false(SCORED, failure)))
     if failure.stage == "source":
         why = "The source could not be read, so the scoring API was not called."
         return Report(

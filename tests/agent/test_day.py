@@ -62,7 +62,7 @@ class Scorers:
         assert self.under_way[wanted.name] == 1
         await asyncio.sleep(self.takes.get(wanted.name, 1.0))
         self.under_way[wanted.name] -= 1
-        answer = self.answers[wanted.name](time)
+        answer = self.answers[wanted.name](time)  # may raise, as a bug would
         if isinstance(answer, Failure):
             return Round(wanted, report.failed(answer), answer, {"fetch": 0.5, "perform": 0.5})
         dimension = DimensionFormat.parse("${app}")
@@ -242,6 +242,66 @@ async def test_a_hub_that_is_away_for_an_hour_is_told_everything_when_it_is_back
         world.away = False
         await until(2 * HOUR + 632)
         assert await world.value("a-score") == 2
+
+
+async def test_scores_of_a_long_interval_do_not_wait_for_it_where_the_hub_was_away() -> None:
+    world = World(Scorers({"a": lambda time: time // 1000}))
+    async with world.running(summary("a", scoring_interval=3600)):
+        await until(HOUR / 2)
+        world.away = True
+        await until(2400)
+        (_, second) = world.scorers.calls["a"]
+        assert await world.value("a-score") == 0
+        world.away = False
+        await until(second + 160)
+        assert await world.value("a-score") == second // 1000
+        assert len(world.scorers.calls["a"]) == 2
+        end = datetime.fromisoformat((await world.status("a-score"))["validUntil"])
+        assert end == START + timedelta(seconds=int(second + 1) + 3 * HOUR)
+
+
+async def test_a_round_that_breaks_by_a_bug_is_told_and_stops_no_other() -> None:
+    def buggy(time: float) -> float:
+        if HOUR < time < 2 * HOUR:
+            raise KeyError("canary-3f2a")
+        return 7.0
+
+    world = World(Scorers({"a": buggy, "b": lambda _: 2.0}))
+    async with world.running(summary("a"), summary("b")):
+        await until(2 * HOUR)
+        told = {c["type"]: c for c in (await world.status("a-score"))["conditions"]}
+        assert (told["Scored"]["status"], told["Scored"]["reason"]) == ("False", "AgentBroke")
+        assert "KeyError" in told["Scored"]["message"]
+        assert "canary" not in str(told)
+        assert told["SourceFetched"]["status"] == "Unknown"
+        assert told["Published"]["reason"] == "Expired"
+        rounds = {"score_name": "a_score", "status": "agent_failed"}
+        broken = world.metric("dynamic_scoring_broken_total", score_name="a_score")
+        assert broken == world.metric("dynamic_scoring_requests_total", **rounds)
+        assert broken is not None
+        assert broken > 5
+        assert await world.value("b-score") == 2
+        assert len(world.scorers.calls["b"]) >= 239
+        await until(2 * HOUR + 330)
+        assert await world.value("a-score") == 7
+        told = {c["type"]: c for c in (await world.status("a-score"))["conditions"]}
+        assert {c["status"] for c in told.values()} == {"True"}
+
+
+async def test_publishing_that_breaks_by_a_bug_is_counted_and_stops_no_other() -> None:
+    class Buggy(EmbeddedHub):
+        async def get(self, *args: Any, **more: Any) -> Any:
+            if "a-score" in args:
+                raise TypeError("a bug")
+            return await super().get(*args, **more)
+
+    world = World(Scorers({"a": lambda _: 1.0, "b": lambda _: 2.0}), hub=Buggy())
+    async with world.running(summary("a"), summary("b")):
+        await until(600)
+        broken = world.metric("dynamic_scoring_broken_total", score_name="a_score")
+        assert broken is not None
+        assert broken > 3
+        assert await world.value("b-score") == 2
 
 
 async def test_a_scorer_that_was_removed_leaves_nothing() -> None:

@@ -3,6 +3,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,20 @@ import yaml
 
 from dsf.agent import report
 from dsf.agent.failure import Failure
+from dsf.agent.pauses import Pauses
 from dsf.agent.placement_score import placement_score
-from dsf.agent.publish import AGAIN_SECONDS, Published, Publisher
+from dsf.agent.publish import Published, Publisher
 from dsf.agent.report import Report
 from dsf.agent.scores import Entry, Scores
 from dsf.api.score_rules import OnFailure
 from dsf.kube.connect import connect
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.serve import kubeconfig, serving
-from dsf.kube.errors import Forbidden, KubeError, TooManyRequests, Unreachable
+from dsf.kube.errors import Forbidden, Invalid, KubeError, TooManyRequests, Unreachable
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from dsf.kube.port import Kube
 from dsf.kube.wrappers import Counting, Fault, Faulty, at
+from dsf.runtime.backoff import Backoff
 from tests.agent.builders import summary
 from tests.agent.conftest import CLUSTER
 
@@ -164,6 +167,7 @@ async def test_an_object_of_another_owner_is_left_alone(
     assert await hub.get(ADD_ON_PLACEMENT_SCORE, "my-score", CLUSTER) == before
 
 
+@pytest.mark.virtual_time
 async def test_an_object_without_labels_can_be_handed_over(hub: EmbeddedHub, clock: Clock) -> None:
     """As older agents left them: nothing says whose they are."""
     publisher = Publisher(hub, CLUSTER, clock)
@@ -179,6 +183,7 @@ async def test_an_object_without_labels_can_be_handed_over(hub: EmbeddedHub, clo
     labels = dict(pair.split("=") for pair in pairs)
 
     await hub.patch(ADD_ON_PLACEMENT_SCORE, name, {"metadata": {"labels": labels}}, CLUSTER)
+    await asyncio.sleep(1)
     assert await publish(publisher, good(1)) is None
     assert values(await status(hub)) == [1]
 
@@ -200,8 +205,6 @@ async def test_a_failed_round_tells_when_the_scores_need_another_look(
         update={"scoring_on_failure": OnFailure(policy="Hold", hold_seconds=100)}
     )
     assert (await publisher.publish(held, BROKEN, seconds=20)).again == 55
-    away = Publisher(Faulty(hub, lambda _: Fault(Unreachable("away"))), CLUSTER, clock)
-    assert (await away.publish(held, BROKEN, seconds=20)).again == AGAIN_SECONDS
 
 
 async def test_a_score_whose_name_no_object_can_have(hub: EmbeddedHub, clock: Clock) -> None:
@@ -256,6 +259,80 @@ async def test_a_hub_that_never_answers_is_given_up(clock: Clock) -> None:
     assert asyncio.get_running_loop().time() == 20
 
 
+async def attempts(
+    error: KubeError, hub: EmbeddedHub, clock: Clock, *, every: float, hours: int
+) -> list[float]:
+    """Publish in turn and whenever asked to; tell when the hub was called in vain."""
+    asked = list[float]()
+    time = asyncio.get_running_loop().time
+
+    def schedule(_: object) -> Fault | None:
+        asked.append(time())
+        return Fault(error)
+
+    publisher = Publisher(Faulty(hub, schedule), CLUSTER, clock, Pauses(lambda: 0.5))
+    while time() < hours * 3600:
+        again = (await publisher.publish(SCORER, good(1), seconds=20)).again
+        assert again is not None
+        await asyncio.sleep(min(again, every))
+    return asked
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("error", "longest"), [(Unreachable("refused"), 30), (Invalid("no such field"), 300)]
+)
+async def test_a_hub_that_refuses_is_asked_ever_less(
+    hub: EmbeddedHub, clock: Clock, error: KubeError, longest: float
+) -> None:
+    asked = await attempts(error, hub, clock, every=1, hours=1)
+    waits = [after - before for before, after in pairwise(asked)]
+    assert waits[:4] == [0.75, 1.5, 3, 6]
+    assert set(waits[10:]) == {longest * 0.75}
+
+
+@pytest.mark.virtual_time
+async def test_pauses_of_one_score_hold_up_no_other_and_end_with_a_success(
+    hub: EmbeddedHub, clock: Clock
+) -> None:
+    refusing = True
+    publisher = Publisher(
+        Faulty(
+            hub,
+            lambda call: (
+                Fault(Unreachable("reset")) if refusing and call.name == "my-score" else None
+            ),
+        ),
+        CLUSTER,
+        clock,
+        Pauses(lambda: 0.0),
+    )
+    for wait in (1, 2, 4):
+        assert (await publisher.publish(SCORER, good(1), seconds=20)).again == wait
+        assert await publish(publisher, good(1), summary(score_name="other")) is None
+        await asyncio.sleep(wait)
+    refusing = False
+    assert await publish(publisher, good(1)) is None
+    refusing = True
+    assert (await publisher.publish(SCORER, good(2), seconds=20)).again == 1
+
+
+@pytest.mark.virtual_time
+async def test_scores_that_arrive_late_are_valid_from_their_round_on(
+    hub: EmbeddedHub, clock: Clock
+) -> None:
+    publisher = Publisher(hub, CLUSTER, clock)
+    ended = clock()
+    clock.pass_(40)
+    await publisher.publish(SCORER, good(1), seconds=20, ended=ended)
+    assert (await status(hub))["validUntil"] == "2026-01-01T12:01:30Z"
+    clock.pass_(50)
+    late = await publisher.publish(SCORER, good(9), seconds=20, ended=ended)
+    assert late == Published()
+    assert values(await status(hub)) == [1]
+
+
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("number", range(1, 6))
 async def test_any_lost_call_is_made_up_for(
@@ -266,6 +343,7 @@ async def test_any_lost_call_is_made_up_for(
     for value in (1, 2, 2, 2, 2, 2):
         await publish(publisher, good(value))
         clock.pass_(30)
+        await asyncio.sleep(30)
     assert await publish(publisher, good(2)) is None
     assert values(await status(hub)) == [2]
     assert await objects(hub) == {"my-score"}
@@ -285,6 +363,7 @@ async def test_the_sweep_deletes_only_own_objects_of_scores_that_are_gone(
     assert await objects(hub) == {"foreign", "my-score"}
 
 
+@pytest.mark.virtual_time
 async def test_the_sweep_makes_way_for_a_score_of_the_same_object(
     hub: EmbeddedHub, clock: Clock
 ) -> None:
@@ -292,6 +371,7 @@ async def test_the_sweep_makes_way_for_a_score_of_the_same_object(
     await publish(publisher, good(1), summary(score_name="my-score"))
     assert (await publish(publisher, good(2))) is not None
     await publisher.sweep(lambda: {"my_score"})
+    await asyncio.sleep(1)
     assert await publish(publisher, good(2)) is None
     assert values(await status(hub)) == [2]
 
@@ -351,7 +431,8 @@ async def test_a_connection_that_breaks_in_an_answers_body_loses_and_repeats_not
         config = tmp_path / "kubeconfig"
         config.write_text(yaml.safe_dump(kubeconfig(cut_url)), encoding="utf-8")
         async with connect(config) as kube:
-            publisher = Publisher(kube, CLUSTER, clock)
+            at_once = Backoff(1e-6, 1e-6)
+            publisher = Publisher(kube, CLUSTER, clock, Pauses(lambda: 0.0, at_once))
             for round_, cut in enumerate((True, False, True, True, False, False)):
                 line.cut = cut
                 failure = await publish(publisher, good(round_))
