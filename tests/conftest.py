@@ -1,4 +1,4 @@
-"""What all tests share: virtual time by a mark, no wall-clock deadlines, the root logger back."""
+"""What all tests share: virtual time by a mark, no wall-clock deadlines, logging as it was."""
 
 import asyncio
 import logging
@@ -18,14 +18,23 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "exhaustive: many cases, run by `make test-exhaustive`")
 
 
-@pytest.fixture
-def root_logger() -> Iterator[None]:
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Iterator[None]:
     """Undo that a command has set up logging for its process, which here is the test's."""
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    handlers, levels = root.handlers[:], _levels()
     yield
     root.handlers[:] = handlers
-    root.setLevel(level)
+    for name, level in _levels().items():
+        if level != levels.get(name, logging.NOTSET):
+            logging.getLogger(name).setLevel(levels.get(name, logging.NOTSET))
+
+
+def _levels() -> dict[str, int]:
+    """Return the levels of all loggers; the root's name is empty."""
+    known = logging.Logger.manager.loggerDict.items()
+    levels = {name: item.level for name, item in known if isinstance(item, logging.Logger)}
+    return {"": logging.getLogger().level, **levels}
 
 
 def pytest_asyncio_loop_factories(

@@ -7,8 +7,6 @@ from click.testing import CliRunner
 from dsf.agent.cli import agent
 from dsf.hub.cli import controller
 
-pytestmark = pytest.mark.usefixtures("root_logger")
-
 
 @pytest.mark.parametrize("command", [agent, controller])
 def test_it_is_one_line(command: click.Command) -> None:

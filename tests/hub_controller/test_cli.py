@@ -9,8 +9,6 @@ from click.testing import CliRunner
 
 from dsf.hub.cli import controller
 
-pytestmark = pytest.mark.usefixtures("root_logger")
-
 
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> Path:

@@ -5,8 +5,6 @@ from click.testing import CliRunner
 
 from policy_watcher.cli import policy_watcher
 
-pytestmark = pytest.mark.usefixtures("root_logger")
-
 NO_HUB = {"KUBECONFIG": "/nonexistent/kubeconfig"}
 
 

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from dsf.kube.redact import REDACTED, redact
 from dsf.runtime.logs import Format, JsonFormatter, TextFormatter, set_up
 
-pytestmark = pytest.mark.usefixtures("root_logger")
-
 
 def logged(format_: Format, message: str, level: str = "info", **extra: Any) -> str:
     stream = io.StringIO()
