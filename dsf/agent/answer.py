@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from dsf.agent.failure import Failure, Stage
 from dsf.kube.redact import redact
 
+UNAUTHORIZED = "Unauthorized"
 EXCERPT_LIMIT = 300
 RETRY_AFTER_LIMIT = 86_400.0
 
@@ -111,7 +112,7 @@ def meaning(status: int) -> tuple[str, str]:
     if status in _REDIRECT:
         return "Redirected", "redirects are not followed: set the endpoint to the final URL"
     if status in {401, 403}:
-        return "Unauthorized", "check the scorer's auth.tokenSecretRef and that Secret's token"
+        return UNAUTHORIZED, "check the scorer's auth.tokenSecretRef and that Secret's token"
     if status == 404:  # noqa: PLR2004 - HTTP's own number
         return "NotFound", "check the endpoint's path"
     if status == 429:  # noqa: PLR2004 - HTTP's own number

@@ -74,6 +74,11 @@ def _url(_: click.Context, __: click.Parameter, value: str) -> str:
     show_default=True,
     help="Label sets that one score may have, in its object and in the metrics.",
 )
+@click.option(
+    "--watch-secrets",
+    default="",
+    help="Secrets (a,b) that the agent may list and watch; others are read at each call.",
+)
 @click.option("--once", is_flag=True, help="Run one round, print its scores and publish nothing.")
 @click.option("--explain", is_flag=True, help="Like --once, but print where each value came from.")
 @log_options
@@ -106,6 +111,7 @@ def agent(
         service_account_token_hosts=listed(rest["service_account_token_hosts"]),
         otlp_bind_address=rest["otlp_bind_address"] if rest["otlp"] else "",
         max_series=rest["max_series"],
+        watched_secrets=listed(rest["watch_secrets"]),
     )
     if once or explain:
         rounds = asyncio.run(_once(settings, kubeconfig, explaining=explain))

@@ -24,6 +24,7 @@ from dsf.agent.scoring import Observe, ScoringApi, unobserved
 from dsf.agent.secrets import IN_CLUSTER, Secrets, ServiceAccount
 from dsf.agent.sources import Received, Sources
 from dsf.agent.watch import watch_config_map, watch_file
+from dsf.agent.watched import WatchedSecrets
 from dsf.api import names
 from dsf.kube.port import Kube
 from dsf.runtime.endpoints import serve_endpoints
@@ -46,7 +47,8 @@ class Settings:
     `prometheus_url` replaces the server of every Prometheus source: clusters differ in where
     theirs lives. `service_account_token_hosts` may be sent the agent's own token.
     `otlp_bind_address` is where OTLP is received, empty for nowhere. `max_series` limits the label
-    sets of one score.
+    sets of one score. `watched_secrets` names the Secrets that may be watched; others are read at
+    each call.
     """
 
     cluster: str
@@ -58,6 +60,7 @@ class Settings:
     service_account_token_hosts: tuple[str, ...] = IN_CLUSTER
     otlp_bind_address: str = ""
     max_series: int = MAX_SERIES
+    watched_secrets: tuple[str, ...] = ()
 
 
 async def run(
@@ -78,9 +81,12 @@ async def run(
     registry = CollectorRegistry()
     metrics = AgentMetrics(registry, lambda: now().timestamp())
     publisher = Publisher(hub, settings.cluster, now)
+    watched = (
+        WatchedSecrets(managed, settings.namespace, settings.watched_secrets) if managed else None
+    )
     async with (
         _otlp(settings, now, receiving, registry) as received,
-        rounder(settings, managed, now, received, _observe(metrics)) as performer,
+        rounder(settings, managed, now, received, _observe(metrics), watched) as performer,
     ):
         agent = Agent(performer, publisher, metrics, settings.limits)
         bind = settings.metrics_bind_address
@@ -98,6 +104,8 @@ async def run(
 
             tasks.create_task(_watch(settings, managed, configure))
             tasks.create_task(agent.run())
+            if watched is not None:
+                tasks.create_task(watched.run())
             if managed is not None:
                 tasks.create_task(
                     addon_lease.keep(
@@ -132,10 +140,11 @@ async def rounder(
     now: Callable[[], datetime],
     received: Received | None = None,
     observe: Observe = unobserved,
+    watched: WatchedSecrets | None = None,
 ) -> AsyncIterator[Rounder]:
     """Yield what performs rounds, with its HTTP client open."""
     own = ServiceAccount(settings.service_account_token_hosts)
-    secrets = Secrets(managed, settings.namespace, own)
+    secrets = Secrets(managed, settings.namespace, own, watched)
     async with http_client() as client:
         yield Rounder(
             settings.cluster,

@@ -43,7 +43,8 @@ class ScoringApi:
         self, summary: ScorerSummary, series: Sequence[Series]
     ) -> ScoringResponse | Failure:
         """Send series to a scorer's API and return its results, checked for their form."""
-        access = await self.secrets.access(scoring(summary))
+        endpoint = scoring(summary)
+        access = await self.secrets.access(endpoint)
         if isinstance(access, Invalid):
             return Failure("scoring", access.reason, access.message)
         headers = {"Content-Type": "application/json", **access.headers}
@@ -61,7 +62,9 @@ class ScoringApi:
         self.observe(summary, code, clock() - began)
         if isinstance(answer, Failure):
             return answer
-        return parse(summary.scoring_endpoint, answer, room * RESULTS_PER_SERIES)
+        scored = parse(summary.scoring_endpoint, answer, room * RESULTS_PER_SERIES)
+        self.secrets.refused(endpoint, scored)
+        return scored
 
 
 def parse(

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from dsf.agent import hosts
-from dsf.agent.answer import shown
+from dsf.agent.answer import UNAUTHORIZED, shown
+from dsf.agent.failure import Failure
 from dsf.agent.tokens import Token, clean, host_refused, read_authority, read_token
+from dsf.agent.watched import ABSENT, WatchedSecrets
 from dsf.api.invalid import Invalid
 from dsf.api.summary import ScorerSummary
 from dsf.kube.errors import KubeError, NotFound
@@ -69,22 +71,29 @@ class ServiceAccount:
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """The Secrets of one namespace; `kube` is None where the agent knows no API server."""
+    """The Secrets of one namespace; `kube` is None where the agent knows no API server.
+
+    What is `watched` is known without asking; all else is read at each call. Either way what was
+    rotated acts at the next call.
+    """
 
     kube: Kube | None
     namespace: str
     own: ServiceAccount = field(default_factory=ServiceAccount)
+    watched: WatchedSecrets | None = None
 
     async def access(self, endpoint: Endpoint) -> Access | Invalid:
-        """Return how an endpoint is called.
-
-        Secrets are read at each call, so that what was rotated acts at once.
-        """
+        """Return how an endpoint is called."""
         token = await self.token(endpoint)
         if isinstance(token, Invalid):
             return token
         ca = await self._authority(endpoint.ca_name, endpoint.ca_key)
         return ca if isinstance(ca, Invalid) else Access(token, ca)
+
+    def refused(self, endpoint: Endpoint, failure: object) -> None:
+        """Have the token of an endpoint read anew where a call failed since it was not accepted."""
+        if self.watched and isinstance(failure, Failure) and failure.reason == UNAUTHORIZED:
+            self.watched.doubt(endpoint.token_name)
 
     async def token(self, endpoint: Endpoint) -> Token | Invalid | None:
         """Return the token for an endpoint; None where it needs none."""
@@ -109,13 +118,17 @@ class Secrets:
             message = f"Secret {name} cannot be read without the managed cluster's kubeconfig"
             return Invalid("SecretUnreadable", message)
         try:
-            return await self.kube.get(SECRET, name, self.namespace)
+            known = self.watched.find(name) if self.watched else None
+            found = await self.kube.get(SECRET, name, self.namespace) if known is None else known
         except NotFound:
-            message = f"Secret {self.namespace}/{name} does not exist on this managed cluster"
-            return Invalid("SecretNotFound", f"{message}: create it with the {what}")
+            found = ABSENT
         except KubeError as error:
             message = f"Secret {self.namespace}/{name} could not be read: {error}"
             return Invalid("SecretUnreadable", message)
+        if found is ABSENT:
+            message = f"Secret {self.namespace}/{name} does not exist on this managed cluster"
+            return Invalid("SecretNotFound", f"{message}: create it with the {what}")
+        return found
 
 
 def source(summary: ScorerSummary, url: str) -> Endpoint:

@@ -88,11 +88,14 @@ class Sources:
         calls = self._calls(summary, queries, now)
         if isinstance(calls, Failure):
             return calls
-        access = await self.secrets.access(source(summary, calls[0].url))
+        endpoint = source(summary, calls[0].url)
+        access = await self.secrets.access(endpoint)
         if isinstance(access, Invalid):
             return Failure("source", access.reason, access.message)
         deadline = Deadline.within(self.limits.deadline(summary.scoring_interval))
-        return await self._all([_request(call, access) for call in calls], deadline)
+        fetched = await self._all([_request(call, access) for call in calls], deadline)
+        self.secrets.refused(endpoint, fetched)
+        return fetched
 
     async def _all(self, requests: Sequence[Request], deadline: Deadline) -> Fetched | Failure:
         """Ask one query after the other, all within one deadline and one limit of size."""

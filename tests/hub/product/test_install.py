@@ -187,7 +187,11 @@ def test_the_agent_may_read_no_secrets_but_those_named(hub: Hub, secrets: list[s
     [role] = [obj for obj in manifests if obj["kind"] == "Role"]
     [rule] = [rule for rule in role["rules"] if rule["resources"] == ["secrets"]]
     assert rule.get("resourceNames", []) == secrets
-    assert rule["verbs"] == ["get"]
+    assert rule["verbs"] == (["get", "list", "watch"] if secrets else ["get"])
+    [deployment] = [obj for obj in manifests if obj["kind"] == "Deployment"]
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    watched = [word for word in container["args"] if word.startswith("--watch-secrets")]
+    assert watched == ([f"--watch-secrets={','.join(secrets)}"] if secrets else [])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,76 @@
+"""Named Secrets of the agent's namespace, each kept fresh by a watch of its own.
+
+A watch that is limited to one name needs rights on that Secret alone: for `list` and `watch` with
+the field selector `metadata.name`, RBAC's `resourceNames` count. Source:
+https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dsf.api import names
+from dsf.kube.kinds import SECRET
+from dsf.kube.port import Kube, Object
+from dsf.runtime.reflector import View
+
+SECRETS_LIMIT = 32
+"""Watches that one agent keeps open; it reads further Secrets at each call."""
+
+BYTES_LIMIT = 1 << 16
+"""Of one Secret, encoded; a larger one is not kept, but read at each call."""
+
+ABSENT: Mapping[str, Any] = {}
+_TOO_LARGE: Mapping[str, Any] = {"kind": "too large to be kept"}
+
+
+class WatchedSecrets:
+    """What is known of some Secrets without asking, while `run` runs."""
+
+    def __init__(self, kube: Kube, namespace: str, secrets: Iterable[str]) -> None:
+        self._namespace = namespace
+        self._views = {
+            name: View(kube, SECRET, namespace, fields=f"metadata.name={name}", read=_kept)
+            for name in sorted(set(secrets))[:SECRETS_LIMIT]
+        }
+        self._doubted = set[str]()
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for view in self._views.values():
+                tasks.create_task(view.run())
+
+    def find(self, name: str) -> Mapping[str, Any] | None:
+        """Return a Secret, ABSENT where there is none; None where the API server has to be asked.
+
+        That is so where the Secret is not watched (yet) or too large, and once after each doubt.
+        """
+        view = self._views.get(name)
+        if view is None or not view.synced.is_set():
+            return None
+        if name in self._doubted:
+            self._doubted.discard(name)
+            return None
+        found = view.items.get((self._namespace, name), ABSENT)
+        return None if found is _TOO_LARGE else found
+
+    def doubt(self, name: str) -> None:
+        """Say that a token was refused: its watch may be late, or have died in silence."""
+        if name in self._views:
+            self._doubted.add(name)
+
+
+def _kept(secret: Object) -> Mapping[str, Any]:
+    """Return what tokens and authorities are read from."""
+    metadata, data = secret["metadata"], secret.get("data") or {}
+    if sum(len(str(value)) for value in data.values()) > BYTES_LIMIT:
+        return _TOO_LARGE
+    read = {key: metadata.get(key) for key in ("name", "namespace")}
+    hosts = (metadata.get("annotations") or {}).get(names.ALLOWED_HOSTS_ANNOTATION)
+    annotations = {} if hosts is None else {names.ALLOWED_HOSTS_ANNOTATION: hosts}
+    return {
+        "metadata": {**read, "annotations": annotations},
+        "type": secret.get("type"),
+        "data": data,
+    }
