@@ -18,6 +18,7 @@ from optimizer.explanation.run import Task, explained
 from optimizer.fleet import Candidate, Cluster, Fleet, Objective, Selector, Supply, Workload
 from optimizer.formulate import formulate
 from optimizer.milp import solve_here
+from optimizer.scores import Scores
 
 CASES: tuple[tuple[int, int, Kind, bool], ...] = (
     (10, 30, "dist", False),
@@ -55,7 +56,8 @@ def fleet(given: Instance) -> Fleet:
         for c, of_cluster in enumerate(of_workload)
         for d, value in enumerate(of_cluster)
     }
-    return Fleet("default", clusters, workloads, {"score": scores}, (Objective("score"),))
+    named = {"score": Scores.of(scores)}
+    return Fleet("default", clusters, workloads, named, (Objective("score"),))
 
 
 def _candidate(device: str, amount: int) -> Candidate:

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
-from itertools import chain, groupby
+from itertools import chain
 from typing import Any
 
 from dsf.kube.changes import Change
@@ -15,7 +15,7 @@ from optimizer.fleet import Cluster, Fleet
 def digest_of(fleet: Fleet, objects: Iterable[Object], changes: Iterable[Change]) -> str:
     """Return the SHA-256 of the facts used, scores included, the objects and the changes."""
     rest = {"objects": list(objects), "changes": [str(change) for change in changes]}
-    return _sha256(chain([_facts(fleet)], _scores(fleet), [rest]))
+    return _sha256(chain(map(_text, [_facts(fleet), rest]), _scores(fleet)))
 
 
 def basis_of(fleet: Fleet) -> str:
@@ -26,7 +26,7 @@ def basis_of(fleet: Fleet) -> str:
     """
     listed = tuple(_listed(cluster) for cluster in fleet.clusters)
     asked = tuple(replace(item, current=()) for item in fleet.workloads)
-    return _sha256([_facts(replace(fleet, clusters=listed, workloads=asked))])
+    return _sha256([_text(_facts(replace(fleet, clusters=listed, workloads=asked)))])
 
 
 def _listed(cluster: Cluster) -> Cluster:
@@ -42,20 +42,20 @@ def _facts(fleet: Fleet) -> dict[str, Any]:
     }
 
 
-def _scores(fleet: Fleet) -> Iterator[Any]:
-    """Yield the scores in pieces, since millions of them as one text would not fit into memory."""
+def _scores(fleet: Fleet) -> Iterator[bytes]:
+    """Yield the scores as arrays: millions of them as text would not fit into memory."""
     for name, scores in fleet.scores.items():
-        for cluster, found in groupby(scores.items(), key=_cluster):
-            yield name, cluster, [(app, device, value) for (_, app, device), value in found]
+        yield _text([name, list(scores.apps), list(scores.places), scores.table.dtype.str])
+        yield scores.table.tobytes()
 
 
-def _cluster(score: tuple[tuple[str, str, str], float]) -> str:
-    return score[0][0]
+def _text(part: Any) -> bytes:
+    return json.dumps(part, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _sha256(parts: Iterable[Any]) -> str:
+def _sha256(parts: Iterable[bytes]) -> str:
     digest = hashlib.sha256()
     for part in parts:
-        text = json.dumps(part, sort_keys=True, separators=(",", ":"))
-        digest.update(f"{text}\n".encode())
+        digest.update(part)
+        digest.update(b"\n")
     return digest.hexdigest()

@@ -31,8 +31,9 @@ def _supplying(problem: Problem, decision: Decision, place: Place) -> Iterator[s
             yield choice.policy
 
 
-def truncated(gaps: tuple[Gap, ...], *, most: int) -> Iterator[Gap]:
-    """Yield the first gaps and, where there are more, one that says how many."""
+def truncated(gaps: tuple[Gap, ...], left: int, *, most: int) -> Iterator[Gap]:
+    """Yield the first gaps, then one that says how many more there are; `left` beside these."""
     yield from gaps[:most]
-    if len(gaps) > most:
-        yield Gap(reason="Truncated", message=f"{len(gaps) - most} more gaps are not shown")
+    more = max(0, len(gaps) - most) + left
+    if more:
+        yield Gap(reason="Truncated", message=f"{more} more gaps are not shown")

@@ -1,15 +1,15 @@
 """The fleet as the optimizer sees it: frozen values, no Kubernetes objects."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from optimizer.mig.candidates import NodeLayout
-from optimizer.problem import Spread
-from optimizer.results import Gap
+import numpy as np
 
-Scores = Mapping[tuple[str, str, str], float]
-"""One named score by cluster, app and device."""
+from optimizer.mig.candidates import NodeLayout
+from optimizer.problem import Floats, Spread
+from optimizer.results import Gap
+from optimizer.scores import Scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,8 @@ class Candidate:
 
     Of the candidates of one pool of a cluster at most one is enforced. `cost`: what changing to
     it costs where it is not `current`. `uses`: what it uses of fleet-wide limits, by name.
-    `layouts`: what its GPUs become, where the policy is to be generated.
+    `layouts`: what its GPUs become, where the policy is to be generated; `divided`: the same of a
+    listed one that says so.
     """
 
     policy: str
@@ -44,6 +45,7 @@ class Candidate:
     cost: float = 0.0
     uses: tuple[tuple[str, float], ...] = ()
     layouts: tuple[NodeLayout, ...] = ()
+    divided: tuple[NodeLayout, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,13 @@ class Cluster:
     candidates: tuple[Candidate, ...]
     labels: Mapping[str, str] = field(default_factory=dict)
     base: tuple[Supply, ...] = ()
+
+    @property
+    def supplies(self) -> Iterator[Supply]:
+        """Everything that a candidate supplies, and what the cluster has without any."""
+        for candidate in self.candidates:
+            yield from candidate.supplies
+        yield from self.base
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +115,13 @@ class Objective:
 
     def value(self, score: float) -> float:
         """Return what a score is worth."""
+        return float(self.values(np.array([score]))[0])
+
+    def values(self, scores: Floats) -> Floats:
+        """Return what scores are worth, NaN where there is none."""
         if self.minimum is None or self.maximum is None:
-            return self.weight * (-score if self.invert else score)
-        share = (min(max(score, self.minimum), self.maximum) - self.minimum) / (
+            return self.weight * (-scores if self.invert else scores)
+        share = (np.clip(scores, self.minimum, self.maximum) - self.minimum) / (
             self.maximum - self.minimum
         )
         return self.weight * 100 * (1 - share if self.invert else share)
@@ -132,10 +145,12 @@ class FleetLimit:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """What can be placed where; `scores` by name, then by cluster, app and device.
+    """What can be placed where, and named scores.
 
-    `gaps` names what the hub holds but could not be used, and pairs without a usable score.
+    `gaps` names what the hub holds but could not be used, and pairs without a usable score, of
+    which there can be too many: `gaps_left` more are only counted.
     `left_out`: what candidates that were not generated can be worth, all clusters together.
+    `busy_stay`: busy devices outlast the replacing of a policy (MigOptions.reconfigure `instance`).
     """
 
     namespace: str
@@ -145,4 +160,6 @@ class Fleet:
     objectives: tuple[Objective, ...]
     limits: tuple[FleetLimit, ...] = ()
     gaps: tuple[Gap, ...] = ()
+    gaps_left: int = 0
     left_out: float = 0.0
+    busy_stay: bool = False

@@ -52,13 +52,13 @@ def staying(fleet: Fleet) -> Mapping[int, float]:
 def _values(ground: Ground) -> Floats:
     fleet = ground.fleet
     values = np.full((len(fleet.workloads), len(ground.slots)), np.nan)
-    by_app: dict[str, Floats] = {}
-    for index, workload in enumerate(fleet.workloads):
+    numbered = sorted(enumerate(fleet.workloads), key=lambda item: item[1].app)
+    app, own = None, np.empty(0)
+    for index, workload in numbered:
         if workload.kind not in ground.kind:
             continue
-        if workload.app not in by_app:
-            by_app[workload.app] = ground.value(workload.app)
-        own = by_app[workload.app]
+        if workload.app != app:
+            app, own = workload.app, ground.value(workload.app)
         allowed = ground.kind[workload.kind].copy()
         for obstacle in OBSTACLES.values():
             allowed &= ~obstacle(ground, workload, own)
@@ -136,7 +136,7 @@ def _costs(ground: Ground, limit: FleetLimit) -> Floats:
     """Return a limit's score of every place [workloads, slots], 0 where it is missing or less."""
     costs = np.zeros((len(ground.fleet.workloads), len(ground.slots)))
     for row, workload in enumerate(ground.fleet.workloads):
-        np.fmax(ground.cost(limit.score, workload.app), 0.0, out=costs[row])
+        np.fmax(ground.scores(limit.score, workload.app), 0.0, out=costs[row])
     return costs
 
 

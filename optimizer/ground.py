@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from dsf.kube.selectors import LabelSelector, label_selector
-from optimizer.fleet import Cluster, Fleet, Objective, Scores, Supply
-from optimizer.problem import Bools, Floats, Slot
+from optimizer.fleet import Cluster, Fleet, Supply
+from optimizer.problem import Bools, Floats, Ints, Slot
 
 NAME_KEY = "metadata.name"
 """Stands for a cluster's name where a label key is asked for."""
@@ -28,7 +28,7 @@ class Ground:
         found = (
             Slot(index, supply.kind, supply.device)
             for index, cluster in enumerate(self.fleet.clusters)
-            for supply in _supplies(cluster)
+            for supply in cluster.supplies
             if supply.kind in asked
         )
         return tuple(dict.fromkeys(found))
@@ -39,7 +39,7 @@ class Ground:
         return {slot: index for index, slot in enumerate(self.slots)}
 
     @cached_property
-    def cluster(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def cluster(self) -> Ints:
         """The cluster of each slot."""
         return np.array([slot.cluster for slot in self.slots], dtype=np.int64)
 
@@ -104,27 +104,27 @@ class Ground:
         """Return the slots of the clusters for which it is true."""
         return np.fromiter(allowed, dtype=np.bool_)[self.cluster]
 
-    def scores(self, scores: Scores, app: str) -> Floats:
-        """Return an app's score on every slot, NaN where there is none."""
-        names = [cluster.name for cluster in self.fleet.clusters]
-        keys = ((names[slot.cluster], app, slot.device) for slot in self.slots)
-        return np.fromiter((scores.get(key, np.nan) for key in keys), dtype=np.float64)
-
-    def cost(self, score: str, app: str) -> Floats:
-        """Return what an app counts for a limit on a score, on every slot; NaN where unknown."""
-        if (score, app) not in self._costs:
-            self._costs[score, app] = self.scores(self.fleet.scores[score], app)
-        return self._costs[score, app]
+    def scores(self, name: str, app: str) -> Floats:
+        """Return a named score of an app on every slot, NaN where there is none."""
+        if name not in self._places:
+            self._places[name] = self._numbers(self.fleet.scores[name].places)
+        return self.fleet.scores[name].of_app(app)[self._places[name]]
 
     @cached_property
-    def _costs(self) -> dict[tuple[str, str], Floats]:
+    def _places(self) -> dict[str, Ints]:
         return {}
+
+    def _numbers(self, places: Mapping[tuple[str, str], int]) -> Ints:
+        """Return the number of each slot's place, -1 where there is none."""
+        names = [cluster.name for cluster in self.fleet.clusters]
+        found = (places.get((names[slot.cluster], slot.device), -1) for slot in self.slots)
+        return np.fromiter(found, dtype=np.int64)
 
     def value(self, app: str) -> Floats:
         """Return what an app is worth on every slot: the weighted sum of its scores."""
         total = np.zeros(len(self.slots))
         for item in self.fleet.objectives:
-            total += _normalised(item, self.scores(self.fleet.scores[item.score], app))
+            total += item.values(self.scores(item.score, app))
         return total
 
 
@@ -139,13 +139,3 @@ def selector(text: str) -> LabelSelector:
     if not isinstance(parsed, LabelSelector):
         raise ValueError(parsed.message)  # noqa: TRY004 - the text is wrong, not its type
     return parsed
-
-
-def _supplies(cluster: Cluster) -> Iterator[Supply]:
-    for candidate in cluster.candidates:
-        yield from candidate.supplies
-    yield from cluster.base
-
-
-def _normalised(item: Objective, scores: Floats) -> Floats:
-    return np.array([item.value(score) for score in scores.tolist()])

@@ -10,12 +10,13 @@ class Observation:
     """Objects as the API server returned them, one list per kind.
 
     Policies, workloads, Placements and PlacementBindings are those of the request's namespace;
-    managed clusters and AddOnPlacementScores are the whole hub's.
+    managed clusters and AddOnPlacementScores are the whole hub's. Scores are left out where they
+    are read page by page.
     """
 
     managed_clusters: tuple[Object, ...] = ()
     policies: tuple[Object, ...] = ()
     workloads: tuple[Object, ...] = ()
-    scores: tuple[Object, ...] = ()
     placements: tuple[Object, ...] = ()
     bindings: tuple[Object, ...] = ()
+    scores: tuple[Object, ...] = ()

@@ -1,6 +1,7 @@
-"""Reading the hub: every kind listed once."""
+"""Reading the hub: every kind listed once, scores page by page."""
 
 import asyncio
+from collections.abc import AsyncIterator, Collection, Sequence
 
 from dsf.kube.errors import Gone, NotFound
 from dsf.kube.kinds import (
@@ -16,21 +17,71 @@ from dsf.kube.port import Kube, Object
 from optimizer.observation import Observation
 
 _PAGE = 500
+_FIRST_PAGE = 10
+_ENTRIES = 50_000  # of a page of scores: some 50 MiB
+_FEW = 3  # names that are listed one by one
 _ATTEMPTS = 3
 
 
 async def observe(kube: Kube, namespace: str) -> Observation:
-    """Read what a request in a namespace may rest on; KubeError where the hub can't be read."""
+    """Read what a request in a namespace may rest on but scores, of which there can be millions.
+
+    KubeError where the hub can't be read.
+    """
     return Observation(
         *await asyncio.gather(
             every(kube, MANAGED_CLUSTER),
             every(kube, POLICY, namespace),
             every(kube, MANIFEST_WORK_REPLICA_SET, namespace),
-            every(kube, ADD_ON_PLACEMENT_SCORE),
             every(kube, PLACEMENT, namespace),
             every(kube, PLACEMENT_BINDING, namespace),
         )
     )
+
+
+async def score_pages(kube: Kube, names: Collection[str] = ()) -> AsyncIterator[tuple[Object, ...]]:
+    """Yield AddOnPlacementScores of these names (of any where none is given), page by page.
+
+    After a token that was too old all are read again. Pages hold so many objects that their
+    entries take little memory.
+    """
+    one_by_one = 0 < len(names) <= _FEW
+    for selected in (f"metadata.name={name}" for name in sorted(names)) if one_by_one else ("",):
+        async for page in _again(kube, selected):
+            yield page
+
+
+async def _again(kube: Kube, fields: str) -> AsyncIterator[tuple[Object, ...]]:
+    for attempt in range(_ATTEMPTS):
+        try:
+            async for page in _score_pages(kube, fields):
+                yield page
+        except NotFound:
+            return
+        except Gone:
+            if attempt == _ATTEMPTS - 1:
+                raise
+        else:
+            return
+
+
+async def _score_pages(kube: Kube, fields: str) -> AsyncIterator[tuple[Object, ...]]:
+    token, limit = "", _FIRST_PAGE
+    while True:
+        page = await kube.list(
+            ADD_ON_PLACEMENT_SCORE, fields=fields, limit=limit, continue_token=token
+        )
+        yield page.items
+        token, limit = page.continue_token, _next_limit(page.items, limit)
+        if not token:
+            return
+
+
+def _next_limit(items: Sequence[Object], limit: int) -> int:
+    """Return how many objects like these have as many entries as a page should have."""
+    entries = sum(len((item.get("status") or {}).get("scores") or ()) for item in items)
+    fitting = _ENTRIES * len(items) // max(1, entries)
+    return max(1, min(fitting, 4 * limit, _PAGE))
 
 
 async def every(

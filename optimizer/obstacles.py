@@ -66,7 +66,7 @@ def uncosted(ground: Ground, workload: Workload, values: Floats) -> Bools:
     missing = np.zeros(len(values), dtype=np.bool_)
     for limit in ground.fleet.limits:
         if limit.score:
-            missing |= np.isnan(ground.cost(limit.score, workload.app)) & ground.meeting(
+            missing |= np.isnan(ground.scores(limit.score, workload.app)) & ground.meeting(
                 limit.selector
             )
     return missing

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 import yaml
 
@@ -14,11 +13,12 @@ from optimizer.explanation.results import Explanation
 from optimizer.fleet import Fleet
 from optimizer.formulate import staying
 from optimizer.generated import changes, describe, not_generated
+from optimizer.listed import listed
 from optimizer.manifests import manifests
 from optimizer.mig.bounds import widened
 from optimizer.observation import Observation
 from optimizer.problem import Problem
-from optimizer.read import read_fleet
+from optimizer.read import SHOWN_GAPS
 from optimizer.refusal import CONFLICT, UNAVAILABLE, FieldProblem, RequestProblem
 from optimizer.request import OptimizeRequest
 from optimizer.results import (
@@ -34,8 +34,6 @@ from optimizer.settings import Settings
 from optimizer.solution import Choice, Solution
 from optimizer.unknown import unknown_names
 from optimizer.unplaced import unplaced
-
-_SHOWN_GAPS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +62,6 @@ class Plan:
         return yaml.safe_dump_all(self.manifests, sort_keys=False) if self.manifests else ""
 
 
-def fleet_of(
-    observation: Observation, request: OptimizeRequest, *, settings: Settings, now: datetime
-) -> Fleet | RequestProblem:
-    """Read the fleet that a request speaks of, or refuse names that do not exist."""
-    refused = unknown_names(observation, request)
-    return refused or read_fleet(observation, request, settings=settings, now=now)
-
-
 def plan(
     observation: Observation,
     request: OptimizeRequest,
@@ -89,29 +79,28 @@ def plan(
     implied = changes(objects, observation) if objects else ()
     return Plan(
         digest=digest_of(fleet, objects, implied),
-        basis=basis_of(fleet),
+        basis=_basis(observation, request, settings),
         request=request,
         solution=_net(widened(solution, fleet.left_out), staying(fleet)),
         policies=_policies(solution.decision.choices),
         placements=placed(problem, solution),
         unplaced=unplaced(request, fleet, problem, solution),
-        gaps=tuple(truncated(fleet.gaps, most=_SHOWN_GAPS)),
+        gaps=tuple(truncated(fleet.gaps, fleet.gaps_left, most=SHOWN_GAPS)),
         manifests=objects,
         changes=implied,
     )
 
 
-def stale(
-    made: Plan, observation: Observation, *, settings: Settings, now: datetime
-) -> RequestProblem | None:
+def stale(made: Plan, observation: Observation, settings: Settings) -> RequestProblem | None:
     """Tell what moved on the hub since a plan was made, if that matters to it.
 
-    Scores may move: they change what is best, not what is possible.
+    Scores may move, so that they are not read: they change what is best, not what is possible.
     """
-    fleet = fleet_of(observation, made.request, settings=settings, now=now)
-    if isinstance(fleet, RequestProblem):
-        return fleet
-    if basis_of(fleet) != made.basis:
+    scores = [score.score_name for _, score in made.request.read_scores]
+    refused = unknown_names(observation, made.request, scores)
+    if refused:
+        return refused
+    if _basis(observation, made.request, settings) != made.basis:
         return _stale("the policies, workloads or managed clusters that it rests on have changed")
     if made.manifests and changes(made.manifests, observation) != made.changes:
         return _stale("the generated objects in its namespace have changed")
@@ -159,6 +148,10 @@ def refused_writes(failed: Iterable[FailedChange]) -> RequestProblem | None:
         detail="; ".join(f"{error.field}: {error.message}" for error in errors[:5]),
         errors=errors,
     )
+
+
+def _basis(observation: Observation, request: OptimizeRequest, settings: Settings) -> str:
+    return basis_of(listed(observation, request, settings.cluster_label_key).fleet)
 
 
 def _net(solution: Solution, stays: Mapping[int, float]) -> Solution:

@@ -1,209 +1,142 @@
 """Objects to Fleet: what does not fit becomes a named gap."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain, islice
 
 from dsf.kube.port import Object
-from optimizer.current import Current, current
-from optimizer.fleet import (
-    Candidate,
-    Cluster,
-    Fleet,
-    FleetLimit,
-    Objective,
-    Scores,
-    Selector,
-    Workload,
-)
-from optimizer.ground import selector
-from optimizer.labels import base_of, candidate_of, labels_of, name_of, selectors, workload_of
-from optimizer.mig.generate import offered, with_candidates
-from optimizer.mig.read import gpu_pools, mig_rules
-from optimizer.misspelt import unknown_annotations, unknown_kinds, without_effect
+from optimizer.fleet import Fleet
+from optimizer.labels import name_of
+from optimizer.listed import Listed, listed
+from optimizer.mig.generate import with_candidates
+from optimizer.mig.read import mig_rules
 from optimizer.observation import Observation
-from optimizer.read_scores import read_score
+from optimizer.read_scores import ScoreReader
 from optimizer.refusal import RequestProblem
-from optimizer.request import ClusterChoice, OptimizeRequest
-from optimizer.results import Gap
+from optimizer.request import OptimizeRequest
+from optimizer.scores import Where
 from optimizer.settings import Settings
-from optimizer.size import too_large
-from optimizer.solution import Choice
+from optimizer.size import too_large, too_many_scores
+from optimizer.unknown import unknown_names
+
+SHOWN_GAPS = 1_000
+"""Gaps that are shown; of more only their number is."""
+
+
+class FleetReader:
+    """Reads the fleet of a request: first what it names, then score objects as they come.
+
+    `now` is aware; scores whose `validUntil` has passed are gaps.
+    """
+
+    def __init__(
+        self,
+        observation: Observation,
+        request: OptimizeRequest,
+        *,
+        settings: Settings,
+        now: datetime,
+    ) -> None:
+        self._observation = observation
+        self._request = request
+        self._settings = settings
+        self._clusters = frozenset(cluster.name for cluster in request.clusters)
+        self._seen: set[str] = set()
+        unknown = unknown_names(observation, request, self.score_names)
+        self._listed = unknown or _bounded(observation, request, settings)
+        self._readers: Mapping[str, ScoreReader] = {}
+        if isinstance(self._listed, Listed):
+            self._readers = _readers(self._listed, request, settings, now)
+
+    @property
+    def score_names(self) -> frozenset[str]:
+        """The names of the AddOnPlacementScores that are read."""
+        return frozenset(score.score_name for _, score in self._request.read_scores)
+
+    @property
+    def lacking(self) -> bool:
+        """Whether one of the scores was seen in no cluster of the request."""
+        return not self.score_names <= self._seen
+
+    def add(self, objects: Iterable[Object]) -> None:
+        """Read AddOnPlacementScores; one that was read before gives way."""
+        for obj in objects:
+            if obj["metadata"].get("namespace") in self._clusters:
+                self._seen.add(name_of(obj))
+                for reader in self._readers.values():
+                    reader.add(obj)
+
+    def unknown(self) -> RequestProblem | None:
+        """Return the names that do not exist, scores that no cluster was seen to have included."""
+        return unknown_names(self._observation, self._request, self._seen)
+
+    def fleet(self) -> Fleet | RequestProblem:
+        """Return what was read; refused is what is too large to solve, or has unknown names.
+
+        A score that no cluster has is a gap of each.
+        """
+        return self._whole(self._listed) if isinstance(self._listed, Listed) else self._listed
+
+    def _whole(self, read: Listed) -> Fleet | RequestProblem:
+        """Return the fleet with its scores, and with candidates that are worth generating."""
+        scores = {key: reader.scores() for key, reader in self._readers.items()}
+        scored = replace(read.fleet, clusters=read.offered, scores=scores)
+        whole = with_candidates(scored, read.pools, mig_rules(self._request), read.running)
+        asked = _asked(whole) if read.pools else None
+        notes = chain.from_iterable(reader.notes(asked) for reader in self._readers.values())
+        of_scores = [note() for note in islice(notes, SHOWN_GAPS)]
+        before = len(scored.gaps)
+        fleet = replace(
+            whole,
+            gaps=(*whole.gaps[:before], *of_scores, *whole.gaps[before:]),
+            gaps_left=sum(1 for _ in notes),
+        )
+        return too_large(fleet, self._settings.max_places) or fleet
 
 
 def read_fleet(
     observation: Observation, request: OptimizeRequest, *, settings: Settings, now: datetime
 ) -> Fleet | RequestProblem:
-    """Read what the request names; names that the hub does not know have been refused before.
+    """Read the fleet of a request from an observation that holds the scores too.
 
-    Refused is a fleet too large to be solved at once.
-    `now` is aware; scores whose `validUntil` has passed are gaps.
+    Scores that no cluster has are gaps: `FleetReader.unknown` refuses them.
     """
-    select = selectors(observation.managed_clusters, settings.cluster_label_key)
-    running = current(observation, select)
-    listed, cluster_gaps = _clusters(observation, request, select, running)
-    workloads, workload_gaps = _workloads(observation.workloads, request, running)
-    pools, pool_gaps = gpu_pools(observation.managed_clusters, request)
-    limits = _limits(request)
-    relevant = _relevant(listed, workloads, limits)
-    clusters = tuple(offered(cluster, pools) for cluster in relevant)
-    scores, score_gaps = _scores(observation, request, clusters, workloads, settings, now)
-    fleet = Fleet(
-        namespace=request.namespace,
-        clusters=clusters,
-        workloads=workloads,
-        scores=scores,
-        objectives=_objectives(request),
-        limits=limits,
-        gaps=(
-            *cluster_gaps,
-            *workload_gaps,
-            *unknown_kinds((*listed, *clusters), workloads),
-            *unknown_annotations(observation, request),
-            *without_effect(listed, workloads, limits),
-            *pool_gaps,
-            *score_gaps,
-        ),
-    )
-    whole = with_candidates(fleet, pools, mig_rules(request), running.policies)
-    return too_large(whole, settings.max_places) or whole
+    reader = FleetReader(observation, request, settings=settings, now=now)
+    reader.add(observation.scores)
+    return reader.fleet()
 
 
-def _clusters(
-    observation: Observation,
-    request: OptimizeRequest,
-    select: Mapping[str, Selector],
-    running: Current,
-) -> tuple[tuple[Cluster, ...], list[Gap]]:
-    policies = {name_of(obj): obj for obj in observation.policies}
-    managed = {name_of(obj): obj for obj in observation.managed_clusters}
-    clusters, gaps = list[Cluster](), list[Gap]()
-    for choice in request.clusters:
-        read = [
-            candidate_of(policies[policy.name], choice.name, policy)
-            for policy in choice.available_policies
-        ]
-        base = base_of(managed[choice.name], choice)
-        gaps += [item for item in (*read, base) if isinstance(item, Gap)]
-        cluster = Cluster(
-            choice.name,
-            select[choice.name],
-            tuple(_candidates(choice, read, running)),
-            labels_of(managed[choice.name]),
-            () if isinstance(base, Gap) else base,
-        )
-        clusters.append(cluster)
-    return tuple(clusters), sorted(dict.fromkeys(gaps), key=lambda gap: gap.policy)
+def _bounded(
+    observation: Observation, request: OptimizeRequest, settings: Settings
+) -> Listed | RequestProblem:
+    """Read what the request names, unless its scores would not fit into memory."""
+    read, most = listed(observation, request, settings.cluster_label_key), settings.max_places
+    scores = len(request.read_scores)
+    return too_large(read.fleet, most) or too_many_scores(read.wanted, scores, most) or read
 
 
-def _relevant(
-    clusters: Iterable[Cluster], workloads: Sequence[Workload], limits: Iterable[FleetLimit]
-) -> tuple[Cluster, ...]:
-    """Leave out labels and kinds that nobody asks for: a plan must not rest on them."""
-    texts = [text for item in workloads for text in (item.affinity, item.anti_affinity)]
-    texts += [limit.selector for limit in limits]
-    keys = _keys(texts) | {item.key for workload in workloads for item in workload.spread}
-    keys |= {limit.per for limit in limits}
-    kinds = {kind for item in workloads for kind in (item.kind, *dict(item.extras))}
-    return tuple(
-        replace(
-            cluster,
-            labels={key: value for key, value in cluster.labels.items() if key in keys},
-            base=tuple(supply for supply in cluster.base if supply.kind in kinds),
-        )
-        for cluster in clusters
-    )
-
-
-def _candidates(
-    choice: ClusterChoice, read: Iterable[Candidate | Gap], running: Current
-) -> Iterator[Candidate]:
-    for item in read:
-        if isinstance(item, Candidate):
-            yield replace(item, current=Choice(choice.name, item.policy) in running.policies)
-
-
-def _workloads(
-    replica_sets: Iterable[Object], request: OptimizeRequest, running: Current
-) -> tuple[tuple[Workload, ...], list[Gap]]:
-    by_name = {name_of(obj): obj for obj in replica_sets}
-    read = [workload_of(by_name[choice.name], choice) for choice in request.target_workloads]
-    workloads = [
-        replace(item, current=running.placements.get(item.placement, ()))
-        for item in read
-        if isinstance(item, Workload)
-    ]
-    shared = _shared_placements(workloads)
-    alone = _with_labels_asked_for([item for item in workloads if item.placement not in shared])
-    gaps = [item for item in read if isinstance(item, Gap)]
-    return alone, gaps + [_shared(item) for item in workloads if item.placement in shared]
-
-
-def _with_labels_asked_for(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
-    """Leave out labels that no workload's affinity speaks of: a plan must not rest on them."""
-    keys = _keys(text for item in workloads for text in (*item.near, *item.apart))
-    return tuple(
-        replace(item, labels={key: text for key, text in item.labels.items() if key in keys})
-        for item in workloads
-    )
-
-
-def _keys(texts: Iterable[str]) -> set[str]:
-    return {term.key for text in set(texts) for term in selector(text).requirements}
-
-
-def _shared_placements(workloads: Sequence[Workload]) -> set[str]:
-    counts = Counter(workload.placement for workload in workloads)
-    return {placement for placement, count in counts.items() if count > 1}
-
-
-def _shared(workload: Workload) -> Gap:
-    return Gap(
-        reason="SharedPlacement",
-        message=f"workload {workload.name}: another workload of the request refers to Placement"
-        f" {workload.placement} too; give each one its own",
-        workload=workload.name,
-    )
-
-
-def _scores(
-    observation: Observation,
-    request: OptimizeRequest,
-    clusters: Sequence[Cluster],
-    workloads: Sequence[Workload],
-    settings: Settings,
-    now: datetime,
-) -> tuple[Mapping[str, Scores], list[Gap]]:
-    """Read every named score; one that only a limit counts has no value where it is missing."""
+def _readers(
+    read: Listed, request: OptimizeRequest, settings: Settings, now: datetime
+) -> dict[str, ScoreReader]:
+    """Return a reader of each named score; what only a limit counts is never made up."""
     stated = settings.missing_score if request.missing_score is None else request.missing_score
     valued = {item.key for item in request.scored}
-    scores, gaps = dict[str, Scores](), list[Gap]()
-    for _, score in request.read_scores:
-        missing = None if isinstance(stated, str) or score.key not in valued else stated
-        scores[score.key], found = read_score(
-            observation.scores, clusters, workloads, score=score, missing=missing, now=now
+    return {
+        score.key: ScoreReader(
+            read.wanted,
+            score,
+            missing=None if isinstance(stated, str) or score.key not in valued else stated,
+            now=now,
         )
-        gaps += found
-    return scores, gaps
+        for _, score in request.read_scores
+    }
 
 
-def _objectives(request: OptimizeRequest) -> tuple[Objective, ...]:
-    return tuple(
-        Objective(item.key, item.weight, item.minimum, item.maximum, item.invert)
-        for item in request.scored
-    )
-
-
-def _limits(request: OptimizeRequest) -> tuple[FleetLimit, ...]:
-    return tuple(
-        FleetLimit(
-            name=item.name,
-            most=item.maximum,
-            score=item.score.key if item.score else "",
-            uses=item.uses,
-            selector=item.cluster_selector,
-            per=item.per,
-        )
-        for item in request.limits
-    )
+def _asked(fleet: Fleet) -> Container[Where]:
+    """Return the devices that listed policies or clusters supply, or that some app scores."""
+    asked = set[Where]().union(*(scores.known() for scores in fleet.scores.values()))
+    for cluster in fleet.clusters:
+        listed_ = (item.supplies for item in cluster.candidates if not item.layouts)
+        asked |= {(cluster.name, supply.device) for supply in chain(cluster.base, *listed_)}
+    return asked

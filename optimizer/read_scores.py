@@ -1,112 +1,195 @@
-"""AddOnPlacementScores to values: per named score, by cluster, app and device, or a named gap."""
+"""AddOnPlacementScores to an array: one named score, filled object by object, or named gaps."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
 
 from dsf.kube.port import Object
-from optimizer.fleet import Cluster, Scores, Supply, Workload
+from optimizer.grid import Grid, Shape
 from optimizer.labels import name_of
+from optimizer.problem import Floats
 from optimizer.request import ScoreRef
 from optimizer.results import Gap
-from optimizer.score_table import ScoreTable, entries_of, entry_name, table, validity
+from optimizer.score_table import Key, entries_of, entry_name, key_of, table, validity
+from optimizer.scores import Scores, Where, empty, holding
 
 _MOST_GAPS = 20
 """Pairs of one cluster's device that are named; of more only their number is kept."""
 
+_ANY_CLUSTER = "\0"
+"""Stands for the cluster in keys that are made once for all clusters."""
 
-def read_score(
-    objects: Iterable[Object],
-    clusters: Sequence[Cluster],
-    workloads: Iterable[Workload],
-    *,
-    score: ScoreRef,
-    missing: float | None,
-    now: datetime,
-) -> tuple[Scores, tuple[Gap, ...]]:
-    """Read one named score of every app on every device that could supply it.
+Note = Callable[[], Gap]
+"""Makes a gap: there can be more of them than anybody looks at."""
 
-    `missing`: the value of a pair without a usable score; None leaves it out.
+
+class _Lost(NamedTuple):
+    """On how many apps a device has no usable score; the first ones by number, and why."""
+
+    device: str
+    apps: int
+    first: tuple[tuple[int, str], ...]
+
+
+class ScoreReader:
+    """Reads one named score of what a grid asks for.
+
+    `missing`: the value of a pair without a usable score; None leaves it out. `now` is aware.
     """
-    named = {obj["metadata"].get("namespace"): obj for obj in objects if _is(obj, score)}
-    apps = sorted({(workload.kind, workload.app) for workload in workloads})
-    scores, gaps = dict[tuple[str, str, str], float](), list[Gap]()
-    for cluster in clusters:
-        read = _table(named.get(cluster.name), cluster.name, score, now)
-        if isinstance(read, Gap):
-            gaps.append(read)
-        lost = Counter[str]()
-        for app, device in _pairs(cluster, apps):
-            found = None if isinstance(read, Gap) else read.value(app, device)
-            if isinstance(found, str) and not isinstance(read, Gap):
-                lost[device] += 1
-                if lost[device] <= _MOST_GAPS:
-                    gaps.append(_pair_gap(found, read, score.score_name, app, device))
-            value = found if isinstance(found, int) else missing
-            if value is not None:
-                scores[cluster.name, app, device] = value
-        gaps += _unnamed(cluster.name, lost)
-    return scores, tuple(gaps)
+
+    def __init__(
+        self, wanted: Grid, score: ScoreRef, *, missing: float | None, now: datetime
+    ) -> None:
+        self._wanted = wanted
+        self._score = score
+        self._missing = np.nan if missing is None else missing
+        self._now = now
+        self._apps = tuple(wanted.apps)
+        self._by_cluster = "cluster" in score.dimension.fields
+        self._keys_of: dict[Shape, list[list[Key]]] = {}
+        self._read: dict[str, Gap | tuple[_Lost, ...]] = {}
+        self._values = empty(len(self._apps), len(wanted.places))
+        for cluster in wanted.clusters if missing is not None else ():
+            self._leave_out(cluster)
+
+    def add(self, obj: Object) -> None:
+        """Read an AddOnPlacementScore if it is of this name and of a cluster that is asked for.
+
+        One that was read before for the same cluster gives way.
+        """
+        cluster = str(obj["metadata"].get("namespace") or "")
+        if name_of(obj) != self._score.score_name or cluster not in self._wanted.clusters:
+            return
+        wrong = _unusable(obj, cluster, self._score, self._now)
+        if wrong:
+            self._leave_out(cluster)
+            self._read[cluster] = wrong
+        else:
+            entries = table(cluster, entries_of(obj), self._score.dimension)
+            self._read[cluster] = tuple(self._fill(cluster, entries))
+
+    def scores(self) -> Scores:
+        """Return what was read so far."""
+        return Scores(self._wanted.apps, self._wanted.places, self._values)
+
+    def notes(self, asked: Container[Where] | None) -> Iterator[Note]:
+        """Yield what could not be used, cluster by cluster.
+
+        `asked`: missing scores of other devices are no gaps; None where all are.
+        """
+        for cluster in self._wanted.clusters:
+            read = self._read.get(cluster)
+            if isinstance(read, tuple):
+                yield from self._lost(cluster, read, asked)
+            elif read is None:
+                message = f"cluster {cluster} has no AddOnPlacementScore {self._score.score_name}"
+                yield partial(Gap, reason="MissingScoreObject", message=message, cluster=cluster)
+            else:
+                yield partial(_same, read)
+
+    def _leave_out(self, cluster: str) -> None:
+        asked = self._wanted.clusters[cluster][1].asked
+        self._put(cluster, [np.full(len(rows), self._missing) for rows in asked])
+
+    def _fill(self, cluster: str, entries: Mapping[Key, int | None]) -> Iterator[_Lost]:
+        """Take a cluster's values from its entries; yield devices for which some have none."""
+        shape, columns = self._wanted.clusters[cluster][1], list[Floats]()
+        pairs = zip(shape.devices, shape.asked, self._keys(cluster, shape), strict=True)
+        for device, rows, keys in pairs:
+            found = np.array([entries.get(key) for key in keys], dtype=np.float64)  # None: NaN
+            lacking = np.nonzero(np.isnan(found))[0].tolist()
+            found[lacking] = self._missing
+            columns.append(found)
+            if lacking:
+                first = ((int(rows[i]), _why(keys[i], entries)) for i in lacking[:_MOST_GAPS])
+                yield _Lost(device, len(lacking), tuple(first))
+        self._put(cluster, columns)
+
+    def _put(self, cluster: str, columns: Sequence[Floats]) -> None:
+        first, shape = self._wanted.clusters[cluster]
+        block = np.full((len(self._apps), len(columns)), np.nan)
+        for number, (rows, column) in enumerate(zip(shape.asked, columns, strict=True)):
+            block[rows, number] = column
+        self._values = holding(self._values, block)
+        self._values[:, first : first + len(columns)] = block
+
+    def _keys(self, cluster: str, shape: Shape) -> list[list[Key]]:
+        """Return, for each device of a cluster, the keys of the scores that are asked for."""
+        if shape not in self._keys_of:
+            dimension = self._score.dimension
+            self._keys_of[shape] = [
+                [key_of(dimension, _ANY_CLUSTER, self._apps[row], device) for row in rows.tolist()]
+                for device, rows in zip(shape.devices, shape.asked, strict=True)
+            ]
+        if not self._by_cluster:
+            return self._keys_of[shape]
+        return [[_of_cluster(key, cluster) for key in keys] for keys in self._keys_of[shape]]
+
+    def _lost(
+        self, cluster: str, lost: Sequence[_Lost], asked: Container[Where] | None
+    ) -> Iterator[Note]:
+        pairs = [(row, item.device, why) for item in lost for row, why in item.first]
+        for row, device, why in sorted(pairs):
+            if why != "MissingScore" or asked is None or (cluster, device) in asked:
+                app = self._apps[row]
+                yield partial(_pair_gap, why, self._score, cluster, app, device)
+        for item in sorted(lost, key=lambda item: (item.first[0][0], item.device)):
+            more = item.apps - len(item.first)
+            if more and (asked is None or (cluster, item.device) in asked):
+                yield partial(_more_gap, cluster, item.device, more)
 
 
-def _is(obj: Object, score: ScoreRef) -> bool:
-    return name_of(obj) == score.score_name
-
-
-def _table(obj: Object | None, cluster: str, score: ScoreRef, now: datetime) -> ScoreTable | Gap:
+def _unusable(obj: Object, cluster: str, score: ScoreRef, now: datetime) -> Gap | None:
+    """Return why nothing of an AddOnPlacementScore can be used."""
     name = score.score_name
-    if obj is None:
-        message = f"cluster {cluster} has no AddOnPlacementScore {name}"
-        return Gap(reason="MissingScoreObject", message=message, cluster=cluster)
     if validity(obj, now=now)[1]:
         until = (obj.get("status") or {}).get("validUntil")
         message = f"cluster {cluster}: AddOnPlacementScore {name} was valid until {until}"
         return Gap(reason="ExpiredScore", message=message, cluster=cluster)
-    names = [entry for entry, _ in entries_of(obj)]
-    if names and not any(score.dimension.match(text) is not None for text in names):
-        message = (
-            f"cluster {cluster}: no entry of AddOnPlacementScore {name} has the form"
-            f" {score.dimension}; there is {names[0]!r}"
-        )
-        return Gap(reason="WrongScoreFormat", message=message, cluster=cluster)
-    return table(cluster, entries_of(obj), score.dimension)
+    first = next((entry for entry, _ in entries_of(obj)), None)
+    dimension = score.dimension
+    if first is None or any(dimension.match(text) is not None for text, _ in entries_of(obj)):
+        return None
+    message = (
+        f"cluster {cluster}: no entry of AddOnPlacementScore {name} has the form"
+        f" {dimension}; there is {first!r}"
+    )
+    return Gap(reason="WrongScoreFormat", message=message, cluster=cluster)
 
 
-def _pairs(cluster: Cluster, apps: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    supplied = sorted({(supply.kind, supply.device) for supply in _supplies(cluster)})
-    pairs = {
-        (app, device)
-        for kind, app in apps
-        for supplied_kind, device in supplied
-        if kind == supplied_kind
-    }
-    return sorted(pairs)
+def _of_cluster(key: Key, cluster: str) -> Key:
+    return key.replace(_ANY_CLUSTER, cluster) if isinstance(key, str) else key
 
 
-def _supplies(cluster: Cluster) -> Iterator[Supply]:
-    for candidate in cluster.candidates:
-        yield from candidate.supplies
-    yield from cluster.base
+def _why(key: Key, entries: Mapping[Key, int | None]) -> str:
+    return "AmbiguousScore" if key in entries else "MissingScore"
 
 
-def _pair_gap(reason: str, scores: ScoreTable, name: str, app: str, device: str) -> Gap:
-    entry = entry_name(scores.dimension, scores.cluster, app, device)
+def _same(gap: Gap) -> Gap:
+    return gap
+
+
+def _pair_gap(reason: str, score: ScoreRef, cluster: str, app: str, device: str) -> Gap:
+    entry = entry_name(score.dimension, cluster, app, device)
     what = "no entry" if reason == "MissingScore" else "several entries"
     where = f"device {device}" if device else "a supply that names no device"
     return Gap(
         reason=reason,
-        message=f"cluster {scores.cluster}: AddOnPlacementScore {name} has {what} for app {app} on"
-        f" {where} (looked for {entry!r} in the form {scores.dimension})",
-        cluster=scores.cluster,
+        message=f"cluster {cluster}: AddOnPlacementScore {score.score_name} has {what} for app"
+        f" {app} on {where} (looked for {entry!r} in the form {score.dimension})",
+        cluster=cluster,
         device=device,
     )
 
 
-def _unnamed(cluster: str, lost: Mapping[str, int]) -> Iterator[Gap]:
-    for device, count in lost.items():
-        if count > _MOST_GAPS:
-            message = f"cluster {cluster}: {count - _MOST_GAPS} more apps have no usable entry"
-            where = f"for device {device}" if device else "for a supply that names no device"
-            yield Gap(
-                reason="MissingScore", message=f"{message} {where}", cluster=cluster, device=device
-            )
+def _more_gap(cluster: str, device: str, count: int) -> Gap:
+    where = f"for device {device}" if device else "for a supply that names no device"
+    return Gap(
+        reason="MissingScore",
+        message=f"cluster {cluster}: {count} more apps have no usable entry {where}",
+        cluster=cluster,
+        device=device,
+    )

@@ -1,46 +1,25 @@
 """AddOnPlacementScores as tables: which entry is the score of an app on a device."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from dsf.api.dimension import DimensionFormat
 from dsf.kube.port import Object
 from optimizer.results import ScoreEntry, ScoreObject
 
-Missing = Literal["MissingScore", "AmbiguousScore"]
-
 _KNOWN = frozenset({"cluster", "app", "device"})
 
+Key = str | tuple[str, str]
+"""Under which an entry is found: its name, or the app and device that its name spells."""
 
-@dataclass(frozen=True, slots=True)
-class ScoreTable:
-    """The entries of one cluster's AddOnPlacementScore, looked up by app and device.
 
-    A format of `${cluster}`, `${app}` and `${device}` alone names one entry for a pair: `exact`.
-    With other placeholders an entry belongs to the pair that its name spells; several such entries
-    are ambiguous, and stand as None in `values`, by entry name or by pair.
-    """
-
-    cluster: str
-    dimension: DimensionFormat
-    exact: bool
-    values: Mapping[str | tuple[str, str], int | None]
-
-    def value(self, app: str, device: str) -> int | Missing:
-        """Return the score of a pair, or why there is none."""
-        key = self._key(app, device)
-        if key not in self.values:
-            return "MissingScore"
-        found = self.values[key]
-        return "AmbiguousScore" if found is None else found
-
-    def _key(self, app: str, device: str) -> str | tuple[str, str]:
-        if self.exact:
-            return entry_name(self.dimension, self.cluster, app, device)
-        fields = self.dimension.fields
-        return app if "app" in fields else "", device if "device" in fields else ""
+def key_of(dimension: DimensionFormat, cluster: str, app: str, device: str) -> Key:
+    """Return under which key the score of a pair is found."""
+    if _KNOWN.issuperset(dimension.fields):
+        return entry_name(dimension, cluster, app, device)
+    fields = dimension.fields
+    return app if "app" in fields else "", device if "device" in fields else ""
 
 
 def entry_name(dimension: DimensionFormat, cluster: str, app: str, device: str) -> str:
@@ -50,15 +29,19 @@ def entry_name(dimension: DimensionFormat, cluster: str, app: str, device: str) 
 
 def table(
     cluster: str, entries: Iterable[tuple[str, int]], dimension: DimensionFormat
-) -> ScoreTable:
-    """Index the entries of one cluster's scores."""
+) -> dict[Key, int | None]:
+    """Index the entries of one cluster's scores by key; None where several have the same.
+
+    A format of `${cluster}`, `${app}` and `${device}` alone names one entry for a pair. With other
+    placeholders an entry belongs to the pair that its name spells.
+    """
     exact = _KNOWN.issuperset(dimension.fields)
-    values: dict[str | tuple[str, str], int | None] = {}
+    values: dict[Key, int | None] = {}
     for name, value in entries:
         key = name if exact else _spelt(name, cluster, dimension)
         if key is not None:
             values[key] = None if key in values else value
-    return ScoreTable(cluster, dimension, exact, values)
+    return values
 
 
 def entries_of(obj: Object) -> Iterator[tuple[str, int]]:

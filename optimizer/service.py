@@ -17,12 +17,14 @@ from dsf.kube.kinds import (
 from dsf.kube.port import Kube
 from optimizer.explanation.compose import case_of
 from optimizer.explanation.run import explain
+from optimizer.fleet import Fleet
 from optimizer.formulate import formulate
 from optimizer.generated import changes, failures, successes
 from optimizer.manifests import GENERATED_SELECTOR
 from optimizer.observation import Observation
-from optimizer.observe import every, observe
-from optimizer.plan import Plan, fleet_of, plan, stale
+from optimizer.observe import every, observe, score_pages
+from optimizer.plan import Plan, plan, stale
+from optimizer.read import FleetReader
 from optimizer.refusal import TOO_MANY_REQUESTS, RequestProblem
 from optimizer.request import OptimizeRequest
 from optimizer.results import Applied, ObjectRef, ResetResult, ScoreObject
@@ -74,9 +76,7 @@ class Optimizer:
         namespace = plan.request.namespace
         async with self._writing:
             observation = await observe(self._kube, namespace)
-            refused = await asyncio.to_thread(
-                stale, plan, observation, settings=self._settings, now=self._now()
-            )
+            refused = await asyncio.to_thread(stale, plan, observation, self._settings)
             if refused:
                 return refused
             outcomes = await apply(self._kube, plan.changes)
@@ -100,12 +100,9 @@ class Optimizer:
 
     async def _plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
         observation = await observe(self._kube, request.namespace)
-        fleet = await asyncio.to_thread(
-            fleet_of, observation, request, settings=self._settings, now=self._now()
-        )
+        fleet = await self._fleet(observation, request)
         if isinstance(fleet, RequestProblem):
             return fleet
-        observation = replace(observation, scores=())  # millions, and read by now
         problem = await asyncio.to_thread(formulate, fleet)
         solution = await solve(
             problem,
@@ -132,6 +129,20 @@ class Optimizer:
             time_limit_seconds=self._settings.time_limit_seconds,
         )
         return replace(made, explanation=explanation)
+
+    async def _fleet(
+        self, observation: Observation, request: OptimizeRequest
+    ) -> Fleet | RequestProblem:
+        """Read the fleet; of scores no more is kept than one page at a time."""
+        reader = await asyncio.to_thread(
+            FleetReader, observation, request, settings=self._settings, now=self._now()
+        )
+        async for page in score_pages(self._kube, reader.score_names):
+            await asyncio.to_thread(reader.add, page)
+        if reader.lacking:  # say which there are
+            async for page in score_pages(self._kube):
+                await asyncio.to_thread(reader.add, page)
+        return reader.unknown() or await asyncio.to_thread(reader.fleet)
 
 
 def _busy(most: int) -> RequestProblem:

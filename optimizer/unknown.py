@@ -1,6 +1,6 @@
 """Names in a request that the hub does not know, with those that it does."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, islice
 
 from dsf.api.names import score_object_name
@@ -17,17 +17,20 @@ MOST_NAMED = 100
 _SAID = 10
 
 
-def unknown_names(observation: Observation, request: OptimizeRequest) -> RequestProblem | None:
-    """Return the clusters, policies, workloads and score of the request that do not exist.
+def unknown_names(
+    observation: Observation, request: OptimizeRequest, scores: Collection[str]
+) -> RequestProblem | None:
+    """Return the clusters, policies, workloads and scores of the request that do not exist.
 
-    At most MOST_NAMED of them, and `available` holds at most as many: an answer must not grow with
-    the product of the request and the hub.
+    `scores`: the names of AddOnPlacementScores that its clusters have. At most MOST_NAMED unknown
+    ones, and `available` holds at most as many: an answer must not grow with the product of the
+    request and the hub.
     """
     unknown = chain(
         _unknown_clusters(observation, request),
         _unknown_policies(observation, request),
         _unknown_workloads(observation, request),
-        _unknown_score(observation, request),
+        _unknown_score(frozenset(scores), request),
     )
     return _problem(unknown)
 
@@ -87,11 +90,7 @@ def _unknown_workloads(
             yield _unknown(f"targetWorkloads[{index}].name", where, workload.name, known)
 
 
-def _unknown_score(observation: Observation, request: OptimizeRequest) -> Iterator[FieldProblem]:
-    clusters = {cluster.name for cluster in request.clusters}
-    known = _names(
-        obj for obj in observation.scores if obj["metadata"].get("namespace") in clusters
-    )
+def _unknown_score(known: frozenset[str], request: OptimizeRequest) -> Iterator[FieldProblem]:
     where = "AddOnPlacementScore in the namespaces of the clusters named"
     for field, score in request.read_scores:
         if score.score_name not in known:

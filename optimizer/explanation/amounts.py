@@ -17,6 +17,7 @@ from optimizer.explanation.barriers import (
     missing_scores,
     relaxed,
     with_cluster,
+    with_scores,
     with_supply,
     with_workload,
 )
@@ -295,14 +296,8 @@ def _more_scores(fleet: Fleet, wanted: Wanted, decision: Decision) -> Amended:
         f"{name} for {app} on {device or 'the kind'} of cluster {cluster}"
         for name, (cluster, app, device) in lacking
     )
-    return Amended(f"deliver a score: {where}", partial(_scored, tuple(lacking)), GIVEN_UP)
-
-
-def _scored(lacking: tuple[tuple[str, tuple[str, str, str]], ...], fleet: Fleet) -> Fleet:
-    scores = {name: dict(held) for name, held in fleet.scores.items()}
-    for name, key in lacking:
-        scores[name][key] = 0.0
-    return replace(fleet, scores=scores)
+    apply = partial(with_scores, missing=tuple(lacking))
+    return Amended(f"deliver a score: {where}", apply, GIVEN_UP)
 
 
 def applied(fleet: Fleet, changes: Iterable[Amended]) -> Fleet:

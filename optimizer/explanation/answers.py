@@ -143,11 +143,8 @@ def _possible(
 
 def _alike(fleet: Fleet, wanted: Wanted) -> Mapping[str, Hashable]:
     """Return a key by workload; those of equal keys differ in nothing that a rule speaks of."""
-    held: dict[str, set[tuple[str, str, str]]] = {}
-    for name, scores in fleet.scores.items():
-        for cluster, app, device in scores:
-            held.setdefault(app, set()).add((name, cluster, device))
-    scored = {app: frozenset(found) for app, found in held.items()}
+    apps = {item.app for item in fleet.workloads}
+    scored = {app: tuple(held.lacks(app) for held in fleet.scores.values()) for app in apps}
     labelled = any(item.near or item.apart for item in fleet.workloads)
     costed = any(item.score for item in fleet.limits)
     target = next(item for item in fleet.workloads if item.name == wanted.workload)
@@ -161,7 +158,7 @@ def _alike(fleet: Fleet, wanted: Wanted) -> Mapping[str, Hashable]:
             item.name if item.apart else "",
             item.minimum,
             frozenset(item.labels.items()) if labelled else None,
-            item.app if by_app or item.app == target.app else scored.get(item.app),
+            item.app if by_app or item.app == target.app else scored[item.app],
         )
 
     return {item.name: key(item) for item in fleet.workloads if item.name != wanted.workload}

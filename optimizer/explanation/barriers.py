@@ -223,9 +223,15 @@ def missing_scores(fleet: Fleet, target: Workload) -> Iterator[tuple[str, tuple[
 def _scored(app: str, kind: str, fleet: Fleet) -> Fleet:
     """Return the fleet in which missing scores of an app are 0."""
     target = next(item for item in fleet.workloads if (item.app, item.kind) == (app, kind))
-    scores = {name: dict(held) for name, held in fleet.scores.items()}
-    for name, key in missing_scores(fleet, target):
-        scores[name][key] = 0.0
+    return with_scores(fleet, missing_scores(fleet, target))
+
+
+def with_scores(fleet: Fleet, missing: Iterable[tuple[str, tuple[str, str, str]]]) -> Fleet:
+    """Return a fleet in which scores, by name and key, are 0."""
+    added: dict[str, dict[tuple[str, str, str], float]] = {name: {} for name in fleet.scores}
+    for name, key in missing:
+        added[name][key] = 0.0
+    scores = {name: held.with_values(added[name]) for name, held in fleet.scores.items()}
     return replace(fleet, scores=scores)
 
 

@@ -58,8 +58,7 @@ def with_candidates(
             gaps += _gaps(cluster.name, found)
             left_out += found.bound
         clusters.append(replace(cluster, candidates=own))
-    kept = _about_asked(fleet, clusters)
-    return replace(fleet, clusters=tuple(clusters), gaps=(*kept, *gaps), left_out=left_out)
+    return replace(fleet, clusters=tuple(clusters), gaps=(*fleet.gaps, *gaps), left_out=left_out)
 
 
 def _joined(
@@ -182,15 +181,3 @@ def _gaps(cluster: str, found: mig.Candidates) -> Iterator[Gap]:
             " raise mig.maxCandidates",
             cluster=cluster,
         )
-
-
-def _about_asked(fleet: Fleet, clusters: Iterable[Cluster]) -> Iterator[Gap]:
-    """Yield a fleet's gaps but for devices that no listed policy supplies and nobody asks for."""
-    asked = {(cluster, device) for scores in fleet.scores.values() for cluster, _, device in scores}
-    for cluster in clusters:
-        for candidate in cluster.candidates:
-            if not candidate.layouts:
-                asked |= {(cluster.name, supply.device) for supply in candidate.supplies}
-    for gap in fleet.gaps:
-        if gap.reason != "MissingScore" or (gap.cluster, gap.device) in asked:
-            yield gap

@@ -10,6 +10,7 @@ from dsf.kube.port import Object
 from optimizer.fleet import Candidate, Cluster, Fleet, Objective, Selector, Supply, Workload
 from optimizer.observation import Observation
 from optimizer.request import OptimizeRequest
+from optimizer.scores import Scores
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SETTINGS = ("2g.24gb", 3), ("3g.48gb", 2), ("all", 1)
@@ -143,4 +144,5 @@ def fleet(
     workloads = tuple(
         Workload(name, name, "gpu", amount, f"{name}-placement") for name, amount in demands.items()
     )
-    return Fleet("default", clusters, workloads, {"score": scores}, (Objective("score"),))
+    by_name = {"score": Scores.of(scores)}
+    return Fleet("default", clusters, workloads, by_name, (Objective("score"),))

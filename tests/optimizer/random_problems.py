@@ -8,13 +8,13 @@ from optimizer.fleet import (
     Fleet,
     FleetLimit,
     Objective,
-    Scores,
     Selector,
     Supply,
     Workload,
 )
 from optimizer.formulate import formulate
 from optimizer.problem import Problem, Spread
+from optimizer.scores import Scores
 
 ZONES = ("a", "a", "b", "")
 DEVICES = ("all", "3g", "2g")
@@ -112,13 +112,14 @@ def _spreads(rng: random.Random) -> list[Spread]:
 
 
 def _scores(rng: random.Random, clusters: tuple[Cluster, ...], least: int) -> Scores:
-    return {
+    drawn = {
         (cluster.name, f"app{app}", device): float(rng.randint(least, 60))
         for cluster in clusters
         for app in range(3)
         for device in DEVICES
         if rng.random() < 0.9
     }
+    return Scores.of(drawn)
 
 
 def _objectives(rng: random.Random) -> tuple[Objective, ...]:

@@ -11,6 +11,7 @@ from optimizer.formulate import formulate
 from optimizer.ground import Ground
 from optimizer.obstacles import OBSTACLES, obstacles
 from optimizer.problem import objective, tier_values
+from optimizer.scores import Scores
 from optimizer.solution import Choice, Decision, Place
 from tests.optimizer.build import fleet
 
@@ -63,7 +64,7 @@ def test_what_is_in_the_way_has_a_name(
 def test_a_place_without_a_cost_is_none_where_a_limit_counts_it() -> None:
     given = plain()
     costs = {(C1, "w", "d"): 1.0, (C1, "v", "d"): 1.0}
-    scores = {**given.scores, "cost": costs}
+    scores = {**given.scores, "cost": Scores.of(costs)}
     budget = FleetLimit("budget", 9.0, score="cost")
     assert places(replace(given, scores=scores, limits=(budget,))) == [C1]
     elsewhere = replace(budget, selector="zone=a")
@@ -80,7 +81,7 @@ def test_values_are_weighted_sums_of_normalised_scores() -> None:
     less = Objective("watts", weight=0.5, minimum=200, maximum=400, invert=True)
     given = replace(
         given,
-        scores={**given.scores, "watts": watts},
+        scores={**given.scores, "watts": Scores.of(watts)},
         objectives=(Objective("score", weight=2.0), less),
     )
     problem = formulate(given)

@@ -10,7 +10,8 @@ from optimizer.fleet import Fleet
 from optimizer.formulate import formulate
 from optimizer.milp import solve_here
 from optimizer.observation import Observation
-from optimizer.plan import Plan, fleet_of, plan, result, stale
+from optimizer.plan import Plan, plan, result, stale
+from optimizer.read import read_fleet
 from optimizer.refusal import RequestProblem
 from optimizer.request import OptimizeRequest
 from optimizer.settings import DEFAULTS
@@ -21,7 +22,7 @@ def attempt(
     observation: Observation, asked: OptimizeRequest | None = None
 ) -> Plan | RequestProblem:
     asked = asked or request()
-    fleet = fleet_of(observation, asked, settings=DEFAULTS, now=NOW)
+    fleet = read_fleet(observation, asked, settings=DEFAULTS, now=NOW)
     assert isinstance(fleet, Fleet)
     problem = formulate(fleet)
     solution = solve_here(problem, solver="highs", time_limit_seconds=60)
@@ -190,7 +191,7 @@ def test_a_plan_is_stale_when_what_it_rests_on_moves() -> None:
     made = planned(observation)
 
     def reason(seen: Observation) -> str | None:
-        problem = stale(made, seen, settings=DEFAULTS, now=NOW)
+        problem = stale(made, seen, DEFAULTS)
         return None if problem is None else problem.reason
 
     other_amount = workload("mwrs-app01", "app01", 1)

@@ -20,6 +20,7 @@ from optimizer.rules import (
     supplied,
     violations,
 )
+from optimizer.scores import Scores
 from optimizer.solution import Choice, Decision, Place
 from tests.optimizer.build import fleet
 
@@ -231,7 +232,7 @@ def test_a_budget_on_a_score() -> None:
     given = plain()
     given = replace(
         given,
-        scores={**given.scores, "cost": costs},
+        scores={**given.scores, "cost": Scores.of(costs)},
         limits=(FleetLimit("budget", 7.0, score="cost"),),
     )
     one, two = Place("one", C1, "3g"), Place("two", C2, "3g")

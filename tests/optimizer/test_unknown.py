@@ -1,8 +1,17 @@
 from dataclasses import replace
 
 from optimizer.observation import Observation
-from optimizer.unknown import unknown_names
-from tests.optimizer.build import guide, policy, request
+from optimizer.read import FleetReader
+from optimizer.refusal import RequestProblem
+from optimizer.request import OptimizeRequest
+from optimizer.settings import DEFAULTS
+from tests.optimizer.build import NOW, guide, policy, request
+
+
+def unknown_names(observation: Observation, asked: OptimizeRequest) -> RequestProblem | None:
+    reader = FleetReader(observation, asked, settings=DEFAULTS, now=NOW)
+    reader.add(observation.scores)
+    return reader.unknown()
 
 
 def test_names_that_exist_are_not_refused() -> None:

@@ -12,6 +12,7 @@ from optimizer.fleet import Fleet, Objective
 from optimizer.formulate import formulate
 from optimizer.problem import Floats
 from optimizer.rules import RULES, Row
+from optimizer.scores import Scores
 from tests.optimizer.build import PERFORMANCE, POWER, fleet
 from tests.optimizer.explanation.solvers import LINEAR
 from tests.optimizer.random_problems import random_fleet
@@ -23,7 +24,7 @@ def guide() -> Fleet:
     supplies = {name: [("2g.24gb", 3), ("3g.48gb", 2), ("all", 1)] for name in ("one", "two")}
     given = fleet(supplies, {"app01": 2, "app02": 2}, {})
     tables = {
-        name: {(c, *key): float(value) for c in supplies for key, value in table.items()}
+        name: Scores.of({(c, *key): value for c in supplies for key, value in table.items()})
         for name, table in (("performance", PERFORMANCE), ("power", POWER))
     }
     return Fleet(
@@ -97,7 +98,7 @@ def check(given: Fleet, names: list[str]) -> None:
 def three_scores(seed: int) -> Fleet:
     drawn = random_fleet(seed, most_variables=12)
     third = {key: float((value * 7 + 13) % 31) for key, value in drawn.scores["speed"].items()}
-    scores = {**drawn.scores, "third": third}
+    scores = {**drawn.scores, "third": Scores.of(third)}
     objectives = tuple(map(Objective, scores))
     return Fleet(drawn.namespace, drawn.clusters, drawn.workloads, scores, objectives, drawn.limits)
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optimizer import scores as scored
 from optimizer.fleet import Cluster, Fleet, Objective, Selector, Workload
 from optimizer.mig.candidates import GpuPool, Node, Rules
 from optimizer.mig.generate import offered, with_candidates
@@ -76,7 +77,8 @@ def check_random_fleet(seed: int) -> None:
     }
     pools = {name: (GpuPool(name, (Node("n", (Gpu(geometry),)),)),) for name in names}
     clusters = tuple(offered(Cluster(name, Selector(name), ()), pools) for name in names)
-    fleet = Fleet("default", clusters, workloads, {"score": scores}, (Objective("score"),))
+    named = {"score": scored.Scores.of(scores)}
+    fleet = Fleet("default", clusters, workloads, named, (Objective("score"),))
     made = with_candidates(fleet, pools, Rules())
     assert not [gap for gap in made.gaps if gap.reason == "FewerLayouts"]
     generated = {

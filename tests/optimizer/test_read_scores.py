@@ -1,0 +1,177 @@
+"""What is read into arrays is what the definition says of every pair of an app and a device."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsf.api.dimension import DimensionFormat
+from dsf.kube.port import Object
+from optimizer.fleet import Fleet
+from optimizer.observation import Observation
+from optimizer.read import SHOWN_GAPS, FleetReader, read_fleet
+from optimizer.refusal import RequestProblem
+from optimizer.scores import Scores
+from optimizer.settings import DEFAULTS, Settings
+from tests.optimizer.build import NOW, SETTINGS, guide, policy, request, score, workload
+
+CLUSTERS = ("worker01", "worker02")
+APPS = ("app01", "app02")
+DEVICES = tuple(device for device, _ in SETTINGS)
+FORMATS = (
+    "${app};${device}",
+    "${cluster}/${app}/${device}",
+    "${node}-${app}/${device}",
+    "${app}",
+    "${app}|${meta}",
+)
+PASSED, COMING = "2026-11-20T11:59:59Z", "2026-11-20T12:00:01Z"
+
+
+@st.composite
+def objects(draw: st.DrawFn, cluster: str, text: str) -> Object:
+    """A score object of entries that have the form, nearly have it, or stand twice."""
+    form = DimensionFormat.parse(text)
+    assert isinstance(form, DimensionFormat)
+    labels = st.fixed_dictionaries(
+        {
+            "app": st.sampled_from([*APPS, "other"]),
+            "device": st.sampled_from(DEVICES),
+            "cluster": st.sampled_from([cluster, cluster, "elsewhere"]),
+            "node": st.sampled_from(["n1", "n2"]),
+            "meta": st.sampled_from(["x", "y"]),
+        }
+    )
+    names = st.one_of(labels.map(form.render), labels.map(form.render), st.just("of no form"))
+    values = st.one_of(st.integers(-100, 100), st.sampled_from([True, "80", None, 70_000]))
+    entries = draw(st.lists(st.tuples(names, values), max_size=12))
+    name = draw(st.sampled_from(["performance", "performance", "power"]))
+    return score(cluster, name, entries, draw(st.sampled_from([None, COMING, PASSED])))
+
+
+def value(obj: Object | None, form: DimensionFormat, cluster: str, app: str, device: str) -> Any:
+    """What is read of a pair, or the reason why nothing is."""
+    if obj is None:
+        return "MissingScoreObject"
+    if obj["status"].get("validUntil") == PASSED:
+        return "ExpiredScore"
+    entries = [item for item in obj["status"]["scores"] if type(item["value"]) is int]
+    if entries and all(form.match(item["name"]) is None for item in entries):
+        return "WrongScoreFormat"
+    wanted = {"cluster": cluster, "app": app, "device": device}
+    matched = [(form.match(item["name"]), item["value"]) for item in entries]
+    found = [
+        number
+        for labels, number in matched
+        if labels is not None
+        and all(labels.get(name, wanted[name]) == wanted[name] for name in wanted)
+    ]
+    return found[0] if len(found) == 1 else "AmbiguousScore" if found else "MissingScore"
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Observation, str, float | None]:
+    text = draw(st.sampled_from(FORMATS))
+    scores = [draw(objects(name, text)) for name in CLUSTERS if draw(st.booleans())]
+    missing = draw(st.sampled_from([None, 7.0, 0.1]))
+    return replace(guide(CLUSTERS), scores=tuple(scores)), text, missing
+
+
+@given(cases())
+@settings(max_examples=150, deadline=None)
+def test_every_pair_has_the_value_or_the_gap_that_the_definition_gives_it(
+    case: tuple[Observation, str, float | None],
+) -> None:
+    observation, text, missing = case
+    form = DimensionFormat.parse(text)
+    assert isinstance(form, DimensionFormat)
+    named = {
+        obj["metadata"]["namespace"]: obj
+        for obj in observation.scores
+        if obj["metadata"]["name"] == "performance"
+    }
+    pairs = [(c, app, device) for c in CLUSTERS for app in APPS for device in DEVICES]
+    read = {key: value(named.get(key[0]), form, *key) for key in pairs}
+    asked = request(
+        preference={"addonPlacementScore": "performance", "scoreDimensionFormat": text},
+        missingScore="forbid" if missing is None else missing,
+    )
+    fleet = read_fleet(observation, asked, settings=DEFAULTS, now=NOW)
+    assert isinstance(fleet, Fleet)
+    values = {key: missing if isinstance(found, str) else found for key, found in read.items()}
+    assert fleet.scores[asked.preference.key] == {
+        key: found for key, found in values.items() if found is not None
+    }
+    assert Counter((gap.reason, gap.cluster, gap.device) for gap in fleet.gaps) == gaps(read)
+    assert fleet.gaps_left == 0
+
+
+def gaps(read: Mapping[tuple[str, str, str], Any]) -> Counter[tuple[str, str, str]]:
+    """One gap for each pair, or for the whole object."""
+    found = Counter[tuple[str, str, str]]()
+    for (cluster, _, device), reason in read.items():
+        if reason in ("MissingScore", "AmbiguousScore"):
+            found[reason, cluster, device] += 1
+        elif isinstance(reason, str):
+            found[reason, cluster, ""] = 1
+    return found
+
+
+def test_the_order_of_pages_and_reading_twice_change_nothing() -> None:
+    observation = guide()
+    whole = read_fleet(observation, request(), settings=DEFAULTS, now=NOW)
+    reader = FleetReader(observation, request(), settings=DEFAULTS, now=NOW)
+    stale = score("worker01", "performance", {"app01;all": 1})
+    for page in ((stale,), observation.scores[::-1], observation.scores):
+        reader.add(page)
+    assert reader.fleet() == whole
+
+
+def test_gaps_that_nobody_would_read_are_counted_and_no_objects() -> None:
+    names = [f"w{index:03}" for index in range(250)]
+    devices = [policy(f"p{index}", f"d{index}", 2) for index in range(60)]
+    observation = replace(
+        guide(["worker01"]),
+        policies=tuple(devices),
+        workloads=tuple(workload(name, name) for name in names),
+        scores=(score("worker01", "performance", {"w000;d0": 1}),),
+    )
+    asked = request(
+        "performance",
+        [],
+        names,
+        clusters=[
+            {"name": "worker01", "availablePolicies": [{"name": f"p{i}"} for i in range(60)]}
+        ],
+    )
+    fleet = read_fleet(observation, asked, settings=DEFAULTS, now=NOW)
+    assert isinstance(fleet, Fleet)
+    assert len(fleet.gaps) == SHOWN_GAPS
+    assert len(fleet.gaps) + fleet.gaps_left == 60 * 21  # 20 pairs and a number, of each device
+    assert fleet.gaps[0].message.startswith("cluster worker01: AddOnPlacementScore performance has")
+
+
+def test_scores_that_would_not_fit_are_refused_before_they_are_read() -> None:
+    gpus = {"gpus": [{"model": "A100-40GB"}]}
+    asked = request(clusters=[{"name": "worker01", **gpus}])
+    reader = FleetReader(guide(), asked, settings=Settings(max_places=1), now=NOW)
+    refused = reader.fleet()
+    assert isinstance(refused, RequestProblem)
+    assert refused.reason == "TooManyPlaces"
+    assert "scores of 2 apps" in refused.detail
+
+
+@pytest.mark.parametrize("wide", [3.0, 70_000.0, 0.1, 1e300])
+def test_an_array_holds_every_score_exactly(wide: float) -> None:
+    few = Scores.of({("c", "a", "d"): 1.0})
+    more = few.with_values({("c", "b", "d"): wide, ("e", "a", ""): -2.0})
+    assert more == {("c", "a", "d"): 1.0, ("c", "b", "d"): wide, ("e", "a", ""): -2.0}
+    assert len(few) == 1
+    assert more.known() == {("c", "d"), ("e", "")}
+    assert np.array_equal(more.of_app("a"), [1.0, -2.0, np.nan], equal_nan=True)
+    assert np.isnan(more.of_app("of nobody")).all()
