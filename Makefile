@@ -57,6 +57,7 @@ benchmarks: hub ## Measure what the product costs, as ratios in one run
 	@$(RUN)/python -m benchmarks.agent_data_path
 	@$(RUN)/python -m benchmarks.agent_otlp
 	@$(RUN)/python -m benchmarks.agent_load
+	@$(RUN)/python -m benchmarks.agent_large
 	@$(RUN)/python -m benchmarks.mig
 
 clean: ## Remove what the other targets made

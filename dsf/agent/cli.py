@@ -79,6 +79,13 @@ def _url(_: click.Context, __: click.Parameter, value: str) -> str:
     default="",
     help="Secrets (a,b) that the agent may list and watch; others are read at each call.",
 )
+@click.option(
+    "--answers-in-flight",
+    type=click.IntRange(1, 1 << 20),
+    default=48,
+    show_default=True,
+    help="MiB of answers held by all rounds at the same time; never less than one may need.",
+)
 @click.option("--once", is_flag=True, help="Run one round, print its scores and publish nothing.")
 @click.option("--explain", is_flag=True, help="Like --once, but print where each value came from.")
 @log_options
@@ -111,6 +118,7 @@ def agent(
         service_account_token_hosts=listed(rest["service_account_token_hosts"]),
         otlp_bind_address=rest["otlp_bind_address"] if rest["otlp"] else "",
         max_series=rest["max_series"],
+        answers_in_flight=rest["answers_in_flight"] << 20,
         watched_secrets=listed(rest["watch_secrets"]),
     )
     if once or explain:

@@ -12,6 +12,7 @@ import httpx
 from dsf.agent.answer import Answer, is_http_url, retry_after, shown
 from dsf.agent.failure import Failure, Stage
 from dsf.agent.http_client import HttpClient
+from dsf.agent.in_flight import Hold
 from dsf.agent.inflate import TooLarge, UnusableBody, read_body
 
 _REDIRECTS = range(300, 400)
@@ -66,19 +67,27 @@ class Deadline:
 
 
 async def exchange(
-    client: HttpClient, request: Request, *, stage: Stage, deadline: Deadline, max_bytes: int
+    client: HttpClient,
+    request: Request,
+    *,
+    stage: Stage,
+    deadline: Deadline,
+    max_bytes: int,
+    hold: Hold | None = None,
 ) -> Answer | Failure:
-    """Send a request and read the whole answer, whatever its status."""
+    """Send a request and read the whole answer, whatever its status.
+
+    `hold` is what the round may hold of answers; None where nobody else holds any.
+    """
     where = shown(request.url)
     if not is_http_url(request.url):
         message = f"{where} is no http or https URL: correct the scorer's endpoint"
         return Failure(stage, "InvalidURL", message)
     try:
         async with asyncio.timeout_at(deadline.at):
-            return await _answer(client, request, max_bytes)
+            return await _answer(client, request, max_bytes, hold)
     except TimeoutError:
-        message = f"{where} did not answer completely within {deadline.seconds:g} s"
-        return Failure(stage, "DeadlineExceeded", f"{message}: see what slows it down")
+        return Failure(stage, *_late(where, deadline, hold))
     except UnusableBody as error:
         reason = "ResponseTooLarge" if isinstance(error, TooLarge) else "InvalidResponse"
         return Failure(stage, reason, f"the answer of {where} {error}")
@@ -89,12 +98,27 @@ async def exchange(
         return Failure(stage, *_broken(where, error))
 
 
-async def _answer(client: HttpClient, request: Request, max_bytes: int) -> Answer:
+def _late(where: str, deadline: Deadline, hold: Hold | None) -> tuple[str, str]:
+    """Return the reason and the message for an answer that was not complete in time."""
+    if hold is None or not hold.waits:
+        message = f"{where} did not answer completely within {deadline.seconds:g} s"
+        return "DeadlineExceeded", f"{message}: see what slows it down"
+    message = (
+        f"the answer of {where} waited in vain for {deadline.seconds:g} s: other rounds hold the"
+        f" {hold.total >> 20} MiB of answers that all may hold together; ask for less, or raise"
+        " --answers-in-flight (spokeSetting.agent.answersInFlight) and the agent's memory"
+    )
+    return "AgentBusy", message
+
+
+async def _answer(
+    client: HttpClient, request: Request, max_bytes: int, hold: Hold | None
+) -> Answer:
     pool = client.pool(request.ca)
     response = await pool.send(_message(pool, request), stream=True)
     try:
         redirect = response.status_code in _REDIRECTS
-        body = bytearray() if redirect else await _body(response, max_bytes)
+        body = bytearray() if redirect else await _body(response, max_bytes, hold)
     finally:
         await response.aclose()
     if not response.is_success:
@@ -124,10 +148,17 @@ def _without_token(body: bytearray, headers: Mapping[str, str]) -> bytearray:
     return body.replace(token.encode(), b"[redacted]") if token else body
 
 
-async def _body(response: httpx.Response, max_bytes: int) -> bytearray:
+async def _body(response: httpx.Response, max_bytes: int, hold: Hold | None) -> bytearray:
     """Read and inflate: httpx itself inflates a chunk without any limit."""
-    encoding = response.headers.get("content-encoding", "")
-    return await read_body(response.aiter_raw(), encoding, max_bytes)
+    encoding, size = response.headers.get("content-encoding", ""), 0
+    try:
+        room = hold.read if hold else None
+        body = await read_body(response.aiter_raw(), encoding, max_bytes, room)
+        size = len(body)
+    finally:
+        if hold:
+            hold.keep(size)
+    return body
 
 
 def _broken(where: str, error: httpx.HTTPError | ssl.SSLError) -> tuple[str, str]:

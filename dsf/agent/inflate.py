@@ -1,8 +1,12 @@
 """Reading a body from a stranger: inflated where it is gzip, and never more than is allowed."""
 
 import zlib
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterator
 from typing import Protocol
+
+PIECE_BYTES = 1 << 18
+
+Room = Callable[[int], Awaitable[None]]
 
 
 class UnusableBody(Exception):
@@ -17,15 +21,23 @@ class UnknownEncoding(UnusableBody):
     """Packed in a way that is not understood."""
 
 
-async def read_body(chunks: AsyncIterable[bytes], encoding: str, max_bytes: int) -> bytearray:
-    """Return the body after decompression, at most `max_bytes`. Raises UnusableBody."""
+async def read_body(
+    chunks: AsyncIterable[bytes], encoding: str, max_bytes: int, room: Room | None = None
+) -> bytearray:
+    """Return the body after decompression, at most `max_bytes`. Raises UnusableBody.
+
+    `room` is awaited with the size that the body is going to have, before it has.
+    """
     inflater = _inflater(encoding)
     body = bytearray()
     async for chunk in chunks:
-        body += _inflated(inflater, chunk, max_bytes - len(body)) if inflater else chunk
-        if len(body) > max_bytes:
-            message = f"is larger than {max_bytes} bytes: ask for less"
-            raise TooLarge(message)
+        for piece in _inflated(inflater, chunk) if inflater else (chunk,):
+            if len(body) + len(piece) > max_bytes:
+                message = f"is larger than {max_bytes} bytes: ask for less"
+                raise TooLarge(message)
+            if room:
+                await room(len(body) + len(piece))
+            body += piece
     if inflater and not inflater.eof:
         raise UnusableBody("ends in the middle of its gzip data")
     return body
@@ -34,6 +46,9 @@ async def read_body(chunks: AsyncIterable[bytes], encoding: str, max_bytes: int)
 class _Inflater(Protocol):
     @property
     def eof(self) -> bool: ...
+
+    @property
+    def unconsumed_tail(self) -> bytes: ...
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
@@ -47,11 +62,15 @@ def _inflater(encoding: str) -> _Inflater | None:
     raise UnknownEncoding("has a Content-Encoding other than gzip")
 
 
-def _inflated(inflater: _Inflater, chunk: bytes, room: int) -> bytes:
-    if inflater.eof:  # the inflater would keep what follows its data, however much that is
-        return b""
-    try:
-        return inflater.decompress(chunk, room + 1)
-    except zlib.error as error:
-        message = "is said to be gzip, but is not"
-        raise UnusableBody(message) from error
+def _inflated(inflater: _Inflater, chunk: bytes) -> Iterator[bytes]:
+    """Yield a chunk inflated, a piece at a time, however much that becomes."""
+    while not inflater.eof:  # the inflater would keep what follows its data, however much that is
+        try:
+            piece = inflater.decompress(chunk, PIECE_BYTES)
+        except zlib.error as error:
+            message = "is said to be gzip, but is not"
+            raise UnusableBody(message) from error
+        chunk = inflater.unconsumed_tail
+        yield piece
+        if not chunk and len(piece) < PIECE_BYTES:
+            return

@@ -18,6 +18,7 @@ dynamic_scoring_hub_writes_saved_total{score_name}               rounds that nee
 dynamic_scoring_api_requests_total{score_name, scoring_api, code}      calls of a scoring API by
                                                                  HTTP status, or reason of failure
 dynamic_scoring_api_request_seconds{score_name, scoring_api}     their latency, as a histogram
+dynamic_scoring_answers_in_flight_bytes                          answers that all rounds hold
 dynamic_scoring_config_age_seconds                               since the scorers were last told
 dynamic_scoring_config_refused_total                             configs that made no sense
 dynamic_scoring_scorers                                          scorers configured
@@ -73,6 +74,7 @@ class AgentMetrics:
         self._latency = self._histogram(
             "api_request_seconds", "Latency of scoring APIs.", "scoring_api"
         )
+        self._held = self._gauge("answers_in_flight_bytes", "Answers that all rounds hold now.")
         self._refused = Counter(
             "dynamic_scoring_config_refused", "Configs that made no sense.", registry=registry
         )
@@ -115,6 +117,10 @@ class AgentMetrics:
             ).set_function(self._age)
         self._configured_at = self._now()
         self._scorers.set(scorers)
+
+    def holding(self, held: Callable[[], float]) -> None:
+        """Show how many bytes of answers are held, by asking at each scrape."""
+        self._held.set_function(held)
 
     def refused(self) -> None:
         """Count a config that made no sense."""

@@ -8,6 +8,7 @@ from datetime import datetime
 from dsf.agent import report
 from dsf.agent.explain import Evidence
 from dsf.agent.failure import Failure
+from dsf.agent.in_flight import Hold, InFlight
 from dsf.agent.matrix import Fetched
 from dsf.agent.report import Report
 from dsf.agent.scores import MAX_SERIES, Form, convert
@@ -38,26 +39,33 @@ class Round:
 class Rounder:
     """Performs the rounds of a managed cluster; `now` is the time of day.
 
-    `max_series` limits the label sets of one score; `explaining` rounds carry their evidence.
+    `max_series` limits the label sets of one score, `in_flight` the answers of all rounds;
+    `explaining` rounds carry their evidence.
     """
 
     cluster: str
     sources: Sources
     scoring: ScoringApi
     now: Callable[[], datetime]
+    in_flight: InFlight
     max_series: int = MAX_SERIES
     explaining: bool = False
 
     async def perform(self, summary: ScorerSummary) -> Round:
         """Perform one round."""
+        with self.in_flight.round(self.sources.limits.max_bytes + self.scoring.max_bytes) as hold:
+            return await self._perform(summary, hold)
+
+    async def _perform(self, summary: ScorerSummary, hold: Hold) -> Round:
         clock = asyncio.get_running_loop().time
         began = clock()
-        fetched = await self.sources.fetch(summary, self.now().timestamp())
+        fetched = await self.sources.fetch(summary, self.now().timestamp(), hold)
+        hold.expect(self.scoring.max_bytes)
         seconds = {"fetch": clock() - began}
         if isinstance(fetched, Failure):
             return Round(summary, report.failed(fetched), fetched, seconds, self._evidence(summary))
         began = clock()
-        response = await self.scoring.score(summary, fetched.series)
+        response = await self.scoring.score(summary, fetched.series, hold)
         seconds["perform"] = clock() - began
         if isinstance(response, Failure):
             return self._unscored(summary, response, fetched, seconds)

@@ -15,6 +15,7 @@ from dsf import __version__
 from dsf.agent import addon_lease
 from dsf.agent.exchange import Limits
 from dsf.agent.http_client import http_client
+from dsf.agent.in_flight import InFlight
 from dsf.agent.loop import Agent
 from dsf.agent.metrics import AgentMetrics
 from dsf.agent.publish import Publisher
@@ -32,6 +33,8 @@ from dsf.runtime.endpoints import serve_endpoints
 if TYPE_CHECKING:
     from dsf.agent.otlp.memory import Memory
 
+ANSWERS_IN_FLIGHT = 48 << 20
+
 log = logging.getLogger(__name__)
 
 
@@ -48,7 +51,8 @@ class Settings:
     theirs lives. `service_account_token_hosts` may be sent the agent's own token.
     `otlp_bind_address` is where OTLP is received, empty for nowhere. `max_series` limits the label
     sets of one score. `watched_secrets` names the Secrets that may be watched; others are read at
-    each call.
+    each call. `answers_in_flight` are the bytes of answers that all rounds
+    may hold at the same time, more where one round may need more.
     """
 
     cluster: str
@@ -61,6 +65,7 @@ class Settings:
     otlp_bind_address: str = ""
     max_series: int = MAX_SERIES
     watched_secrets: tuple[str, ...] = ()
+    answers_in_flight: int = ANSWERS_IN_FLIGHT
 
 
 async def run(
@@ -88,6 +93,7 @@ async def run(
         _otlp(settings, now, receiving, registry) as received,
         rounder(settings, managed, now, received, _observe(metrics), watched) as performer,
     ):
+        metrics.holding(lambda: performer.in_flight.held)
         agent = Agent(performer, publisher, metrics, settings.limits)
         bind = settings.metrics_bind_address
         async with (
@@ -146,11 +152,14 @@ async def rounder(
     own = ServiceAccount(settings.service_account_token_hosts)
     secrets = Secrets(managed, settings.namespace, own, watched)
     async with http_client() as client:
+        scoring = ScoringApi(client, secrets, settings.limits, observe, settings.max_series)
+        one_round = settings.limits.max_bytes + scoring.max_bytes
         yield Rounder(
             settings.cluster,
             Sources(client, secrets, settings.limits, settings.prometheus_url, received),
-            ScoringApi(client, secrets, settings.limits, observe, settings.max_series),
+            scoring,
             now,
+            InFlight(max(settings.answers_in_flight, one_round)),
             settings.max_series,
         )
 

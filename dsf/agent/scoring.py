@@ -10,6 +10,7 @@ from dsf.agent.answer import Answer, misfit, refusal, shown
 from dsf.agent.exchange import Deadline, Limits, Request, exchange
 from dsf.agent.failure import Failure
 from dsf.agent.http_client import HttpClient
+from dsf.agent.in_flight import Hold
 from dsf.agent.scores import MAX_SERIES
 from dsf.agent.secrets import Secrets, scoring
 from dsf.agent.series import Document, Series
@@ -39,8 +40,17 @@ class ScoringApi:
     observe: Observe = unobserved
     max_series: int = MAX_SERIES
 
+    @property
+    def max_bytes(self) -> int:
+        """The largest answer that is read."""
+        return min(self.limits.max_bytes, self._room * BYTES_PER_SERIES)
+
+    @property
+    def _room(self) -> int:
+        return max(self.max_series, MAX_SERIES)
+
     async def score(
-        self, summary: ScorerSummary, series: Sequence[Series]
+        self, summary: ScorerSummary, series: Sequence[Series], hold: Hold | None = None
     ) -> ScoringResponse | Failure:
         """Send series to a scorer's API and return its results, checked for their form."""
         endpoint = scoring(summary)
@@ -48,7 +58,6 @@ class ScoringApi:
         if isinstance(access, Invalid):
             return Failure("scoring", access.reason, access.message)
         headers = {"Content-Type": "application/json", **access.headers}
-        room = max(self.max_series, MAX_SERIES)
         clock = asyncio.get_running_loop().time
         began = clock()
         answer = await exchange(
@@ -56,13 +65,14 @@ class ScoringApi:
             Request("POST", summary.scoring_endpoint, Document(series), headers, access.ca),
             stage="scoring",
             deadline=Deadline.within(self.limits.deadline(summary.scoring_interval)),
-            max_bytes=min(self.limits.max_bytes, room * BYTES_PER_SERIES),
+            max_bytes=self.max_bytes,
+            hold=hold,
         )
         code = answer.reason if isinstance(answer, Failure) else str(answer.status)
         self.observe(summary, code, clock() - began)
         if isinstance(answer, Failure):
             return answer
-        scored = parse(summary.scoring_endpoint, answer, room * RESULTS_PER_SERIES)
+        scored = parse(summary.scoring_endpoint, answer, self._room * RESULTS_PER_SERIES)
         self.secrets.refused(endpoint, scored)
         return scored
 

@@ -9,13 +9,14 @@ from dsf.agent.answer import excerpt, shown
 from dsf.agent.exchange import Deadline, Limits, Request, exchange
 from dsf.agent.failure import Failure
 from dsf.agent.http_client import HttpClient
+from dsf.agent.in_flight import Hold
 from dsf.agent.matrix import Fetched
 from dsf.agent.query import Query
 from dsf.agent.secrets import Access, Secrets, source
 from dsf.api.invalid import Invalid
 from dsf.api.summary import ScorerSummary
 
-Read = Callable[[ScorerSummary, float], Awaitable[Fetched | Failure]]
+Read = Callable[[ScorerSummary, float, Hold | None], Awaitable[Fetched | Failure]]
 
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
@@ -42,14 +43,16 @@ class Sources:
     prometheus_url: str = ""
     received: Received | None = None
 
-    async def fetch(self, summary: ScorerSummary, now: float) -> Fetched | Failure:
+    async def fetch(
+        self, summary: ScorerSummary, now: float, hold: Hold | None = None
+    ) -> Fetched | Failure:
         """Return the series that a scorer asks for, as of `now` (unix seconds)."""
         read = self._read_of(summary)
         if read is None:
             named = excerpt(summary.source_type)
             message = f"source type {named} is unknown: use Prometheus, OpenTelemetry or None"
             return Failure("source", "UnsupportedSource", message)
-        return await read(summary, now)
+        return await read(summary, now, hold)
 
     def endpoint(self, summary: ScorerSummary) -> str:
         """Return which URL is asked for a scorer's series; empty where none is."""
@@ -71,7 +74,9 @@ class Sources:
             "": _nothing,
         }
 
-    async def _open_telemetry(self, summary: ScorerSummary, now: float) -> Fetched | Failure:
+    async def _open_telemetry(
+        self, summary: ScorerSummary, now: float, _hold: Hold | None
+    ) -> Fetched | Failure:
         if self.received is None:
             message = (
                 "this agent receives no OTLP: run it with --otlp (in the chart:"
@@ -80,7 +85,9 @@ class Sources:
             return Failure("source", "NotReceiving", message)
         return self.received.fetch(summary, now)
 
-    async def _prometheus(self, summary: ScorerSummary, now: float) -> Fetched | Failure:
+    async def _prometheus(
+        self, summary: ScorerSummary, now: float, hold: Hold | None
+    ) -> Fetched | Failure:
         queries = query.split_queries(summary.source_query)
         if not queries:
             message = "the query is empty: set spec.source.params.query, or source type None"
@@ -93,16 +100,18 @@ class Sources:
         if isinstance(access, Invalid):
             return Failure("source", access.reason, access.message)
         deadline = Deadline.within(self.limits.deadline(summary.scoring_interval))
-        fetched = await self._all([_request(call, access) for call in calls], deadline)
+        fetched = await self._all([_request(call, access) for call in calls], deadline, hold)
         self.secrets.refused(endpoint, fetched)
         return fetched
 
-    async def _all(self, requests: Sequence[Request], deadline: Deadline) -> Fetched | Failure:
+    async def _all(
+        self, requests: Sequence[Request], deadline: Deadline, hold: Hold | None
+    ) -> Fetched | Failure:
         """Ask one query after the other, all within one deadline and one limit of size."""
         parts, room = list[Fetched](), self.limits.max_bytes
         for request in requests:
             answer = await exchange(
-                self.client, request, stage="source", deadline=deadline, max_bytes=room
+                self.client, request, stage="source", deadline=deadline, max_bytes=room, hold=hold
             )
             if isinstance(answer, Failure):
                 return answer
@@ -136,5 +145,5 @@ def _request(call: Query, access: Access) -> Request:
     return Request("POST", call.url, call.encoded.encode(), headers, access.ca)
 
 
-async def _nothing(_summary: ScorerSummary, _now: float) -> Fetched:
+async def _nothing(_summary: ScorerSummary, _now: float, _hold: Hold | None) -> Fetched:
     return Fetched()

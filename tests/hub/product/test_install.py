@@ -143,12 +143,16 @@ def test_the_addon_is_available_by_the_agents_lease_too(
     )
 
 
-def test_the_limit_of_a_scores_label_sets_is_the_agents_own_or_the_charts(hub: Hub) -> None:
-    for limit, told in ((0, []), (500, ["--max-series=500"])):
-        manifests = rendered(hub, f"--set=spokeSetting.agent.maxSeries={limit}")
+@pytest.mark.parametrize(
+    ("value", "option"),
+    [("maxSeries", "--max-series"), ("answersInFlight", "--answers-in-flight")],
+)
+def test_a_limit_is_the_agents_own_or_the_charts(hub: Hub, value: str, option: str) -> None:
+    for limit, told in ((0, []), (500, [f"{option}=500"])):
+        manifests = rendered(hub, f"--set=spokeSetting.agent.{value}={limit}")
         [deployment] = [obj for obj in manifests if obj["kind"] == "Deployment"]
         [container] = deployment["spec"]["template"]["spec"]["containers"]
-        assert [word for word in container["args"] if "series" in word] == told
+        assert [word for word in container["args"] if word.startswith(option)] == told
 
 
 def rendered(hub: Hub, setting: str) -> list[Object]:
