@@ -7,11 +7,14 @@ from collections.abc import Iterable, Mapping
 from dsf.api.invalid import Invalid
 from dsf.kube.port import Object
 from optimizer.fleet import Candidate, Selector, Supply, Workload
+from optimizer.mig.candidates import NodeLayout
+from optimizer.mig.parted import read
 from optimizer.problem import Spread
 from optimizer.quantity import quantity
 from optimizer.results import Gap
 from optimizer.wishes import (
     ClusterWishes,
+    LayoutWish,
     PolicyWishes,
     SpreadWish,
     SupplyWish,
@@ -65,6 +68,7 @@ def candidate_of(
         pool=wish["pool"] or "",
         cost=wish["change_cost"] or 0.0,
         uses=_amounts(wish["uses"]),
+        divided=_layouts(wish["layouts"] or ()),
     )
 
 
@@ -166,6 +170,17 @@ def _labelled_supply(policy: Object) -> tuple[Supply, ...] | str:
     if wrong or amount is None:
         return wrong
     return (Supply(labels[SUPPLY_KIND], labels[SUPPLY_DEVICE], amount),)
+
+
+def _layouts(wishes: Iterable[LayoutWish]) -> tuple[NodeLayout, ...]:
+    """Return the layouts by node."""
+    nodes: dict[str, list[LayoutWish]] = {}
+    for item in wishes:
+        nodes.setdefault(item.node, []).append(item)
+    return tuple(
+        NodeLayout(node, tuple(read(item.layout) for item in sorted(gpus, key=lambda gpu: gpu.gpu)))
+        for node, gpus in nodes.items()
+    )
 
 
 def _supplies(wishes: Iterable[SupplyWish]) -> tuple[Supply, ...]:

@@ -17,6 +17,7 @@ from dsf.api.names import GROUP
 from dsf.kube.port import Object
 from dsf.kube.selectors import label_selector
 from optimizer.field_errors import field_problems
+from optimizer.mig.parted import LAYOUT
 from optimizer.quantity import kind_and_device, pairs, quantity
 from optimizer.wire import ObjectName, Wire
 
@@ -108,6 +109,38 @@ Supplies = Annotated[
 ]
 
 
+class LayoutWish(Wire):
+    """What a GPU of a node is divided into: `2x3g.48gb`, `3x1g.12gb-1x4g.48gb`, or `off`."""
+
+    node: Annotated[str, Field(max_length=253, description="Empty: the one that has GPUs.")] = ""
+    gpu: Annotated[int, Field(ge=0, lt=64, description="Index of the GPU on its node.")]
+    layout: Annotated[str, Field(pattern=f"^({LAYOUT})$")]
+
+
+def _layouts(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    found = _pairs(value, "gpu-node-1/0=2x3g.48gb,gpu-node-1/1=off")
+    parts = [(*name.rpartition("/"), layout) for name, layout in found]
+    return [{"node": node, "gpu": gpu, "layout": layout} for node, _, gpu, layout in parts]
+
+
+def _every_gpu(found: tuple[LayoutWish, ...]) -> tuple[LayoutWish, ...]:
+    for node in dict.fromkeys(item.node for item in found):
+        gpus = sorted(item.gpu for item in found if item.node == node)
+        if gpus != list(range(len(gpus))):
+            raise ValueError(f"{node or 'the node'}: name each of its GPUs once, from 0 on")
+    return found
+
+
+Layouts = Annotated[
+    tuple[LayoutWish, ...],
+    BeforeValidator(_layouts, json_schema_input_type=list[LayoutWish] | str),
+    Field(min_length=1, max_length=1000),
+    AfterValidator(_every_gpu),
+]
+
+
 class SpreadWish(Wire):
     """At most so many clusters per value of a label of the managed clusters."""
 
@@ -185,6 +218,10 @@ class PolicyWishes(Wire):
     ] = None
     supplies: Annotated[
         Supplies | None, Field(description="What it supplies, instead of what its labels say.")
+    ] = None
+    layouts: Annotated[
+        Layouts | None,
+        Field(description="What its GPUs become: those that stay as they are keep running."),
     ] = None
     change_cost: Annotated[
         float | None,

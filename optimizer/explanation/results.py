@@ -163,9 +163,23 @@ class ParetoSet(Result):
     message: str
 
 
+class Draining(Result):
+    """GPUs that must be idle when a policy is replaced: they get another layout."""
+
+    cluster: str
+    policy: Annotated[str, Field(description="The policy that is replaced.")]
+    gpus: Annotated[
+        tuple[str, ...] | None,
+        Field(description="node/index, or index; null: not known, so all that it divides."),
+    ] = None
+
+
 class Step(Result):
     """Changes that may be made at once; the next step waits until they have settled."""
 
+    draining: Annotated[
+        tuple[Draining, ...], Field(description="What must be idle before this step.")
+    ] = ()
     enforce: tuple[Enforced, ...] = ()
     release: tuple[Enforced, ...] = ()
     start: tuple[Spot, ...] = ()
@@ -185,6 +199,10 @@ class TransitionPlan(Result):
     uncovered: Annotated[
         tuple[str, ...], Field(description="Workloads that lose a replica for a while.")
     ]
+    returning: Annotated[
+        tuple[Spot, ...],
+        Field(description="Places that are left to make room, and taken again."),
+    ] = ()
     least: Annotated[
         bool, Field(description="True: no order of single changes takes away fewer replicas.")
     ]

@@ -1,14 +1,16 @@
 """The way from what runs now to a decision, as it is shown."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
-from optimizer.explanation.results import Enforced, Step, TransitionPlan
+from optimizer.explanation.results import Draining, Step, TransitionPlan
 from optimizer.explanation.shown import enforced, spot
 from optimizer.fleet import Fleet
 from optimizer.problem import Problem
-from optimizer.solution import Choice, Decision
+from optimizer.solution import Choice, Decision, Place
 from optimizer.transition.board import Going
 from optimizer.transition.start import Start
+from optimizer.transition.swaps import Swaps, swaps
 from optimizer.transition.transition import Stage, transition
 
 
@@ -19,16 +21,22 @@ def way(
     unseen = dict(_unseen(fleet, problem, goal))
     if not (begin.decision.choices or begin.decision.places or begin.unknown or unseen):
         return None
-    found = transition(problem, begin.decision, goal, going)
+    asks = swaps(fleet)
+    found = transition(problem, begin.decision, goal, going, asks)
+    back = _returning(found.stages, begin.decision, goal)
     words = [_words(found.uncovered, least=found.least)]
+    if back:
+        told = [f"{item.workload} on {item.cluster}" for item in back]
+        words.append(f"stopped to make room, and started again where it ran: {_few(told)}")
     if begin.unknown:
         words.append(f"not taken into account, since no rule allows it: {_few(begin.unknown)}")
     if unseen:
         told = [f"{item.policy} on {item.cluster}" for item in unseen.values()]
         words.append(f"what uses the devices of these policies is not known here: {_few(told)}")
     return TransitionPlan(
-        steps=tuple(_step(stage, unseen) for stage in found.stages),
+        steps=tuple(_step(stage, unseen, asks) for stage in found.stages),
         uncovered=found.uncovered,
+        returning=tuple(map(spot, back)),
         least=found.least,
         message="; ".join(words),
     )
@@ -61,9 +69,16 @@ def _few(names: Sequence[str], most: int = 10) -> str:
     return ", ".join(names[:most]) + more
 
 
-def _step(stage: Stage, unseen: Mapping[Choice, Choice]) -> Step:
-    also: list[Enforced] = [enforced(unseen[new]) for new in stage.enforced if new in unseen]
+def _returning(stages: Iterable[Stage], start: Decision, goal: Decision) -> tuple[Place, ...]:
+    stays, stopped = set(start.places) & set(goal.places), chain(*(item.stopped for item in stages))
+    return tuple(dict.fromkeys(place for place in stopped if place in stays))
+
+
+def _step(stage: Stage, unseen: Mapping[Choice, Choice], asks: Swaps) -> Step:
+    hidden = [(unseen[new], new) for new in stage.enforced if new in unseen]
+    also = [enforced(old) for old, _ in hidden]
     return Step(
+        draining=tuple(_draining((*stage.replaced, *hidden), asks)),
         enforce=tuple(map(enforced, stage.enforced)),
         release=(*map(enforced, stage.released), *also),
         start=tuple(map(spot, stage.started)),
@@ -71,3 +86,10 @@ def _step(stage: Stage, unseen: Mapping[Choice, Choice]) -> Step:
         uncovered=stage.uncovered,
         detours=tuple(map(spot, stage.detours)),
     )
+
+
+def _draining(replaced: Iterable[tuple[Choice, Choice]], asks: Swaps) -> Iterator[Draining]:
+    for old, new in replaced:
+        idle = asks(old, new).idle
+        if idle is None or idle:
+            yield Draining(cluster=old.cluster, policy=old.policy, gpus=idle)

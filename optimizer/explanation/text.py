@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dsf.cli.columns import aligned
 from optimizer.explanation.results import (
     BindingLimit,
+    Draining,
     Explanation,
     Lost,
     ParetoSet,
@@ -134,6 +135,7 @@ def _transition(found: TransitionPlan) -> str:
         row
         for number, step in enumerate(found.steps, 1)
         for row in (
+            (str(number), "idle first", ", ".join(map(_drained, step.draining))),
             (str(number), "release", ", ".join(f"{i.policy} on {i.cluster}" for i in step.release)),
             (str(number), "enforce", ", ".join(f"{i.policy} on {i.cluster}" for i in step.enforce)),
             (str(number), "start", _spots(step.start)),
@@ -143,6 +145,13 @@ def _transition(found: TransitionPlan) -> str:
         if row[2]
     ]
     return f"Transition: {found.message}\n" + aligned(("step", "action", "what"), rows)
+
+
+def _drained(item: Draining) -> str:
+    named = item.gpus or ()
+    more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
+    which = f"GPU {', '.join(named[:_SHOWN])}{more}" if named else f"all that {item.policy} divides"
+    return f"{which} on {item.cluster}"
 
 
 def _coverage(found: Explanation) -> str:

@@ -10,7 +10,7 @@ from itertools import chain
 
 from optimizer.mig.demand import Demand
 from optimizer.mig.frontier import Frontier, Point, frontier
-from optimizer.mig.gpus import FREE, Costs, Gpu, Pattern, Replace, now, patterns
+from optimizer.mig.gpus import FREE, Costs, Gpu, Pattern, Replace, devices, now, patterns
 from optimizer.mig.layouts import Multiset
 from optimizer.mig.parted import config_name
 
@@ -38,15 +38,24 @@ class GpuPool:
 
 @dataclass(frozen=True, slots=True)
 class NodeLayout:
-    """What the GPUs of a node become, by index; None is MIG off."""
+    """What the GPUs of a node become, by index; None is MIG off.
+
+    `taken`: what others than target workloads use of each GPU, by device; empty where of none.
+    """
 
     node: str
     gpus: tuple[Multiset | None, ...]
+    taken: tuple[tuple[tuple[str, int], ...], ...] = ()
 
     @property
     def config(self) -> str:
         """The name of its mig-parted configuration."""
         return config_name(self.gpus)
+
+
+def gpu_name(node: str, index: int) -> str:
+    """Return how a GPU is spelt: `gpu-node-1/0`, or `0` where its node has no name."""
+    return f"{node}/{index}" if node else str(index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +167,18 @@ def _sorted_alike(pool: GpuPool, chosen: Sequence[Pattern]) -> list[Pattern]:
 
 def _layouts(pool: GpuPool, chosen: Sequence[Pattern]) -> tuple[NodeLayout, ...]:
     remaining = iter(chosen)
-    return tuple(
-        NodeLayout(node.name, tuple(next(remaining).instances for _ in node.gpus))
-        for node in pool.nodes
-    )
+    return tuple(_layout(node.name, [next(remaining) for _ in node.gpus]) for node in pool.nodes)
+
+
+def _layout(node: str, chosen: Sequence[Pattern]) -> NodeLayout:
+    taken = tuple(map(_taken, chosen))
+    return NodeLayout(node, tuple(item.instances for item in chosen), taken if any(taken) else ())
+
+
+def _taken(pattern: Pattern) -> tuple[tuple[str, int], ...]:
+    left = dict(pattern.supplies)
+    pairs = ((name, amount - left.get(name, 0)) for name, amount in devices(pattern.instances))
+    return tuple((name, amount) for name, amount in pairs if amount)
 
 
 def _name(namespace: str, pool: GpuPool, layouts: Sequence[NodeLayout]) -> str:

@@ -7,12 +7,15 @@ from dsf.kube.port import Object
 from optimizer.fleet import Candidate, Fleet
 from optimizer.labels import SUPPLY_AMOUNT, SUPPLY_DEVICE, SUPPLY_KIND
 from optimizer.mig import candidates as mig
+from optimizer.mig.candidates import gpu_name
+from optimizer.mig.parted import spelt
 from optimizer.mig.policies import MigLabels, policy, specs
 from optimizer.solution import Decision
 
 SUPPLIES = f"{GROUP}/supplies"
 POOL = f"{GROUP}/pool"
 CLUSTER = f"{GROUP}/cluster"
+LAYOUTS = f"{GROUP}/layouts"
 
 
 def generated_policies(fleet: Fleet, decision: Decision, labels: MigLabels) -> Iterator[Object]:
@@ -37,7 +40,7 @@ def generated_policies(fleet: Fleet, decision: Decision, labels: MigLabels) -> I
 def _said(cluster: str, item: Candidate) -> Object:
     """Return labels where there is one supply, as the wire contract has it, else an annotation."""
     pool = {POOL: item.pool} if item.pool else {}
-    alone = {CLUSTER: cluster}
+    alone = {CLUSTER: cluster, LAYOUTS: _layouts(item)}
     if len(item.supplies) == 1:
         (supply,) = item.supplies
         return {
@@ -51,3 +54,12 @@ def _said(cluster: str, item: Candidate) -> Object:
         }
     listed = ",".join(f"{item.kind}/{item.device}={int(item.amount)}" for item in item.supplies)
     return {"labels": pool, "annotations": {**alone, SUPPLIES: listed}}
+
+
+def _layouts(item: Candidate) -> str:
+    """Return what each GPU becomes, as PolicyWishes.layouts reads it."""
+    return ",".join(
+        f"{gpu_name(node.node, index)}={spelt(gpu)}"
+        for node in item.layouts
+        for index, gpu in enumerate(node.gpus)
+    )

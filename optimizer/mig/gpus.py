@@ -81,6 +81,13 @@ def now(gpu: Gpu, demand: Demand) -> Pattern | None:
     return _pattern(gpu, multiset(gpu.geometry, gpu.held), demand)
 
 
+def devices(instances: Multiset | None) -> tuple[tuple[str, int], ...]:
+    """Return how many of which device a layout has; None is MIG off."""
+    if instances is None:
+        return ((WHOLE, 1),)
+    return tuple((name.replace("+", "."), amount) for name, amount in instances)
+
+
 def _open(gpu: Gpu, demand: Demand, replace: Replace, costs: Costs) -> Iterator[Pattern]:
     unchanged = now(gpu, demand)
     if unchanged:

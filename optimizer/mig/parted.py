@@ -19,6 +19,10 @@ Config = list[dict[str, Any]]
 
 ALL_DISABLED = "all-disabled"
 _PREFIX = "dsf-"
+_OFF, _EMPTY = "off", "empty"
+LAYOUT = r"off|empty|[0-9]{1,2}x[0-9a-z.]{1,32}(-[0-9]{1,2}x[0-9a-z.]{1,32}){0,7}"
+"""What `spelt` returns, as a regular expression."""
+
 _LABEL_LIMIT = 63
 
 
@@ -40,8 +44,8 @@ def config_name(gpus: Sequence[Multiset | None]) -> str:
     if all(instances is None for instances in gpus):
         return ALL_DISABLED
     if len(set(gpus)) == 1:
-        return _PREFIX + _spelt(gpus[0])
-    runs = [(_spelt(item), len(list(run))) for item, run in groupby(gpus)]
+        return _PREFIX + spelt(gpus[0])
+    runs = [(spelt(item), len(list(run))) for item, run in groupby(gpus)]
     name = _PREFIX + "_".join(f"{length}.{text}" for text, length in runs)
     if len(name) <= _LABEL_LIMIT:
         return name
@@ -56,14 +60,23 @@ def document(configs: Mapping[str, Config]) -> str:
     return yaml.safe_dump(listed, sort_keys=False)
 
 
+def spelt(instances: Multiset | None) -> str:
+    """Return a layout as part of a label value: `2x1g.12gb-1x3g.48gb`, `off` without MIG."""
+    if instances is None:
+        return _OFF
+    return "-".join(f"{amount}x{name.replace('+', '.')}" for name, amount in instances) or _EMPTY
+
+
+def read(text: str) -> Multiset | None:
+    """Return the layout that `spelt` spells, its profiles by device; of the form LAYOUT."""
+    if text == _OFF:
+        return None
+    parts = [item.partition("x") for item in text.split("-") if item != _EMPTY]
+    return tuple((name, int(amount)) for amount, _, name in parts)
+
+
 def _entry(devices: str | Iterable[int], instances: Multiset | None) -> dict[str, Any]:
     numbers = devices if isinstance(devices, str) else list(devices)
     if instances is None:
         return {"devices": numbers, "mig-enabled": False}
     return {"devices": numbers, "mig-enabled": True, "mig-devices": dict(instances)}
-
-
-def _spelt(instances: Multiset | None) -> str:
-    if instances is None:
-        return "off"
-    return "-".join(f"{amount}x{name.replace('+', '.')}" for name, amount in instances) or "empty"

@@ -1,13 +1,14 @@
 """A state on its way: what is set, and how much of every rule's rows that takes."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 
 from optimizer.problem import Floats, Ints, Option, Problem
 from optimizer.rules import RULES, TOLERANCE, Row
 from optimizer.solution import Decision, Variable
+from optimizer.transition.swaps import Swaps, unknown
 
 State = frozenset[int]
 """The variables that are set, by number."""
@@ -27,10 +28,14 @@ def unhurried() -> bool:
 class Moves:
     """What changes from a start to a goal, both of which a problem holds.
 
-    `needed` [tasks]: on how many clusters each task can run all the time.
+    `needed` [tasks]: on how many clusters each task can run all the time. `policy_changes`: a
+    policy goes, comes, or replaces another. `between`: by the policy that replaces another, one
+    that supplies what stays meanwhile, numbered after all variables; it is never in a state.
     """
 
-    def __init__(self, problem: Problem, start: Decision, goal: Decision) -> None:
+    def __init__(
+        self, problem: Problem, start: Decision, goal: Decision, swaps: Swaps = unknown
+    ) -> None:
         self.problem = problem
         number = {variable: index for index, variable in enumerate(problem.variables)}
         self.start, self.goal = (
@@ -40,8 +45,12 @@ class Moves:
         self.needed = [
             min(both) for both in zip(*map(self.counts, (self.start, self.goal)), strict=True)
         ]
-        self.rows: list[Row] = [row for rule in RULES for row in rule(problem)]
+        self.policy_changes = self._changes()
+        replaced = [change for change in self.policy_changes if len(change) > 1]
+        self.between = {new: len(self.task) + at for at, (_, new) in enumerate(replaced)}
+        self.rows = _rows(problem, [_between(problem, old, new, swaps) for old, new in replaced])
         self.limits = np.array([_limit(row) for row in self.rows])
+        self.task += [-1] * len(replaced)
         self.terms = _terms(self.rows, len(self.task))
 
     def counts(self, state: Iterable[int]) -> list[int]:
@@ -52,9 +61,7 @@ class Moves:
                 found[self.task[column]] += 1
         return found
 
-    @cached_property
-    def policy_changes(self) -> tuple[Flips, ...]:
-        """The changes of pools: a policy goes, comes, or replaces another."""
+    def _changes(self) -> tuple[Flips, ...]:
         options = self.problem.options
         old = {_pool(options[i]): i for i in sorted(self.start) if self.task[i] < 0}
         new = {_pool(options[i]): i for i in sorted(self.goal) if self.task[i] < 0}
@@ -79,13 +86,12 @@ class Board:
         self.flip(tuple(state))
 
     def can(self, flips: Iterable[int]) -> bool:
-        """Tell whether all rows hold after variables change together."""
-        rows, amounts = self.delta(flips)
-        return bool((self.taken[rows] + amounts <= self.moves.limits[rows]).all())
+        """Tell whether all rows hold while and after variables change together."""
+        return not self.broken(flips)
 
     def broken(self, flips: Iterable[int]) -> list[int]:
-        """Return the rows that would not hold."""
-        rows, amounts = self.delta(flips)
+        """Return the rows that would not hold while or after variables change together."""
+        rows, amounts = self.peak(flips)
         return [int(row) for row in rows[self.taken[rows] + amounts > self.moves.limits[rows]]]
 
     def flip(self, flips: Iterable[int]) -> None:
@@ -98,8 +104,25 @@ class Board:
                 self.running[self.moves.task[column]] += -1 if column in self.state else 1
         self.state.symmetric_difference_update(columns)
 
+    def peak(self, flips: Iterable[int]) -> tuple[Ints, Floats]:
+        """Return the most that a change adds to which rows, while it is made or after.
+
+        A policy that replaces another comes last: only what stays is supplied until then.
+        """
+        columns = tuple(flips)
+        between = self.moves.between
+        rows, after = self.delta(columns)
+        if between.keys().isdisjoint(columns):
+            return rows, after
+        others, amid = self.delta([between.get(column, column) for column in columns])
+        every = np.union1d(rows, others)
+        most = np.zeros((2, len(every)))
+        most[0, np.searchsorted(every, rows)] = after
+        most[1, np.searchsorted(every, others)] = amid
+        return every, most.max(axis=0)
+
     def delta(self, flips: Iterable[int]) -> tuple[Ints, Floats]:
-        """Return what a change adds to which rows."""
+        """Return what a change adds to which rows once it is made."""
         parts = [(column, self.moves.terms[column]) for column in flips]
         if not parts:
             return np.empty(0, dtype=np.int64), np.empty(0)
@@ -126,6 +149,31 @@ def _variables(decision: Decision) -> tuple[Variable, ...]:
 
 def _pool(option: Option) -> tuple[int, str]:
     return option.cluster, option.pool
+
+
+def _between(problem: Problem, old: int, new: int, swaps: Swaps) -> Option:
+    """Return what stands for a pool's policy while one replaces another."""
+    swap = swaps(problem.choice(old), problem.choice(new))
+    before, after = (dict(problem.options[item].supplies) for item in (old, new))
+    supplies = tuple(
+        (slot, swap.kept(problem.slots[slot], amount, after[slot]))
+        for slot, amount in before.items()
+        if slot in after
+    )
+    return problem.options[new]._replace(policy="", supplies=supplies, current=False, value=0.0)
+
+
+def _rows(problem: Problem, between: Sequence[Option]) -> list[Row]:
+    """Return the rows of a problem with more options, which are numbered after all variables."""
+    first, more, last = len(problem.options), len(between), len(problem.places.task)
+    limits = (
+        replace(item, options=np.concatenate([item.options, np.zeros(more)]))
+        for item in problem.limits
+    )
+    wide = replace(problem, options=(*problem.options, *between), limits=tuple(limits))
+    own, theirs = np.arange(first), np.arange(first, first + last)
+    number = np.concatenate([own, first + last + np.arange(more), theirs])
+    return [replace(row, columns=number[row.columns]) for rule in RULES for row in rule(wide)]
 
 
 def _limit(row: Row) -> float:

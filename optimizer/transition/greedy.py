@@ -53,7 +53,7 @@ def _wave(board: Board, possible: list[Flips]) -> list[Stage]:
     """Do all that can be done in any order: rows hold whichever part of it is done."""
     before, worst, done = board.moves, board.taken.copy(), list[Flips]()
     for item in possible:
-        rows, amounts = board.delta(item)
+        rows, amounts = board.peak(item)
         if (worst[rows] + amounts <= before.limits[rows]).all():
             worst[rows] += amounts.clip(min=0)
             done.append(item)
@@ -174,11 +174,17 @@ def _done(board: Board, flips: Flips) -> Stage:
 
 
 def _anew(board: Board) -> Iterator[Stage]:
-    """Stop what moves, or everything where that breaks a rule, change policies, start the rest."""
+    """Stop what moves, change policies, start the rest.
+
+    Where that breaks a rule what runs on the clusters of those policies stops too, or everything.
+    """
     moves = board.moves
     running = [c for c in board.state if moves.task[c] >= 0]
     policies = [c for c in board.state ^ moves.goal if moves.task[c] < 0]
-    for stops in ([c for c in running if c not in moves.goal], running):
+    moving = [c for c in running if c not in moves.goal]
+    at = moves.problem.column_cluster
+    under = {int(at[c]) for c in policies}
+    for stops in (moving, [c for c in running if c in moving or int(at[c]) in under], running):
         if board.can(stops) and board.can([*stops, *policies]):
             break
     for columns in (stops, policies):

@@ -39,7 +39,8 @@ def scheduled(
 
 def _place(board: Board, groups: list[_Group], flips: Flips, last: dict[int, int]) -> None:
     """Put a move into the earliest group that comes after its own task's and in which it fits."""
-    rows, amounts = board.delta(flips)
+    rows, amounts = board.peak(flips)
+    after, net = board.delta(flips)
     keys = {_key(board.moves, column) for column in flips}
     first = max((last.get(key, -1) + 1 for key in keys), default=0)
     limits, more = board.moves.limits[rows], amounts.clip(min=0)
@@ -50,7 +51,7 @@ def _place(board: Board, groups: list[_Group], flips: Flips, last: dict[int, int
         groups.append(_Group(board.taken.copy()))
     groups[found].worst[rows] += more
     for group in groups[found + 1 :]:
-        group.worst[rows] += amounts
+        group.worst[after] += net
     groups[found].flips.append(flips)
     last.update(dict.fromkeys(keys, found))
 

@@ -13,6 +13,7 @@ from optimizer.transition.greedy import staged
 from optimizer.transition.schedule import scheduled
 from optimizer.transition.search import searched
 from optimizer.transition.start import surged
+from optimizer.transition.swaps import Swaps, unknown
 
 MOST_STATES = 2_000
 _FEW = 12
@@ -21,7 +22,10 @@ _DETOURS_EACH = 3
 
 
 class Stage(NamedTuple):
-    """What is done at once, and what then runs on fewer clusters than it could."""
+    """What is done at once, and what then runs on fewer clusters than it could.
+
+    `replaced`: of what is released and enforced, the policies that follow each other in a pool.
+    """
 
     enforced: tuple[Choice, ...]
     released: tuple[Choice, ...]
@@ -29,6 +33,7 @@ class Stage(NamedTuple):
     stopped: tuple[Place, ...]
     uncovered: tuple[str, ...]
     detours: tuple[Place, ...]
+    replaced: tuple[tuple[Choice, Choice], ...]
     state: Decision
 
 
@@ -41,14 +46,18 @@ class Transition(NamedTuple):
 
 
 def transition(
-    problem: Problem, start: Decision, goal: Decision, going: Going = unhurried
+    problem: Problem,
+    start: Decision,
+    goal: Decision,
+    going: Going = unhurried,
+    swaps: Swaps = unknown,
 ) -> Transition:
     """Return stages from a start to a goal, both legal where replicas may surge.
 
-    After every stage all rules hold, of `surged(problem, 1)`. Devices that only a replaced policy
-    supplies are idle when it goes.
+    After every stage all rules hold, of `surged(problem, 1)`; and while a policy is replaced they
+    hold with nothing but what stays by `swaps` in its place.
     """
-    moves, detours = _moves(problem, start, goal)
+    moves, detours = _moves(problem, start, goal, swaps)
     stages = scheduled(moves, [stage.flips for stage in staged(moves, detours, going)], going)
     found = _told(moves, stages, detours, least=False)
     if not found.uncovered and not any(stage.detours for stage in found.stages):
@@ -68,7 +77,9 @@ def _events(found: Transition) -> list[str]:
     return [name for stage in found.stages for name in stage.uncovered]
 
 
-def _moves(problem: Problem, start: Decision, goal: Decision) -> tuple[Moves, list[int]]:
+def _moves(
+    problem: Problem, start: Decision, goal: Decision, swaps: Swaps
+) -> tuple[Moves, list[int]]:
     """Return the part of the problem that can matter: start, goal, and detours of what moves."""
     wide = surged(problem, 1)
     moving = {place.workload for place in set(start.places) ^ set(goal.places)}
@@ -82,7 +93,7 @@ def _moves(problem: Problem, start: Decision, goal: Decision) -> tuple[Moves, li
         extra = _roomy(wide, start, goal, sorted(touched), extra)
     part, _ = chosen_part(wide, Decision(both.choices, (*both.places, *extra)))
     number = {variable: index for index, variable in enumerate(part.variables)}
-    return Moves(part, start, goal), [number[place] for place in extra]
+    return Moves(part, start, goal, swaps), [number[place] for place in extra]
 
 
 def _under_changes(start: Decision, goal: Decision, both: Decision) -> set[str]:
@@ -157,5 +168,10 @@ def _stage(board: Board, flips: tuple[Flips, ...], detours: set[int]) -> Stage:
         stopped=off.places,
         uncovered=tuple(problem.tasks[task].name for task in newly),
         detours=taken.places,
+        replaced=tuple(
+            (problem.choice(item[0]), problem.choice(item[1]))
+            for item in board.moves.policy_changes
+            if len(item) > 1 and item[1] in columns
+        ),
         state=problem.decision(board.state),
     )

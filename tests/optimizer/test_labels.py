@@ -2,7 +2,9 @@ import pytest
 
 from optimizer.fleet import Candidate, Selector, Supply, Workload
 from optimizer.labels import candidate_of, selectors, workload_of
+from optimizer.mig.candidates import NodeLayout
 from optimizer.results import Gap
+from optimizer.wishes import PREFIX
 from tests.optimizer.build import managed_cluster, policy, workload
 
 
@@ -16,6 +18,36 @@ def test_an_amount_that_is_no_whole_number_is_a_gap_that_names_the_label(amount:
     assert isinstance(gap, Gap)
     assert (gap.reason, gap.policy) == ("InvalidSupply", "p")
     assert "resource-supply-amount" in gap.message
+
+
+def test_a_policy_says_what_each_gpu_becomes() -> None:
+    given = policy("p")
+    text = "n/1=off,n/0=1x1g.12gb.me-2x3g.48gb,0=empty"
+    given["metadata"]["annotations"] = {f"{PREFIX}layouts": text}
+    found = candidate_of(given)
+    assert isinstance(found, Candidate)
+    assert found.divided == (
+        NodeLayout("n", ((("1g.12gb.me", 1), ("3g.48gb", 2)), None)),
+        NodeLayout("", ((),)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("n/0=2x3g.48gb,n/2=off", "name each of its GPUs once, from 0 on"),
+        ("n/0=two", "pattern"),
+        ("n/x=off", "integer"),
+        ("off", "has not the form"),
+    ],
+)
+def test_layouts_that_say_nothing_clear_are_a_gap(text: str, said: str) -> None:
+    given = policy("p")
+    given["metadata"]["annotations"] = {f"{PREFIX}layouts": text}
+    gap = candidate_of(given)
+    assert isinstance(gap, Gap)
+    assert gap.reason == "InvalidSupply"
+    assert said in gap.message
 
 
 def test_a_policy_without_labels_is_a_gap_that_names_all_of_them() -> None:

@@ -2,8 +2,11 @@
 
 from dataclasses import replace
 
+from optimizer.explanation.results import Draining
 from optimizer.explanation.steps import way
+from optimizer.fleet import Candidate, Supply
 from optimizer.formulate import formulate
+from optimizer.mig.candidates import NodeLayout
 from optimizer.transition.board import unhurried
 from optimizer.transition.start import start
 from tests.optimizer.build import fleet
@@ -28,3 +31,31 @@ def test_a_policy_that_nothing_asked_for_can_use_is_released_all_the_same() -> N
     assert changed == [(["all"], ["3g"])]
     assert found.message.endswith("is not known here: all on c")
     assert way(given, problem, start(problem, goal), goal, unhurried) is None
+
+
+def test_what_must_be_idle_and_what_comes_back_is_named() -> None:
+    """GPU 1 of the node gets another layout; what a policy that is not read says is not known."""
+    table = {("c", "a", "3g"): 10.0, ("c", "b", "2g"): 20.0}
+    given = fleet({"c": [("3g", 2), ("2g", 1)]}, {"a": 1, "b": 1}, table)
+    (cluster,) = given.clusters
+    old, new = cluster.candidates
+    new = replace(new, supplies=(*new.supplies, Supply("gpu", "3g", 1)))
+    known = tuple(
+        replace(item, divided=(NodeLayout("n", ((("3g", 1),), ((device, 1),))),))
+        for item, device in ((replace(old, current=True), "3g"), (new, "2g"))
+    )
+    tasks = (replace(given.workloads[0], current=("c",)), given.workloads[1])
+    for policies, gpus, back in ((known, ("n/1",), []), (bare(known), None, ["a"])):
+        now = replace(given, workloads=tasks, clusters=(replace(cluster, candidates=policies),))
+        problem = formulate(now)
+        goal = RESOLVE(problem).decision
+        found = way(now, problem, start(problem, goal), goal, unhurried)
+        assert found is not None
+        (drained,) = [item for step in found.steps for item in step.draining]
+        assert drained == Draining(cluster="c", policy="3g", gpus=gpus)
+        assert [item.workload for item in found.returning] == back
+        assert ("started again where it ran" in found.message) is bool(back)
+
+
+def bare(policies: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    return tuple(replace(item, divided=()) for item in policies)

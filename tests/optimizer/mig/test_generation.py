@@ -10,6 +10,9 @@ from pydantic import ValidationError
 from dsf.api.names import GENERATED_LABEL
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
+from optimizer.fleet import Candidate
+from optimizer.labels import candidate_of
+from optimizer.mig.candidates import NodeLayout
 from optimizer.mig.policies import GUIDE
 from optimizer.plan import Plan
 from optimizer.refusal import RequestProblem
@@ -217,7 +220,11 @@ async def test_mixed_layouts_serve_several_devices() -> None:
     assert made["metadata"]["annotations"] == {
         "dynamic-scoring.open-cluster-management.io/cluster": "worker01",
         "dynamic-scoring.open-cluster-management.io/supplies": "gpu/2g.24gb=2,gpu/3g.48gb=1",
+        "dynamic-scoring.open-cluster-management.io/layouts": "worker-node/0=2x2g.24gb-1x3g.48gb",
     }
+    read = candidate_of(made, "worker01")
+    assert isinstance(read, Candidate)
+    assert read.divided == (NodeLayout("worker-node", ((("2g.24gb", 2), ("3g.48gb", 1)),)),)
 
 
 async def test_a_busy_gpu_is_left_alone_and_an_instance_of_a_target_workload_counts() -> None:

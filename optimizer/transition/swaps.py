@@ -1,0 +1,110 @@
+"""What keeps running while the policy of a pool is replaced by another.
+
+mig-parted gives a GPU another layout only while nothing of it is in use, and passes over GPUs that
+have theirs already; but where MIG is turned on or off on one GPU of a node, it clears and resets
+all of the node (https://github.com/NVIDIA/mig-parted, cmd/nvidia-mig-parted/apply). So where the
+layouts are known, the GPUs that keep theirs keep their workloads; where they are not, none does.
+Kinds that have no devices, such as cpu, are no part of a GPU: what both policies supply stays.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from optimizer.fleet import Candidate, Fleet
+from optimizer.mig.candidates import NodeLayout, gpu_name
+from optimizer.mig.gpus import devices
+from optimizer.mig.layouts import Multiset
+from optimizer.problem import ANY, Slot
+from optimizer.solution import Choice
+
+
+class Swap(NamedTuple):
+    """What replacing a policy asks.
+
+    `stays`: by device, how much stays, but never more than both policies supply; None: all of
+    that. `idle`: the GPUs that must be idle before; None: all, which are not known by name.
+    """
+
+    stays: Mapping[str, float] | None
+    idle: tuple[str, ...] | None
+
+    def kept(self, slot: Slot, before: float, after: float) -> float:
+        """Return what stays of a slot of which the policies supply so much."""
+        both = min(before, after)
+        if slot.device == ANY or self.stays is None:
+            return both
+        return min(both, self.stays.get(slot.device, 0.0))
+
+
+Swaps = Callable[[Choice, Choice], Swap]
+"""What replacing one policy of a pool by another asks."""
+
+_UNKNOWN = Swap({}, None)
+_NOTHING = Swap(None, ())
+
+
+def unknown(_old: Choice, _new: Choice) -> Swap:
+    """Take it that no device outlasts the replacing of a policy."""
+    return _UNKNOWN
+
+
+def swaps(fleet: Fleet) -> Swaps:
+    """Return what replacing policies asks by what a fleet's candidates say of their GPUs."""
+    known = {
+        Choice(cluster.name, item.policy): item
+        for cluster in fleet.clusters
+        for item in cluster.candidates
+    }
+
+    def found(old: Choice, new: Choice) -> Swap:
+        if fleet.busy_stay:
+            return _NOTHING
+        return _swap(_layouts(known.get(old)), _layouts(known.get(new)))
+
+    return found
+
+
+def _layouts(item: Candidate | None) -> tuple[NodeLayout, ...]:
+    return (item.layouts or item.divided) if item else ()
+
+
+def _swap(before: Iterable[NodeLayout], after: Iterable[NodeLayout]) -> Swap:
+    old, new = ({item.node: item for item in found} for found in (before, after))
+    if not old or not new:
+        return _UNKNOWN
+    stays, idle = Counter[str](), list[str]()
+    for node in sorted({*old, *new}):
+        first, second = old.get(node), new.get(node)
+        kept = set(_kept(first, second)) if first and second else set[int]()
+        count = max(len(item.gpus) for item in (first, second) if item)
+        idle += [gpu_name(node, index) for index in range(count) if index not in kept]
+        if first and second:
+            for index in kept:
+                stays.update(_usable(first, second, index))
+    return Swap(dict(stays), tuple(idle))
+
+
+def _kept(before: NodeLayout, after: NodeLayout) -> Iterator[int]:
+    """Yield the GPUs of a node that are not touched."""
+    pairs = list(zip(before.gpus, after.gpus, strict=False))
+    switched = any((old is None) != (new is None) for old, new in pairs)
+    if len(before.gpus) == len(after.gpus) and not switched:
+        yield from (index for index, pair in enumerate(pairs) if _same(*pair))
+
+
+def _same(old: Multiset | None, new: Multiset | None) -> bool:
+    return dict(devices(old)) == dict(devices(new))
+
+
+def _usable(before: NodeLayout, after: NodeLayout, gpu: int) -> dict[str, int]:
+    """Return what workloads can have of a GPU that stays, by device."""
+    taken = Counter[str]()
+    for layout in (before, after):
+        if layout.taken:
+            taken |= Counter(dict(layout.taken[gpu]))
+    return {
+        device: amount - taken[device]
+        for device, amount in devices(after.gpus[gpu])
+        if amount > taken[device]
+    }
