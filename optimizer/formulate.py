@@ -119,6 +119,7 @@ def _labels(fleet: Fleet) -> dict[str, tuple[str, ...]]:
 
 def _limits(ground: Ground) -> Iterator[Limit]:
     fleet, clusters = ground.fleet, _option_clusters(ground)
+    costs: dict[str, Floats] = {}
     for limit in fleet.limits:
         tasks = [dict(workload.uses).get(limit.uses, 0.0) for workload in fleet.workloads]
         options = [
@@ -126,17 +127,19 @@ def _limits(ground: Ground) -> Iterator[Limit]:
             for cluster in fleet.clusters
             for candidate in cluster.candidates
         ]
-        costs = _costs(ground, limit) if limit.score else None
+        if limit.score and limit.score not in costs:
+            costs[limit.score] = _costs(ground, limit.score)
+        places = costs.get(limit.score)
         for name, within in _scopes(ground, limit):
             counted = np.where(within[clusters], np.array(options), 0.0)
-            yield Limit(name, limit.most, within[ground.cluster], np.array(tasks), counted, costs)
+            yield Limit(name, limit.most, within[ground.cluster], np.array(tasks), counted, places)
 
 
-def _costs(ground: Ground, limit: FleetLimit) -> Floats:
-    """Return a limit's score of every place [workloads, slots], 0 where it is missing or less."""
+def _costs(ground: Ground, score: str) -> Floats:
+    """Return what limits count of a score: [workloads, slots], 0 where it is missing or less."""
     costs = np.zeros((len(ground.fleet.workloads), len(ground.slots)))
     for row, workload in enumerate(ground.fleet.workloads):
-        np.fmax(ground.scores(limit.score, workload.app), 0.0, out=costs[row])
+        np.fmax(ground.scores(score, workload.app), 0.0, out=costs[row])
     return costs
 
 

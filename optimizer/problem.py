@@ -7,123 +7,44 @@ Variables are numbered too: first the options, then the usable places task by ta
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optimizer.solution import Choice, Decision, Place, Variable
+from optimizer.terms import (
+    ANY,
+    Bools,
+    Floats,
+    Ints,
+    Limit,
+    Option,
+    Places,
+    Slot,
+    Spread,
+    Task,
+    Uses,
+)
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-
-ANY = ""
-"""The device of a slot of a kind that is not divided into devices, such as cpu."""
-
-
-class Slot(NamedTuple):
-    """Where tasks can run: a device of a kind on a cluster (by number)."""
-
-    cluster: int
-    kind: str
-    device: str
-
-
-class Option(NamedTuple):
-    """A policy that a cluster may enforce; of the options of one pool, at most one.
-
-    `supplies`: (slot, amount) pairs. `value`: what enforcing it adds to the objective, never
-    above 0: minus the cost of changing to it. `current`: it is enforced now.
-    """
-
-    cluster: int
-    pool: str
-    policy: str
-    supplies: tuple[tuple[int, float], ...]
-    current: bool = False
-    value: float = 0.0
-
-
-class Spread(NamedTuple):
-    """At most `most` places per value of a cluster label, for all tasks of `group` together.
-
-    Tasks share a spread where key, most and group are equal; an empty group is the task alone.
-    """
-
-    key: str
-    most: int
-    group: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A workload: on each cluster it runs on it takes `amount` of a slot of its kind.
-
-    `extras`: further (kind, amount), taken from the cluster's slots of device ANY. `replicas`:
-    clusters to run on at most. `near`: of each set of names another must run on the same cluster.
-    `apart`: no other of these may. `current`: clusters (by number) where it runs now; `move_cost`:
-    what leaving one of them costs, part of the values of staying.
-    """
-
-    name: str
-    app: str
-    kind: str
-    amount: float
-    extras: tuple[tuple[str, float], ...] = ()
-    replicas: int = 1
-    priority: int = 0
-    spread: tuple[Spread, ...] = ()
-    near: tuple[tuple[str, ...], ...] = ()
-    apart: tuple[str, ...] = ()
-    current: tuple[int, ...] = ()
-    move_cost: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Limit:
-    """At most `most` of what places and options use together, never below 0.
-
-    A place uses `tasks` [tasks] + `places` [tasks, slots] where its slot is `counted` [slots]; an
-    option uses `options` [options].
-    """
-
-    name: str
-    most: float
-    counted: Bools
-    tasks: Floats
-    options: Floats
-    places: Floats | None = None
-
-    def used(self, task: Ints, slot: Ints) -> Floats:
-        """Return what places use, given by tasks and slots."""
-        amounts = self.tasks[task]
-        if self.places is not None:
-            amounts = amounts + self.places[task, slot]
-        return np.where(self.counted[slot], amounts, 0.0)
-
-    def of_places(self) -> Floats:
-        """Return what every place uses [tasks, slots]; for small problems."""
-        amounts = np.repeat(self.tasks[:, np.newaxis], len(self.counted), axis=1)
-        whole = amounts if self.places is None else amounts + self.places
-        return np.where(self.counted, whole, 0.0)
-
-
-class Places(NamedTuple):
-    """The usable places, task by task: task, slot and cluster numbers, and values."""
-
-    task: Ints
-    slot: Ints
-    cluster: Ints
-    value: Floats
-
-
-class Uses(NamedTuple):
-    """Sparse matrix: `amount` of `slot` that the variable of number `column` takes or supplies."""
-
-    slot: Ints
-    column: Ints
-    amount: Floats
+__all__ = [
+    "ANY",
+    "Bools",
+    "Floats",
+    "Ints",
+    "Limit",
+    "Option",
+    "Places",
+    "Problem",
+    "Slot",
+    "Spread",
+    "Task",
+    "Uses",
+    "grouped",
+    "objective",
+    "tier_values",
+    "upper_bound",
+    "upper_bounds",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +68,11 @@ class Problem:
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields; what is derived from them is derived again."""
         return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    @property
+    def size(self) -> int:
+        """The number of variables."""
+        return int(np.count_nonzero(~np.isnan(self.values))) + len(self.options)
 
     @cached_property
     def tiers(self) -> tuple[int, ...]:
@@ -301,7 +227,8 @@ class Problem:
         usable = places & ~np.isnan(self.values)
         tasks, slots = np.nonzero(usable.any(axis=1))[0], np.nonzero(usable.any(axis=0))[0]
         corner = np.ix_(tasks, slots)
-        values = np.where(usable[corner], self.values[corner], np.nan)
+        values = self.values[corner]
+        values[~usable[corner]] = np.nan
         return self._cropped(np.nonzero(options)[0].tolist(), tasks, slots, values)
 
     def part(self, options: Sequence[int], tasks: Ints, slots: Ints) -> "Problem":
@@ -326,12 +253,21 @@ class Problem:
         return replace(
             self,
             slots=tuple(self.slots[slot] for slot in number),
-            options=tuple(_renumbered(self.options[option], number) for option in options),
+            options=tuple(self.options[option].renumbered(number) for option in options),
             tasks=kept,
             values=values,
             base=self.base[every],
-            limits=tuple(_cut(item, options, tasks, every) for item in self.limits),
+            limits=tuple(self._cut_limits(options, tasks, every)),
         )
+
+    def _cut_limits(self, options: Sequence[int], tasks: Ints, slots: Ints) -> Iterator[Limit]:
+        """Yield the limits of what is left; those that shared an array do so again."""
+        cut: dict[int, Floats] = {}
+        for item in self.limits:
+            if item.places is not None and id(item.places) not in cut:
+                cut[id(item.places)] = item.places[np.ix_(tasks, slots)]
+            places = None if item.places is None else cut[id(item.places)]
+            yield item.cut(options, tasks, slots, places)
 
     def _slots_of_extras(self, tasks: Iterable[Task], slots: Ints) -> Ints:
         kinds = {kind for task in tasks for kind, _ in task.extras}
@@ -388,21 +324,6 @@ def grouped(keys: Ints) -> Iterator[tuple[int, Ints]]:
     order = np.argsort(keys, kind="stable")
     distinct, starts = np.unique(keys[order], return_index=True)
     yield from zip(distinct.tolist(), np.split(order, starts[1:]), strict=True) if len(keys) else ()
-
-
-def _renumbered(option: Option, number: Mapping[int, int]) -> Option:
-    supplies = ((number[slot], amount) for slot, amount in option.supplies if slot in number)
-    return option._replace(supplies=tuple(supplies))
-
-
-def _cut(limit: Limit, options: Sequence[int], tasks: Ints, slots: Ints) -> Limit:
-    return replace(
-        limit,
-        counted=limit.counted[slots],
-        tasks=limit.tasks[tasks],
-        options=limit.options[list(options)],
-        places=None if limit.places is None else limit.places[np.ix_(tasks, slots)],
-    )
 
 
 def _ints(values: Iterable[int]) -> Ints:

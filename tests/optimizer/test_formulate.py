@@ -168,3 +168,13 @@ def test_a_fleet_of_nothing_is_a_problem_of_nothing() -> None:
     empty = replace(plain(), workloads=(), limits=limits)
     for given in (empty, replace(empty, clusters=()), replace(plain(), clusters=(), limits=limits)):
         assert formulate(given).variables == ()
+
+
+def test_limits_of_one_score_share_what_places_use_also_in_a_part() -> None:
+    given = plain()
+    costs = Scores.of({(c, w, "d"): 1.0 for c in (C1, C2) for w in ("v", "w")})
+    limits = tuple(FleetLimit(name, 9.0, score="cost") for name in ("one", "two"))
+    scores = {**given.scores, "cost": costs}
+    first, second = formulate(replace(given, scores=scores, limits=limits)).limits
+    assert first.places is not None
+    assert first.places is second.places
