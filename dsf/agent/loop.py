@@ -67,7 +67,11 @@ class Agent:
 
     def missing(self) -> str | None:
         """Return what is missing to be ready, None where nothing is."""
-        return self._missing
+        return self._missing or self._publisher.missing()
+
+    def configured(self) -> bool:
+        """Tell whether the scorers are known."""
+        return self._missing is None
 
     def configure(self, text: str) -> None:
         """Act on the text of `data.summaries` from now on; one that is invalid changes nothing."""

@@ -54,6 +54,11 @@ class Pauses:
         self._of_all = Pause(failure, until, 1)
         return self._of_all
 
+    def failing(self, reason: str) -> Failure | None:
+        """Return the failure of a score whose last attempt ended for a reason, None without one."""
+        found = (one.failure for one in self._by_score.values() if one.failure.reason == reason)
+        return next(found, None)
+
     def forget(self, score_name: str) -> None:
         """End the pauses of a score that was written, or is gone."""
         self._by_score.pop(score_name, None)

@@ -1,12 +1,14 @@
 """Writing AddOnPlacementScores to the hub, no more often than needed."""
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from dsf.agent.claim import ANOTHER_AGENT, Claim
 from dsf.agent.failure import Failure
 from dsf.agent.on_failure import EXPIRE, standing
 from dsf.agent.pauses import Pause, Pauses
@@ -25,6 +27,8 @@ from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from dsf.kube.port import Kube, Object
 from dsf.runtime.backoff import retry_after
+
+log = logging.getLogger(__name__)
 
 _LASTING = {"ForeignObject", "InvalidScoreName"}
 
@@ -57,6 +61,7 @@ class Publisher:
     cluster: str
     now: Callable[[], datetime]
     pauses: Pauses = field(default_factory=lambda: Pauses(random.random))
+    claim: Claim = field(default_factory=Claim)
     _observed: dict[str, Object] = field(default_factory=dict)
     _writes: dict[str, int] = field(default_factory=dict)
 
@@ -84,6 +89,11 @@ class Publisher:
         if pause:
             return Published(pause.failure, writes, max(0.0, pause.until - clock()))
         return Published(None, writes, None if report.scores is not None else self._again(summary))
+
+    def missing(self) -> str | None:
+        """Return why another agent keeps this one from publishing, None where none does."""
+        refused = self.claim.refused() or self.pauses.failing(ANOTHER_AGENT)
+        return refused.message if refused else None
 
     def forget(self, score_name: str) -> None:
         """Forget the failures of a score that is gone."""
@@ -120,9 +130,15 @@ class Publisher:
         return None if again is None else max(0.0, (again - now).total_seconds())
 
     async def sweep(self, wanted: Callable[[], Collection[str]]) -> None:
-        """Delete the agent's own objects of scores that are not wanted. Raises KubeError."""
+        """Delete the agent's own objects of scores that are not wanted. Raises KubeError.
+
+        What another agent keeps valid is left to it.
+        """
         for obj in await self._own():
             if any(is_own(obj, score_name) for score_name in wanted()):
+                continue
+            if theirs := self.claim.refused() or self.claim.foreign(obj, self.now()):
+                log.warning("score not deleted", extra={"why": theirs.message})
                 continue
             name = obj["metadata"]["name"]
             self._observed.pop(name, None)
@@ -138,10 +154,14 @@ class Publisher:
         if not name:
             message = f"the score name {summary.score_name!r} has no letter or digit: rename it"
             return _failure("InvalidScoreName", message)
+        if refused := self.claim.refused():
+            return refused
         for _ in range(ATTEMPTS):
             observed = self._observed.get(name) or await self._read_or_create(summary.score_name)
             if not is_own(observed, summary.score_name):
                 return _foreign(observed, summary.score_name)
+            if theirs := self.claim.foreign(observed, self.now()):
+                return theirs
             try:
                 self._observed[name] = _slim(await self._patch(observed, summary, report, ended))
             except (Conflict, NotFound):
@@ -156,7 +176,7 @@ class Publisher:
         fresh = report.scores is not None
         patch = status_patch(
             observed,
-            report,
+            replace(report, conditions=(*report.conditions, *self.claim.condition)),
             now=ended if fresh and ended else self.now(),
             valid_for=validity(summary.scoring_interval),
             on_failure=_rule(summary),

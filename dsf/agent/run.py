@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import os
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,7 +14,8 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry
 
 from dsf import __version__
-from dsf.agent import addon_lease
+from dsf.agent.addon_lease import AddOnLease
+from dsf.agent.claim import Claim
 from dsf.agent.exchange import Limits
 from dsf.agent.http_client import http_client
 from dsf.agent.in_flight import InFlight
@@ -76,16 +79,19 @@ async def run(
     now: Callable[[], datetime] = utc_now,
     listening: Callable[[str], None] = lambda _: None,
     receiving: Callable[[str], None] = lambda _: None,
+    holder: str = f"{socket.gethostname()}_{os.getpid()}",
 ) -> None:
     """Run the agent until cancelled.
 
     `hub` is the hub's API server and `managed` the managed cluster's, which may be missing where
     there is a summaries file and no Secret is needed. `listening` is called with the base URL of
-    `/healthz`, `/readyz` and `/metrics`, `receiving` with that of OTLP. Raises CannotListen.
+    `/healthz`, `/readyz` and `/metrics`, `receiving` with that of OTLP. `holder` tells this process
+    from other agents. Raises CannotListen.
     """
     registry = CollectorRegistry()
     metrics = AgentMetrics(registry, lambda: now().timestamp())
-    publisher = Publisher(hub, settings.cluster, now)
+    claim = Claim("" if managed else socket.gethostname())
+    publisher = Publisher(hub, settings.cluster, now, claim=claim)
     watched = (
         WatchedSecrets(managed, settings.namespace, settings.watched_secrets) if managed else None
     )
@@ -109,15 +115,13 @@ async def run(
                     received.configure(text)
 
             tasks.create_task(_watch(settings, managed, configure))
-            tasks.create_task(agent.run())
             if watched is not None:
                 tasks.create_task(watched.run())
             if managed is not None:
-                tasks.create_task(
-                    addon_lease.keep(
-                        managed, settings.namespace, ready=lambda: not agent.missing(), now=now
-                    )
-                )
+                lease = AddOnLease(managed, settings.namespace, holder, claim, now)
+                tasks.create_task(lease.keep(agent.configured))
+                await lease.decided.wait()
+            tasks.create_task(agent.run())
 
 
 def _observe(metrics: AgentMetrics) -> Observe:

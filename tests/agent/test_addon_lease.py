@@ -1,12 +1,15 @@
 """The add-on's Lease on the managed cluster."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from dsf.agent import addon_lease
+from dsf.agent.addon_lease import AddOnLease
+from dsf.agent.claim import Claim
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Forbidden
 from dsf.kube.kinds import LEASE, NAMESPACE
@@ -23,46 +26,104 @@ async def lease(kube: Kube) -> dict[str, Any]:
     return dict(found["spec"])
 
 
-async def test_it_is_created_and_then_renewed(managed: EmbeddedHub) -> None:
-    for seconds in (0, 60.25):
-        now = START + timedelta(seconds=seconds)
-        assert await addon_lease.renew(managed, AGENT_NAMESPACE, now) == ""
-    found = await lease(managed)
-    assert found["renewTime"] == "2026-01-01T12:01:00.250000Z"
-    assert found["leaseDurationSeconds"] == 60
+def holding(kube: Kube, holder: str = "pod-a", start: datetime = START) -> AddOnLease:
+    time = asyncio.get_running_loop().time
+    return AddOnLease(
+        kube, AGENT_NAMESPACE, holder, Claim(), lambda: start + timedelta(seconds=time())
+    )
 
 
-async def test_what_another_client_wrote_into_it_stays(managed: EmbeddedHub) -> None:
-    await addon_lease.renew(managed, AGENT_NAMESPACE, START)
-    await managed.patch(LEASE, NAME, {"spec": {"holderIdentity": "x"}}, AGENT_NAMESPACE)
-    await addon_lease.renew(managed, AGENT_NAMESPACE, START)
-    assert (await lease(managed))["holderIdentity"] == "x"
+@asynccontextmanager
+async def kept(lease_: AddOnLease) -> AsyncIterator[None]:
+    task = asyncio.create_task(lease_.keep(lambda: True))
+    await lease_.decided.wait()
+    yield
+    task.cancel()
+    await asyncio.wait([task])
 
 
-async def test_a_refusal_is_told(managed: EmbeddedHub) -> None:
-    refusing = Faulty(managed, lambda _: Fault(Forbidden("no right")))
-    error = await addon_lease.renew(refusing, AGENT_NAMESPACE, START)
-    assert error == "Forbidden: no right"
+@pytest.fixture
+async def managed() -> EmbeddedHub:
+    kube = EmbeddedHub()
+    await kube.create(NAMESPACE, {"metadata": {"name": AGENT_NAMESPACE}})
+    return kube
 
 
 @pytest.mark.virtual_time
-async def test_an_hour_costs_one_write_a_minute_and_none_until_the_agent_is_ready() -> None:
+async def test_it_is_created_and_then_renewed(managed: EmbeddedHub) -> None:
+    held = holding(managed)
+    assert await held.renew() == ""
+    await asyncio.sleep(60.25)
+    assert await held.renew() == ""
+    found = await lease(managed)
+    assert found["renewTime"] == "2026-01-01T12:01:00.250000Z"
+    assert found["leaseDurationSeconds"] == 60
+    assert (found["holderIdentity"], held.claim.rival) == ("pod-a", "")
+    uid = (await managed.get(LEASE, NAME, AGENT_NAMESPACE))["metadata"]["uid"]
+    assert held.claim.identity == uid
+
+
+async def test_one_without_a_holder_is_taken(managed: EmbeddedHub) -> None:
+    """As older agents left it."""
+    metadata = {"name": NAME, "namespace": AGENT_NAMESPACE}
+    await managed.create(LEASE, {"metadata": metadata, "spec": {"leaseDurationSeconds": 60}})
+    assert await holding(managed).renew() == ""
+    assert (await lease(managed))["holderIdentity"] == "pod-a"
+
+
+async def test_a_refusal_is_told_and_leaves_the_agent_as_it_was(managed: EmbeddedHub) -> None:
+    held = holding(Faulty(managed, lambda _: Fault(Forbidden("no right"))))
+    assert await held.renew() == "Forbidden: no right"
+    assert held.decided.is_set()
+    assert held.claim.refused() is None
+
+
+@pytest.mark.virtual_time
+async def test_a_second_agent_stands_by_until_the_first_one_is_gone(managed: EmbeddedHub) -> None:
+    first, second = holding(managed), holding(managed, "pod-b")
+    async with kept(first):
+        async with kept(second):
+            await asyncio.sleep(600)
+            refused = second.claim.refused()
+            assert refused is not None
+            assert "pod-a" in refused.message
+            assert first.claim.refused() is None
+            assert second.claim.identity == first.claim.identity
+        assert (await lease(managed))["holderIdentity"] == "pod-a"
+    assert await second.renew() == ""
+    assert second.claim.refused() is None
+
+
+@pytest.mark.virtual_time
+async def test_a_holder_that_died_is_followed_when_its_lease_is_over(managed: EmbeddedHub) -> None:
+    """However their clocks differ."""
+    await holding(managed).renew()
+    second = holding(managed, "pod-b", START - timedelta(days=1))
+    async with kept(second):
+        await asyncio.sleep(59)
+        assert second.claim.rival == "pod-a"
+        await asyncio.sleep(22)
+        assert second.claim.rival == ""
+
+
+@pytest.mark.virtual_time
+async def test_of_two_that_start_at_the_same_moment_one_holds_it(managed: EmbeddedHub) -> None:
+    both = [holding(managed, name) for name in ("pod-a", "pod-b")]
+    assert await asyncio.gather(*(one.renew() for one in both)) == ["", ""]
+    assert sorted(bool(one.claim.rival) for one in both) == [False, True]
+
+
+@pytest.mark.virtual_time
+async def test_an_hour_costs_three_writes_a_minute_and_none_until_the_agent_is_ready() -> None:
     loop = asyncio.get_running_loop()
     managed = EmbeddedHub()
     await managed.create(NAMESPACE, {"metadata": {"name": AGENT_NAMESPACE}})
     counting = Counting(managed)
-    keeping = asyncio.create_task(
-        addon_lease.keep(
-            counting,
-            AGENT_NAMESPACE,
-            ready=lambda: loop.time() > 600,
-            now=lambda: START + timedelta(seconds=loop.time()),
-        )
-    )
+    keeping = asyncio.create_task(holding(counting).keep(lambda: loop.time() > 600))
     await asyncio.sleep(600)
     assert counting.writes == 0
     await asyncio.sleep(3600)
-    assert 60 <= counting.writes <= 62
+    assert 180 <= counting.writes <= 182
     renewed = datetime.fromisoformat((await lease(managed))["renewTime"])
-    assert START + timedelta(seconds=loop.time()) - renewed <= timedelta(seconds=60)
+    assert START + timedelta(seconds=loop.time()) - renewed <= timedelta(seconds=20)
     keeping.cancel()

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from dsf.agent import report
+from dsf.agent.claim import Claim
 from dsf.agent.failure import Failure
 from dsf.agent.pauses import Pauses
 from dsf.agent.placement_score import placement_score
@@ -384,6 +385,78 @@ async def test_every_page_of_old_objects_is_swept(hub: EmbeddedHub, clock: Clock
         await hub.create(ADD_ON_PLACEMENT_SCORE, placement_score(CLUSTER, name))
     await Publisher(hub, CLUSTER, clock).sweep(set)
     assert await objects(hub) == set()
+
+
+def of(hub: Kube, clock: Clock, identity: str) -> Publisher:
+    return Publisher(hub, CLUSTER, clock, claim=Claim(identity))
+
+
+async def test_two_installations_of_one_cluster_name_leave_each_others_scores(
+    hub: EmbeddedHub, clock: Clock
+) -> None:
+    """With other scorers each: neither deletes nor overwrites what the other keeps valid."""
+    first, second = of(hub, clock, "first-uid"), of(hub, clock, "second-uid")
+    await publish(first, good(1))
+    await publish(first, good(1), summary(score_name="only_first"))
+
+    await second.sweep(lambda: {"only_second"})
+    assert await objects(hub) == {"my-score", "only-first"}
+    failure = await publish(second, good(9))
+    assert failure is not None
+    assert failure.reason == "AnotherAgent"
+    for told in ("first-uid", "second-uid", "--cluster-name", f"{CLUSTER}/my-score"):
+        assert told in failure.message
+    assert second.missing() == failure.message
+    assert first.missing() is None
+    assert await publish(second, good(9), summary(score_name="only_second")) is None
+    await first.sweep(lambda: {"my_score", "only_first"})
+    assert values(await status(hub)) == [1]
+    assert await objects(hub) == {"my-score", "only-first", "only-second"}
+
+
+@pytest.mark.virtual_time
+async def test_what_an_agent_that_is_gone_left_is_taken_over_or_deleted(
+    hub: EmbeddedHub, clock: Clock
+) -> None:
+    gone, second = of(hub, clock, "gone-uid"), of(hub, clock, "second-uid")
+    await publish(gone, good(1))
+    await publish(gone, good(1), summary(score_name="old"))
+    assert await publish(second, good(2)) is not None
+    clock.pass_(90)
+    await asyncio.sleep(90)
+    assert await publish(second, good(2)) is None
+    assert second.missing() is None
+    assert values(await status(hub)) == [2]
+    await second.sweep(lambda: {"my_score"})
+    assert await objects(hub) == {"my-score"}
+    failure = await publish(gone, good(3))
+    assert failure is not None
+    assert "second-uid" in failure.message
+
+
+async def test_an_agent_that_stands_by_writes_and_deletes_nothing(
+    hub: EmbeddedHub, clock: Clock
+) -> None:
+    await publish(of(hub, clock, "same"), good(1))
+    counting = Counting(hub)
+    second = of(counting, clock, "same")
+    second.claim.rival = "pod-a"
+    failure = await publish(second, good(2))
+    assert failure is not None
+    assert "pod-a" in failure.message
+    await second.sweep(set)
+    assert counting.writes == 0
+    assert second.missing()
+
+
+async def test_a_restarted_agent_and_one_before_the_upgrade_are_no_strangers(
+    hub: EmbeddedHub, clock: Clock
+) -> None:
+    await publish(Publisher(hub, CLUSTER, clock), good(1))
+    for _ in range(2):
+        assert await publish(of(hub, clock, "same"), good(1)) is None
+    told = {one["type"]: one for one in (await status(hub))["conditions"]}
+    assert told["Publisher"]["message"] == "same"
 
 
 @dataclass

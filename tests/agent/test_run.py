@@ -6,7 +6,7 @@ import json
 from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +121,7 @@ async def agent(
     hub: Kube | None = None,
     summaries_file: Path | None = None,
     limits: Limits = PATIENT,
+    holder: str = "pod-a",
 ) -> AsyncIterator[None]:
     settings = Settings(
         cluster=CLUSTER,
@@ -130,7 +131,13 @@ async def agent(
     )
     listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     running = asyncio.create_task(
-        run(settings, hub=hub or world.hub, managed=world.managed, listening=listening.set_result)
+        run(
+            settings,
+            hub=hub or world.hub,
+            managed=world.managed,
+            listening=listening.set_result,
+            holder=holder,
+        )
     )
     try:
         async with asyncio.timeout(120):
@@ -445,6 +452,22 @@ async def test_the_addons_lease_is_renewed_once_the_agent_is_ready(world: World)
             return [obj["metadata"]["name"] for obj in page.items] == ["dynamic-scoring-framework"]
 
         await until(renewed)
+
+
+async def test_a_second_agent_says_that_it_stands_by_and_follows(world: World) -> None:
+    second = replace(world)
+    await world.distribute(world.summary())
+    async with agent(second, holder="pod-b"):
+        async with agent(world):
+            await until(world.values)
+
+            async def one_stands_by() -> bool:
+                told = [await one.http("/readyz") for one in (world, second)]
+                waiting = [one.text for one in told if one.status_code == 503]
+                return len(waiting) == 1 and "stands by: run one replica" in waiting[0]
+
+            await until(one_stands_by)
+        assert await world.values() == {"n1;ns;a": 12}
 
 
 async def test_a_format_that_is_none_is_told(world: World) -> None:
