@@ -13,6 +13,7 @@ from optimizer.explanation.text import lines as reasons
 from optimizer.field_errors import field_problems
 from optimizer.plan import Plan
 from optimizer.refusal import RequestProblem
+from optimizer.request import REQUEST_FIELDS
 from optimizer.results import FailedChange, Gap, ObjectRef, ScoreObject, Unplaced
 
 NAMES_LIMIT = 20
@@ -157,7 +158,7 @@ def refusal(problem: RequestProblem) -> str:
 
 def wrong_arguments(error: ValidationError) -> str:
     """Return one line per wrong argument."""
-    problems = field_problems(error.errors(include_url=False, include_input=False))
+    problems = field_problems(error.errors(include_url=False, include_input=False), REQUEST_FIELDS)
     lines = [f"{_ARGUMENTS.get(item.field, item.field)}: {item.message}" for item in problems]
     return "\n".join(map(clean, _capped(lines, "wrong arguments")))
 

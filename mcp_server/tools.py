@@ -53,7 +53,7 @@ Digest = Annotated[
 ]
 
 
-_MORE = ("objectives", "limits", "missingScore", "mig", "whyNot", "pareto")
+_MORE = ("objectives", "limits", "missingScore", "gap", "mig", "whyNot", "pareto")
 
 
 class WishfulWorkload(NamedWorkload):

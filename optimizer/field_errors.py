@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from optimizer.meant import Known, meant
 from optimizer.refusal import FieldProblem
 
 _SOURCES = ("body", "query", "path")
@@ -20,8 +21,10 @@ _MESSAGES = {
 _MEMBER = re.compile(r"Value error, (\w+): (.+)", re.DOTALL)
 
 
-def field_problems(found: Iterable[Mapping[str, Any]]) -> tuple[FieldProblem, ...]:
-    """Return one problem per wrong field.
+def field_problems(
+    found: Iterable[Mapping[str, Any]], known: Known | None = None
+) -> tuple[FieldProblem, ...]:
+    """Return one problem per wrong field; with `known` fields an unknown one says what it may mean.
 
     `found` is what `ValidationError.errors()` returns. An error of a list or object that has a
     wrong member is left out: it only repeats the member's.
@@ -30,7 +33,7 @@ def field_problems(found: Iterable[Mapping[str, Any]]) -> tuple[FieldProblem, ..
     places = {tuple(item["loc"]) for item in errors}
     inner = {place[:length] for place in places for length in range(len(place))}
     return tuple(
-        FieldProblem(_field(item), _message(item))
+        FieldProblem(_field(item), _message(item, known or {}))
         for item in errors
         if tuple(item["loc"]) not in inner
     )
@@ -39,14 +42,21 @@ def field_problems(found: Iterable[Mapping[str, Any]]) -> tuple[FieldProblem, ..
 def _field(item: Mapping[str, Any]) -> str:
     if item["type"] == "json_invalid":
         return "body"
-    location: Sequence[str | int] = item["loc"]
-    parts = location[1:] if location and location[0] in _SOURCES else location
+    parts = _location(item)
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
     member = _of_member(item)
     return (text + (f".{member[1]}" if member else "")).lstrip(".") or "body"
 
 
-def _message(item: Mapping[str, Any]) -> str:
+def _location(item: Mapping[str, Any]) -> Sequence[str | int]:
+    location: Sequence[str | int] = item["loc"]
+    return location[1:] if location and location[0] in _SOURCES else location
+
+
+def _message(item: Mapping[str, Any], known: Known) -> str:
+    if item["type"] == "extra_forbidden" and item["loc"][0] != "query":
+        near = meant(_location(item), known)
+        return f"unknown field; did you mean {near}?" if near else "unknown field"
     message = _MESSAGES.get(item["type"])
     if message is None:
         member = _of_member(item)

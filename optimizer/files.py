@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from dsf.kube.embedded.files import Document, FileProblem
 from dsf.kube.port import Object
 from optimizer.field_errors import field_problems
-from optimizer.request import OptimizeRequest
+from optimizer.request import REQUEST_FIELDS, OptimizeRequest
 
 _REQUEST_FIELD = "targetWorkloads"
 
@@ -40,6 +40,8 @@ def request_of(found: Document) -> OptimizeRequest:
     try:
         return OptimizeRequest.model_validate(found.value)
     except ValidationError as error:
-        problems = field_problems(error.errors(include_input=False, include_url=False))
+        problems = field_problems(
+            error.errors(include_input=False, include_url=False), REQUEST_FIELDS
+        )
         wrong = "; ".join(f"{item.field}: {item.message}" for item in problems)
         raise FileProblem(f"{found.path}: {wrong}") from error

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from dsf.kube.errors import KubeError, Unreachable
 from optimizer.field_errors import field_problems
 from optimizer.refusal import FieldProblem, RequestProblem
+from optimizer.request import REQUEST_FIELDS
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = 5
@@ -94,7 +95,7 @@ def install(app: FastAPI) -> None:
 
 async def _validation(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's signature
     found = error.errors() if isinstance(error, RequestValidationError) else []
-    errors = field_problems(found)
+    errors = field_problems(found, REQUEST_FIELDS)
     detail = "; ".join(f"{item.field}: {item.message}" for item in errors[:5])
     return _response(
         422, "InvalidField", title="The request is not valid", detail=detail, errors=errors

@@ -13,6 +13,7 @@ from dsf.api.dimension import DimensionFormat
 from dsf.api.invalid import Invalid
 from dsf.api.names import score_object_name
 from optimizer.explanation.wire import WhyNot
+from optimizer.meant import known_fields
 from optimizer.mig.request import GpuNode, MigOptions, check_nodes
 from optimizer.wire import ObjectName, Wire, once
 from optimizer.wishes import ClusterWishes, PolicyWishes, Selector, WorkloadWishes
@@ -216,6 +217,15 @@ class OptimizeRequest(Wire):
         BeforeValidator(_missing_score),
         Field(description="What a place without a usable score is worth; else as the server says."),
     ] = None
+    gap: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            lt=1,
+            description="Good enough is this share below what is proven possible; else as the"
+            " server says.",
+        ),
+    ] = None
     mig: Annotated[
         MigOptions | None, Field(description="How generated policies may reconfigure GPUs.")
     ] = None
@@ -276,6 +286,10 @@ class OptimizeRequest(Wire):
         for field, score in named:
             first.setdefault(score.key, (field, score))
         return tuple(first.values())
+
+
+REQUEST_FIELDS = known_fields(OptimizeRequest)
+"""The fields of a request and of what it holds, to tell what a misspelt one may mean."""
 
 
 class ResetRequest(Wire):

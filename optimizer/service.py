@@ -108,7 +108,7 @@ class Optimizer:
             problem,
             solver=self._settings.solver,
             time_limit_seconds=self._settings.time_limit_seconds,
-            gap=self._settings.gap,
+            gap=self._settings.gap if request.gap is None else request.gap,
             seed=self._settings.seed,
             memory_mib=self._settings.memory_mib,
         )
@@ -142,7 +142,8 @@ class Optimizer:
         if reader.lacking:  # say which there are
             async for page in score_pages(self._kube):
                 await asyncio.to_thread(reader.add, page)
-        return reader.unknown() or await asyncio.to_thread(reader.fleet)
+        unknown = reader.unknown()
+        return await asyncio.to_thread(reader.fleet) if unknown is None else unknown
 
 
 def _busy(most: int) -> RequestProblem:

@@ -219,7 +219,7 @@ async def test_a_field_error_names_the_field_and_not_what_was_sent() -> None:
         found = problem(await http.post("/optimize", json=raw), 422, "InvalidField")
     fields = {error["field"]: error["message"] for error in found["errors"]}
     assert set(fields) == {"clusters[0].name", "clusters[0].policies"}
-    assert fields["clusters[0].policies"] == "unknown field"
+    assert fields["clusters[0].policies"] == "unknown field; did you mean availablePolicies?"
     assert "NOT A NAME" not in json.dumps(found)
 
 

@@ -1,7 +1,8 @@
 import pytest
 from pydantic import ValidationError
 
-from optimizer.request import OptimizeRequest
+from optimizer.field_errors import field_problems
+from optimizer.request import REQUEST_FIELDS, OptimizeRequest
 from tests.optimizer.build import body
 
 
@@ -46,9 +47,37 @@ def test_the_dimension_format_is_app_and_device_unless_told() -> None:
         ({"preference": {"addonPlacementScore": "a", "addOnPlacementScore": "b"}}, "addOn"),
         ({"missingScore": "five"}, "missingScore\n.*must be 'forbid' or a number from"),
         ({"missingScore": 1e300}, "missingScore\n.*must be 'forbid' or a number from"),
+        ({"gap": 1}, "gap\n.*less than 1"),
+        ({"gap": -0.1}, "gap\n.*greater than or equal to 0"),
         ({"missingScore": float("nan")}, "missingScore\n.*must be 'forbid' or a number from"),
     ],
 )
 def test_a_wrong_request_is_refused_by_name(changed: dict[str, object], named: str) -> None:
     with pytest.raises(ValidationError, match=named):
         OptimizeRequest.model_validate({**body(), **changed})
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"targetWorkload": []}, "targetWorkload: unknown field; did you mean targetWorkloads?"),
+        (
+            {"targetWorkloads": [{"name": "a", "prioritty": 1}]},
+            "targetWorkloads[0].prioritty: unknown field; did you mean priority?",
+        ),
+        (
+            {"limits": [{"name": "a", "maximum": 1, "uses": "b", "clusterSelectors": "c"}]},
+            "limits[0].clusterSelectors: unknown field; did you mean clusterSelector?",
+        ),
+        (
+            {"mig": {"reconfigur": "all"}},
+            "mig.reconfigur: unknown field; did you mean reconfigure?",
+        ),
+        ({"zzz": 1}, "zzz: unknown field"),
+    ],
+)
+def test_an_unknown_field_says_what_it_may_mean(changed: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError) as wrong:
+        OptimizeRequest.model_validate({**body(), **changed})
+    found = field_problems(wrong.value.errors(), REQUEST_FIELDS)
+    assert said in [f"{item.field}: {item.message}" for item in found]

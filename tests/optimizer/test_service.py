@@ -1,4 +1,5 @@
 import asyncio
+import random
 from dataclasses import replace
 from datetime import timedelta
 
@@ -11,7 +12,7 @@ from optimizer.refusal import RequestProblem
 from optimizer.results import Applied
 from optimizer.service import Optimizer
 from optimizer.settings import Settings
-from tests.optimizer.build import NOW, guide, obj, request, score, workload
+from tests.optimizer.build import NOW, SETTINGS, guide, obj, request, score, workload
 from tests.optimizer.hubs import bound, hub_of, names
 
 
@@ -187,3 +188,24 @@ async def test_a_workload_of_unusable_labels_is_left_out_with_its_reason() -> No
         ("mwrs-app01", "InvalidRequest")
     ]
     assert [item.workload for item in plan.placements] == ["mwrs-app02"]
+
+
+async def test_a_request_says_how_good_is_good_enough() -> None:
+    draw = random.Random(3)  # noqa: S311 - a seeded case, not a secret
+    clusters, apps = [f"c{index}" for index in range(5)], [f"w{index}" for index in range(12)]
+    names = [f"{app};{device}" for app in apps for device, _ in SETTINGS]
+    observation = replace(
+        guide(clusters),
+        workloads=tuple(workload(app, app, draw.choice([1, 2])) for app in apps),
+        scores=tuple(
+            score(cluster, "performance", {name: draw.randint(1, 100) for name in names})
+            for cluster in clusters
+        ),
+    )
+    service = optimizer(await hub_of(observation), Settings(gap=0.5))
+    hasty = await service.plan(request("performance", clusters, apps))
+    exact = await service.plan(request("performance", clusters, apps, gap=0))
+    assert isinstance(hasty, Plan)
+    assert isinstance(exact, Plan)
+    assert (hasty.solution.status, exact.solution.status) == ("Feasible", "Optimal")
+    assert hasty.solution.objective_value < exact.solution.objective_value

@@ -1,0 +1,47 @@
+"""What an unknown field of a request may have been meant to be."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+_LONGEST = 64  # of a name that is compared with others
+
+Known = Mapping[str, Sequence[str]]
+"""By the field that holds an object (empty for the whole), the fields that it can have."""
+
+
+def known_fields(model: type[BaseModel]) -> dict[str, list[str]]:
+    """Return the fields of a model and of those that it holds, by their names on the wire."""
+    found: dict[str, list[str]] = {"": _names(model)}
+    for name, inner in _inner(model):
+        below = known_fields(inner)
+        found = {**below, **found, name: below.pop("")}
+    return found
+
+
+def meant(location: Sequence[str | int], known: Known) -> str | None:
+    """Return the field that is most like the unknown one at a location; None where none is."""
+    *outer, name = (part for part in location if isinstance(part, str))
+    possible = {field.lower(): field for field in known.get(outer[-1] if outer else "", ())}
+    near = get_close_matches(name[:_LONGEST].lower(), possible, n=1)
+    return possible[near[0]] if near else None
+
+
+def _names(model: type[BaseModel]) -> list[str]:
+    fields = model.model_fields.items()
+    return [field.serialization_alias or field.alias or name for name, field in fields]
+
+
+def _inner(model: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
+    for name, field in zip(_names(model), model.model_fields.values(), strict=True):
+        yield from ((name, inner) for inner in _models(field.annotation))
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the models that an annotation speaks of."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models(inner)
