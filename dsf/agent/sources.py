@@ -12,8 +12,9 @@ from dsf.agent.http_client import HttpClient
 from dsf.agent.in_flight import Hold
 from dsf.agent.matrix import Fetched
 from dsf.agent.query import Query
-from dsf.agent.secrets import Access, Secrets, source
+from dsf.agent.secrets import Secrets, source
 from dsf.api.invalid import Invalid
+from dsf.api.scorer import TENANT_HEADER
 from dsf.api.summary import ScorerSummary
 
 Read = Callable[[ScorerSummary, float, Hold | None], Awaitable[Fetched | Failure]]
@@ -99,8 +100,11 @@ class Sources:
         access = await self.secrets.access(endpoint)
         if isinstance(access, Invalid):
             return Failure("source", access.reason, access.message)
+        tenant = summary.source_endpoint_tenant
+        headers = access.headers | ({TENANT_HEADER: tenant} if tenant else {})
+        requests = [_request(call, headers, access.ca) for call in calls]
         deadline = Deadline.within(self.limits.deadline(summary.scoring_interval))
-        fetched = await self._all([_request(call, access) for call in calls], deadline, hold)
+        fetched = await self._all(requests, deadline, hold)
         self.secrets.refused(endpoint, fetched)
         return fetched
 
@@ -137,12 +141,10 @@ class Sources:
             return Failure("source", "InvalidURL", message)
 
 
-def _request(call: Query, access: Access) -> Request:
+def _request(call: Query, headers: Mapping[str, str], ca: str) -> Request:
     if call.method == "GET":
-        url = f"{call.url}?{call.encoded}"
-        return Request("GET", url, headers=access.headers, ca=access.ca)
-    headers = {**access.headers, **_FORM}
-    return Request("POST", call.url, call.encoded.encode(), headers, access.ca)
+        return Request("GET", f"{call.url}?{call.encoded}", headers=headers, ca=ca)
+    return Request("POST", call.url, call.encoded.encode(), {**headers, **_FORM}, ca)
 
 
 async def _nothing(_summary: ScorerSummary, _now: float, _hold: Hold | None) -> Fetched:

@@ -21,6 +21,10 @@ DEFAULT_INTERVAL_SECONDS = 30
 FAILING_CLUSTERS = 10
 
 _URL = r"^https?://[^\s/]+.*$"
+TENANT_HEADER = "X-Scope-OrgID"
+TENANT = r"^[A-Za-z0-9!_.*'()-]+(\|[A-Za-z0-9!_.*'()-]+)*$"
+"""Tenant IDs, joined by `|`. Source: Grafana Mimir, "About tenant IDs"."""
+TENANT_LENGTH = 1024
 _MODE_NONE = "self.configSyncMode.matches('(?i)^none$')"
 
 
@@ -153,6 +157,17 @@ class Source(Wire):
     params: SourceParams | None = None
     auth: SourceAuth | None = None
     tls: Tls | None = None
+    tenant: Annotated[
+        str | None,
+        Field(
+            default=None,
+            min_length=1,
+            max_length=TENANT_LENGTH,
+            pattern=TENANT,
+            description=f"Whose series are asked for, sent to Prometheus in the {TENANT_HEADER}"
+            " header, as Mimir, Cortex and Thanos want it; several are joined by '|'.",
+        ),
+    ]
 
 
 class ScoringParams(Wire):

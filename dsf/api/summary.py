@@ -9,6 +9,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from dsf.api.invalid import Invalid
 from dsf.api.model import Wire
 from dsf.api.score_rules import Normalize, OnFailure
+from dsf.api.scorer import TENANT, TENANT_LENGTH
 
 
 def _absent(value: object) -> bool:
@@ -49,6 +50,9 @@ class ScorerSummary(Wire):
     source_endpoint_ca_key: Annotated[_OptionalText, Field(alias="sourceEndpointCAKey")] = ""
     scoring_endpoint_ca_name: Annotated[_OptionalText, Field(alias="scoringEndpointCAName")] = ""
     scoring_endpoint_ca_key: Annotated[_OptionalText, Field(alias="scoringEndpointCAKey")] = ""
+    source_endpoint_tenant: Annotated[
+        str, Field(exclude_if=_absent, max_length=TENANT_LENGTH, pattern=rf"^$|{TENANT}")
+    ] = ""
 
 
 _SUMMARIES = TypeAdapter(list[ScorerSummary])

@@ -2,7 +2,8 @@
 
 In mode Full what the API's config endpoint says wins, the DynamicScorer fills in what it leaves
 open, and the scoring host is that of `configURL` unless the API names one. In mode None the
-DynamicScorer counts alone. Secret references are the DynamicScorer's in both modes.
+DynamicScorer counts alone. Secret references and the tenant are the DynamicScorer's in both modes: they
+decide what is shown to whom.
 """
 
 from collections.abc import Iterator
@@ -201,6 +202,7 @@ def _with_source(
             "source_endpoint_auth_service_account": _service_account(spec.source),
             "source_endpoint_ca_name": ca_name,
             "source_endpoint_ca_key": ca_key,
+            "source_endpoint_tenant": _tenant(spec.source) if prometheus else "",
             "source_query": wishes.query or "",
             "source_range": wishes.range,
             "source_step": wishes.step,
@@ -236,6 +238,10 @@ def _authority(side: Source | Scoring | None) -> SecretKeyRef | None:
 
 def _service_account(source: Source | None) -> bool:
     return bool(source and source.auth and source.auth.service_account_token)
+
+
+def _tenant(source: Source | None) -> str:
+    return (source.tenant or "") if source else ""
 
 
 def _reference(reference: SecretKeyRef | None) -> tuple[str, str]:

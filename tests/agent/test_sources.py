@@ -1,5 +1,6 @@
 import asyncio
 import gzip
+import json
 import ssl
 from base64 import b64encode
 from collections.abc import AsyncIterator
@@ -16,6 +17,8 @@ from dsf.agent.http_client import http_client
 from dsf.agent.matrix import Fetched
 from dsf.agent.secrets import Secrets, ServiceAccount
 from dsf.agent.sources import Sources
+from dsf.api.invalid import Invalid
+from dsf.api.summary import dump_summaries, load_summaries
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import AlreadyExists
 from dsf.kube.kinds import SECRET
@@ -274,6 +277,25 @@ async def test_an_authority_that_is_none(
     assert found.reason == "InvalidAuthority"
     assert "tls.caSecretRef" in found.message
     assert secured.calls == []
+
+
+async def test_a_tenant_is_sent_with_every_query(sources: Sources) -> None:
+    long = "up{" + "a" * 3000 + "}"
+    async with serving(replying(matrix())) as server:
+        for tenant in ("", "team-a|team-b"):
+            asked = asking(server, source_query=f"up; {long}", source_endpoint_tenant=tenant)
+            assert await sources.fetch(asked, NOW) == Fetched()
+    sent = [(call.method, call.headers.get("X-Scope-OrgID")) for call in server.calls]
+    assert sent == [("GET", None), ("POST", None), *((m, "team-a|team-b") for m in ("GET", "POST"))]
+
+
+@pytest.mark.parametrize("tenant", ["a b", "a\r\nX-Evil: 1", "a||b", "|", "é", "a/b", "x" * 1025])
+def test_what_is_no_tenant_comes_in_no_summary(tenant: str) -> None:
+    told = json.loads(dump_summaries([summary(source_endpoint_tenant="team-a")]))
+    told[0]["sourceEndpointTenant"] = tenant
+    refused = load_summaries(json.dumps(told))
+    assert isinstance(refused, Invalid)
+    assert "sourceEndpointTenant" in refused.message
 
 
 async def test_the_agents_own_token(

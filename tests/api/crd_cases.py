@@ -357,6 +357,8 @@ def _constraints() -> Iterator[Constraint]:
         yield from _secret_ref(f"spec.{part}.auth.tokenSecretRef")
         yield from _secret_ref(f"spec.{part}.tls.caSecretRef")
     yield from _length("spec.source.params.query", 65_536)
+    yield from _length("spec.source.tenant", 1024, least=1)
+    yield from _patterns("spec.source.tenant", "team-a|team_b", "a b", "a||b", "a/b", "é")
     yield from _range("spec.source.params.range", 0, 31_622_400)
     yield from _range("spec.source.params.step", 1, 31_622_400)
     yield from _length("spec.scoring.params.name", 253)

@@ -108,6 +108,20 @@ def test_how_scores_are_read_comes_from_the_api_or_else_from_the_object() -> Non
     assert [str(c.in_config) for c in outcome.conflicts] == ["Value -1"]
 
 
+def test_a_tenant_is_the_objects_in_both_modes_and_for_prometheus_alone() -> None:
+    own = {**OWN, "source": {**OWN["source"], "tenant": "team-a"}}
+    theirs = api_config()
+    theirs["source"]["tenant"] = "team-b"
+    for outcome in (resolved(theirs, **own), resolved(None, mode="None", **own)):
+        assert outcome.summary.source_endpoint_tenant == "team-a"
+        assert outcome.summary.model_dump(by_alias=True)["sourceEndpointTenant"] == "team-a"
+    assert resolved(theirs).summary.source_endpoint_tenant == ""
+    assert "sourceEndpointTenant" not in resolved(theirs).summary.model_dump(by_alias=True)
+    received = {**own["source"], "type": "OpenTelemetry", "params": {"query": "gpu"}}
+    otlp = resolved(None, mode="None", **(own | {"source": received}))
+    assert otlp.summary.source_endpoint_tenant == ""
+
+
 def test_authorities_and_the_own_token_are_the_objects_in_both_modes() -> None:
     own = {
         "source": {
