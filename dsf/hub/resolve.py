@@ -2,8 +2,8 @@
 
 In mode Full what the API's config endpoint says wins, the DynamicScorer fills in what it leaves
 open, and the scoring host is that of `configURL` unless the API names one. In mode None the
-DynamicScorer counts alone. Secret references and the tenant are the DynamicScorer's in both modes: they
-decide what is shown to whom.
+DynamicScorer counts alone. Secret references and the tenant are the DynamicScorer's in both modes:
+they decide what is shown to whom.
 """
 
 from collections.abc import Iterator
