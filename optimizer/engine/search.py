@@ -45,6 +45,7 @@ class Effort:
     """How to search: `gap` is what is good enough, `left` tells the seconds left.
 
     `found` is told every decision that is better than those before, with the bound by then.
+    `most`: no decision is worth more, as is known from elsewhere.
     """
 
     solver: SolverName
@@ -52,6 +53,7 @@ class Effort:
     seed: int
     left: Callable[[], float]
     found: Callable[[Held, float], None] = lambda _held, _bound: None
+    most: float = np.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,8 @@ def search(blocks: Blocks, effort: Effort, start: Held | None = None) -> Found:
     `start`: a decision that is improved on, where it keeps every row.
     """
     whole = blocks.whole
-    priced = _priced(blocks, effort, start)
-    bound = _rounded(priced.bound, whole)
+    priced = searched_prices(blocks, effort, start)
+    bound = min(_rounded(priced.bound, whole), effort.most)
 
     def enough(value: float) -> bool:
         return bound - value <= max(effort.gap * abs(value), _WHOLE)
@@ -133,7 +135,7 @@ def _classed(blocks: Blocks) -> bool:
 
 def searched_bound(blocks: Blocks, effort: Effort) -> float:
     """Return a value that no decision exceeds."""
-    return _rounded(_priced(blocks, effort).bound, blocks.whole)
+    return _rounded(searched_prices(blocks, effort).bound, blocks.whole)
 
 
 class _Hurry:
@@ -165,7 +167,7 @@ class _Hurry:
         return decided and bound - self._value <= self._effort.gap * abs(self._value)
 
 
-def _priced(blocks: Blocks, effort: Effort, start: Held | None = None) -> Priced:
+def searched_prices(blocks: Blocks, effort: Effort, start: Held | None = None) -> Priced:
     """Find prices by steps, ever smaller ones, then by the master where that is small."""
     pool, steps, hurry, reached = Pool(blocks), 0, _Hurry(blocks, effort), np.inf
     groups = considered(blocks)

@@ -10,10 +10,10 @@ from typing import TypeVar
 import numpy as np
 
 from optimizer.explain import placed
-from optimizer.explanation.margins import Margin, margins
+from optimizer.explanation.margins import Margin, Margins
 from optimizer.explanation.pareto import pareto, scored
 from optimizer.explanation.places import places
-from optimizer.explanation.ports import Linear, Resolve, Spent
+from optimizer.explanation.ports import Linear, Nearby, Resolve, Spent, nothing_near
 from optimizer.explanation.prices import binding
 from optimizer.explanation.results import (
     BindingLimit,
@@ -124,13 +124,14 @@ def explanation(
     linear: Linear,
     report: Report = unheard,
     going: Going = unhurried,
+    nearby: Nearby = nothing_near,
 ) -> Explanation:
     """Explain a solution; what the budget or the size did not allow is named, never guessed.
 
     `going`: tells whether there is time left, to what asks no solver.
     """
     account, counted, found = _Account(), _Counted(resolve), Explanation()
-    for part in _parts(case, counted, linear, account, going):
+    for part in _parts(case, counted, linear, account, going, nearby):
         found = found.model_copy(
             update={**part, "not_computed": tuple(account.missing), "solves": counted.solves}
         )
@@ -143,7 +144,12 @@ def _unfinished(found: Explanation) -> Explanation:
 
 
 def _parts(
-    case: Case, resolve: Resolve, linear: Linear, account: _Account, going: Going
+    case: Case,
+    resolve: Resolve,
+    linear: Linear,
+    account: _Account,
+    going: Going,
+    nearby: Nearby,
 ) -> Iterator[dict[str, object]]:
     """Yield the fields of an explanation; those that grow come again."""
     yield {"why_not": tuple(_answers(case, resolve, account))}
@@ -151,7 +157,7 @@ def _parts(
     if case.everything:
         yield {"transition": _transition(case, account, going)}
         yield {"binding": _binding(case, linear, account)}
-        yield from _in_turns(case, resolve, account)
+        yield from _in_turns(case, resolve, nearby, account, going)
 
 
 @dataclass(slots=True)
@@ -225,27 +231,29 @@ def _unplaced(case: Case, resolve: Resolve, account: _Account) -> Iterator[Unpla
     yield from account.each("conflicts", reasons, len(first))
 
 
-def _in_turns(case: Case, resolve: Resolve, account: _Account) -> Iterator[dict[str, object]]:
+def _in_turns(
+    case: Case, resolve: Resolve, nearby: Nearby, account: _Account, going: Going
+) -> Iterator[dict[str, object]]:
     """Yield bounds of margins, which are cheap, then conflicts and margins in turns."""
-    conflicts, learned = _unplaced(case, resolve, account), _learned(case, resolve)
+    sought = Margins(case.problem, case.solution, resolve, nearby, going)
+    proven = case.solution.status == "Optimal"
+    conflicts, left = _unplaced(case, resolve, account), _budgeted(sought.exact() if proven else ())
     reasons, known = list[UnplacedReason](), dict[int, Margin]()
-    cheap = len(case.solution.decision.places)
+    learnt = list(_budgeted(sought.bounds() if proven else ()))
     while True:
-        learnt = list(islice(learned, 1 if known else cheap))
-        more = list(islice(conflicts, 1))
+        known |= {item.place: item for item in learnt}
+        yield {"unplaced": tuple(reasons), "places": tuple(_places(case, known, _Account()))}
+        more, learnt = list(islice(conflicts, 1)), list(islice(left, 1))
         if not more and not learnt:
             break
         reasons += more
-        known |= {item.place: item for item in learnt}
-        yield {"unplaced": tuple(reasons), "places": tuple(_places(case, known, _Account()))}
     yield {"unplaced": tuple(reasons), "places": tuple(_places(case, known, account))}
 
 
-def _learned(case: Case, resolve: Resolve) -> Iterator[Margin]:
+def _budgeted(margins: Iterable[Margin]) -> Iterator[Margin]:
     """Yield margins until the budget is spent."""
-    if case.solution.status == "Optimal":
-        with contextlib.suppress(Spent):
-            yield from margins(case.problem, case.solution, resolve)
+    with contextlib.suppress(Spent):
+        yield from margins
 
 
 def _places(case: Case, known: Mapping[int, Margin], account: _Account) -> Iterator[PlaceReason]:

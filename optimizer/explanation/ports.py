@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from optimizer.problem import Floats, Problem
 from optimizer.results import Status
 from optimizer.rules import Row
-from optimizer.solution import Solution
+from optimizer.solution import Decision, Place, Solution
 
 
 class Spent(Exception):
@@ -31,3 +32,35 @@ Linear = Callable[[Floats, Sequence[Row], bool], Answer]
 
 Raises Spent as Resolve does.
 """
+
+
+class Near(Protocol):
+    """Knows the decisions of a problem that lose little against its optimum."""
+
+    def without(self, place: Place, most: float, /) -> Solution:
+        """Return the best decision that lacks a place and loses less than `most`.
+
+        Infeasible: there is none. NotSolved: not known.
+        """
+        ...
+
+    def sought(self, place: Place, /) -> Solution:
+        """Return a good decision that lacks a place; Optimal where nothing can be better."""
+        ...
+
+
+Nearby = Callable[[Problem, float], Near]
+"""Returns what is near the optimum of a problem, given what that is worth."""
+
+
+class _Nothing:
+    def without(self, _place: Place, _most: float) -> Solution:
+        return Solution("NotSolved", Decision(), 0.0, None, 0.0, "none")
+
+    def sought(self, _place: Place) -> Solution:
+        return Solution("NotSolved", Decision(), 0.0, None, 0.0, "none")
+
+
+def nothing_near(_problem: Problem, _value: float) -> Near:
+    """Know nothing: whole problems are solved instead."""
+    return _Nothing()

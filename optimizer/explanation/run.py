@@ -55,19 +55,23 @@ def work(task: Task, answers: "Connection[Explanation, None]") -> None:
 
 def explained(task: Task, report: Report = unheard) -> Explanation:
     """Explain here and now; each problem is given the time that is left."""
+    from optimizer.engine.core import Core  # noqa: PLC0415
     from optimizer.explanation.compose import explanation  # noqa: PLC0415 - the parent needs none
     from optimizer.explanation.linear import linear  # noqa: PLC0415
     from optimizer.milp import solve_here  # noqa: PLC0415 - the parent never loads PuLP
 
     until = time.monotonic() + task.time_limit_seconds
 
+    def left() -> float:
+        return until - time.monotonic()
+
     def resolve(problem: Problem) -> Solution:
-        left = until - time.monotonic()
-        if left <= 0:
+        if left() <= 0:
             raise Spent
-        return solve_here(problem, solver=task.solver, time_limit_seconds=left)
+        return solve_here(problem, solver=task.solver, time_limit_seconds=left())
 
-    def going() -> bool:
-        return time.monotonic() < until
+    def nearby(problem: Problem, value: float) -> Core:
+        return Core(problem, value, solver=task.solver, left=left)
 
-    return explanation(task.case, resolve, linear(task.solver, until=until), report, going)
+    prices = linear(task.solver, until=until)
+    return explanation(task.case, resolve, prices, report, lambda: left() > 0, nearby)

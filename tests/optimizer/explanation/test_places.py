@@ -1,22 +1,30 @@
 """Runner-ups, margins and the price of force, checked against trying everything."""
 
+import random
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from benchmarks.instances import Kind, instance
+from benchmarks.instances import problem as benchmark_problem
+from optimizer.engine.core import Core
 from optimizer.explain import placed
-from optimizer.explanation.margins import margins
+from optimizer.explanation.exchange import Equals
+from optimizer.explanation.margins import Margin, Margins
 from optimizer.explanation.places import places
-from optimizer.explanation.ports import Resolve
+from optimizer.explanation.ports import Near, Nearby, Resolve, nothing_near
 from optimizer.explanation.results import PlaceReason
 from optimizer.explanation.why_not import why_not_place, why_not_policy
 from optimizer.fleet import Fleet
 from optimizer.formulate import formulate
 from optimizer.problem import Problem, tier_values
 from optimizer.rules import RULES, violations
+from optimizer.scores import Scores
 from optimizer.solution import Choice, Place, Solution, Variable
 from tests.optimizer.build import fleet
 from tests.optimizer.explanation.solvers import RESOLVE, spent
-from tests.optimizer.random_problems import random_fleet
+from tests.optimizer.random_problems import draw_fleet, random_fleet
 
 GUIDE = fleet(
     {"one": [("all", 1), ("3g", 2)], "two": [("3g", 2), ("2g", 3)]},
@@ -34,9 +42,42 @@ GUIDE = fleet(
 )
 
 
+def margins(
+    problem: Problem, solution: Solution, resolve: Resolve, nearby: Nearby = nothing_near
+) -> list[Margin]:
+    sought = Margins(problem, solution, resolve, nearby)
+    return [*sought.bounds(), *sought.exact()]
+
+
 def reasons(problem: Problem, solution: Solution, resolve: Resolve = RESOLVE) -> list[PlaceReason]:
     known = {item.place: item for item in margins(problem, solution, resolve)}
     return list(places(problem, solution, placed(problem, solution), known))
+
+
+def close(problem: Problem, value: float) -> Near:
+    return Core(problem, value, solver="highs", left=lambda: 60.0)
+
+
+def of_one_priority(given: Fleet) -> Fleet:
+    return replace(given, workloads=tuple(replace(w, priority=0) for w in given.workloads))
+
+
+def twins(given: Fleet) -> Fleet:
+    """A fleet in which the first workload and the first cluster have an equal."""
+    first, cluster = given.workloads[0], given.clusters[0]
+    scores = {
+        name: Scores.of(
+            dict(held)
+            | {("twin", *key[1:]): value for key, value in held.items() if key[0] == cluster.name}
+        )
+        for name, held in given.scores.items()
+    }
+    return replace(
+        given,
+        workloads=(*given.workloads, replace(first, name="twin")),
+        clusters=(*given.clusters, replace(cluster, name="twin")),
+        scores=scores,
+    )
 
 
 def values_with(problem: Problem, variable: Variable, *, chosen: bool) -> tuple[float, ...] | None:
@@ -100,14 +141,69 @@ def test_why_not_where_it_is_impossible() -> None:
     assert nowhere.message == "the request names no cluster x"
 
 
-def test_a_margin_is_bounded_by_a_small_problem_before_it_is_known() -> None:
+def test_a_margin_is_bounded_before_it_is_known() -> None:
     problem = formulate(random_fleet(3, most_variables=13))
     solution = RESOLVE(problem)
-    found = [(item.place, item.exact) for item in margins(problem, solution, RESOLVE)]
-    numbers = list(range(len(solution.decision.places)))
+    sought = Margins(problem, solution, RESOLVE)
+    numbers = set(range(len(solution.decision.places)))
     assert len(numbers) > 1
-    assert [place for place, _ in found][: len(numbers)] == numbers
-    assert sorted(place for place, exact in found if exact) == numbers
+    bounds = list(sought.bounds())
+    assert {item.place for item in bounds} == numbers
+    known = {item.place for item in bounds if item.exact}
+    assert known < numbers
+    assert known | {item.place for item in sought.exact() if item.exact} == numbers
+
+
+def test_equals_settle_margins_without_any_solver() -> None:
+    scores = {(c, app, "3g"): 10.0 for c in ("one", "two") for app in ("a", "b")}
+    problem = formulate(fleet({c: [("3g", 2)] for c in ("one", "two")}, {"a": 2, "b": 2}, scores))
+    found = list(Margins(problem, RESOLVE(problem), spent).bounds())
+    assert [(item.exact, item.lost.total) for item in found] == [(True, 0), (True, 0)]
+    assert [len(item.decision.places) for item in found] == [2, 2]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_equals_change_hands_at_no_loss(seed: int) -> None:
+    problem = formulate(twins(random_fleet(seed, most_variables=12)))
+    solution = RESOLVE(problem)
+    equals = Equals(problem)
+    for place in solution.decision.places:
+        other = equals.without(solution.decision, place)
+        if other is not None:
+            assert place not in other.places
+            assert violations(problem, other) == ()
+            assert tier_values(problem, other) == tier_values(problem, solution.decision)
+
+
+def check_close(problem: Problem) -> None:
+    solution = RESOLVE(problem)
+    slow = {item.place: item.lost for item in margins(problem, solution, RESOLVE) if item.exact}
+    quick = {
+        item.place: item.lost for item in margins(problem, solution, spent, close) if item.exact
+    }
+    assert quick.items() <= slow.items()
+    assert len(slow) == len(solution.decision.places)
+
+
+@pytest.mark.parametrize("kind", ["prof", "dist"])
+def test_decisions_close_to_the_best_tell_every_margin(kind: Kind) -> None:
+    problem = benchmark_problem(instance(3, 5, kind))
+    solution = RESOLVE(problem)
+    found = margins(problem, solution, spent, close)
+    assert {item.place for item in found if item.exact} == set(range(len(solution.decision.places)))
+    check_close(problem)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_decisions_close_to_the_best_tell_what_solving_tells(seed: int) -> None:
+    check_close(formulate(of_one_priority(random_fleet(seed, most_variables=14))))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_many_close_decisions(seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311 - to repeat, not to guard
+    check_close(formulate(of_one_priority(draw_fleet(rng, clusters=4, workloads=8))))
 
 
 def check(given: Fleet) -> None:

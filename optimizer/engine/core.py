@@ -1,0 +1,185 @@
+"""The decisions close to the best one, to choose among without solving anew.
+
+Prices of the whole problem bound what each site's columns lose. So every decision worth at least so
+much consists of few columns, which are found once (see `enumeration`), and the best decision
+without a place is the best choice among those that lack it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.engine.blocks import Flags
+from optimizer.engine.candidates import Candidates
+from optimizer.engine.columns import Columns
+from optimizer.engine.enumeration import near_best
+from optimizer.engine.generation import generated
+from optimizer.engine.master import feasible, master
+from optimizer.engine.prices import Answers, Prices, respond
+from optimizer.engine.reduce import Reduction, reduced
+from optimizer.engine.search import Effort, search, searched_prices
+from optimizer.problem import Problem, objective
+from optimizer.results import Status
+from optimizer.settings import SolverName
+from optimizer.solution import Decision, Place, Solution
+
+_MOST = 12_000  # columns that a choice is made among
+_CLASSES = 600  # sites and tasks up to which prices are worth what they cost
+_WHOLE = 1e-6
+_LEAST = 2e-4  # of what the optimum is worth: the first window
+_WIDER = 3
+_SEARCHING = 2.0  # seconds at most of a search for a decision that nothing can better
+_NOTHING = Decision()
+
+
+@dataclass(frozen=True, slots=True)
+class _Priced:
+    """The blocks of a problem with the prices of their relaxation."""
+
+    whole: Reduction
+    groups: list[Candidates]
+    prices: Prices
+    answers: Answers
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """The columns of which every decision worth `least` consists."""
+
+    columns: Columns
+    least: float
+
+
+class Core:
+    """The decisions of a problem of one priority that lose little against its optimum."""
+
+    def __init__(
+        self, problem: Problem, value: float, *, solver: SolverName, left: Callable[[], float]
+    ) -> None:
+        self._problem, self._value = problem, value
+        self._solver, self._left = solver, left
+        self._priced = _prices(problem, Effort(solver, 0.0, 0, left))
+        self._windows = [] if self._priced is None else list(self._found(self._priced))
+
+    def without(self, place: Place, most: float) -> Solution:
+        """Return the best decision that lacks a place and loses less than `most`.
+
+        Infeasible: there is none. NotSolved: too many would have to be looked at, or time is up.
+        """
+        for window in self._windows:
+            enough = self._value - window.least >= most - self._step
+            found = self._chosen(place, window)
+            if found.status != "Infeasible" or enough:
+                return found
+        return self._solution("NotSolved")
+
+    def sought(self, place: Place) -> Solution:
+        """Return a good decision that lacks a place; Optimal where nothing can be better."""
+        part = self._problem.restricted(
+            _all_but(self._problem, place), np.ones(len(self._problem.options), np.bool_)
+        )
+        whole = reduced(part, np.ones(len(part.tasks))) if self._priced is not None else None
+        if whole is None:
+            return self._solution("NotSolved")
+        ends = self._left() - min(_SEARCHING, self._left())
+        effort = Effort(self._solver, 0.0, 0, lambda: self._left() - ends, most=self._value)
+        held = search(whole.blocks, effort).held
+        value = held.value(whole.blocks)
+        status: Status = "Optimal" if self._value - value <= _WHOLE else "Feasible"
+        return self._solution(status, whole.decision(part, held.columns, held.times))
+
+    def _chosen(self, place: Place, window: _Window) -> Solution:
+        lacking = self._lacking(place, window.columns)
+        if lacking is None or self._priced is None:
+            return self._solution("NotSolved")
+        blocks, whole = self._priced.whole.blocks, self._priced.whole
+        columns = window.columns.pick(np.flatnonzero(lacking))
+        taken = master(blocks, columns, solver=self._solver, seconds=self._left())
+        if taken is None or not taken.proven or not feasible(blocks, columns, taken.times):
+            return self._solution("NotSolved")
+        if float(columns.values(blocks) @ taken.times) < window.least - _WHOLE:
+            return self._solution("Infeasible")
+        hit = np.flatnonzero(taken.times)
+        return self._solution(
+            "Optimal", whole.decision(self._problem, columns.pick(hit), taken.times[hit])
+        )
+
+    @property
+    def _step(self) -> float:
+        """Return how much better the next better decision is at least."""
+        return 1.0 if self._priced is not None and self._priced.whole.blocks.whole else 0.0
+
+    def _solution(self, status: Status, decision: Decision = _NOTHING) -> Solution:
+        value = objective(self._problem, decision)
+        return Solution(status, decision, value, None, 0.0, self._solver)
+
+    def _found(self, priced: _Priced) -> Iterator[_Window]:
+        """Yield ever wider windows, up to so many columns as can be chosen among quickly."""
+        gap, before = priced.answers.bound - self._value, 0
+        loss = max(self._step, _LEAST * abs(self._value))
+        while self._left() > 0:
+            columns = near_best(
+                priced.whole.blocks,
+                priced.groups,
+                priced.prices,
+                priced.answers,
+                slack=gap + loss,
+                limit=_MOST,
+                stop=lambda: self._left() <= 0,
+            )
+            if columns is None or len(columns) == before:
+                return
+            before = len(columns)
+            yield _Window(columns, self._value - loss)
+            loss *= _WIDER
+
+    def _lacking(self, place: Place, columns: Columns) -> Flags | None:
+        """Return which columns a decision that lacks a place may have; None where that is not said.
+
+        Of equal workloads any can be the one that lacks it.
+        """
+        at = self._problem.indexes(place)
+        if self._priced is None or at is None:
+            return None
+        whole = self._priced.whole
+        task = next(number for number, own in enumerate(whole.tasks) if at[0] in own)
+        slots = [site.slots for own in whole.sites for site in own[:1]]
+        first = np.cumsum([0, *map(len, slots)])
+        site = next(
+            (number for number, own in enumerate(whole.sites) for one in own if at[1] in one.slots),
+            None,
+        )
+        if site is None or len(whole.sites[site]) > 1:
+            return None
+        equal = len(whole.tasks[task])
+        if equal > 1 and whole.blocks.counts[task] != equal:
+            return None
+        slot = int(first[site]) + slots[site].index(at[1])
+        holds = (columns.tasks == task) & (columns.slots == slot)
+        lacking: Flags = np.bincount(columns.owners, holds, len(columns)) < equal
+        return lacking
+
+
+def _prices(problem: Problem, effort: Effort) -> _Priced | None:
+    """Return the prices of a problem; None where it has several priorities, or is too large."""
+    whole = reduced(problem, np.ones(len(problem.tasks))) if len(problem.tiers) == 1 else None
+    if whole is None or len(whole.tasks) + len(whole.sites) > _CLASSES:
+        return None
+    blocks = whole.blocks
+    found = searched_prices(blocks, effort)
+    if found.groups is None:
+        return None
+    _, prices, _ = generated(
+        blocks, found.groups, found.prices, found.pool, solver=effort.solver, left=effort.left
+    )
+    answers = respond(blocks, found.groups, prices)
+    return _Priced(whole, found.groups, prices, answers)
+
+
+def _all_but(problem: Problem, place: Place) -> Flags:
+    usable: Flags = ~np.isnan(problem.values)
+    at = problem.indexes(place)
+    if at is not None:
+        usable[at] = False
+    return usable
