@@ -181,7 +181,9 @@ async def _serve(
     from optimizer.clock import utc_now
     from optimizer.service import Optimizer
     from optimizer.serving import serve, url
+    from optimizer.solve import prepare
 
+    prepare()
     async with connect(kubeconfig, context) as kube:
         service = Optimizer(kube, settings_of(rest), now=utc_now)
         app = _app(service, read_only=rest["read_only"], allowed_hosts=rest["allowed_host"])

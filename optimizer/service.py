@@ -30,7 +30,7 @@ from optimizer.request import OptimizeRequest
 from optimizer.results import Applied, ObjectRef, ResetResult, ScoreObject
 from optimizer.score_list import score_list
 from optimizer.settings import DEFAULTS, Settings
-from optimizer.solve import solve
+from optimizer.solve import prepare, solve
 
 
 class Optimizer:
@@ -99,6 +99,7 @@ class Optimizer:
         return ResetResult(deleted=deleted, failed=failures(outcomes))
 
     async def _plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
+        prepare()
         observation = await observe(self._kube, request.namespace)
         fleet = await self._fleet(observation, request)
         if isinstance(fleet, RequestProblem):

@@ -14,7 +14,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
@@ -22,12 +24,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from optimizer.problem import Problem, upper_bound
+from optimizer.answer import solution_of
+from optimizer.engine.greedy import greedy
+from optimizer.engine.standing import standing
+from optimizer.lexicographic import better
+from optimizer.problem import Problem, upper_bounds
 from optimizer.settings import SolverName
 from optimizer.solution import Decision, Solution
 
-_LATE = 0.1  # of its time that a process may be late before it is killed
-_START_SECONDS = 3.0  # that it may be late in any case: a machine can be busy
+_LATE = 0.05  # of its time that a process may be late before it is killed
+_GONE = 0.08  # of the time after which not even its start is waited for
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -41,6 +47,12 @@ _context: ForkServerContext | SpawnContext = (
     multiprocessing.get_context("forkserver") if _FORKS else multiprocessing.get_context("spawn")
 )
 _context.set_forkserver_preload(["optimizer.milp"])
+
+
+def prepare() -> None:
+    """Start the server that processes are forked from, so that the first one need not wait."""
+    if _FORKS:
+        forkserver.ensure_running()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,32 +78,58 @@ async def solve(
 ) -> Solution:
     """Solve a problem; a solver that dies or ignores its limits leaves the best that it found.
 
-    Status NotSolved if that is nothing. The time limit counts from here; a process that is a tenth
-    of it late (3 seconds, if that is more) is killed, and at once where the caller is cancelled.
+    If that is nothing, a hasty decision is what is left, NotSolved where there is none. The time
+    limit counts from here, the start of the process included: one that is late is killed, and at
+    once where the caller is cancelled.
     `gap`: good enough is this share below the bound. `memory_mib`: the address space that the
     process may have, 0 for any.
     """
     if np.isnan(problem.values).all():
         return Solution("Infeasible", Decision(), 0.0, 0.0, 0.0, solver)
-    started = time.perf_counter()
-    until = time.monotonic() + time_limit_seconds
+    started = time.monotonic()
+    until = started + time_limit_seconds
     task = Task(problem, solver, until, gap, seed, memory_mib)
+    hasty = asyncio.create_task(asyncio.to_thread(_hasty, problem, until))
     answer = await isolated(work, task, seconds=time_limit_seconds)
     if answer is not None:
         return answer
-    seconds = time.perf_counter() - started
-    return Solution("NotSolved", Decision(), 0.0, upper_bound(problem), seconds, solver)
+    decision, limits = await hasty
+    return solution_of(problem, decision, ([], limits), time.monotonic() - started, solver)
 
 
-async def isolated(work: "Work[T, A]", task: T, *, seconds: float) -> A | None:
+def _hasty(problem: Problem, until: float) -> tuple[Decision | None, tuple[float, ...]]:
+    """Return a decision that takes moments to find, and what no decision exceeds in each tier."""
+    limits = upper_bounds(problem)
+    known = better(problem, None, standing(problem))
+    return better(problem, known, greedy(problem, lambda: time.monotonic() > until)), limits
+
+
+async def isolated(
+    work: "Work[T, A]", task: T, *, seconds: float, clock: Callable[[], float] = time.monotonic
+) -> A | None:
     """Do work in a process of its own; return its last answer, None where there is none.
 
-    The process is killed when it is a tenth of its time late, and at once where the caller is
-    cancelled.
+    The answer comes in time, to a tenth of `seconds` by `clock`, whatever the process does. It is
+    killed when it is late, and at once where the caller is cancelled.
     """
+    started = clock()
+
+    def late(share: float) -> float:
+        return started + (1.0 + share) * seconds - clock()
+
+    answer: Future[A | None] = Future()
+    waiting = asyncio.wrap_future(answer)
     cancelled, cancel = _context.Pipe(duplex=False)
     with cancel:
-        return await asyncio.to_thread(_supervise, work, task, seconds, cancelled)
+        # Nothing waits for this call: a start that takes too long must not hold up the answer.
+        asyncio.get_running_loop().run_in_executor(
+            None, _supervise, work, task, lambda: late(_LATE), cancelled, answer
+        )
+        try:
+            await asyncio.wait({waiting}, timeout=max(0.0, late(_GONE)))
+            return waiting.result() if waiting.done() else None
+        finally:
+            waiting.cancel()
 
 
 def work(task: Task, answers: "Connection[Solution, None]") -> None:
@@ -133,28 +171,43 @@ def _alone(work: "Work[T, A]", task: T, answers: "Connection[A, None]") -> None:
 
 
 def _supervise(
-    work: "Work[T, A]", task: T, seconds: float, cancelled: "Connection[None, None]"
-) -> A | None:
-    """Wait for the last answer, the time limit, or the caller's end of `cancelled` to close."""
-    until = time.monotonic() + seconds + max(_START_SECONDS, _LATE * seconds)
-    answers, theirs = _context.Pipe(duplex=False)
-    process = _context.Process(target=_alone, args=(work, task, theirs), daemon=True)
-    with cancelled, answers:
-        process.start()
-        theirs.close()
-        try:
-            return _last(answers, cancelled, until)
-        finally:
-            _kill(process)
+    work: "Work[T, A]",
+    task: T,
+    left: Callable[[], float],
+    cancelled: "Connection[None, None]",
+    answer: "Future[A | None]",
+) -> None:
+    """Answer with the last answer in time; None where the caller's end of `cancelled` closes.
+
+    The process is killed once that is told: it may take a while to give its memory back.
+    """
+    with cancelled:
+        if not answer.set_running_or_notify_cancel():
+            return
+        answers, theirs = _context.Pipe(duplex=False)
+        process = _context.Process(target=_alone, args=(work, task, theirs), daemon=True)
+        with answers, theirs:
+            try:
+                process.start()
+            except OSError as error:
+                answer.set_exception(error)
+                return
+            theirs.close()
+            try:
+                answer.set_result(_last(answers, cancelled, left))
+            finally:
+                _kill(process)
 
 
 def _last(
-    answers: "Connection[None, A]", cancelled: "Connection[None, None]", until: float
+    answers: "Connection[None, A]",
+    cancelled: "Connection[None, None]",
+    left: Callable[[], float],
 ) -> A | None:
     """Return the last answer that arrives in time; None if there is none."""
     last: A | None = None
-    while (left := until - time.monotonic()) > 0:
-        ready = wait([answers, cancelled], timeout=left)
+    while (seconds := left()) > 0:
+        ready = wait([answers, cancelled], timeout=seconds)
         if cancelled in ready:
             return None
         if answers in ready:
@@ -164,7 +217,7 @@ def _last(
                 if last is None:
                     _log.error("the solver's process died without an answer")
                 return last
-    _log.warning("the solver's process was killed, as it did not keep its time limit")
+    _log.info("the solver's process was stopped at its time limit")
     return last
 
 

@@ -5,7 +5,7 @@ no loss go, and places that are impossible or not worth having. Rules that are n
 blocks become further rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -112,11 +112,13 @@ def reduced(
     weights: Floats,
     option_weight: float = 1.0,
     settled: Settled | None = None,
+    *,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Reduction | None:
     """Return the blocks of a problem; None where it does not fall apart well enough.
 
     `weights` [tasks]: what each task's values count for; `option_weight`: what those of options do.
-    `settled`: decided already, the blocks are what is left.
+    `settled`: decided already, the blocks are what is left. None too where `stop` says so.
     """
     units = units_of(problem)
     kinds = {slot.kind for slot in problem.slots}
@@ -125,6 +127,8 @@ def reduced(
     dropped = np.isnan(values)
     # A task that counts for nothing here is there for the rules alone.
     dropped |= ((values < 0) | (weights == 0)[:, None]) & ~further.wanted(values.shape)
+    if stop():
+        return None
     options = undominated(problem, further.options)
     if settled is not None:
         further = settled.rows(problem, further)
@@ -141,10 +145,14 @@ def reduced(
         {slot: problem.slots[slot].cluster for slot in usable},
         options,
     )
-    if not sites:
+    if not sites or stop():
         return None
     single, by_size = _single(problem, sites, values, units, further, option_weight)
+    if stop():
+        return None
     blocks, members = task_classes(single)
+    if stop():
+        return None
     blocks, equal = site_classes(blocks)
     return Reduction(
         blocks,

@@ -192,3 +192,22 @@ def test_a_lower_priority_is_not_lost_to_the_rounding_of_a_higher_one() -> None:
     for small in (0, 10**9):
         solution = solve_here(given_problem, solver="highs", time_limit_seconds=60, small=small)
         assert [round(tier.value, 6) for tier in solution.tiers] == [0.6, 1.0]
+
+
+class Ticking:
+    """A clock that ticks whenever it is looked at."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+@pytest.mark.parametrize("limit", [60.0, 120.0, 240.0])
+def test_the_search_asks_for_the_time_and_ends_when_it_is_up(limit: float) -> None:
+    clock = Ticking()
+    given = problem(instance(10, 24, "dist"))
+    solve_here(given, solver="highs", time_limit_seconds=limit, small=0, clock=clock)
+    assert 0.8 * limit <= clock.now <= 1.1 * limit

@@ -4,14 +4,13 @@ import asyncio
 import multiprocessing
 import os
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from optimizer.formulate import formulate
-from optimizer.problem import Problem, Spread
-from optimizer.solution import Decision
+from optimizer.problem import Problem, objective
+from optimizer.rules import violations
 from optimizer.solve import isolated, solve
 from tests.optimizer.build import fleet
 
@@ -50,14 +49,6 @@ async def test_the_event_loop_runs_on_while_solving() -> None:
     assert ticks > 100
 
 
-async def test_a_process_that_dies_is_not_solved() -> None:
-    sound = _problem(1, 1)
-    impossible = replace(sound, tasks=(replace(sound.tasks[0], spread=(Spread("unread", 1),)),))
-    solution = await solve(impossible, solver="highs", time_limit_seconds=60)
-    assert (solution.status, solution.decision) == ("NotSolved", Decision())
-    assert solution.bound == 0.0
-
-
 def _die_after(answers_given: tuple[str, ...], answers: "Connection[str, None]") -> None:
     for answer in answers_given:
         answers.send(answer)
@@ -75,8 +66,41 @@ async def test_a_process_that_dies_leaves_the_best_that_it_found() -> None:
     assert await isolated(_die_after, (), seconds=60) is None
 
 
-async def test_a_process_that_does_not_end_leaves_the_best_that_it_found() -> None:
-    assert await isolated(_hang_after, ("good", "better"), seconds=0) == "better"
+class Clock:
+    """Time that passes by being looked at: after so many looks it is `then`."""
+
+    def __init__(self, looks: int, then: float) -> None:
+        self.looks, self.then = looks, then
+
+    def __call__(self) -> float:
+        self.looks -= 1
+        return 0.0 if self.looks >= 0 else self.then
+
+
+_LOOKS = 4  # at the start, when the caller begins to wait, and before each of two answers
+
+
+@pytest.mark.parametrize("seconds", [60.0, 3_000.0])
+async def test_a_process_that_does_not_end_leaves_the_best_that_it_found(seconds: float) -> None:
+    """A tenth beyond the limit it is waited for no more."""
+    clock = Clock(_LOOKS, 1.1 * seconds)
+    given = ("good", "better")
+    assert await isolated(_hang_after, given, seconds=seconds, clock=clock) == "better"
+    assert await asyncio.to_thread(_no_process_is_left)
+
+
+async def test_at_the_limit_itself_an_answer_still_counts() -> None:
+    clock = Clock(_LOOKS, 60.0)
+    given = ("good", "better", "best")
+    assert await isolated(_die_after, given, seconds=60.0, clock=clock) == "best"
+
+
+def _stuck(_: None, answers: "Connection[str, None]") -> None:
+    time.sleep(3_000)
+
+
+async def test_a_process_that_says_nothing_is_not_waited_for() -> None:
+    assert await isolated(_stuck, None, seconds=0.1) is None
     assert await asyncio.to_thread(_no_process_is_left)
 
 
@@ -105,8 +129,13 @@ async def test_nothing_to_place_needs_no_process() -> None:
     assert (solution.status, solution.bound) == ("Infeasible", 0.0)
 
 
-async def test_a_process_that_needs_more_memory_than_allowed_is_not_solved() -> None:
-    solution = await solve(_problem(2, 2), solver="highs", time_limit_seconds=60, memory_mib=1)
-    assert (solution.status, solution.decision) == ("NotSolved", Decision())
-    enough = await solve(_problem(2, 2), solver="highs", time_limit_seconds=60, memory_mib=8_192)
+async def test_a_process_that_needs_more_memory_than_allowed_leaves_a_hasty_decision() -> None:
+    given = _problem(6, 20)
+    hasty = await solve(given, solver="highs", time_limit_seconds=60, memory_mib=1)
+    assert (hasty.status, violations(given, hasty.decision)) == ("Feasible", ())
+    assert hasty.objective_value == objective(given, hasty.decision) > 0
+    enough = await solve(given, solver="highs", time_limit_seconds=60, memory_mib=8_192)
     assert enough.status == "Optimal"
+    assert hasty.objective_value < enough.objective_value
+    assert hasty.bound is not None
+    assert hasty.bound >= enough.objective_value

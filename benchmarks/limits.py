@@ -1,0 +1,90 @@
+"""Whether time limits are kept: seconds allowed and taken, and what was found in them.
+
+python -m benchmarks.limits [--quick]
+
+`service`: in a process of its own, its start included. `here`: in the process that calls.
+"""
+
+import argparse
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from benchmarks.instances import Kind, instance, problem
+from optimizer.milp import solve_here
+from optimizer.problem import Problem
+from optimizer.solution import Solution
+from optimizer.solve import solve
+
+_KINDS: tuple[Kind, ...] = ("dist", "prof")
+_SIZES = ((20, 50), (100, 200), (200, 500))
+_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.0)
+_LARGE = (1_000, 5_000)
+_SECONDS_LARGE = (1.0, 2.0, 5.0, 10.0)
+_ALLOWED = 1.1
+
+Solve = Callable[[Problem, float], Solution]
+
+
+class Kept(NamedTuple):
+    """A solve: what was allowed and taken, in seconds."""
+
+    allowed: float
+    taken: float
+    solution: Solution
+
+
+def in_service(given: Problem, seconds: float) -> Solution:
+    """Solve as the service does."""
+    return asyncio.run(solve(given, solver="highs", time_limit_seconds=seconds))
+
+
+def here(given: Problem, seconds: float) -> Solution:
+    """Solve in this process."""
+    return solve_here(given, solver="highs", time_limit_seconds=seconds)
+
+
+def kept(solved: Solve, given: Problem, seconds: float) -> Kept:
+    """Measure one solve."""
+    started = time.perf_counter()
+    solution = solved(given, seconds)
+    return Kept(seconds, time.perf_counter() - started, solution)
+
+
+def _every(quick: bool) -> Iterator[tuple[str, Kept]]:
+    cases: list[tuple[tuple[int, int], tuple[float, ...]]] = [(size, _SECONDS) for size in _SIZES]
+    cases += [] if quick else [(_LARGE, _SECONDS_LARGE)]
+    for (clusters, workloads), limits in cases:
+        for kind in _KINDS:
+            given = problem(instance(clusters, workloads, kind))
+            for name, solved in (("service", in_service), ("here", here)):
+                for seconds in limits:
+                    found = kept(solved, given, seconds)
+                    yield f"{clusters} x {workloads} {kind} {name}", found
+
+
+def main() -> None:
+    """Print every case, and how many kept their limit."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="leave out the largest")
+    quick = parser.parse_args().quick
+    warm = problem(instance(2, 2, "dist"))  # a service has solved something before
+    in_service(warm, 60.0)
+    here(warm, 60.0)
+    print(f"{'case':<28}{'allowed':>9}{'taken':>9}{'over':>9}{'value':>10}{'bound':>10}")
+    every = []
+    for name, found in _every(quick):
+        every.append(found)
+        over, solution = found.taken / found.allowed - 1.0, found.solution
+        print(
+            f"{name:<28}{found.allowed:>9.2f}{found.taken:>9.3f}{over:>+9.1%}"
+            f"{solution.objective_value:>10.0f}{solution.bound or 0.0:>10.0f}  {solution.status}",
+            flush=True,
+        )
+    inside = sum(found.taken <= _ALLOWED * found.allowed for found in every)
+    print(f"limit kept within 10%: {inside} of {len(every)}")
+
+
+if __name__ == "__main__":
+    main()

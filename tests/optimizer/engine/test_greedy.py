@@ -1,0 +1,44 @@
+"""The first decision: within moments, and legal whatever the rules."""
+
+from dataclasses import replace
+from functools import partial
+from itertools import chain, repeat
+
+import pytest
+
+from benchmarks.instances import Kind, instance, problem
+from optimizer.engine.greedy import greedy
+from optimizer.milp import solve_here
+from optimizer.problem import objective, tier_values
+from optimizer.rules import violations
+from tests.optimizer.brute_force import legal
+from tests.optimizer.random_problems import random_problem
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_rule_is_kept(seed: int) -> None:
+    given = random_problem(seed, most_variables=40)
+    for looks in (0, 2, 1_000):
+        asked = chain(repeat(False, looks), repeat(True))
+        decision = greedy(given, partial(next, asked))
+        assert violations(given, decision) == ()
+        assert legal(given, decision)
+
+
+@pytest.mark.parametrize(("kind", "share"), [("prof", 0.85), ("dist", 0.85), ("rand", 0.9)])
+def test_it_is_worth_most_of_what_there_is(kind: Kind, share: float) -> None:
+    given = problem(instance(100, 200, kind))
+    solution = solve_here(given, solver="highs", time_limit_seconds=60, gap=0.03)
+    decision = greedy(given, lambda: False)
+    assert objective(given, decision) >= share * (solution.bound or 0.0)
+
+
+def test_a_higher_priority_comes_first() -> None:
+    given = problem(instance(20, 120, "dist"))  # more than fits
+    even = [replace(task, priority=number % 2) for number, task in enumerate(given.tasks)]
+    odd = [replace(task, priority=1 - task.priority) for task in even]
+    one, other = (replace(given, tasks=tuple(tasks)) for tasks in (even, odd))
+    high, low = tier_values(one, greedy(one, lambda: False))
+    low_first, high_last = tier_values(other, greedy(other, lambda: False))
+    assert high > high_last
+    assert low < low_first
