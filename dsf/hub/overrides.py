@@ -9,7 +9,8 @@ from itertools import chain
 from dsf.hub.observed import Cluster
 from dsf.kube.selectors import LabelSelector
 
-Label = tuple[str, str]
+Label = tuple[str, str | None]
+"""A label's key and value; None stands for any value."""
 Hosts = tuple[tuple[str | None, str], ...]
 """Hosts by score name, the first that fits counts; None fits every score."""
 
@@ -30,7 +31,8 @@ class Overrides:
     """Overrides in the order in which they count, and where to look for those of a cluster.
 
     Each of them is found by the cluster that it names or by a label that its selector asks for,
-    since thousands times thousands are too many to compare; only the `others` are always tried.
+    since thousands times thousands are too many to compare; only the `others`, which ask for no
+    label to be there, are always tried.
     """
 
     ordered: tuple[Override, ...] = ()
@@ -62,7 +64,8 @@ class Overrides:
         return merge(named, selected, others, key=_place)
 
     def _labelled(self, cluster: Cluster) -> Iterator[Override]:
-        near = (self.by_label.get(label, ()) for label in cluster.labels.items())
+        labels = chain(cluster.labels.items(), ((key, None) for key in cluster.labels))
+        near = (self.by_label.get(label, ()) for label in labels)
         return (each for each in chain.from_iterable(near) if _selects(each, cluster))
 
 
@@ -91,9 +94,11 @@ def overrides_of(ordered: Iterable[Override]) -> Overrides:
 
 def _labels(selector: LabelSelector) -> list[Label]:
     """Return labels of which a matching cluster has exactly one; none where it asks for none."""
-    for requirement in selector.requirements:
-        if requirement.operator == "In":
-            return [(requirement.key, value) for value in requirement.values]
+    asked = {each.operator: each for each in reversed(selector.requirements)}
+    if found := asked.get("In"):
+        return [(found.key, value) for value in found.values]
+    if found := asked.get("Exists"):
+        return [(found.key, None)]
     return []
 
 

@@ -30,7 +30,11 @@ def read_config(body: bytes) -> Document | Invalid:
     try:
         document = from_json(body)
     except ValueError as error:
-        return Invalid("NotJSON", f"the answer is not JSON: {error}")
+        return Invalid(
+            "NotJSON",
+            f"the answer is not JSON: {error}; serve an object with name, source and scoring there,"
+            " or correct spec.configURL",
+        )
     if not isinstance(document, Mapping):
         return Invalid(
             "InvalidConfig",

@@ -75,6 +75,8 @@ def test_what_is_not_json_says_so(body: bytes) -> None:
     outcome = read_config(body)
     assert isinstance(outcome, Invalid)
     assert outcome.reason == "NotJSON"
+    assert "serve an object with name, source and scoring" in outcome.message
+    assert "spec.configURL" in outcome.message
     assert len(outcome.message) < 300
 
 
