@@ -326,6 +326,14 @@ class DynamicScorerStatus(Wire):
             json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
         ),
     ]
+    last_synced_config_url: Annotated[
+        str | None,
+        Field(
+            alias="lastSyncedConfigURL",
+            default=None,
+            description="The configURL from which the config accepted last came.",
+        ),
+    ]
     observed_generation: Annotated[
         int | None, Field(default=None, description="Generation this status speaks of.")
     ]

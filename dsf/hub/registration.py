@@ -20,6 +20,7 @@ class Registration:
 
     `said_health` and `said_config` are what the status says of an earlier round; `said_config` is
     None where the status speaks of no config, `current` tells whether it speaks of this spec.
+    `said_config_url` is where that config came from, empty where the status does not say.
     """
 
     obj: Object
@@ -29,6 +30,7 @@ class Registration:
     current: bool
     said_health: HealthStatus | None
     said_config: ScorerConfig | None
+    said_config_url: str = ""
 
     @property
     def target(self) -> Target | None:
@@ -55,6 +57,7 @@ def register(obj: Object) -> Registration:
         current=status.get("observedGeneration") == metadata.get("generation"),
         said_health=cast("HealthStatus | None", status.get("healthStatus")),
         said_config=_config(status.get("lastSyncedConfig")),
+        said_config_url=str(status.get("lastSyncedConfigURL") or ""),
     )
 
 

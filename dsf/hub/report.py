@@ -75,9 +75,15 @@ def scorer_status(standing: Standing, spread: Spread | None, *, now: str) -> dic
         "lastSyncedConfig": config.model_dump(by_alias=True, exclude_none=True, exclude_unset=True)
         if config
         else None,
+        "lastSyncedConfigURL": _config_url(standing) if config else None,
         **counts,
         **_common(standing.scorer.obj, [_ready(told, tally), *told], now=now),
     }
+
+
+def _config_url(standing: Standing) -> str | None:
+    target = standing.scorer.target
+    return target.config_url if target else None
 
 
 def config_status(

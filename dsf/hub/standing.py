@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from dsf.api import names
 from dsf.api.conditions import Condition, find
 from dsf.api.invalid import Invalid
+from dsf.api.scorer import DynamicScorerSpec
 from dsf.api.scoring_api import ScorerConfig
 from dsf.api.summary import ScorerSummary
 from dsf.hub.observed import Probe, ProbeFailure, Target
@@ -118,11 +119,8 @@ def _probe_of(scorer: Registration, probes: Mapping[Target, Probe]) -> Probe | N
 
 def _stand(scorer: Registration, probe: Probe | None) -> Standing:
     config = _config_in_use(scorer, probe)
-    outcome = (
-        scorer.spec
-        if isinstance(scorer.spec, Invalid)
-        else resolve(scorer.name, scorer.spec, config)
-    )
+    spec = scorer.spec if probe else _before_the_first_answer(scorer)
+    outcome = spec if isinstance(spec, Invalid) else resolve(scorer.name, spec, config)
     failure = _fetch_failure(scorer, probe)
     if isinstance(outcome, Invalid) and failure:
         outcome = Invalid(failure.reason, failure.message)
@@ -146,6 +144,14 @@ def _config_in_use(scorer: Registration, probe: Probe | None) -> ScorerConfig | 
     if probe and isinstance(probe.config, ScorerConfig):
         return probe.config
     return scorer.said_config if probe is None or scorer.current else None
+
+
+def _before_the_first_answer(scorer: Registration) -> DynamicScorerSpec | Invalid:
+    """Return the spec to go on with: a config goes with the host that served it, not a new one."""
+    spec, url = scorer.spec, scorer.said_config_url
+    if isinstance(spec, Invalid) or not (url and is_full(spec)):
+        return spec
+    return spec.model_copy(update={"config_url": url})
 
 
 def _fetch_failure(scorer: Registration, probe: Probe | None) -> ProbeFailure | None:

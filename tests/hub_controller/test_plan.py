@@ -286,6 +286,25 @@ def test_the_accepted_config_of_another_spec_is_not_used() -> None:
     assert "lastSyncedConfig" not in status_of(moved, "cpu")["status"]
 
 
+def test_a_changed_config_url_changes_nothing_before_its_first_answer() -> None:
+    """The config that the old host served is not called at the new one."""
+    end = settled(fleet((scorer(), answer())))
+    (obj,) = end.scorers
+    assert obj["status"]["lastSyncedConfigURL"] == obj["spec"]["configURL"]
+    moved = {**obj, "metadata": {**obj["metadata"], "generation": 2}}
+    moved["spec"] = {**obj["spec"], "configURL": "http://other/config"}
+    unasked = settled(replace(end, scorers=(moved,), probes={}))
+    assert [*unasked.works] == [*end.works]
+    asked = settled(replace(unasked, probes={target(moved): answer()}))
+    endpoints = {
+        summary["scoringEndpoint"]
+        for work in asked.works
+        for summary in json.loads(summaries_text(work))
+    }
+    assert endpoints == {"http://other/scoring"}
+    assert status_of(asked, "cpu")["status"]["lastSyncedConfigURL"] == "http://other/config"
+
+
 def test_what_the_api_no_longer_says_leaves_the_status() -> None:
     obj = scorer()
     end = settled(fleet((obj, answer())))
