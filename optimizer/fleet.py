@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optimizer.mig.candidates import NodeLayout
+from optimizer.mig.candidates import LeftOut, NodeLayout
 from optimizer.problem import Floats, Spread
 from optimizer.results import Gap
 from optimizer.scores import Scores
@@ -149,7 +149,7 @@ class Fleet:
 
     `gaps` names what the hub holds but could not be used, and pairs without a usable score, of
     which there can be too many: `gaps_left` more are only counted.
-    `left_out`: what candidates that were not generated can be worth, all clusters together.
+    `left_out`: the GPU pools of which not every candidate that matters was generated.
     `busy_stay`: busy devices outlast the replacing of a policy (MigOptions.reconfigure `instance`).
     """
 
@@ -161,5 +161,5 @@ class Fleet:
     limits: tuple[FleetLimit, ...] = ()
     gaps: tuple[Gap, ...] = ()
     gaps_left: int = 0
-    left_out: float = 0.0
+    left_out: tuple[LeftOut, ...] = ()
     busy_stay: bool = False

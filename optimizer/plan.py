@@ -15,7 +15,7 @@ from optimizer.formulate import staying
 from optimizer.generated import changes, describe, not_generated
 from optimizer.listed import listed
 from optimizer.manifests import manifests
-from optimizer.mig.bounds import widened
+from optimizer.mig.bounds import fewer_layouts, over_all_layouts
 from optimizer.observation import Observation
 from optimizer.problem import Problem
 from optimizer.read import SHOWN_GAPS
@@ -77,15 +77,18 @@ def plan(
     if refused:
         return refused
     implied = changes(objects, observation) if objects else ()
+    wide = over_all_layouts(fleet, solution)
+    more = (wide.bound or 0.0) - (solution.bound or 0.0)
+    gaps = (*fleet.gaps, *fewer_layouts(fleet.left_out, more))
     return Plan(
         digest=digest_of(fleet, objects, implied),
         basis=_basis(observation, request, settings),
         request=request,
-        solution=_net(widened(solution, fleet.left_out), staying(fleet)),
+        solution=_net(wide, staying(fleet)),
         policies=_policies(solution.decision.choices),
         placements=placed(problem, solution),
         unplaced=unplaced(request, fleet, problem, solution),
-        gaps=tuple(truncated(fleet.gaps, fleet.gaps_left, most=SHOWN_GAPS)),
+        gaps=tuple(truncated(gaps, fleet.gaps_left, most=SHOWN_GAPS)),
         manifests=objects,
         changes=implied,
     )

@@ -1,22 +1,58 @@
 """How good a decision is where some candidates were not generated."""
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from optimizer.solution import Solution
+from optimizer.fleet import Fleet
+from optimizer.mig.candidates import LeftOut
+from optimizer.mig.prices import CLOSE
+from optimizer.mig.relaxed import most_worth
+from optimizer.results import Gap
+from optimizer.solution import Solution, Tier
 
 
-def widened(solution: Solution, left_out: float) -> Solution:
-    """Return a solution whose bound holds over all layouts, and that claims no more than it can.
-
-    From any decision one over the candidates is had by leaving out workloads, on each cluster
-    worth at most what its candidates lack: so no decision is worth more than bound + `left_out`.
-    """
-    if not left_out:
+def over_all_layouts(fleet: Fleet, solution: Solution) -> Solution:
+    """Return a solution whose bounds hold over all layouts, and that claims no more than it can."""
+    if not fleet.left_out or solution.bound is None:
         return solution
-    tiers = max(1, len(solution.tiers))
+    values = {tier.priority: tier.value for tier in solution.tiers}
+    return widened(solution, fleet.left_out, most_worth(fleet, values))
+
+
+def widened(solution: Solution, left_out: Iterable[LeftOut], most: Mapping[int, float]) -> Solution:
+    """Return a solution with bounds over all layouts; `most`: what nothing exceeds, by priority.
+
+    For the highest priority there is another bound: from any decision one over the candidates is
+    had by leaving out workloads, in each pool worth at most what its candidates lack. For the next
+    ones that is none: the decision so had may be worse in the highest, and so better in them than
+    their bounds, which only hold for the best in it.
+    """
+    known = {tier.priority: tier for tier in solution.tiers}
+    tiers = [known.get(priority, Tier(priority, 0.0, 0.0)) for priority in sorted(most)[::-1]]
+    bounds = [most[tier.priority] for tier in tiers]
+    if tiers:
+        bounds[0] = min(bounds[0], tiers[0].bound + sum(item.bound for item in left_out))
+    made = tuple(map(_widened, tiers, bounds))
+    bound = sum(tier.bound for tier in made)
+    lost = solution.status == "Optimal" and bound > (solution.bound or 0.0)
     return replace(
-        solution,
-        status="Feasible" if solution.status == "Optimal" else solution.status,
-        bound=None if solution.bound is None else solution.bound + left_out * tiers,
-        tiers=tuple(item._replace(bound=item.bound + left_out) for item in solution.tiers),
+        solution, status="Feasible" if lost else solution.status, bound=bound, tiers=made
     )
+
+
+def _widened(tier: Tier, bound: float) -> Tier:
+    """Return a tier with another bound, if solvers would tell it from its own."""
+    alike = abs(bound - tier.bound) <= CLOSE * max(1.0, abs(tier.bound))
+    return tier if alike else tier._replace(bound=max(tier.value, bound))
+
+
+def fewer_layouts(left_out: Iterable[LeftOut], more: float) -> Iterator[Gap]:
+    """Yield what may be lost by leaving out layouts: `more` in all, and less in single pools."""
+    for item in left_out if more > 0 else ():
+        yield Gap(
+            reason="FewerLayouts",
+            message=f"cluster {item.cluster}: the {item.kept} generated candidates leave out"
+            f" layouts of its GPUs that can be worth up to {min(more, item.bound):g} more;"
+            " raise mig.maxCandidates",
+            cluster=item.cluster,
+        )

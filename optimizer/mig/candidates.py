@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
+from typing import NamedTuple
 
 from optimizer.mig.demand import Demand
 from optimizer.mig.frontier import Frontier, Point, frontier
@@ -74,12 +75,27 @@ class Candidate:
     changed: int = 0
 
 
+class LeftOut(NamedTuple):
+    """A pool of which only some of the candidates that matter were generated.
+
+    `kept`: how many. `bound`: what the others can be worth more, whatever the pool is used for.
+    `groups` of equal GPUs: how many, and what patterns supply of the `devices` asked for.
+    """
+
+    cluster: str
+    pool: str
+    kept: int
+    bound: float
+    devices: tuple[str, ...]
+    groups: tuple[tuple[int, tuple[Pattern, ...]], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Candidates of one pool, the first winning ties, and what leaving out others can cost."""
+    """Candidates of one pool, the first winning ties, and what is to be known of others."""
 
     items: tuple[Candidate, ...]
-    bound: float = 0.0
+    left_out: LeftOut | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +111,7 @@ def candidates(namespace: str, pool: GpuPool, demand: Demand, rules: Rules) -> C
     """Return the candidates that serve a demand: what is there now first, then the cheapest.
 
     Every supply that the GPUs can be configured for is covered by one of them, except for at most
-    `bound` of the demand's value.
+    `left_out.bound` of the demand's value.
     """
     gpus = tuple(chain.from_iterable(node.gpus for node in pool.nodes))
     if not demand.devices:
@@ -105,7 +121,17 @@ def candidates(namespace: str, pool: GpuPool, demand: Demand, rules: Rules) -> C
     unchanged = _unchanged(gpus, demand)
     if unchanged is not None and any(unchanged.supply):
         points = [unchanged, *(point for point in points if point.changed)]
-    return Candidates(tuple(_candidate(namespace, pool, point) for point in points), reached.bound)
+    items = tuple(_candidate(namespace, pool, point) for point in points)
+    if reached.bound <= 0:
+        return Candidates(items)
+    groups = tuple(
+        (count, patterns(gpu, demand, rules.replace, rules.costs))
+        for gpu, count in Counter(gpus).items()
+    )
+    devices = demand.devices
+    return Candidates(
+        items, LeftOut(pool.cluster, pool.name, len(items), reached.bound, devices, groups)
+    )
 
 
 def best(gpus: Sequence[Gpu], demand: Demand, rules: Rules) -> tuple[Point | None, float]:

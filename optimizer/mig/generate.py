@@ -8,7 +8,7 @@ from itertools import chain
 
 from optimizer.fleet import Candidate, Cluster, Fleet, Supply
 from optimizer.mig import candidates as mig
-from optimizer.mig.candidates import KIND, GpuPool, Rules
+from optimizer.mig.candidates import KIND, GpuPool, LeftOut, Rules
 from optimizer.mig.demand import WHOLE, Demand, Request
 from optimizer.mig.geometry import Geometry
 from optimizer.results import Gap
@@ -42,11 +42,11 @@ def with_candidates(
 
     `running`: the policies in force. What changes no layout, or is in force, costs nothing.
     A device without a score is not asked for, and no gap. Gaps name clusters where no device is
-    asked for, and where candidates were left out that could matter.
+    asked for.
     """
     if not pools:
         return fleet
-    clusters, gaps, left_out = [], list[Gap](), 0.0
+    clusters, gaps, left_out = [], list[Gap](), list[LeftOut]()
     for cluster in fleet.clusters:
         own = tuple(item for item in cluster.candidates if item.policy != _UNDECIDED)
         classes = _classes(fleet, cluster.name) if pools.get(cluster.name) else {}
@@ -55,10 +55,11 @@ def with_candidates(
             demand = _demand(fleet, pool, classes, helped)
             found = mig.candidates(fleet.namespace, pool, demand, rules)
             own = _joined(own, pool, found.items, running)
-            gaps += _gaps(cluster.name, found)
-            left_out += found.bound
+            gaps += [] if found.items else [_not_asked(cluster.name)]
+            left_out += [found.left_out] if found.left_out else []
         clusters.append(replace(cluster, candidates=own))
-    return replace(fleet, clusters=tuple(clusters), gaps=(*fleet.gaps, *gaps), left_out=left_out)
+    every = (*fleet.gaps, *gaps)
+    return replace(fleet, clusters=tuple(clusters), gaps=every, left_out=tuple(left_out))
 
 
 def _joined(
@@ -165,19 +166,10 @@ def _devices(geometry: Geometry) -> dict[str, int]:
     return {WHOLE: 1, **{item.device: item.most for item in geometry.profiles}}
 
 
-def _gaps(cluster: str, found: mig.Candidates) -> Iterator[Gap]:
-    if not found.items:
-        yield Gap(
-            reason="NoGpuDemand",
-            message=f"cluster {cluster}: no policy is generated for its GPUs; no workload of kind"
-            f" {KIND} has a score above 0 for a device that they can be configured for",
-            cluster=cluster,
-        )
-    if found.bound > 0:
-        yield Gap(
-            reason="FewerLayouts",
-            message=f"cluster {cluster}: the {len(found.items)} generated candidates leave out"
-            f" layouts of its GPUs that can be worth up to {found.bound:g} more;"
-            " raise mig.maxCandidates",
-            cluster=cluster,
-        )
+def _not_asked(cluster: str) -> Gap:
+    return Gap(
+        reason="NoGpuDemand",
+        message=f"cluster {cluster}: no policy is generated for its GPUs; no workload of kind"
+        f" {KIND} has a score above 0 for a device that they can be configured for",
+        cluster=cluster,
+    )

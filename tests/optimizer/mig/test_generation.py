@@ -292,16 +292,27 @@ async def test_gpus_are_discovered_where_the_request_says_so() -> None:
 
 
 async def test_too_few_candidates_are_told_with_what_they_can_cost() -> None:
-    hub = await bare_hub()
-    plan = await planned(hub, asking({**GPU, "count": 4}, mig={"maxCandidates": 1}))
+    """One candidate each: the best for both workloads on one GPU, which serves app01 alone."""
+    partly = named({("app01", "3g.48gb"): 60, ("app02", "2g.24gb"): 50})
+    scores = tuple(score(name, "performance", partly) for name in ("worker01", "worker02"))
+    hub = await hub_of(replace(guide(), policies=(), scores=scores))
+    plan = await planned(hub, asking(mig={"maxCandidates": 1}))
     gaps = [gap for gap in plan.gaps if gap.reason == "FewerLayouts"]
     assert [gap.cluster for gap in gaps] == ["worker01", "worker02"]
-    assert "raise mig.maxCandidates" in gaps[0].message
-    assert plan.solution.status == "Feasible"
+    assert "up to 50 more; raise mig.maxCandidates" in gaps[0].message
+    assert (plan.solution.status, plan.solution.objective_value) == ("Feasible", 60.0)
+    assert plan.solution.bound == pytest.approx(110.0, rel=1e-4)
+    everything = await planned(hub, asking())
+    assert (everything.solution.status, everything.solution.objective_value) == ("Optimal", 110.0)
+
+
+async def test_candidates_left_out_that_nothing_asked_for_could_use_cost_nothing() -> None:
+    hub = await bare_hub()
+    plan = await planned(hub, asking({**GPU, "count": 4}, mig={"maxCandidates": 1}))
+    assert not [gap for gap in plan.gaps if gap.reason == "FewerLayouts"]
+    assert plan.solution.status == "Optimal"
     everything = await planned(hub, asking({**GPU, "count": 4}))
-    assert everything.solution.status == "Optimal"
-    assert plan.solution.bound is not None
-    assert everything.solution.objective_value <= plan.solution.bound
+    assert everything.solution.objective_value == plan.solution.objective_value
 
 
 @pytest.mark.parametrize(

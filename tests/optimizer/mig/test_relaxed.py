@@ -1,0 +1,166 @@
+"""Bounds over all layouts hold, whatever else a fleet has, and say much where many are left out."""
+
+import random
+
+import pytest
+
+from optimizer.fleet import (
+    Candidate,
+    Cluster,
+    Fleet,
+    FleetLimit,
+    Objective,
+    Selector,
+    Supply,
+    Workload,
+)
+from optimizer.formulate import formulate
+from optimizer.mig.bounds import fewer_layouts, over_all_layouts, widened
+from optimizer.mig.candidates import GpuPool, LeftOut, Node, Rules
+from optimizer.mig.generate import Pools, offered, with_candidates
+from optimizer.mig.gpus import Costs, Gpu
+from optimizer.mig.relaxed import most_worth
+from optimizer.milp import solve_here
+from optimizer.scores import Scores
+from optimizer.solution import Decision, Solution, Tier
+from tests.optimizer.mig.test_layouts import of
+
+ALL = 1000
+
+
+def draw(rng: random.Random) -> tuple[Fleet, Pools, Costs]:
+    """Draw clusters of several GPUs, and workloads with wishes that a bound has to live with."""
+    model = of(rng.choice(("A30", "H100-96GB")))
+    names = [f"c{index}" for index in range(rng.randint(1, 3))]
+    devices = rng.sample([*(item.device for item in model.profiles), "all"], 4)
+    pools = {
+        name: (GpuPool(name, (Node("n", (Gpu(model),) * rng.randint(2, 3)),)),) for name in names
+    }
+    listed = Candidate(
+        "listed", (Supply("gpu", devices[0], rng.randint(1, 9)),), uses=(("w", 4.0),)
+    )
+    clusters = tuple(
+        Cluster(
+            name,
+            Selector(name),
+            (listed,) if rng.random() < 0.3 else (),
+            base=(Supply("cpu", "", rng.randint(2, 9)),),
+        )
+        for name in names
+    )
+    workloads = tuple(
+        Workload(
+            f"w{index}",
+            f"app{index % 3}",
+            "gpu",
+            rng.randint(1, 3),
+            f"p{index}",
+            extras=(("cpu", 1.0),) if rng.random() < 0.3 else (),
+            replicas=rng.choice((1, 1, 2)),
+            priority=rng.choice((0, 0, 0, 5)),
+            current=(rng.choice(names),) if rng.random() < 0.3 else (),
+            move_cost=rng.choice((0.0, 7.0)),
+            uses=(("w", float(rng.randint(1, 3))),),
+        )
+        for index in range(rng.randint(4, 12))
+    )
+    scores = {
+        (cluster, f"app{app}", device): float(rng.randint(-20, 99))
+        for cluster in names
+        for app in range(3)
+        for device in devices
+        if rng.random() < 0.8
+    }
+    limits = (FleetLimit("watts", float(rng.randint(5, 30)), uses="w"),)
+    fleet = Fleet(
+        "default",
+        tuple(offered(cluster, pools) for cluster in clusters),
+        workloads,
+        {"score": Scores.of(scores)},
+        (Objective("score"),),
+        limits if rng.random() < 0.5 else (),
+    )
+    return fleet, pools, Costs(reconfigure=rng.choice((0.0, 3.0)))
+
+
+def solved(fleet: Fleet) -> Solution:
+    return solve_here(formulate(fleet), solver="highs", time_limit_seconds=60)
+
+
+def check(seed: int) -> bool:
+    """Compare the bounds where one candidate is kept with the best over all of them."""
+    fleet, pools, costs = draw(random.Random(seed))  # noqa: S311 - a seeded case, not a secret
+    every = with_candidates(fleet, pools, Rules(costs=costs, most=ALL))
+    few = with_candidates(fleet, pools, Rules(costs=costs, most=1))
+    if every.left_out or not few.left_out:
+        return False
+    best, found = solved(every), solved(few)
+    wide = over_all_layouts(few, found)
+    assert best.status == "Optimal"
+    bounds = {tier.priority: tier.bound for tier in wide.tiers}
+    for tier in best.tiers:
+        assert tier.value <= bounds[tier.priority] + 1e-6
+    assert wide.bound is not None
+    assert best.objective_value <= wide.bound + 1e-6
+    alone = most_worth(few, {})
+    assert all(alone[tier.priority] >= tier.value - 1e-6 for tier in best.tiers)
+    return True
+
+
+def test_no_decision_over_all_layouts_is_worth_more_than_the_bound() -> None:
+    assert sum(check(seed) for seed in range(6)) > 1
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("start", range(100, 300, 20))
+def test_bounds_hold_for_many_fleets(start: int) -> None:
+    assert sum(check(seed) for seed in range(start, start + 20)) > 3
+
+
+def test_the_bound_counts_what_is_asked_for_and_not_what_any_demand_could_lose() -> None:
+    rng = random.Random(3)  # noqa: S311 - a seeded case, not a secret
+    model = of("H100-96GB")
+    devices = ("1g.12gb", "1g.24gb", "2g.24gb", "3g.48gb", "4g.48gb", "7g.96gb")
+    pools = {"c": (GpuPool("c", (Node("n", (Gpu(model),) * 8),)),)}
+    workloads = tuple(
+        Workload(f"w{index}", f"app{index}", "gpu", rng.randint(1, 3), f"p{index}")
+        for index in range(40)
+    )
+    scores = {
+        ("c", item.app, device): float(rng.randint(1, 100))
+        for item in workloads
+        for device in devices
+    }
+    cluster = offered(Cluster("c", Selector("c"), ()), pools)
+    named = {"score": Scores.of(scores)}
+    fleet = with_candidates(
+        Fleet("default", (cluster,), workloads, named, (Objective("score"),)), pools, Rules()
+    )
+    found = solved(fleet)
+    wide = over_all_layouts(fleet, found)
+    assert wide.gap is not None
+    assert wide.gap < 0.05
+    (left_out,) = fleet.left_out
+    assert left_out.bound > 0.2 * found.objective_value
+
+
+def test_leaving_out_what_is_worth_nothing_is_no_gap() -> None:
+    pool = LeftOut("c", "", 3, 10.0, (), ())
+    solution = Solution("Optimal", Decision(), 50.0, 50.0, 0.0, "highs", (Tier(0, 50.0, 50.0),))
+    exact = widened(solution, (pool,), {0: 50.0})
+    assert (exact.status, exact.bound) == ("Optimal", 50.0)
+    loose = widened(solution, (pool,), {0: 90.0})
+    assert (loose.status, loose.bound) == ("Feasible", 60.0)
+    assert list(fewer_layouts((pool,), 0.0)) == []
+    (gap,) = fewer_layouts((pool,), 4.0)
+    assert "up to 4 more" in gap.message
+
+
+def test_lower_priorities_are_bound_by_themselves_and_none_is_forgotten() -> None:
+    """What is left out of the first may make room for more of the second."""
+    pool = LeftOut("c", "", 3, 10.0, (), ())
+    tiers = (Tier(5, 50.0, 50.0), Tier(0, 20.0, 20.0))
+    solution = Solution("Optimal", Decision(), 70.0, 70.0, 0.0, "highs", tiers)
+    found = widened(solution, (pool,), {0: 45.0, 5: 70.0, 9: 8.0})
+    assert found.tiers == (Tier(9, 0.0, 8.0), Tier(5, 50.0, 70.0), Tier(0, 20.0, 45.0))
+    assert (found.bound, found.status) == (123.0, "Feasible")
