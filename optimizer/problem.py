@@ -4,13 +4,15 @@ Made for large fleets: places (a task on a slot) are entries of an array, never 
 Variables are numbered too: first the options, then the usable places task by task.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from optimizer.narrow import Values, narrowed, widened
 from optimizer.solution import Choice, Decision, Place, Variable
 from optimizer.terms import (
     ANY,
@@ -47,6 +49,9 @@ __all__ = [
 ]
 
 
+T = TypeVar("T", bound=np.generic)
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """What can be decided. The empty decision breaks no rule.
@@ -66,8 +71,24 @@ class Problem:
     limits: tuple[Limit, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields; what is derived from them is derived again."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
+        """Return the fields in little room; what is derived from them is derived again."""
+        return self._state(narrowed)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the fields as they were before they were put away."""
+        self.__dict__.update(state)
+        self.__dict__.update(self._state(widened))
+
+    def _state(self, change: Callable[[Values], Values]) -> dict[str, Any]:
+        """Return the fields, every array of places changed, and shared where it was."""
+        changed = {id(array): change(array) for array in self._of_places()}
+        state = {item.name: getattr(self, item.name) for item in fields(self)}
+        limits = tuple(_with_places(item, changed) for item in self.limits)
+        return {**state, "values": changed[id(self.values)], "limits": limits}
+
+    def _of_places(self) -> Iterator[Floats]:
+        yield self.values
+        yield from (item.places for item in self.limits if item.places is not None)
 
     @property
     def size(self) -> int:
@@ -224,11 +245,12 @@ class Problem:
 
         Tasks and slots that are left without a place go; clusters keep their numbers.
         """
-        usable = places & ~np.isnan(self.values)
+        known = ~np.isnan(self.values)
+        usable = places & known
         tasks, slots = np.nonzero(usable.any(axis=1))[0], np.nonzero(usable.any(axis=0))[0]
-        corner = np.ix_(tasks, slots)
-        values = self.values[corner]
-        values[~usable[corner]] = np.nan
+        values = _corner(self.values, tasks, slots)
+        if np.count_nonzero(usable) < np.count_nonzero(known):
+            values = np.where(_corner(usable, tasks, slots), values, np.nan)
         return self._cropped(np.nonzero(options)[0].tolist(), tasks, slots, values)
 
     def part(self, options: Sequence[int], tasks: Ints, slots: Ints) -> "Problem":
@@ -265,7 +287,7 @@ class Problem:
         cut: dict[int, Floats] = {}
         for item in self.limits:
             if item.places is not None and id(item.places) not in cut:
-                cut[id(item.places)] = item.places[np.ix_(tasks, slots)]
+                cut[id(item.places)] = _corner(item.places, tasks, slots)
             places = None if item.places is None else cut[id(item.places)]
             yield item.cut(options, tasks, slots, places)
 
@@ -274,6 +296,17 @@ class Problem:
         clusters = np.unique(self.slot_cluster[slots]).tolist() if kinds else []
         wanted = (Slot(cluster, kind, ANY) for cluster in clusters for kind in sorted(kinds))
         return _ints(self.slot_index[slot] for slot in wanted if slot in self.slot_index)
+
+
+def _corner(array: NDArray[T], tasks: Ints, slots: Ints) -> NDArray[T]:
+    """Return the part of an array of some tasks and slots; the array itself where that is all."""
+    whole = array.shape == (len(tasks), len(slots))
+    return array if whole else array[np.ix_(tasks, slots)]
+
+
+def _with_places(limit: Limit, arrays: Mapping[int, Any]) -> Limit:
+    """Return a limit with another array of what places use, by the id of its own."""
+    return limit if limit.places is None else replace(limit, places=arrays[id(limit.places)])
 
 
 def objective(problem: Problem, decision: Decision) -> float:

@@ -3,20 +3,18 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from optimizer.narrow import WIDTHS, Values, holding
 
 Key = tuple[str, str, str]
 """Cluster, app and device."""
 
 Where = tuple[str, str]
 """Cluster and device."""
-
-Values = NDArray[np.floating[Any]]
-
-_WIDTHS = (np.float16, np.float32, np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,16 +89,4 @@ class Scores(Mapping[Key, float]):
 
 def empty(apps: int, places: int) -> Values:
     """Return an array for scores [apps, places] that has none."""
-    return np.full((apps, places), np.nan, dtype=_WIDTHS[0])
-
-
-def holding(values: Values, added: NDArray[np.float64]) -> Values:
-    """Return the array, of wider numbers where it could not hold what is added exactly."""
-    known = added[~np.isnan(added)]
-    widths = (width for width in _WIDTHS if np.can_cast(values.dtype, width))
-    return values.astype(next(width for width in widths if _exact(known, width)), copy=False)
-
-
-def _exact(values: NDArray[np.float64], width: type[np.floating[Any]]) -> bool:
-    with np.errstate(over="ignore"):
-        return bool((values.astype(width) == values).all())
+    return np.full((apps, places), np.nan, dtype=WIDTHS[0])

@@ -1,5 +1,11 @@
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
 from optimizer.formulate import formulate
-from optimizer.problem import objective, upper_bound
+from optimizer.problem import Limit, Problem, Slot, Task, objective, upper_bound
 from optimizer.solution import Choice, Decision, Place
 from tests.optimizer.build import fleet
 
@@ -23,3 +29,21 @@ def test_the_value_of_a_decision_is_the_sum_of_its_scores() -> None:
     both = Decision((Choice("c", "d"),), (Place("v", "c", "d"), Place("w", "c", "d")))
     assert objective(problem, both) == 2
     assert upper_bound(problem) == 3
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.1, 1e6])
+def test_a_problem_arrives_elsewhere_as_it_is_and_took_little_room(weight: float) -> None:
+    values = np.array([[1.0, np.nan, -100.0], [np.nan, 0.0, 7.0]]) * weight
+    slots = tuple(Slot(0, "gpu", device) for device in "abc")
+    tasks = tuple(Task(name, name, "gpu", 1.0) for name in "vw")
+    limit = Limit("one", 9.0, np.ones(3, np.bool_), np.zeros(2), np.zeros(0), values * 0 + 3)
+    limits = (limit, replace(limit, name="two"))
+    given = Problem(("c",), slots, (), tasks, values, np.zeros(3), limits=limits)
+    assert given.__getstate__()["values"].itemsize == {1.0: 2, 0.1: 8, 1e6: 4}[weight]
+    arrived = pickle.loads(pickle.dumps(given))  # noqa: S301 - our own
+    assert arrived.values.dtype == np.float64
+    assert np.array_equal(arrived.values, values, equal_nan=True)
+    assert arrived.slots == slots
+    first, second = arrived.limits
+    assert np.array_equal(first.places, limit.places, equal_nan=True)
+    assert first.places is second.places
