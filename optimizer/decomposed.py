@@ -1,5 +1,7 @@
 """Large problems: tier by tier by decomposition, and what that leaves to the solver."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from optimizer.engine.compact import every_row, solve_compact
@@ -13,11 +15,13 @@ from optimizer.lexicographic import SAME_VALUE, better
 from optimizer.problem import Floats, Problem, tier_values
 from optimizer.progress import Run
 from optimizer.solution import Decision
-from optimizer.whole import solve_tier, solve_whole
+from optimizer.whole import at_least, solve_tier, solve_whole
 
+_HALF = 0.5
 _CORE = 20_000  # variables of the model that is left to the solver after fixing
 _WRITING = 1e-4  # seconds for each variable that writing a model may take
-_PRICING = 0.3  # of that at most is for the bound of a later priority
+_SETTLED = 0.2  # of its time at most goes into what earlier priorities leave where they are
+_KEPT = 2_000_000  # variables up to which what earlier priorities have becomes rows
 _SHARE = 0.5  # of the time left is for a priority that others follow
 
 
@@ -48,50 +52,66 @@ def _tier(
     problem: Problem, tier: int, known: Decision | None, run: Run
 ) -> tuple[Decision | None, float]:
     """Return a decision that serves a tier well and keeps what it has of the earlier ones."""
-    weights = (problem.task_tier == tier).astype(np.float64)
-    last = float(tier == len(problem.tiers) - 1)
-    whole = None if run.over() else reduced(problem, weights, last, stop=run.over)
+    whole = None if run.over() else reduced(problem, *_weights(problem, tier), stop=run.over)
     if run.over():
         return known, np.inf
     if whole is None:
         return solve_tier(problem, tier, known, run)
     if tier == 0:
-        return _first(problem, whole, known, run)
+        return _searched(problem, tier, whole, known, run)
     return (known, np.inf) if known is None else _later(problem, tier, known, run)
 
 
 def _later(problem: Problem, tier: int, known: Decision, run: Run) -> tuple[Decision | None, float]:
-    """Decide about what earlier tiers leave."""
-    weights = (problem.task_tier == tier).astype(np.float64)
-    last = float(tier == len(problem.tiers) - 1)
-    # No decision that is as good for earlier tiers leaves more of what all can have together.
-    all_up_to = (problem.task_tier <= tier).astype(np.float64)
-    together = reduced(problem, all_up_to, last, stop=run.over)
-    pricing = run.sharing(_PRICING).effort()
-    bound = np.inf if together is None else searched_bound(together.blocks, pricing)
-    bound -= sum(tier_values(problem, known)[:tier])
+    """Decide first about what earlier tiers leave where they are, then about everything.
+
+    The second search may move them to where they have as much, and its bound is one for every such
+    decision: a row for each of them says so, and has a price like any other.
+    """
+    weights, last = _weights(problem, tier)
     rest = settled(problem, known, tier)
     left = reduced(problem, weights, last, rest, stop=run.over)
-    if left is None:
-        return known, bound
-    found = search(left.blocks, run.effort(), _start(left, problem, known))
-    more = left.decision(problem, found.held.columns, found.held.times)
-    return rest.decision(problem, more), bound
+    if left is not None:
+        found = search(left.blocks, run.sharing(_SETTLED).effort(), _start(left, problem, known))
+        more = left.decision(problem, found.held.columns, found.held.times)
+        known = better(problem, known, rest.decision(problem, more)) or known
+    values = tier_values(problem, known)[:tier]
+    if run.over():
+        return known, np.inf
+    if problem.size > _KEPT:
+        return known, _bound_together(problem, tier, values, run)
+    whole = reduced(problem, weights, last, kept=values, stop=run.over)
+    return (known, np.inf) if whole is None else _searched(problem, tier, whole, known, run)
 
 
-def _first(
-    problem: Problem, whole: Reduction, known: Decision | None, run: Run
+def _weights(problem: Problem, tier: int) -> tuple[Floats, float]:
+    """Return what tasks and options count for in a tier."""
+    return (problem.task_tier == tier).astype(np.float64), float(tier == len(problem.tiers) - 1)
+
+
+def _bound_together(problem: Problem, tier: int, values: Sequence[float], run: Run) -> float:
+    """Return what all tiers up to one can have together, less what the earlier ones have."""
+    every, last = (problem.task_tier <= tier).astype(np.float64), _weights(problem, tier)[1]
+    together = reduced(problem, every, last, stop=run.over)
+    return (
+        np.inf if together is None else searched_bound(together.blocks, run.effort()) - sum(values)
+    )
+
+
+def _searched(
+    problem: Problem, tier: int, whole: Reduction, known: Decision | None, run: Run
 ) -> tuple[Decision | None, float]:
 
     def told(held: Held, bound: float) -> None:
-        run.tell(lambda: whole.decision(problem, held.columns, held.times), [bound])
+        own = [bound] if tier == 0 else []
+        run.tell(lambda: whole.decision(problem, held.columns, held.times), own)
 
     found = search(whole.blocks, run.effort(told), _start(whole, problem, known))
     decision = better(problem, known, whole.decision(problem, found.held.columns, found.held.times))
-    value = 0.0 if decision is None else tier_values(problem, decision)[0]
+    value = 0.0 if decision is None else tier_values(problem, decision)[tier]
     if found.bound - value <= max(run.gap * abs(value), SAME_VALUE) or run.over():
         return decision, found.bound
-    return _core(problem, whole, found, decision, run)
+    return _core(problem, tier, whole, found, decision, run)
 
 
 def _start(whole: Reduction, problem: Problem, known: Decision | None) -> Held | None:
@@ -99,11 +119,16 @@ def _start(whole: Reduction, problem: Problem, known: Decision | None) -> Held |
 
 
 def _core(
-    problem: Problem, whole: Reduction, found: Found, decision: Decision | None, run: Run
+    problem: Problem,
+    tier: int,
+    whole: Reduction,
+    found: Found,
+    decision: Decision | None,
+    run: Run,
 ) -> tuple[Decision | None, float]:
     """Leave to the solver what a better decision could use."""
-    value = 0.0 if decision is None else tier_values(problem, decision)[0]
-    blocks, priced = whole.blocks, found.priced
+    values = [0.0] * (tier + 1) if decision is None else tier_values(problem, decision)
+    value, blocks, priced = values[tier], whole.blocks, found.priced
     answers = respond(blocks, priced.groups, priced.prices)
     slack = max(0.0, priced.bound - value)
     places, options = whole.spread(*usable(blocks, priced.prices, answers, slack), problem)
@@ -111,10 +136,11 @@ def _core(
     if size > _CORE or run.left() < _WRITING * size:
         return decision, found.bound
     core = problem.restricted(places, options)
+    earlier = (at_least(_core_weights(problem, core, own), values[own]) for own in range(tier))
     outcome = solve_compact(
         core,
-        every_row(core),
-        _first_weights(problem, core),
+        [*every_row(core), *earlier],
+        _core_weights(problem, core, tier),
         solver=run.solver,
         seconds=run.left(),
         start=decision,
@@ -122,15 +148,14 @@ def _core(
     )
     best = better(problem, decision, outcome.decision)
     if outcome.status == "Optimal" and best is not None:
-        return best, tier_values(problem, best)[0]
+        return best, tier_values(problem, best)[tier]
     bounds = [found.bound, *([] if outcome.bound is None else [max(outcome.bound, value)])]
     return best, min(bounds)
 
 
-def _first_weights(problem: Problem, core: Problem) -> Floats:
-    """Return what the first tier of a problem counts for in a part of it."""
-    if len(problem.tiers) == 1:
-        return core.weights()
-    counts = np.array([task.priority == problem.tiers[0] for task in core.tasks], np.float64)
-    places = core.places
-    return np.concatenate([np.zeros(len(core.options)), places.value * counts[places.task]])
+def _core_weights(problem: Problem, core: Problem, tier: int) -> Floats:
+    """Return what a tier of a problem counts for in a part of it, which may lack other tiers."""
+    counts = np.array([task.priority == problem.tiers[tier] for task in core.tasks], np.float64)
+    places, last = core.places, tier == len(problem.tiers) - 1
+    options = [option.value if last else 0.0 for option in core.options]
+    return np.concatenate([options, places.value * counts[places.task]])

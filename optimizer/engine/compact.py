@@ -37,8 +37,12 @@ def solve_compact(
     seconds: float,
     start: Decision | None = None,
     gap: float = 0.0,
+    above: float | None = None,
 ) -> Outcome:
-    """Maximise `weights` over the variables of a problem under rows; `gap` is good enough."""
+    """Maximise `weights` over the variables of a problem under rows; `gap` is good enough.
+
+    What is worth no more than `above` need not be looked at: Optimal then says nothing of it.
+    """
     answer = maximise(
         weights,
         [(row.columns.tolist(), row.coefficients.tolist(), row.limit) for row in rows],
@@ -47,6 +51,7 @@ def solve_compact(
         seconds=seconds,
         start=None if start is None else columns_of(problem, start),
         gap=gap,
+        above=above,
     )
     if answer.status == "NotSolved":
         return Outcome("NotSolved", Decision(), answer.bound)

@@ -121,7 +121,6 @@ class Core:
         while self._left() > 0:
             columns = near_best(
                 priced.whole.blocks,
-                priced.groups,
                 priced.prices,
                 priced.answers,
                 slack=gap + loss,

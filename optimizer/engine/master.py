@@ -13,7 +13,7 @@ from optimizer.settings import SolverName
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """How often each column is taken; `proven`: no other choice of these columns is worth more."""
+    """How often each column is taken; `proven`: nothing is worth more than that and `above`."""
 
     times: Ints
     proven: bool
@@ -40,8 +40,12 @@ def master(
     start: Ints | None = None,
     nodes: int | None = None,
     target: float | None = None,
+    above: float | None = None,
 ) -> Taken | None:
-    """Choose among columns, `target` is good enough; None if nothing was found in time."""
+    """Choose among columns, `target` is good enough; None if nothing was found in time.
+
+    Choices that are worth no more than `above` need not be looked at.
+    """
     answer = _solved(
         blocks,
         columns,
@@ -51,6 +55,7 @@ def master(
         start=start,
         nodes=nodes,
         target=target,
+        above=above,
     )
     if answer.status == "NotSolved":
         return None
@@ -80,6 +85,7 @@ def _solved(
     start: Ints | None = None,
     nodes: int | None = None,
     target: float | None = None,
+    above: float | None = None,
 ) -> Answer:
     sites = blocks.mode_sites[columns.modes]
     every = np.arange(len(columns))
@@ -101,6 +107,7 @@ def _solved(
         start=None if start is None else start.astype(np.float64),
         nodes=nodes,
         target=target,
+        above=above,
     )
 
 

@@ -130,16 +130,15 @@ def _anew(
     answers = respond(rest.blocks, groups, learnt)
     slack = max(0.0, bound - float(own.values(rest.blocks) @ held.times[inside]))
     if groups is not None:
-        near, _ = nearest(
+        near = nearest(
             rest.blocks,
-            groups,
             learnt,
             answers,
             slack=slack,
             limit=_LIMIT,
             stop=lambda: left() <= 0,
         )
-        pool.extend(near)
+        pool.extend(near.columns)
     pool.extend(within(rest.blocks, pool.columns(), rest.blocks.rows.limits)[0])
     columns = pool.columns()
     times = np.zeros(len(columns), np.int64)

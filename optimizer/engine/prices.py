@@ -131,6 +131,7 @@ def descend(
     start: Prices,
     *,
     reach: float = _REACH,
+    patience: int = _PATIENCE,
     seen: Callable[[Answers, Prices], None],
     stop: Callable[[], bool],
 ) -> tuple[float, Prices]:
@@ -151,7 +152,7 @@ def descend(
         if answers.bound < lowest:
             lowest, kept = answers.bound, now
         seen(answers, prices)
-        if waited >= _PATIENCE:
+        if waited >= patience:
             size, waited = size * _SHRINK, 0
         slack = supply - _usage(blocks, answers)
         slack[(now <= 0) & (slack > 0)] = 0

@@ -17,6 +17,13 @@ from optimizer.results import Status
 from optimizer.settings import SolverName
 
 _SHORT = 1e-6
+_SEARCHED = {
+    "mip_heuristic_run_rens": False,
+    "mip_heuristic_run_rins": False,
+    "mip_heuristic_run_root_reduced_cost": False,
+    "mip_allow_restart": False,
+}
+"""HiGHS looks for no neighbourhoods: the search does, and they would take most of a solve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +75,13 @@ def maximise(
     gap: float = 0.0,
     nodes: int | None = None,
     target: float | None = None,
+    above: float | None = None,
 ) -> Answer:
     """Maximise over whole numbers (any, if relaxed) from 0 to `upper`; rows are at most limits.
 
     HiGHS ends where it has `target`, or where its bound is within `gap`, as Feasible unless it is
-    reached. Both solvers end after so many `nodes`.
+    reached. Both solvers end after so many `nodes`. What is worth no more than `above` need not be
+    looked at: Optimal then says that nothing else is worth more than this and the value.
     """
     model = pulp.LpProblem("placement", constants.LpMaximize)
     kind = constants.LpContinuous if relaxed else constants.LpInteger
@@ -86,7 +95,7 @@ def maximise(
         expression = pulp.LpAffineExpression(terms)
         held.append(pulp.LpConstraint(expression, constants.LpConstraintLE, f"r{index}", limit))
         model.addConstraint(held[-1])
-    engine = None if seconds <= 0 else _engine(solver, seconds, start, gap, nodes, target)
+    engine = None if seconds <= 0 else _engine(solver, seconds, start, gap, nodes, target, above)
     answer = _solved(model, columns, held if relaxed else (), engine, start)
     short = gap and answer.bound is not None and answer.bound - objective @ answer.values > _SHORT
     return replace(answer, status="Feasible") if short and answer.status == "Optimal" else answer
@@ -94,7 +103,7 @@ def maximise(
 
 def available(solver: SolverName) -> bool:
     """Tell whether a solver is installed."""
-    return bool(_engine(solver, 1.0, None, 0.0, None, None).available())
+    return bool(_engine(solver, 1.0, None, 0.0, None, None, None).available())
 
 
 def _solved(
@@ -131,9 +140,14 @@ def _engine(
     gap: float,
     nodes: int | None,
     target: float | None,
+    above: float | None,
 ) -> Any:
     if solver == "highs":
-        options: dict[str, Any] = {} if nodes is None else {"mip_max_nodes": nodes}
+        options: dict[str, Any] = dict(_SEARCHED)
+        if nodes is not None:
+            options["mip_max_nodes"] = nodes
+        if above is not None:
+            options["objective_bound"] = -above
         if target is not None:
             options["objective_target"] = -target  # PuLP negates the objective
         return _WarmHighs(start, msg=False, timeLimit=seconds, gapRel=gap, threads=1, **options)

@@ -73,7 +73,6 @@ def check_reduced(seed: int) -> None:
     free = Prices(np.zeros(len(blocks.sizes)), np.zeros(len(blocks.rows.limits)))
     columns = near_best(
         blocks,
-        groups,
         free,
         respond(blocks, groups, free),
         slack=1e6,
