@@ -20,6 +20,8 @@ from dsf.hub.secrets import (
     HubSecret,
     Reference,
     Withheld,
+    crowded_out,
+    left_out,
     named,
     plan_secrets,
     read_secret,
@@ -110,11 +112,12 @@ class SecretDistribution:
     async def _reconcile(self, _: str) -> float | None:
         secrets = {name: secret for (_, name), secret in self._secrets.items.items()}
         works = {cluster: work for (cluster, _), work in self._works.items.items()}
-        changes = plan_secrets(self._wanted(), secrets, works, self._agent_namespace)
+        wanted = self._wanted()
+        changes = plan_secrets(wanted, secrets, works, self._agent_namespace)
         outcomes = await apply(self._kube, changes)
         for outcome in outcomes:
             _note(outcome)
-        self._tell(secrets)
+        self._tell(secrets, left_out(wanted, secrets, self._agent_namespace))
         return self._again_after(outcomes)
 
     def _again_after(self, outcomes: Iterable[Outcome]) -> float:
@@ -146,21 +149,25 @@ class SecretDistribution:
             wanted[cluster] = read[work.text]
         return wanted
 
-    def _tell(self, secrets: Mapping[str, HubSecret]) -> None:
+    def _tell(self, secrets: Mapping[str, HubSecret], crowded: Mapping[str, str]) -> None:
         """Record an event on the scorer for what is newly withheld."""
-        found = frozenset(self._withheld(secrets))
+        found = frozenset(self._withheld(secrets, crowded))
         by_name = {scorer.name: scorer for scorer in self._scorers()}
         for name, problem in sorted(found - self._told, key=str):
             obj = by_name[name].obj
             self._events.record(DYNAMIC_SCORER, obj, "Warning", problem.reason, problem.message)
         self._told = found
 
-    def _withheld(self, secrets: Mapping[str, HubSecret]) -> Iterator[tuple[str, Withheld]]:
+    def _withheld(
+        self, secrets: Mapping[str, HubSecret], crowded: Mapping[str, str]
+    ) -> Iterator[tuple[str, Withheld]]:
         for scorer in self._scorers():
             if isinstance(scorer.spec, Invalid):
                 continue
             for reference in named(scorer.spec):
                 problem = withheld(reference, secrets.get(reference.name))
+                if problem is None and reference.name in crowded:
+                    problem = crowded_out(reference, crowded[reference.name])
                 if problem:
                     yield scorer.name, problem
 

@@ -2,9 +2,11 @@
 
 A Secret takes part where it carries the label `.../distribute: "true"`. Of it, only the keys that
 a scorer names by `auth.tokenSecretRef` or `tls.caSecretRef` are sent, by a ManifestWork of its own
-that goes when nothing is named any more.
+that goes when nothing is named any more. Where they are more than one work may have, the first by
+name that fit are sent.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +15,7 @@ from dsf.api import names
 from dsf.api.scorer import DynamicScorerSpec
 from dsf.api.summary import ScorerSummary
 from dsf.hub.observed import Object
+from dsf.hub.work import LIMIT_BYTES, ROOM_BYTES
 from dsf.kube.changes import Change, diff
 from dsf.kube.kinds import MANIFEST_WORK
 
@@ -128,10 +131,50 @@ def plan_secrets(
     leaving = works.keys() - standing.keys()
     desired = []
     for cluster, references in sorted(wanted.items()):
-        manifests = list(_manifests(references, secrets, agent_namespace))
+        manifests, _ = _fitting(_manifests(references, secrets, agent_namespace))
         if manifests and cluster not in leaving:
             desired.append(_work(cluster, manifests, standing.get(cluster)))
     return diff(MANIFEST_WORK, desired, [dict(work) for work in standing.values()])
+
+
+def left_out(
+    wanted: Mapping[str, frozenset[Reference]],
+    secrets: Mapping[str, HubSecret],
+    agent_namespace: str,
+) -> dict[str, str]:
+    """Return the Secrets that a managed cluster has no room for, each with the first of these."""
+    first: dict[frozenset[Reference], str] = {}
+    for cluster, references in sorted(wanted.items()):
+        first.setdefault(references, cluster)
+    found: dict[str, str] = {}
+    for references, cluster in first.items():
+        _, crowded = _fitting(_manifests(references, secrets, agent_namespace))
+        for name in crowded:
+            found.setdefault(name, cluster)
+    return found
+
+
+def crowded_out(reference: Reference, cluster: str) -> Withheld:
+    """Return why a reference is not sent to a managed cluster and perhaps to others."""
+    message = (
+        f"Secret {reference.name} is not sent to managed cluster {cluster}, and perhaps to others:"
+        f" with the Secrets before it in the order of names it would be more than the {LIMIT_BYTES}"
+        " bytes that one ManifestWork may have; name fewer or smaller Secrets in the scorers there"
+    )
+    return Withheld(reference, "SecretsTooLarge", message)
+
+
+def _fitting(manifests: Iterable[Object]) -> tuple[list[Object], list[str]]:
+    """Return the manifests that one work has room for, and the names of the others."""
+    fitting, others, room = list[Object](), list[str](), LIMIT_BYTES - ROOM_BYTES
+    for manifest in manifests:
+        size = len(json.dumps(manifest))
+        if size > room:
+            others.append(manifest["metadata"]["name"])
+            continue
+        room -= size
+        fitting.append(manifest)
+    return fitting, others
 
 
 def _manifests(

@@ -13,7 +13,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from dsf.hub.run import HubController, Options
-from dsf.hub.secrets import HubSecret, Reference, plan_secrets, withheld
+from dsf.hub.secrets import HubSecret, Reference, left_out, plan_secrets, withheld
 from dsf.kube.changes import Create, Delete, Patch
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Invalid
@@ -194,6 +194,26 @@ async def test_what_is_withheld_is_told_on_the_scorer_once(
     assert await sent(hub) == {}
 
 
+async def test_more_than_one_work_may_have_is_told_on_the_scorer_that_goes_without() -> None:
+    hub = await two_clusters()
+    for number in range(17):
+        await hub.create(SECRET, secret(f"token-{number:02}", key="x" * 24_000))
+    async with scoring_api() as api, distributing(hub):
+        for number in range(17):
+            name, spec = f"s{number:02}", auth(f"token-{number:02}")
+            spec["scoring"]["params"]["name"] = name
+            await register(hub, name, api, mode="None", **spec)
+        await eventually(partial(event_of, hub, "SecretsTooLarge"))
+        event = await event_of(hub, "SecretsTooLarge")
+        assert event
+        assert event["involvedObject"]["name"] == "s15"
+        for told in ("token-15", "managed cluster c1", "512000 bytes"):
+            assert told in event["message"]
+        work = await hub.get(MANIFEST_WORK, WORK, "c1")
+        assert len(json.dumps(work["spec"]["workload"])) <= 500 * 1024
+        assert len(work["spec"]["workload"]["manifests"]) == 15
+
+
 async def event_of(kube: EmbeddedHub, reason: str) -> dict[str, Any] | None:
     events = (await kube.list(EVENT, HUB)).items
     return next((event for event in events if event["reason"] == reason), None)
@@ -281,6 +301,26 @@ def test_works_are_created_changed_and_deleted_as_needed() -> None:
     assert delete == Delete(MANIFEST_WORK, WORK, "c1", "u")
     going = {**work, "metadata": {**work["metadata"], "deletionTimestamp": "now"}}
     assert plan_secrets(WANTED, {"token": HELD}, {"c1": going}, "agents") == []
+
+
+def test_where_there_is_no_room_the_first_by_name_that_fit_are_sent() -> None:
+    sizes = {"a": 400_000, "b": 200_000, "c": 50_000}
+    secrets = {
+        name: HubSecret(name, "Opaque", {f"k{n}": "x" * 10_000 for n in range(size // 10_000)})
+        for name, size in sizes.items()
+    }
+    every = frozenset(Reference(one.name, key) for one in secrets.values() for key in one.data)
+    wanted = {"c2": every, "c1": every, "c3": frozenset({Reference("b", "k0")})}
+    changes = plan_secrets(wanted, secrets, {}, "agents")
+    names = {
+        change.obj["metadata"]["namespace"]: [
+            manifest["metadata"]["name"] for manifest in change.obj["spec"]["workload"]["manifests"]
+        ]
+        for change in changes
+        if isinstance(change, Create)
+    }
+    assert names == {"c1": ["a", "c"], "c2": ["a", "c"], "c3": ["b"]}
+    assert left_out(wanted, secrets, "agents") == {"b": "c1"}
 
 
 def test_nothing_that_is_shown_holds_a_value() -> None:
