@@ -31,7 +31,7 @@ def basis_of(fleet: Fleet) -> str:
 
 def _listed(cluster: Cluster) -> Cluster:
     listed = tuple(replace(item, current=False) for item in cluster.candidates if not item.layouts)
-    return replace(cluster, candidates=listed)
+    return replace(cluster, candidates=listed, enforced=())
 
 
 def _facts(fleet: Fleet) -> dict[str, Any]:

@@ -50,13 +50,17 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A managed cluster, its candidates in the order of the request, what it has without any."""
+    """A managed cluster, its candidates in the order of the request, what it has without any.
+
+    `enforced`: policies in force that the request does not list.
+    """
 
     name: str
     selector: Selector
     candidates: tuple[Candidate, ...]
     labels: Mapping[str, str] = field(default_factory=dict)
     base: tuple[Supply, ...] = ()
+    enforced: tuple[Candidate, ...] = ()
 
     @property
     def supplies(self) -> Iterator[Supply]:

@@ -94,6 +94,7 @@ def _clusters(
             tuple(_candidates(choice, read, running)),
             labels_of(managed[choice.name]),
             () if isinstance(base, Gap) else base,
+            tuple(_enforced(choice, policies, running)),
         )
         clusters.append(cluster)
     return tuple(clusters), sorted(dict.fromkeys(gaps), key=lambda gap: gap.policy)
@@ -124,6 +125,18 @@ def _candidates(
     for item in read:
         if isinstance(item, Candidate):
             yield replace(item, current=Choice(choice.name, item.policy) in running.policies)
+
+
+def _enforced(
+    choice: ClusterChoice, policies: Mapping[str, Object], running: Current
+) -> Iterator[Candidate]:
+    """Yield the policies in force that a request leaves out, as far as they can be read."""
+    listed = {policy.name for policy in choice.available_policies}
+    for name in sorted(policies.keys() - listed):
+        if Choice(choice.name, name) in running.policies:
+            read = candidate_of(policies[name], choice.name)
+            if isinstance(read, Candidate):
+                yield replace(read, current=True)
 
 
 def _workloads(

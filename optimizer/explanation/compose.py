@@ -28,11 +28,12 @@ from optimizer.explanation.steps import way
 from optimizer.explanation.unplaced import short, unplaced
 from optimizer.explanation.why_not import why_not_place, why_not_policy
 from optimizer.fleet import Fleet
+from optimizer.formulate import formulate
 from optimizer.problem import Problem
 from optimizer.request import OptimizeRequest
 from optimizer.solution import Solution
 from optimizer.transition.board import Going, unhurried
-from optimizer.transition.start import start
+from optimizer.transition.start import start, with_enforced
 
 MOST_POINTS = 25
 MOST_UNPLACED = 100
@@ -271,9 +272,12 @@ def _places(case: Case, known: Mapping[int, Margin], account: _Account) -> Itera
 
 def _transition(case: Case, account: _Account, going: Going) -> TransitionPlan | None:
     """Return the way from what runs now; None where nothing is known to run."""
-    goal = case.solution.decision
-    begin = start(case.problem, goal)
+    goal, fleet, problem = case.solution.decision, case.fleet, case.problem
+    if _size(case) <= MOST_NAMED:
+        fleet = with_enforced(fleet)
+        problem = problem if fleet is case.fleet else formulate(fleet)
+    begin = start(problem, goal)
     if len(set(begin.decision.places) ^ set(goal.places)) > MOST_MOVES:
         account.missing.append(f"transition: more than {MOST_MOVES} places are taken or left")
         return None
-    return way(case.fleet, case.problem, begin, goal, going)
+    return way(fleet, problem, begin, goal, going)

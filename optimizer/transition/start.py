@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optimizer.fleet import Cluster, Fleet
 from optimizer.problem import Problem
 from optimizer.rules import violations
 from optimizer.solution import Decision, Place
@@ -39,6 +40,22 @@ def start(problem: Problem, goal: Decision) -> Start:
         if not violations(wide, grown):
             found = grown
     return Start(found, tuple(unknown + _lacking(problem, found)))
+
+
+def with_enforced(fleet: Fleet) -> Fleet:
+    """Return the fleet with all policies in force as candidates, the same if it has them.
+
+    Where a candidate of the pool is there already, what the request says of GPUs counts.
+    """
+    clusters = tuple(map(_with_enforced, fleet.clusters))
+    return fleet if clusters == fleet.clusters else replace(fleet, clusters=clusters)
+
+
+def _with_enforced(cluster: Cluster) -> Cluster:
+    known = {item.policy for item in cluster.candidates}
+    pools = {item.pool for item in cluster.candidates if item.current}
+    more = [i for i in cluster.enforced if i.policy not in known and i.pool not in pools]
+    return replace(cluster, candidates=(*cluster.candidates, *more)) if more else cluster
 
 
 def surged(problem: Problem, more: int) -> Problem:

@@ -119,6 +119,29 @@ async def test_a_dry_run_writes_no_policy() -> None:
     assert kinds_shown.count("Policy") == 2
 
 
+async def test_the_way_from_a_policy_that_is_not_generated_again_names_its_gpus() -> None:
+    """Nobody asks for what the policy in force supplies any more: it is no candidate."""
+    hub = await bare_hub()
+    node = {**GPU, "count": 2}
+    await applied(hub, await planned(hub, asking(node)))
+    before = await bound(hub)
+    for name in ("worker01", "worker02"):
+        status = {"status": {"scores": [{"name": "app01;1g.12gb", "value": 9}]}}
+        await hub.patch(
+            kinds.ADD_ON_PLACEMENT_SCORE, "performance", status, name, subresource="status"
+        )
+    plan = await planned(hub, asking(node, explain=True))
+    assert plan.explanation is not None
+    way = plan.explanation.transition
+    assert way is not None
+    released = {item.policy for step in way.steps for item in step.release}
+    drained = [item for step in way.steps for item in step.draining]
+    assert released
+    assert released <= before - set(plan.policies.values())
+    assert {item.policy for item in drained} == released
+    assert all(item.gpus for item in drained)
+
+
 async def test_reset_deletes_generated_policies_alone() -> None:
     hub = await hub_of()
     await applied(hub, await planned(hub, asking()))
