@@ -159,7 +159,6 @@ class Agent:
         summary, told = done.summary, done.report
         rule = summary.scoring_on_failure or EXPIRE
         ended = self._performer.now()
-        self._told[summary.name] = told, ended
         if told.scores is None:
             self._metrics.scores.ruled(summary.score_name, rule)
         else:
@@ -170,6 +169,7 @@ class Agent:
             )
         if summary.score_destination == "None":
             return Published()
+        self._told[summary.name] = told, ended
         clock = asyncio.get_running_loop().time
         began = clock()
         published = await self._publish(summary, told, ended)
