@@ -105,8 +105,8 @@ def model_options(command: Any) -> Any:
             type=click.IntRange(min=1),
             default=40_000_000,
             show_default=True,
-            help="Workloads times devices of clusters that one request may have; a million of them"
-            " with their scores take about half a GiB.",
+            help="Workloads times devices of clusters that one request may have, which sets the"
+            " memory that it takes; where limits, spread and the like apply they count more often.",
         ),
         click.option(
             "--missing-score",

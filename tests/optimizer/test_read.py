@@ -406,6 +406,26 @@ def test_a_request_that_does_not_fit_into_memory_is_refused() -> None:
     read(guide(), settings=Settings(max_places=12))
 
 
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"replicas": "2"},
+        {"spread": "zone=1"},
+        {"workload_affinity": "app=app02"},
+        {"workload_anti_affinity": "app=app02"},
+        {"requests": "cpu=1"},
+        {"uses": "power=300"},
+    ],
+)
+def test_places_that_further_rules_speak_of_count_for_their_memory(wish: dict[str, str]) -> None:
+    asked = request(limits=[{"name": "power", "maximum": 500, "uses": "power"}])
+    observation = wishing(**wish)
+    refused = read_fleet(observation, asked, settings=Settings(max_places=35), now=NOW)
+    assert isinstance(refused, RequestProblem)
+    assert "12 places, which count as 36 for limits" in refused.detail
+    read(observation, asked, Settings(max_places=36))
+
+
 TEXTS = st.one_of(
     st.text(max_size=12),
     st.sampled_from(
