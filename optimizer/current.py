@@ -1,4 +1,7 @@
-"""What runs where now: what was decided last, read from the generated objects."""
+"""What runs where now: what was decided last, read from the generated objects.
+
+PlacementDecisions are no source: they lag behind until the clusters' claims are compliant.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
