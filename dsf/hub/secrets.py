@@ -129,11 +129,15 @@ def plan_secrets(
     """
     standing = {c: work for c, work in works.items() if "deletionTimestamp" not in work["metadata"]}
     leaving = works.keys() - standing.keys()
-    desired = []
-    for cluster, references in sorted(wanted.items()):
-        manifests, _ = _fitting(_manifests(references, secrets, agent_namespace))
-        if manifests and cluster not in leaving:
-            desired.append(_work(cluster, manifests, standing.get(cluster)))
+    sent = {
+        references: _fitting(_manifests(references, secrets, agent_namespace))[0]
+        for references in set(wanted.values())
+    }
+    desired = [
+        _work(cluster, sent[references], standing.get(cluster))
+        for cluster, references in sorted(wanted.items())
+        if sent[references] and cluster not in leaving
+    ]
     return diff(MANIFEST_WORK, desired, [dict(work) for work in standing.values()])
 
 
