@@ -39,22 +39,24 @@ async def observe(kube: Kube, namespace: str) -> Observation:
     )
 
 
-async def score_pages(kube: Kube, names: Collection[str] = ()) -> AsyncIterator[tuple[Object, ...]]:
+async def score_pages(
+    kube: Kube, names: Collection[str] = (), *, entries: int = _ENTRIES
+) -> AsyncIterator[tuple[Object, ...]]:
     """Yield AddOnPlacementScores of these names (of any where none is given), page by page.
 
-    After a token that was too old all are read again. Pages hold so many objects that their
-    entries take little memory.
+    After a token that was too old all are read again. A page has so many objects that they have
+    about as many entries as is said: if those before it tell, since a hub counts objects.
     """
     one_by_one = 0 < len(names) <= _FEW
     for selected in (f"metadata.name={name}" for name in sorted(names)) if one_by_one else ("",):
-        async for page in _again(kube, selected):
+        async for page in _again(kube, selected, entries):
             yield page
 
 
-async def _again(kube: Kube, fields: str) -> AsyncIterator[tuple[Object, ...]]:
+async def _again(kube: Kube, fields: str, entries: int) -> AsyncIterator[tuple[Object, ...]]:
     for attempt in range(_ATTEMPTS):
         try:
-            async for page in _score_pages(kube, fields):
+            async for page in _score_pages(kube, fields, entries):
                 yield page
         except NotFound:
             return
@@ -65,22 +67,22 @@ async def _again(kube: Kube, fields: str) -> AsyncIterator[tuple[Object, ...]]:
             return
 
 
-async def _score_pages(kube: Kube, fields: str) -> AsyncIterator[tuple[Object, ...]]:
+async def _score_pages(kube: Kube, fields: str, entries: int) -> AsyncIterator[tuple[Object, ...]]:
     token, limit = "", _FIRST_PAGE
     while True:
         page = await kube.list(
             ADD_ON_PLACEMENT_SCORE, fields=fields, limit=limit, continue_token=token
         )
         yield page.items
-        token, limit = page.continue_token, _next_limit(page.items, limit)
+        token, limit = page.continue_token, _next_limit(page.items, limit, entries)
         if not token:
             return
 
 
-def _next_limit(items: Sequence[Object], limit: int) -> int:
-    """Return how many objects like these have as many entries as a page should have."""
-    entries = sum(len((item.get("status") or {}).get("scores") or ()) for item in items)
-    fitting = _ENTRIES * len(items) // max(1, entries)
+def _next_limit(items: Sequence[Object], limit: int, entries: int) -> int:
+    """Return how many objects like these have so many entries."""
+    had = sum(len((item.get("status") or {}).get("scores") or ()) for item in items)
+    fitting = entries * len(items) // max(1, had)
     return max(1, min(fitting, 4 * limit, _PAGE))
 
 
