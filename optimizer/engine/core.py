@@ -6,16 +6,16 @@ without a place is the best choice among those that lack it.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optimizer.engine.blocks import Flags
+from optimizer.engine.blocks import Blocks, Flags, Ints, Rows
 from optimizer.engine.candidates import Candidates
 from optimizer.engine.columns import Columns
 from optimizer.engine.enumeration import near_best
 from optimizer.engine.generation import generated
-from optimizer.engine.master import feasible, master
+from optimizer.engine.master import feasible, master, relaxed_master
 from optimizer.engine.prices import Answers, Prices, respond
 from optimizer.engine.reduce import Reduction, reduced
 from optimizer.engine.search import Effort, search, searched_prices
@@ -60,6 +60,7 @@ class Core:
         self._problem, self._value = problem, value
         self._solver, self._left = solver, left
         self._priced = _prices(problem, Effort(solver, 0.0, 0, left))
+        self._having = dict[int, Solution]()
         self._windows = [] if self._priced is None else list(self._found(self._priced))
 
     def without(self, place: Place, most: float) -> Solution:
@@ -68,11 +69,27 @@ class Core:
         Infeasible: there is none. NotSolved: too many would have to be looked at, or time is up.
         """
         for window in self._windows:
-            enough = self._value - window.least >= most - self._step
-            found = self._chosen(place, window)
+            worth = self._value - most + self._step
+            enough = window.least <= worth
+            found = self._chosen(place, window, max(window.least, worth))
             if found.status != "Infeasible" or enough:
                 return found
         return self._solution("NotSolved")
+
+    def with_workload(self, name: str) -> Solution:
+        """Return the best decision that has a workload or an equal of it; NotSolved: not known."""
+        if self._priced is None:
+            return self._solution("NotSolved")
+        whole, at = self._priced.whole, self._problem.task_index[name]
+        task = next(number for number, own in enumerate(whole.tasks) if at in own)
+        if task not in self._having:
+            blocks = replace(whole.blocks, rows=_with_one_of(whole.blocks, task))
+            wide = (window for window in self._windows if (window.columns.tasks == task).any())
+            found = (self._best(window.columns, blocks, window.least) for window in wide)
+            self._having[task] = next(
+                (item for item in found if item.status == "Optimal"), self._solution("NotSolved")
+            )
+        return self._having[task]
 
     def sought(self, place: Place) -> Solution:
         """Return a good decision that lacks a place; Optimal where nothing can be better."""
@@ -89,21 +106,48 @@ class Core:
         status: Status = "Optimal" if self._value - value <= _WHOLE else "Feasible"
         return self._solution(status, whole.decision(part, held.columns, held.times))
 
-    def _chosen(self, place: Place, window: _Window) -> Solution:
+    def _chosen(self, place: Place, window: _Window, least: float) -> Solution:
         lacking = self._lacking(place, window.columns)
         if lacking is None or self._priced is None:
             return self._solution("NotSolved")
-        blocks, whole = self._priced.whole.blocks, self._priced.whole
         columns = window.columns.pick(np.flatnonzero(lacking))
-        taken = master(blocks, columns, solver=self._solver, seconds=self._left())
-        if taken is None or not taken.proven or not feasible(blocks, columns, taken.times):
+        return self._best(columns, self._priced.whole.blocks, least)
+
+    def _best(self, columns: Columns, blocks: Blocks, least: float) -> Solution:
+        """Return the best choice of columns; Infeasible where it is worth less than `least`."""
+        if self._priced is None:
             return self._solution("NotSolved")
-        if float(columns.values(blocks) @ taken.times) < window.least - _WHOLE:
+        times = self._times(columns, blocks, least)
+        if times is None or not feasible(blocks, columns, times):
+            return self._solution("NotSolved")
+        hit = np.flatnonzero(times)
+        decision = self._priced.whole.decision(self._problem, columns.pick(hit), times[hit])
+        if objective(self._problem, decision) < least - _WHOLE:
             return self._solution("Infeasible")
-        hit = np.flatnonzero(taken.times)
-        return self._solution(
-            "Optimal", whole.decision(self._problem, columns.pick(hit), taken.times[hit])
+        return self._solution("Optimal", decision)
+
+    def _times(self, columns: Columns, blocks: Blocks, least: float) -> Ints | None:
+        """Return how often to take columns, none where the best is worth less than `least`.
+
+        Their relaxation tells that mostly; None: not known, or no choice keeps the rows.
+        """
+        parts = relaxed_master(blocks, columns, solver=self._solver, seconds=self._left())
+        if parts is None:
+            return None
+        times = np.rint(parts[0]).astype(np.int64)
+        if float(parts[0] @ columns.values(blocks)) < least - _WHOLE:
+            return np.zeros(len(columns), np.int64)
+        if np.abs(times - parts[0]).max(initial=0.0) <= _WHOLE:
+            return times
+        taken = master(
+            blocks,
+            columns,
+            solver=self._solver,
+            seconds=self._left(),
+            start=np.zeros(len(columns), np.int64),
+            above=least - max(self._step / 2, _WHOLE),
         )
+        return taken.times if taken is not None and taken.proven else None
 
     @property
     def _step(self) -> float:
@@ -174,6 +218,19 @@ def _prices(problem: Problem, effort: Effort) -> _Priced | None:
     )
     answers = respond(blocks, found.groups, prices)
     return _Priced(whole, found.groups, prices, answers)
+
+
+def _with_one_of(blocks: Blocks, task: int) -> Rows:
+    """Return further rows of which one asks for a place of a task."""
+    rows, slots = blocks.rows, np.arange(len(blocks.slot_sites))
+    return replace(
+        rows,
+        limits=np.append(rows.limits, -1.0),
+        place_rows=np.append(rows.place_rows, np.full(len(slots), len(rows.limits))),
+        place_tasks=np.append(rows.place_tasks, np.full(len(slots), task)),
+        place_slots=np.append(rows.place_slots, slots),
+        place_coefficients=np.append(rows.place_coefficients, np.full(len(slots), -1.0)),
+    )
 
 
 def _all_but(problem: Problem, place: Place) -> Flags:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial, reduce
-from math import gcd, lcm
+from math import ceil, gcd, inf, lcm
 
 import numpy as np
 
@@ -22,7 +22,8 @@ from optimizer.explanation.barriers import (
     with_workload,
 )
 from optimizer.explanation.ports import Resolve
-from optimizer.explanation.requirement import WORTH, counts, plain, reached, required
+from optimizer.explanation.requirement import WORTH, counts, plain, reached, required, requirement
+from optimizer.explanation.room import room
 from optimizer.fleet import Candidate, Cluster, Fleet, Supply, Workload
 from optimizer.formulate import formulate
 from optimizer.problem import Floats, Problem
@@ -35,6 +36,8 @@ _PENALTIES = 0.4  # of what one place is worth: less than what tells one place m
 _MOST_STEPS = 2**12
 _ADDED = "added"
 _UNLIMITED = 1e15
+_ROUNDING = 1e-9
+_LEAST = 1e-9
 _KEPT = 1e-3  # less than any step of supply costs
 
 
@@ -48,12 +51,19 @@ class Amended:
 
 
 def amendments(
-    fleet: Fleet, wanted: Wanted, relaxing: Sequence[Barrier], resolve: Resolve
+    fleet: Fleet,
+    wanted: Wanted,
+    relaxing: Sequence[Barrier],
+    resolve: Resolve,
+    lacking: float = inf,
 ) -> tuple[Amended, ...] | None:
     """Return the least changes of these limits that make room; None where there is none.
 
-    Amounts are least together, each relative to what all workloads could use of it.
+    Amounts are least together, each relative to what all workloads could use of it. `lacking`: so
+    much of the supply that they are of is known to be enough.
     """
+    if len(relaxing) == 1 and relaxing[0].rule == "capacity":
+        return _least_supply(fleet, wanted, relaxing[0], resolve, lacking)
     needed = required(wanted, relaxing)
     wide = formulate(_wide(fleet, relaxing, needed))
     if not set(needed) <= set(wide.task_index):
@@ -64,6 +74,26 @@ def amendments(
         return None
     made = (_amended(fleet, wanted, item, wide, solution.decision) for item in relaxing)
     return tuple(item for item in made if item is not None)
+
+
+def _least_supply(
+    fleet: Fleet, wanted: Wanted, barrier: Barrier, resolve: Resolve, lacking: float
+) -> tuple[Amended, ...] | None:
+    """Return the least supply of one device that makes room, found by halving."""
+    kind, unit = barrier.subject[1], _step(fleet, barrier.subject[1])
+    none, most = 0, ceil(min(lacking, enough(fleet, kind)) / unit - _ROUNDING)
+
+    def suffices(units: int) -> bool:
+        changed = _supplied(fleet, barrier, units * unit).apply(fleet)
+        problem = requirement(changed, wanted.counts)
+        return problem is not None and bool(room(problem, wanted.counts, resolve))
+
+    if lacking == inf and not suffices(most):
+        return None
+    while most - none > 1:
+        half = (none + most) // 2
+        none, most = (none, half) if suffices(half) else (half, most)
+    return (_supplied(fleet, barrier, most * unit),)
 
 
 def _wide(fleet: Fleet, relaxing: Sequence[Barrier], needed: Mapping[str, int]) -> Fleet:
@@ -122,14 +152,17 @@ def _with_candidates(added: tuple[Candidate, ...], cluster: Cluster) -> Cluster:
 
 def _steps(fleet: Fleet, kind: str) -> Iterator[float]:
     """Yield unit, 2 units, 4 units ... that together are enough for all workloads."""
-    amounts = [amount for item in fleet.workloads for amount in asked(item, kind) if amount > 0]
-    amounts += [s.amount for c in fleet.clusters for s in _all(c) if s.kind == kind]
-    total = enough(fleet, kind)
-    unit = max(_unit(amounts), total / _MOST_STEPS)
-    step = unit
-    while step < 2 * total:
+    step = _step(fleet, kind)
+    while step < 2 * enough(fleet, kind):
         yield step
         step *= 2
+
+
+def _step(fleet: Fleet, kind: str) -> float:
+    """Return the amount of which supplies are added."""
+    amounts = [amount for item in fleet.workloads for amount in asked(item, kind) if amount > 0]
+    amounts += [s.amount for c in fleet.clusters for s in _all(c) if s.kind == kind]
+    return max(_unit(amounts), enough(fleet, kind) / _MOST_STEPS)
 
 
 def _all(cluster: Cluster) -> Iterator[Supply]:
@@ -194,12 +227,16 @@ def _more_supply(
         if item.cluster == cluster and item.policy.startswith(prefix)
     ]
     amount = sum(supply for option in options for _, supply in option.supplies)
-    if not amount:
-        return None
+    return _supplied(fleet, barrier, amount) if amount else None
+
+
+def _supplied(fleet: Fleet, barrier: Barrier, amount: float) -> Amended:
+    """Return so much more of the supply of a device."""
+    cluster, kind, device = barrier.subject
     what = f"{kind} {device}".strip()
     apply = partial(with_supply, cluster=cluster, added=Supply(kind, device, amount))
     says = f"add {spelt(amount)} {what} to cluster {cluster}"
-    return Amended(says, apply, amount / enough(fleet, kind))
+    return Amended(says, apply, amount / max(enough(fleet, kind), _LEAST))
 
 
 def _higher_limit(

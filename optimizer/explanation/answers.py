@@ -5,14 +5,16 @@ other. So an answer for some limits is one for all that are at least, or at most
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from optimizer.explanation.barriers import Barrier, Wanted, relaxed
-from optimizer.explanation.ports import Resolve
-from optimizer.explanation.requirement import counts, reached, required, requirement
+from optimizer.explanation.ports import Resolve, Spent
+from optimizer.explanation.requirement import counts, required, requirement
+from optimizer.explanation.room import room
 from optimizer.fleet import Fleet, Workload
 from optimizer.rules import violations
 from optimizer.solution import Decision, Place
+from optimizer.transition.board import Going, unhurried
 
 Given = Counter[Hashable]
 """Limits given up; those that keep workloads running which are alike have one key."""
@@ -28,13 +30,18 @@ class Answers:
     """
 
     def __init__(
-        self, fleet: Fleet, wanted: Wanted, named: Sequence[Barrier], resolve: Resolve
+        self,
+        fleet: Fleet,
+        wanted: Wanted,
+        named: Sequence[Barrier],
+        resolve: Resolve,
+        going: Going = unhurried,
     ) -> None:
         self._fleet, self._wanted, self._named = fleet, wanted, tuple(named)
-        self._resolve = resolve
+        self._resolve, self._going = resolve, going
         self._workloads = {item.name: item for item in fleet.workloads}
-        alike = _alike(fleet, wanted)
-        self._keys = {id(item): alike.get(item.keeps, id(item)) for item in named}
+        keys = alike(fleet, wanted.counts, {self._workloads[wanted.workload].app})
+        self._keys = {id(item): keys.get(item.keeps, id(item)) for item in named}
         self._room, self._none = list[Given](), list[Given]()
         self.lacking: dict[int, float] = {}
 
@@ -52,13 +59,15 @@ class Answers:
         return Counter(self._keys[id(item)] for item in given_up)
 
     def _solved(self, given_up: Sequence[Barrier], given: Given) -> bool | None:
+        if not self._going():
+            raise Spent
         needed = required(self._wanted, given_up)
         problem = requirement(relaxed(self._fleet, given_up), needed)
-        solution = None if problem is None else self._resolve(problem)
-        answer = False if solution is None else reached(solution, sum(needed.values()))
-        if answer and solution is not None:
-            self._room.append(self._given(self._used(solution.decision, given_up)))
-        elif answer is False:
+        answer = False if problem is None else room(problem, needed, self._resolve)
+        if isinstance(answer, Decision):
+            self._room.append(self._given(self._used(answer, given_up)))
+            return True
+        if answer is False:
             self._none.append(given)
         return answer
 
@@ -141,24 +150,28 @@ def _possible(
             yield Place(wanted.workload, item.subject[0], item.subject[2])
 
 
-def _alike(fleet: Fleet, wanted: Wanted) -> Mapping[str, Hashable]:
-    """Return a key by workload; those of equal keys differ in nothing that a rule speaks of."""
-    apps = {item.app for item in fleet.workloads}
-    scored = {app: tuple(held.lacks(app) for held in fleet.scores.values()) for app in apps}
+def alike(fleet: Fleet, counts: Mapping[str, int], apps: Container[str]) -> Mapping[str, Hashable]:
+    """Return a key by workload; those of equal keys differ in nothing that a rule speaks of.
+
+    `counts`: on how many clusters they run. `apps`: those of which each is like itself alone.
+    """
+    lacking = {
+        app: tuple(held.lacks(app) for held in fleet.scores.values())
+        for app in {item.app for item in fleet.workloads}
+    }
     labelled = any(item.near or item.apart for item in fleet.workloads)
     costed = any(item.score for item in fleet.limits)
-    target = next(item for item in fleet.workloads if item.name == wanted.workload)
 
     def key(item: Workload) -> Hashable:
-        by_app = costed or item.minimum is not None
+        by_app = costed or item.minimum is not None or item.app in apps
         return (
             *(item.kind, item.amount, item.extras, item.replicas, item.spread, item.uses),
             *(item.clusters, item.excluded, item.affinity, item.anti_affinity, item.near),
-            wanted.counts.get(item.name, 0),
+            counts.get(item.name, 0),
             item.name if item.apart else "",
             item.minimum,
             frozenset(item.labels.items()) if labelled else None,
-            item.app if by_app or item.app == target.app else scored[item.app],
+            item.app if by_app else lacking[item.app],
         )
 
-    return {item.name: key(item) for item in fleet.workloads if item.name != wanted.workload}
+    return {item.name: key(item) for item in fleet.workloads}

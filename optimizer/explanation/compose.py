@@ -25,7 +25,7 @@ from optimizer.explanation.results import (
     WhyNot,
 )
 from optimizer.explanation.steps import way
-from optimizer.explanation.unplaced import short, unplaced
+from optimizer.explanation.unplaced import Conflicts, short
 from optimizer.explanation.why_not import why_not_place, why_not_policy
 from optimizer.fleet import Fleet
 from optimizer.formulate import formulate
@@ -217,7 +217,9 @@ def _binding(case: Case, linear: Linear, account: _Account) -> tuple[BindingLimi
     return made or ()
 
 
-def _unplaced(case: Case, resolve: Resolve, account: _Account) -> Iterator[UnplacedReason]:
+def _unplaced(
+    case: Case, resolve: Resolve, nearby: Nearby, account: _Account, going: Going
+) -> Iterator[UnplacedReason]:
     if case.solution.status == "NotSolved":
         return
     names = short(case.fleet, case.solution)
@@ -228,8 +230,8 @@ def _unplaced(case: Case, resolve: Resolve, account: _Account) -> Iterator[Unpla
         left = len(names) - MOST_UNPLACED
         account.missing.append(f"{left} conflicts: no more than {MOST_UNPLACED} are looked for")
     first = names[:MOST_UNPLACED]
-    reasons = (unplaced(case.fleet, case.problem, case.solution, name, resolve) for name in first)
-    yield from account.each("conflicts", reasons, len(first))
+    found = Conflicts(case.fleet, case.problem, case.solution, resolve, nearby, going)
+    yield from account.each("conflicts", map(found.of, first), len(first))
 
 
 def _in_turns(
@@ -238,7 +240,10 @@ def _in_turns(
     """Yield bounds of margins, which are cheap, then conflicts and margins in turns."""
     sought = Margins(case.problem, case.solution, resolve, nearby, going)
     proven = case.solution.status == "Optimal"
-    conflicts, left = _unplaced(case, resolve, account), _budgeted(sought.exact() if proven else ())
+    conflicts, left = (
+        _unplaced(case, resolve, nearby, account, going),
+        _budgeted(sought.exact() if proven else ()),
+    )
     reasons, known = list[UnplacedReason](), dict[int, Margin]()
     learnt = list(_budgeted(sought.bounds() if proven else ()))
     while True:

@@ -30,6 +30,14 @@ class Equals:
                 return moved
         return None
 
+    def with_workload(self, decision: Decision, name: str) -> Decision | None:
+        """Return a decision as good in which a workload runs instead of an equal, if one does."""
+        running = {place.workload for place in decision.places}
+        other = next((item for item in self._workloads.get(name, ()) if item in running), None)
+        if other is None:
+            return None
+        return self._ordered(decision.choices, _renamed(decision.places, {other: name}))
+
     def _workloads_like(self, name: str, decision: Decision) -> Iterator[str]:
         """Yield the equals of a workload, first those that run."""
         running = {place.workload for place in decision.places}

@@ -48,6 +48,13 @@ class Near(Protocol):
         """Return a good decision that lacks a place; Optimal where nothing can be better."""
         ...
 
+    def with_workload(self, name: str, /) -> Solution:
+        """Return the best decision that has a workload, or one just like it, as often as it runs.
+
+        NotSolved: not known.
+        """
+        ...
+
 
 Nearby = Callable[[Problem, float], Near]
 """Returns what is near the optimum of a problem, given what that is worth."""
@@ -55,6 +62,9 @@ Nearby = Callable[[Problem, float], Near]
 
 class _Nothing:
     def without(self, _place: Place, _most: float) -> Solution:
+        return Solution("NotSolved", Decision(), 0.0, None, 0.0, "none")
+
+    def with_workload(self, _name: str) -> Solution:
         return Solution("NotSolved", Decision(), 0.0, None, 0.0, "none")
 
     def sought(self, _place: Place) -> Solution:

@@ -4,7 +4,7 @@ Every set of limits whose change makes room meets every conflict, so the sets ar
 conflicts, fewest members first (Reiter, Artificial Intelligence 32, 1987).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -13,23 +13,28 @@ from optimizer.explanation.amounts import GIVEN_UP, Amended, amendments, applied
 from optimizer.explanation.answers import Answers
 from optimizer.explanation.barriers import Barrier, Wanted, with_workload
 from optimizer.explanation.conflict import conflict
-from optimizer.explanation.forced import Outcome, outcome, with_workload_on
-from optimizer.explanation.ports import Resolve
+from optimizer.explanation.exchange import Equals
+from optimizer.explanation.forced import Outcome, lost, outcome, with_workload_on
+from optimizer.explanation.ports import Nearby, Resolve, Spent
 from optimizer.explanation.requirement import counts
 from optimizer.explanation.results import Change, Remedy
 from optimizer.explanation.shown import spot
 from optimizer.fleet import Fleet
 from optimizer.formulate import formulate
-from optimizer.problem import Problem
+from optimizer.problem import Problem, objective
+from optimizer.rules import violations
 from optimizer.solution import Decision, Solution
+from optimizer.transition.board import Going, unhurried
 
 MOST_LIMITS = 5
 _MOST_SETS = 40
 _MOST_SIZED = 12
-_MOST_SETTLED = 10
+_MOST_SETTLED = 3
+_MOST_PAID = 1
 _MORE = 1e-2
 
 Barriers = tuple[Barrier, ...]
+Changes = tuple[Amended, ...]
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,7 @@ class Search:
     wanted: Wanted
     named: Barriers
     resolve: Resolve
+    going: Going = unhurried
 
     def possible_with(self, held: Sequence[Barrier]) -> bool | None:
         """Tell whether all that is wanted can run while these limits hold and no others."""
@@ -49,7 +55,7 @@ class Search:
     @cached_property
     def answers(self) -> Answers:
         """What was asked so far."""
-        return Answers(self.fleet, self.wanted, self.named, self.resolve)
+        return Answers(self.fleet, self.wanted, self.named, self.resolve, self.going)
 
     def lacking(self, relaxing: Barriers) -> float:
         """Return what is lacking of supplies, as far as it is known: what to look at first."""
@@ -66,8 +72,8 @@ class Settled:
     verified: bool
 
 
-def cheapest(search: Search, first: Barriers) -> Settled | None:
-    """Return the cheapest change that places the workload, given one conflict; None: not found."""
+def ways_out(search: Search, first: Barriers) -> list[Barriers]:
+    """Return the smallest sets of limits found that make room when given up, given one conflict."""
     conflicts, level = list[Barriers]([first]), list[Barriers]([()])
     for _ in range(MOST_LIMITS):
         found, left = list[Barriers](), list[Barriers]()
@@ -77,9 +83,23 @@ def cheapest(search: Search, first: Barriers) -> Settled | None:
             if answer is not None:
                 (found if answer else left).append(relaxing)
         if found:
-            return _smallest(search, found)
+            return found[:_MOST_SIZED]
         level = left
-    return None
+    return []
+
+
+def sized(search: Search, ways: Iterable[Barriers]) -> list[Changes]:
+    """Return the least changes that make room for each set of limits, the cheapest first."""
+    found = [
+        changes
+        for relaxing in _while(search.going, ways)
+        if (
+            changes := amendments(
+                search.fleet, search.wanted, relaxing, search.resolve, search.lacking(relaxing)
+            )
+        )
+    ]
+    return sorted(found, key=_rank)
 
 
 def _grown(search: Search, level: Sequence[Barriers], conflicts: list[Barriers]) -> list[Barriers]:
@@ -97,61 +117,99 @@ def _grown(search: Search, level: Sequence[Barriers], conflicts: list[Barriers])
     return list(sets.values())
 
 
-def _smallest(search: Search, found: Sequence[Barriers]) -> Settled | None:
-    sized = [
-        changes
-        for relaxing in found[:_MOST_SIZED]
-        if (changes := amendments(search.fleet, search.wanted, relaxing, search.resolve))
-    ]
-    ordered = sorted(sized, key=lambda changes: (len(changes), _size(changes)))
-    made = list[Settled]()
-    for changes in ordered[:_MOST_SETTLED]:
-        made.append(settled(search.fleet, search.wanted, changes, search.resolve))
-        if made[-1].verified and len(made[-1].changes) == len(ordered[0]):
-            return made[-1]
-    return min(made, key=_rank, default=None)
+def _while(going: Going, ways: Iterable[Barriers]) -> Iterator[Barriers]:
+    for item in ways:
+        if not going():
+            raise Spent
+        yield item
 
 
-def _rank(item: Settled) -> tuple[bool, int, float]:
-    return not item.verified, len(item.changes), _size(item.changes)
+def _rank(changes: Changes) -> tuple[int, float]:
+    return len(changes), sum(item.size for item in changes)
 
 
-def _size(changes: Sequence[Amended]) -> float:
-    return sum(item.size for item in changes)
+class Trials:
+    """Fleets after changes, each solved once, whoever asks."""
 
+    def __init__(self, fleet: Fleet, resolve: Resolve, nearby: Nearby) -> None:
+        self._fleet, self._resolve, self._nearby = fleet, resolve, nearby
+        self._known = dict[tuple[str, ...], tuple[Fleet, Problem, Solution]]()
 
-def settled(fleet: Fleet, wanted: Wanted, changes: Sequence[Amended], resolve: Resolve) -> Settled:
-    """Solve the changed fleet; where the workload does not pay there, say what would make it pay.
+    def cheapest(self, wanted: Wanted, ordered: Sequence[Changes]) -> Settled | None:
+        """Return the cheapest of some changes that places a workload; None where there is none.
 
-    A solution is free to use what was added for what is worth more.
-    """
-    changed = applied(fleet, changes)
-    problem = formulate(changed)
-    solution = resolve(problem)
-    without = Settled(tuple(changes), problem, solution, _placed(solution, wanted))
-    if without.verified or wanted.workload not in problem.task_index:
-        return without
-    found = forced_to_run(problem, solution, wanted, resolve)
-    return paying(changed, without, found, wanted, resolve) or without
+        A solution is free to use what was added for what is worth more: then the cheapest change
+        is one that makes the workload pay, too.
+        """
+        fewest = [changes for changes in ordered if len(changes) == len(ordered[0])]
+        for changes in fewest[:_MOST_SETTLED]:
+            _, problem, solution = self._changed(changes)
+            if _placed(solution, wanted):
+                return Settled(changes, problem, solution, verified=True)
+        made = [self._paying(wanted, changes) for changes in ordered[:_MOST_PAID]]
+        return min(made, key=lambda item: (not item.verified, _rank(item.changes)), default=None)
+
+    def _paying(self, wanted: Wanted, changes: Changes) -> Settled:
+        """Return what would make a workload pay that fits after some changes."""
+        fleet, problem, solution = self._changed(changes)
+        now = Settled(changes, problem, solution, _placed(solution, wanted))
+        if now.verified or wanted.workload not in problem.task_index:
+            return now
+        found = forced_to_run(problem, solution, wanted, self._resolve, self._nearby)
+        return paying(fleet, now, found, wanted, self._resolve) or now
+
+    def _changed(self, changes: Changes) -> tuple[Fleet, Problem, Solution]:
+        key = tuple(item.says for item in changes)
+        if key not in self._known:
+            fleet = applied(self._fleet, changes)
+            problem = formulate(fleet)
+            self._known[key] = fleet, problem, self._resolve(problem)
+        return self._known[key]
 
 
 def forced_to_run(
-    problem: Problem, solution: Solution, wanted: Wanted, resolve: Resolve
+    problem: Problem, solution: Solution, wanted: Wanted, resolve: Resolve, nearby: Nearby
 ) -> Outcome:
     """Return the best decision in which a workload runs as often as it is wanted to."""
     if solution.status not in ("Optimal", "Infeasible"):
         return Outcome(possible=None)
     name, times = wanted.workload, wanted.counts[wanted.workload]
+    if times == 1 and solution.status == "Optimal" and len(problem.tiers) == 1:
+        known = _at_hand(problem, solution.decision, name, nearby)
+        if known is not None:
+            return Outcome(True, known, lost(problem, solution.decision, known))
     forced = with_workload_on(problem, name, range(len(problem.clusters)), times=times)
     return outcome(problem, solution.decision, forced, resolve, times=times, workload=name)
+
+
+def _at_hand(problem: Problem, best: Decision, name: str, nearby: Nearby) -> Decision | None:
+    """Return the best decision that has a workload where few decisions have to be looked at."""
+    equals = Equals(problem)
+    known = equals.with_workload(best, name)
+    if known is not None:
+        return known
+    found = nearby(problem, objective(problem, best)).with_workload(name)
+    if found.status != "Optimal":
+        return None
+    decision = found.decision
+    if not any(place.workload == name for place in decision.places):
+        decision = equals.with_workload(decision, name) or Decision()
+    return decision if decision.places and not violations(problem, decision) else None
+
+
+def _known(problem: Problem, best: Decision) -> Solution:
+    value = objective(problem, best)
+    return Solution("Optimal", best, value, value, 0.0, "")
 
 
 def paying(
     fleet: Fleet, before: Settled, found: Outcome, wanted: Wanted, resolve: Resolve
 ) -> Settled | None:
     """Return what makes a workload pay that fits, given the best decision that has it."""
+    sure = len(before.problem.tiers) == 1 and wanted.counts[wanted.workload] == 1
     for extra, problem in _paying(fleet, before.problem, found, wanted):
-        again = resolve(problem)
+        # Its only place is worth so much more then that no decision without it is as good.
+        again = _known(problem, found.decision) if sure else resolve(problem)
         if _placed(again, wanted):
             return Settled((*before.changes, extra), problem, again, verified=True)
     return None

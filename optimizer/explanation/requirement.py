@@ -9,8 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from optimizer.explanation.barriers import Barrier, Wanted, relaxed
-from optimizer.explanation.ports import Resolve
+from optimizer.explanation.barriers import Barrier, Wanted
 from optimizer.fleet import Candidate, Fleet, Workload
 from optimizer.formulate import formulate
 from optimizer.problem import Problem
@@ -26,18 +25,6 @@ def counts(decision: Decision) -> dict[str, int]:
     for place in decision.places:
         found[place.workload] = found.get(place.workload, 0) + 1
     return found
-
-
-def possible(
-    fleet: Fleet, wanted: Wanted, without: Iterable[Barrier], resolve: Resolve
-) -> bool | None:
-    """Tell whether all that is wanted can run where some limits do not hold; None: not known."""
-    given_up = list(without)
-    needed = required(wanted, given_up)
-    problem = requirement(relaxed(fleet, given_up), needed)
-    if problem is None:
-        return False
-    return reached(resolve(problem), sum(needed.values()))
 
 
 def required(wanted: Wanted, without: Iterable[Barrier]) -> dict[str, int]:

@@ -70,8 +70,12 @@ def explained(task: Task, report: Report = unheard) -> Explanation:
             raise Spent
         return solve_here(problem, solver=task.solver, time_limit_seconds=left())
 
+    known = dict[Problem, Core]()
+
     def nearby(problem: Problem, value: float) -> Core:
-        return Core(problem, value, solver=task.solver, left=left)
+        if problem not in known:
+            known[problem] = Core(problem, value, solver=task.solver, left=left)
+        return known[problem]
 
     prices = linear(task.solver, until=until)
     return explanation(task.case, resolve, prices, report, lambda: left() > 0, nearby)

@@ -1,22 +1,32 @@
 """For every workload without a place, or with fewer than it wants: what is in its way."""
 
-from optimizer.explanation.barriers import Wanted, barriers
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from optimizer.explanation.answers import alike
+from optimizer.explanation.barriers import Barrier, Wanted, barriers, missing_scores
 from optimizer.explanation.conflict import conflict
 from optimizer.explanation.forced import lost
-from optimizer.explanation.ports import Resolve
+from optimizer.explanation.ports import Nearby, Resolve, nothing_near
 from optimizer.explanation.remedy import (
+    Barriers,
+    Changes,
     Search,
     Settled,
-    cheapest,
+    Trials,
     forced_to_run,
     paying,
     remedy,
+    sized,
+    ways_out,
 )
-from optimizer.explanation.requirement import counts, possible
+from optimizer.explanation.requirement import counts
 from optimizer.explanation.results import LimitInTheWay, UnplacedReason
 from optimizer.fleet import Fleet
 from optimizer.problem import Problem
 from optimizer.solution import Solution
+from optimizer.transition.board import Going, unhurried
 
 
 def short(fleet: Fleet, solution: Solution) -> tuple[str, ...]:
@@ -25,46 +35,133 @@ def short(fleet: Fleet, solution: Solution) -> tuple[str, ...]:
     return tuple(w.name for w in fleet.workloads if found.get(w.name, 0) < w.replicas)
 
 
-def unplaced(
-    fleet: Fleet, problem: Problem, solution: Solution, workload: str, resolve: Resolve
-) -> UnplacedReason:
-    """Return why a workload has not one place more, and the cheapest change that gives it one."""
-    found = counts(solution.decision)
-    wanted = Wanted(workload, {**found, workload: found.get(workload, 0) + 1})
-    if wanted.counts[workload] > len(fleet.clusters):
-        message = f"it runs on all of the {len(fleet.clusters)} clusters that the request names"
-        return UnplacedReason(workload=workload, message=message)
-    answer = possible(fleet, wanted, (), resolve)
-    if answer is None:
-        return UnplacedReason(workload=workload, message="not computed in time")
-    if answer:
-        return _does_not_pay(fleet, problem, solution, wanted, resolve)
-    return _no_room(fleet, solution, wanted, resolve)
+@dataclass(frozen=True, slots=True)
+class _Conflict:
+    """Limits in the way of a workload, and what to change about them, the cheapest first."""
+
+    wanted: Wanted
+    members: Barriers
+    irreducible: bool
+    ways: tuple[Barriers, ...]
+    changes: tuple[Changes, ...]
 
 
-def _no_room(fleet: Fleet, solution: Solution, wanted: Wanted, resolve: Resolve) -> UnplacedReason:
-    search = Search(fleet, wanted, barriers(fleet, wanted), resolve)
-    search.answers.learn(solution.decision)
-    if search.possible_with(()) is False:
-        message = "no change of the limits that have a name makes room for it"
-        return UnplacedReason(workload=wanted.workload, message=message)
-    found = conflict(search.named, search.possible_with)
-    change = cheapest(search, found.members)
-    return UnplacedReason(
-        workload=wanted.workload,
-        message="these limits together leave no room while everything placed keeps running",
-        limits=tuple(LimitInTheWay(rule=item.rule, message=item.says) for item in found.members),
-        irreducible=found.irreducible,
-        remedy=None if change is None else remedy(wanted, change),
-    )
+class Conflicts:
+    """Why workloads have not one place more; what is alike is found out once."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        problem: Problem,
+        solution: Solution,
+        resolve: Resolve,
+        nearby: Nearby = nothing_near,
+        going: Going = unhurried,
+    ) -> None:
+        self._fleet, self._problem, self._solution = fleet, problem, solution
+        self._resolve, self._nearby, self._going = resolve, nearby, going
+        self._counts = counts(solution.decision)
+        self._trials = Trials(fleet, resolve, nearby)
+        self._known = dict[Hashable, _Conflict]()
+        self._room = dict[Hashable, bool]()
+
+    def of(self, workload: str) -> UnplacedReason:
+        """Return what is in the way of one place more, and the cheapest change that gives it."""
+        wanted = Wanted(workload, {**self._counts, workload: self._counts.get(workload, 0) + 1})
+        if wanted.counts[workload] > len(self._fleet.clusters):
+            count = len(self._fleet.clusters)
+            message = f"it runs on all of the {count} clusters that the request names"
+            return UnplacedReason(workload=workload, message=message)
+        named = barriers(self._fleet, wanted)
+        search = Search(self._fleet, wanted, named, self._resolve, self._going)
+        key = self._keys[workload]
+        answer = self._room[key] if key in self._room else search.answers.possible(())
+        if answer is None:
+            return UnplacedReason(workload=workload, message="not computed in time")
+        self._room[key] = answer
+        if answer:
+            return _does_not_pay(
+                self._fleet, self._problem, self._solution, wanted, self._resolve, self._nearby
+            )
+        return self._no_room(search, key)
+
+    @cached_property
+    def _keys(self) -> Mapping[str, Hashable]:
+        """By workload, what is the same for those that are in the same way kept out."""
+        apps = {
+            item.app for item in self._fleet.workloads if any(missing_scores(self._fleet, item))
+        }
+        return alike(self._fleet, self._counts, apps)
+
+    def _no_room(self, search: Search, key: Hashable) -> UnplacedReason:
+        found = self._translated(search, self._known[key]) if key in self._known else None
+        if found is None:
+            found = self._found(search)
+        if found is None:
+            message = "no change of the limits that have a name makes room for it"
+            return UnplacedReason(workload=search.wanted.workload, message=message)
+        self._known.setdefault(key, found)
+        change = self._trials.cheapest(search.wanted, found.changes)
+        limits = (LimitInTheWay(rule=item.rule, message=item.says) for item in found.members)
+        return UnplacedReason(
+            workload=search.wanted.workload,
+            message="these limits together leave no room while everything placed keeps running",
+            limits=tuple(limits),
+            irreducible=found.irreducible,
+            remedy=None if change is None else remedy(search.wanted, change),
+        )
+
+    def _found(self, search: Search) -> _Conflict | None:
+        search.answers.learn(self._solution.decision)
+        if search.possible_with(()) is False:
+            return None
+        found = conflict(search.named, search.possible_with)
+        ways = ways_out(search, found.members)
+        changes = sized(search, ways)
+        return _Conflict(
+            search.wanted, found.members, found.irreducible, tuple(ways), tuple(changes)
+        )
+
+    def _translated(self, search: Search, known: _Conflict) -> _Conflict | None:
+        """Return a conflict that one like this workload has, in its own words; None: it has none.
+
+        Limits correspond where they are the same but for the workloads' names.
+        """
+        names = {known.wanted.workload: search.wanted.workload}
+        names |= {new: old for old, new in names.items()}
+        own = {(item.rule, item.subject): item for item in search.named}
+
+        def same(item: Barrier) -> Barrier | None:
+            named = item.rule not in ("capacity", "limits", "one_policy_per_pool", "unscored")
+            subject = tuple(names.get(part, part) for part in item.subject)
+            return own.get((item.rule, subject if named else item.subject))
+
+        members = [same(item) for item in known.members]
+        ways = [[same(item) for item in way] for way in known.ways]
+        if not all(members) or not all(all(way) for way in ways):
+            return None
+        found = tuple(tuple(item for item in way if item) for way in ways)
+        free = all(item.rule in ("capacity", "limits") for way in found for item in way)
+        return replace(
+            known,
+            wanted=search.wanted,
+            members=tuple(item for item in members if item),
+            ways=found,
+            changes=known.changes if free else tuple(sized(search, found)),
+        )
 
 
 def _does_not_pay(
-    fleet: Fleet, problem: Problem, solution: Solution, wanted: Wanted, resolve: Resolve
+    fleet: Fleet,
+    problem: Problem,
+    solution: Solution,
+    wanted: Wanted,
+    resolve: Resolve,
+    nearby: Nearby,
 ) -> UnplacedReason:
     """Explain a workload for which there would be room: a better use was found for it."""
     name = wanted.workload
-    found = forced_to_run(problem, solution, wanted, resolve)
+    found = forced_to_run(problem, solution, wanted, resolve, nearby)
     if found.lost is None:
         message = "there is room for it; what placing it would cost was not computed in time"
         return UnplacedReason(workload=name, message=message)

@@ -1,10 +1,15 @@
 """Solvers to pass in: the product's, and a second one that checks it."""
 
 import time
+from collections.abc import Iterable
 from functools import partial
 
+from optimizer.engine.core import Core
+from optimizer.explanation.barriers import Barrier, Wanted, relaxed
 from optimizer.explanation.linear import linear
 from optimizer.explanation.ports import Resolve
+from optimizer.explanation.requirement import reached, required, requirement
+from optimizer.fleet import Fleet
 from optimizer.milp import solve_here
 from optimizer.problem import Problem, upper_bound
 from optimizer.solution import Decision, Solution
@@ -27,3 +32,20 @@ def checked(problem: Problem) -> Solution:
 def spent(problem: Problem) -> Solution:
     """What a solver says whose budget is spent."""
     return Solution("NotSolved", Decision(), 0.0, upper_bound(problem), 0.0, "highs")
+
+
+def close(problem: Problem, value: float) -> Core:
+    """The decisions close to an optimum that is worth so much."""
+    return Core(problem, value, solver="highs", left=lambda: 60.0)
+
+
+def possible(
+    fleet: Fleet, wanted: Wanted, without: Iterable[Barrier], resolve: Resolve
+) -> bool | None:
+    """Tell whether all that is wanted can run without some limits, by solving; None: not known."""
+    given_up = list(without)
+    needed = required(wanted, given_up)
+    problem = requirement(relaxed(fleet, given_up), needed)
+    if problem is None:
+        return False
+    return reached(resolve(problem), sum(needed.values()))

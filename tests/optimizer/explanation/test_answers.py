@@ -5,12 +5,11 @@ from itertools import islice
 
 from optimizer.explanation.answers import Answers
 from optimizer.explanation.barriers import barriers
-from optimizer.explanation.requirement import possible
 from optimizer.formulate import formulate
 from optimizer.problem import Problem
 from optimizer.solution import Solution
 from tests.optimizer.build import fleet
-from tests.optimizer.explanation.solvers import RESOLVE
+from tests.optimizer.explanation.solvers import RESOLVE, possible
 from tests.optimizer.explanation.test_unplaced import explained, infeasible_cases
 
 

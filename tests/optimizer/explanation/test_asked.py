@@ -152,7 +152,7 @@ def test_what_a_budget_does_not_allow_is_named() -> None:
 
 
 def test_more_budget_gives_more_of_the_same_explanation() -> None:
-    little, more, most = within(1), within(8), within(1_000)
+    little, more, most = within(1), within(5), within(1_000)
     assert len(little.why_not) == 1
     assert len(little.unplaced) < len(more.unplaced) < len(most.unplaced) == 2
     assert most.unplaced[: len(more.unplaced)] == more.unplaced

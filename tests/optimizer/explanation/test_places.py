@@ -8,12 +8,11 @@ import pytest
 
 from benchmarks.instances import Kind, instance
 from benchmarks.instances import problem as benchmark_problem
-from optimizer.engine.core import Core
 from optimizer.explain import placed
 from optimizer.explanation.exchange import Equals
 from optimizer.explanation.margins import Margin, Margins
 from optimizer.explanation.places import places
-from optimizer.explanation.ports import Near, Nearby, Resolve, nothing_near
+from optimizer.explanation.ports import Nearby, Resolve, nothing_near
 from optimizer.explanation.results import PlaceReason
 from optimizer.explanation.why_not import why_not_place, why_not_policy
 from optimizer.fleet import Fleet
@@ -23,7 +22,7 @@ from optimizer.rules import RULES, violations
 from optimizer.scores import Scores
 from optimizer.solution import Choice, Place, Solution, Variable
 from tests.optimizer.build import fleet
-from tests.optimizer.explanation.solvers import RESOLVE, spent
+from tests.optimizer.explanation.solvers import RESOLVE, close, spent
 from tests.optimizer.random_problems import draw_fleet, random_fleet
 
 GUIDE = fleet(
@@ -52,10 +51,6 @@ def margins(
 def reasons(problem: Problem, solution: Solution, resolve: Resolve = RESOLVE) -> list[PlaceReason]:
     known = {item.place: item for item in margins(problem, solution, resolve)}
     return list(places(problem, solution, placed(problem, solution), known))
-
-
-def close(problem: Problem, value: float) -> Near:
-    return Core(problem, value, solver="highs", left=lambda: 60.0)
 
 
 def of_one_priority(given: Fleet) -> Fleet:

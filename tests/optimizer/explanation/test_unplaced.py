@@ -7,26 +7,30 @@ from itertools import islice
 
 import pytest
 
+from benchmarks.explanations import fleet as benchmark_fleet
+from benchmarks.instances import Kind, instance
 from optimizer.explanation.barriers import Barrier, Wanted, barriers
 from optimizer.explanation.conflict import conflict
-from optimizer.explanation.ports import Resolve
-from optimizer.explanation.remedy import Search, cheapest
-from optimizer.explanation.requirement import counts, possible
+from optimizer.explanation.ports import Nearby, Resolve, nothing_near
+from optimizer.explanation.remedy import Search, Trials, sized, ways_out
+from optimizer.explanation.requirement import counts
 from optimizer.explanation.results import UnplacedReason
-from optimizer.explanation.unplaced import short, unplaced
+from optimizer.explanation.unplaced import Conflicts, short
 from optimizer.fleet import Fleet, FleetLimit, Supply
 from optimizer.formulate import formulate
 from optimizer.rules import violations
 from tests.optimizer.build import fleet
-from tests.optimizer.explanation.solvers import RESOLVE, checked, spent
+from tests.optimizer.explanation.solvers import RESOLVE, checked, close, possible, spent
 from tests.optimizer.random_problems import draw_fleet
 
 CASES, PARTS = 200, 8
 
 
-def explained(given: Fleet, name: str, resolve: Resolve = RESOLVE) -> UnplacedReason:
+def explained(
+    given: Fleet, name: str, resolve: Resolve = RESOLVE, nearby: Nearby = nothing_near
+) -> UnplacedReason:
     problem = formulate(given)
-    return unplaced(given, problem, RESOLVE(problem), name, resolve)
+    return Conflicts(given, problem, RESOLVE(problem), resolve, nearby).of(name)
 
 
 def two_on_one(amount: int = 2) -> Fleet:
@@ -114,9 +118,12 @@ def test_more_replicas_than_clusters_is_no_matter_of_limits() -> None:
 
 
 def test_without_time_nothing_is_claimed() -> None:
-    given = two_on_one()
-    problem = formulate(given)
-    found = unplaced(given, problem, RESOLVE(problem), "second", spent)
+    given = two_on_one(4)
+    first, second = given.workloads
+    alone = replace(second, apart=("app=first",))
+    found = explained(
+        replace(given, workloads=(replace(first, labels={"app": "first"}), alone)), "second", spent
+    )
     assert (found.limits, found.irreducible, found.remedy) == ((), False, None)
     assert found.message == "not computed in time"
 
@@ -158,7 +165,8 @@ def check_conflict(
 
 def check_remedy(search: Search, members: tuple[Barrier, ...]) -> None:
     """The changed problem has an optimum with the workload, and fewer limits would not do."""
-    found = cheapest(search, members)
+    changes = sized(search, ways_out(search, members))
+    found = Trials(search.fleet, RESOLVE, close).cheapest(search.wanted, changes)
     assert found is not None
     assert found.verified
     solution = checked(found.problem)
@@ -184,3 +192,33 @@ def test_random_conflicts_are_irreducible_and_changes_solve_again() -> None:
 def test_two_hundred_random_conflicts(part: int) -> None:
     for given, wanted in islice(infeasible_cases(10_000 * (1 + part)), CASES // PARTS):
         check(given, wanted)
+
+
+@pytest.mark.parametrize("kind", ["prof", "dist"])
+def test_what_is_alike_and_what_is_close_say_what_solving_each_says(kind: Kind) -> None:
+    given = crowded(kind)
+    problem = formulate(given)
+    solution = RESOLVE(problem)
+    together = Conflicts(given, problem, solution, RESOLVE, close)
+    names = short(given, solution)
+    assert len(names) > 2
+    for name in names[:3]:
+        quick = together.of(name)
+        slow = Conflicts(given, problem, solution, RESOLVE).of(name)
+        assert (quick.message, quick.limits, quick.irreducible) == (
+            slow.message,
+            slow.limits,
+            slow.irreducible,
+        )
+        assert sizes(quick) == sizes(slow)
+
+
+def sizes(found: UnplacedReason) -> list[float]:
+    assert found.remedy is not None
+    assert found.remedy.verified
+    return [item.size for item in found.remedy.changes]
+
+
+def crowded(kind: Kind) -> Fleet:
+    whole = instance(6, 8, kind)
+    return benchmark_fleet(replace(whole, gpus=whole.gpus[:2], scores=whole.scores[:, :2]))
