@@ -89,13 +89,15 @@ class ReadTools:
         """
         with _hub_errors():
             found = await self._optimizer.scores(namespace=cluster, name=name)
+            if isinstance(found, RequestProblem):
+                raise _refused(present.refusal(found))
             if not found and (cluster or name):
                 await self._none_found(cluster, name)
         page = score_page(found, offset=offset, limit=limit)
         return ToolResult(content=present.scores_text(page), structured_content=page)
 
     async def _none_found(self, cluster: str | None, name: str | None) -> NoReturn:
-        everything = await self._optimizer.scores()
+        everything = await self._optimizer.score_names()
         clusters = present.few(sorted({score.cluster for score in everything}))
         names = present.few(sorted({score.name for score in everything}))
         wanted = f"no score {clean(name)}" if name else "no scores"

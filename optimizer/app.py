@@ -80,12 +80,15 @@ def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
         """List AddOnPlacementScores, ordered by cluster and name.
 
         Where a DynamicScorer fills a score, its description and the form of its entries' names
-        are added. An expired score is not used for placement.
+        are added. An expired score is not used for placement. Where there are too many entries to
+        list at once the answer is 422: name a cluster or a score.
         """
         named = only.model_dump()
         found = await optimizer.scores(**named)
+        if isinstance(found, RequestProblem):
+            return refusal(found)
         if not found and any(named.values()):
-            unknown = unknown_filters(await optimizer.scores(), **named)
+            unknown = unknown_filters(await optimizer.score_names(), **named)
             if unknown:
                 return refusal(unknown)
         return Scores(items=found)

@@ -40,7 +40,11 @@ async def observe(kube: Kube, namespace: str) -> Observation:
 
 
 async def score_pages(
-    kube: Kube, names: Collection[str] = (), *, entries: int = _ENTRIES
+    kube: Kube,
+    names: Collection[str] = (),
+    *,
+    namespace: str | None = None,
+    entries: int = _ENTRIES,
 ) -> AsyncIterator[tuple[Object, ...]]:
     """Yield AddOnPlacementScores of these names (of any where none is given), page by page.
 
@@ -49,14 +53,16 @@ async def score_pages(
     """
     one_by_one = 0 < len(names) <= _FEW
     for selected in (f"metadata.name={name}" for name in sorted(names)) if one_by_one else ("",):
-        async for page in _again(kube, selected, entries):
+        async for page in _again(kube, namespace, selected, entries):
             yield page
 
 
-async def _again(kube: Kube, fields: str, entries: int) -> AsyncIterator[tuple[Object, ...]]:
+async def _again(
+    kube: Kube, namespace: str | None, fields: str, entries: int
+) -> AsyncIterator[tuple[Object, ...]]:
     for attempt in range(_ATTEMPTS):
         try:
-            async for page in _score_pages(kube, fields, entries):
+            async for page in _score_pages(kube, namespace, fields, entries):
                 yield page
         except NotFound:
             return
@@ -67,11 +73,13 @@ async def _again(kube: Kube, fields: str, entries: int) -> AsyncIterator[tuple[O
             return
 
 
-async def _score_pages(kube: Kube, fields: str, entries: int) -> AsyncIterator[tuple[Object, ...]]:
+async def _score_pages(
+    kube: Kube, namespace: str | None, fields: str, entries: int
+) -> AsyncIterator[tuple[Object, ...]]:
     token, limit = "", _FIRST_PAGE
     while True:
         page = await kube.list(
-            ADD_ON_PLACEMENT_SCORE, fields=fields, limit=limit, continue_token=token
+            ADD_ON_PLACEMENT_SCORE, namespace, fields=fields, limit=limit, continue_token=token
         )
         yield page.items
         token, limit = page.continue_token, _next_limit(page.items, limit, entries)

@@ -1,27 +1,18 @@
 """AddOnPlacementScores as a list to look at, with what their scorers say about them."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Any
 
 from dsf.api.names import score_object_name
 from dsf.kube.port import Object
 from optimizer.results import ScoreObject
-from optimizer.score_table import score_object
 
 
-def score_list(
-    objects: Iterable[Object], scorers: Iterable[Object], *, name: str | None, now: datetime
-) -> tuple[ScoreObject, ...]:
-    """Return the scores ordered by cluster and name, all of them or those of one name."""
+def score_list(read: Iterable[ScoreObject], scorers: Iterable[Object]) -> tuple[ScoreObject, ...]:
+    """Return the scores ordered by cluster and name; of two of a cluster's the last one counts."""
     described = {_score_name(scorer): scorer for scorer in scorers}
-    wanted = None if name is None else score_object_name(name)
-    read = [score_object(obj, now=now) for obj in objects]
-    return tuple(
-        _described(score, described.get(score.name))
-        for score in sorted(read, key=lambda score: (score.cluster, score.name))
-        if wanted in {None, score.name}
-    )
+    found = {(score.cluster, score.name): score for score in read}
+    return tuple(_described(found[key], described.get(key[1])) for key in sorted(found))
 
 
 def _described(score: ScoreObject, scorer: Object | None) -> ScoreObject:

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
+from dsf.api.names import score_object_name
 from dsf.kube.apply import apply
 from dsf.kube.kinds import (
-    ADD_ON_PLACEMENT_SCORE,
     DYNAMIC_SCORER,
     MANAGED_CLUSTER,
     PLACEMENT,
@@ -20,15 +20,17 @@ from optimizer.explanation.run import explain
 from optimizer.fleet import Fleet
 from optimizer.formulate import formulate
 from optimizer.generated import changes, failures, successes
+from optimizer.labels import name_of
 from optimizer.manifests import GENERATED_SELECTOR
 from optimizer.observation import Observation
 from optimizer.observe import every, observe, score_pages
 from optimizer.plan import Plan, plan, stale
 from optimizer.read import FleetReader
-from optimizer.refusal import TOO_MANY_REQUESTS, RequestProblem
+from optimizer.refusal import TOO_MANY_REQUESTS, UNPROCESSABLE, RequestProblem
 from optimizer.request import OptimizeRequest
 from optimizer.results import Applied, ObjectRef, ResetResult, ScoreObject
 from optimizer.score_list import score_list
+from optimizer.score_table import score_object
 from optimizer.settings import DEFAULTS, Settings
 from optimizer.solve import prepare, solve
 
@@ -54,12 +56,32 @@ class Optimizer:
 
     async def scores(
         self, *, namespace: str | None = None, name: str | None = None
-    ) -> tuple[ScoreObject, ...]:
-        """Return the AddOnPlacementScores of all clusters, or of one namespace or name."""
-        objects, scorers = await asyncio.gather(
-            every(self._kube, ADD_ON_PLACEMENT_SCORE, namespace), every(self._kube, DYNAMIC_SCORER)
+    ) -> tuple[ScoreObject, ...] | RequestProblem:
+        """Return the AddOnPlacementScores of all clusters, or of one namespace or name.
+
+        Refused are more entries than an answer lists.
+        """
+        names = () if name is None else (score_object_name(name),)
+        if names == ("",):
+            return ()
+        most, entries, read = self._settings.max_listed, 0, list[ScoreObject]()
+        async for page in score_pages(self._kube, names, namespace=namespace):
+            found = [score_object(obj, now=self._now()) for obj in page]
+            entries += sum(len(item.scores) for item in found)
+            if entries > most:
+                return _too_long(most)
+            read += found
+        return score_list(read, await every(self._kube, DYNAMIC_SCORER))
+
+    async def score_names(self) -> tuple[ScoreObject, ...]:
+        """Return the AddOnPlacementScores of all clusters without their entries."""
+        return tuple(
+            [
+                ScoreObject(cluster=obj["metadata"].get("namespace") or "", name=name_of(obj))
+                async for page in score_pages(self._kube)
+                for obj in page
+            ]
         )
-        return score_list(objects, scorers, name=name, now=self._now())
 
     async def plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
         """Observe and decide, write nothing."""
@@ -145,6 +167,15 @@ class Optimizer:
                 await asyncio.to_thread(reader.add, page)
         unknown = reader.unknown()
         return await asyncio.to_thread(reader.fleet) if unknown is None else unknown
+
+
+def _too_long(most: int) -> RequestProblem:
+    return RequestProblem(
+        status=UNPROCESSABLE,
+        reason="TooManyScores",
+        title="There are too many scores to list at once",
+        detail=f"at most {most} entries are listed at once; name a cluster or a score",
+    )
 
 
 def _busy(most: int) -> RequestProblem:

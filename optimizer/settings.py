@@ -16,6 +16,7 @@ class Settings:
     `gap`: how far from the best, as a share of the value, a proven decision may be.
     `memory_mib`: the address space of a solver's process; 0 for no limit. `seed`: of the search.
     `max_places`: workloads x devices of one request, which sets the memory that a solve needs.
+    `max_listed`: entries of scores that one answer lists.
     """
 
     cluster_label_key: str = "cluster-name"
@@ -28,6 +29,7 @@ class Settings:
     missing_score: Literal["forbid"] | float = "forbid"
     max_solves: int = 4
     max_places: int = 40_000_000
+    max_listed: int = 500_000
     mig: MigLabels = GPU_OPERATOR
 
 

@@ -9,7 +9,7 @@ from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from optimizer.plan import Plan
 from optimizer.refusal import RequestProblem
-from optimizer.results import Applied
+from optimizer.results import Applied, ScoreObject
 from optimizer.service import Optimizer
 from optimizer.settings import Settings
 from tests.optimizer.build import NOW, SETTINGS, guide, obj, request, score, workload
@@ -24,6 +24,12 @@ async def planned(service: Optimizer, score_name: str = "performance") -> Plan:
     plan = await service.plan(request(score_name))
     assert isinstance(plan, Plan)
     return plan
+
+
+async def listed(service: Optimizer, **only: str) -> tuple[ScoreObject, ...]:
+    found = await service.scores(**only)
+    assert not isinstance(found, RequestProblem)
+    return found
 
 
 async def applied(service: Optimizer, score_name: str = "performance") -> Applied:
@@ -131,13 +137,24 @@ async def test_scores_come_with_what_their_scorer_says() -> None:
     scorer = obj(kinds.DYNAMIC_SCORER, "static", "open-cluster-management", spec=spec)
     await hub.create(kinds.DYNAMIC_SCORER, scorer)
 
-    first, second = await optimizer(hub).scores(name="performance")
+    first, second = await listed(optimizer(hub), name="performance")
     assert (first.cluster, first.expired, len(first.scores)) == ("worker01", False, 6)
     assert (second.cluster, second.expired) == ("worker02", True)
     assert second.valid_until == NOW - timedelta(minutes=1)
     assert first.description == "higher is faster"
     assert first.score_dimension_format == "${app};${device}"
-    assert len(await optimizer(hub).scores(namespace="worker01")) == 1
+    assert len(await listed(optimizer(hub), namespace="worker01")) == 1
+
+
+async def test_more_scores_than_an_answer_lists_are_refused() -> None:
+    service = optimizer(await hub_of(), Settings(max_listed=12))
+    assert len(await listed(service, name="power")) == 2
+    assert len(await listed(service, namespace="worker01")) == 2
+    assert await listed(service, name="___") == ()
+    refused = await service.scores()
+    assert isinstance(refused, RequestProblem)
+    assert (refused.status, refused.reason) == (422, "TooManyScores")
+    assert [len(item.scores) for item in await service.score_names()] == [0] * 4
 
 
 async def test_expired_scores_place_nothing_and_touch_nothing() -> None:
