@@ -62,7 +62,7 @@ def stated(
         values[index, slot] = item.value
     problem = Problem(("c",), slots, (), tasks, values, np.zeros(len(slots)))
     pool = LeftOut("c", "", 0, bound, some.devices, ((gpus, open_),))
-    return min(found + bound, most_of(problem, (pool,), 0, found))
+    return max(found, min(found + bound, most_of(problem, (pool,), 0, found)))
 
 
 def part(demand: Demand, rng: random.Random) -> Demand:

@@ -134,6 +134,20 @@ def candidates(namespace: str, pool: GpuPool, demand: Demand, rules: Rules) -> C
     )
 
 
+def composed(
+    namespace: str, pool: GpuPool, left_out: LeftOut, counts: Sequence[Sequence[int]]
+) -> Candidate:
+    """Return the candidate with so many GPUs of each group in each pattern."""
+    gpus = [gpu for node in pool.nodes for gpu in node.gpus]
+    queues = {
+        gpu: [pattern for pattern, times in zip(patterns_, some, strict=True) for _ in range(times)]
+        for gpu, (_, patterns_), some in zip(Counter(gpus), left_out.groups, counts, strict=True)
+    }
+    chosen = tuple(queues[gpu].pop() for gpu in gpus)
+    cost, changed = sum(item.cost for item in chosen), sum(item.changed for item in chosen)
+    return _candidate(namespace, pool, Point((), cost, changed, 0, chosen))
+
+
 def best(gpus: Sequence[Gpu], demand: Demand, rules: Rules) -> tuple[Point | None, float]:
     """Return what serves a demand best where each request is for one device, and a bound.
 

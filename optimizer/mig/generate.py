@@ -6,11 +6,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
+import numpy as np
+
 from optimizer.fleet import Candidate, Cluster, Fleet, Supply
 from optimizer.mig import candidates as mig
-from optimizer.mig.candidates import KIND, GpuPool, LeftOut, Rules
+from optimizer.mig.candidates import KIND, GpuPool, LeftOut, Rules, composed
 from optimizer.mig.demand import WHOLE, Demand, Request
 from optimizer.mig.geometry import Geometry
+from optimizer.mig.relaxed import shares
+from optimizer.problem import Floats
 from optimizer.results import Gap
 from optimizer.solution import Choice
 
@@ -21,6 +25,8 @@ Classes = Mapping[tuple[str, float, float], int]
 """How many workloads have an app, an amount, and what they gain by staying."""
 
 _UNDECIDED = ""
+
+_MOST_PRICED, _PRICED_SHARE, _FINE = 6, 8, 1e6
 
 
 def offered(cluster: Cluster, pools: Pools) -> Cluster:
@@ -59,7 +65,39 @@ def with_candidates(
             left_out += [found.left_out] if found.left_out else []
         clusters.append(replace(cluster, candidates=own))
     every = (*fleet.gaps, *gaps)
-    return replace(fleet, clusters=tuple(clusters), gaps=every, left_out=tuple(left_out))
+    made = replace(fleet, clusters=tuple(clusters), gaps=every, left_out=tuple(left_out))
+    most = min(_MOST_PRICED, rules.most // _PRICED_SHARE)
+    return _with_priced(made, pools, running, most) if left_out and most else made
+
+
+def _with_priced(fleet: Fleet, pools: Pools, running: Collection[Choice], most: int) -> Fleet:
+    """Return a fleet with a few candidates more where many were left out.
+
+    They have the layouts that all workloads and all GPUs together make the dearest.
+    """
+    clusters, left_out = {item.name: item for item in fleet.clusters}, list[LeftOut]()
+    for item, found in zip(fleet.left_out, shares(fleet), strict=True):
+        (pool,) = (each for each in pools[item.cluster] if each.name == item.pool)
+        made = [composed(fleet.namespace, pool, item, counts) for counts in rounded(found, most)]
+        cluster = clusters[item.cluster]
+        joined = _joined(cluster.candidates, pool, made, running)
+        clusters[item.cluster] = replace(cluster, candidates=joined)
+        left_out.append(item._replace(kept=item.kept + len(joined) - len(cluster.candidates)))
+    return replace(fleet, clusters=tuple(clusters.values()), left_out=tuple(left_out))
+
+
+def rounded(shares_: Iterable[Floats], times: int) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Yield whole numbers of the same sums, near to the shares of each group, in different ways."""
+    ends = [np.concatenate([[0.0], np.cumsum(found)]) for found in shares_]
+    ends = [np.round(found * _FINE) / _FINE for found in ends]  # sums are whole, but for errors
+    ways = [
+        tuple(
+            tuple(np.diff(np.floor(found + (at + 0.5) / times)).astype(int).tolist())
+            for found in ends
+        )
+        for at in range(times)
+    ]
+    yield from dict.fromkeys(ways)
 
 
 def _joined(

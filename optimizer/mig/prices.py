@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optimizer.problem import Floats, Ints, Problem
 
@@ -20,6 +21,7 @@ CLOSE = 1e-6
 _MOST_CELLS = 40_000_000  # rounds times what each of them looks at: two seconds or so
 _FRESH = 0.6
 _SHORTEST = 1e-2
+_AIM = 0.97  # of the least bound: nothing that is known to be possible may be near to it
 
 Key = TypeVar("Key", bound=tuple[object, ...])
 
@@ -101,10 +103,10 @@ class Supplied:
         """How much there is to look at."""
         return len(self._row)
 
-    def best(self, prices: Floats) -> tuple[float, Floats]:
-        """Return what the best supplies are worth, and what they are."""
+    def best(self, prices: Floats) -> tuple[float, Floats, Ints]:
+        """Return what the best supplies are worth, what they are, and the best of each offer."""
         if not len(self._costs):
-            return 0.0, np.zeros(self._resources)
+            return 0.0, np.zeros(self._resources), np.zeros(0, dtype=np.int64)
         earned = _sums(self._item, self._amount * prices[self._row], len(self._costs))
         item = _dearest(earned - self._costs, self._starts)
         of_offer = self._count * (earned - self._costs)[item]
@@ -115,20 +117,29 @@ class Supplied:
         chosen = np.isin(self._way, way)
         amounts[item[chosen]] = self._count[chosen]
         supplied = _sums(self._row, self._amount * amounts[self._item], self._resources)
-        return float(of_way[way].sum()), supplied
+        return float(of_way[way].sum()), supplied, item - self._starts
 
 
-def lowered(demanded: Demanded, supplied: Supplied, room: Floats, found: float) -> float:
+class Lowered(NamedTuple):
+    """The least bound that was met, and what was the best of each offer, round by round."""
+
+    bound: float
+    chosen: list[NDArray[np.int16]]
+
+
+def lowered(demanded: Demanded, supplied: Supplied, room: Floats, found: float) -> Lowered:
     """Return the least bound that was met; `found` is what is known to be possible.
 
     `room`: what there is of each resource anyway. Any prices give a bound.
     """
+    chosen = list[NDArray[np.int16]]()
     scale = demanded.largest()
     prices, before = np.zeros(len(room)), np.zeros(len(room))
     best, best_prices, patience, length = np.inf, prices, 0, 1.0
     rounds = min(_ROUNDS, _MOST_CELLS // max(1, demanded.cells + supplied.cells))
     for _ in range(rounds):
-        (worth, taken), (more, given) = demanded.best(prices), supplied.best(prices)
+        (worth, taken), (more, given, items) = demanded.best(prices), supplied.best(prices)
+        chosen.append(items.astype(np.int16))
         bound = worth + more + float(room @ prices)
         if bound < best:
             best, best_prices, patience = bound, prices, 0
@@ -146,8 +157,9 @@ def lowered(demanded: Demanded, supplied: Supplied, room: Floats, found: float) 
         if size == 0:
             break
         before = step
-        prices = np.maximum(0.0, prices - length * (bound - found) / size * step / scale)
-    return float(best)
+        aim = max(found, _AIM * best)
+        prices = np.maximum(0.0, prices - length * (bound - aim) / size * step / scale)
+    return Lowered(float(best), chosen)
 
 
 def _dearest(values: Floats, starts: Ints) -> Ints:

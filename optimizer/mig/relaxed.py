@@ -28,7 +28,7 @@ import numpy as np
 from optimizer.fleet import Candidate, Cluster, Fleet, Supply
 from optimizer.formulate import formulate
 from optimizer.mig.candidates import KIND, LeftOut
-from optimizer.mig.prices import Demanded, Offer, Supplied, lowered
+from optimizer.mig.prices import Demanded, Lowered, Offer, Supplied, lowered
 from optimizer.problem import Floats, Problem, Slot
 
 _EVERYTHING = ""
@@ -51,12 +51,42 @@ def most_of(problem: Problem, left_out: Sequence[LeftOut], tier: int, found: flo
 
     Policies without a name only stand for places; no decision has them.
     """
-    weights = problem.weights(tier)
+    costs = tier == len(problem.tiers) - 1
+    offers = _offers(problem, left_out, problem.weights(tier), costs=costs)
+    return _lowered(problem, offers, problem.weights(tier), found).bound
+
+
+def shares(fleet: Fleet) -> list[list[Floats]]:
+    """Return how many GPUs of each group have which pattern at prices that suit the fleet.
+
+    By pool that leaves out layouts, group and pattern; an average over prices, so no whole numbers.
+    """
+    problem = formulate(_with_everything(fleet))
+    weights, first = problem.weights(), len(problem.options)
+    offers = _offers(problem, fleet.left_out, weights, costs=True)
+    rounds = _lowered(problem, offers, weights, 0.0).chosen
+    chosen = np.array(rounds[len(rounds) // 2 :], dtype=np.int64).reshape(-1, len(offers))
+    found = [list[Floats]() for _ in fleet.left_out]
+    for offer, items in zip(offers, chosen.T, strict=True):
+        if offer.way >= first:
+            counts = np.bincount(items, minlength=len(offer.costs))
+            found[offer.way - first].append(offer.gpus * counts / max(1, len(items)))
+    return found
+
+
+def _lowered(problem: Problem, offers: Sequence[Offer], weights: Floats, found: float) -> Lowered:
     demanded = Demanded(problem, weights[len(problem.options) :])
-    offers = [*_policies(problem, weights), *_layouts(problem, left_out, tier)]
-    supplied = Supplied(sorted(offers, key=lambda item: (item.pool, item.way)), demanded.resources)
+    supplied = Supplied(offers, demanded.resources)
     room = np.concatenate([problem.base, [item.most for item in problem.limits]])
     return lowered(demanded, supplied, room, found)
+
+
+def _offers(
+    problem: Problem, left_out: Iterable[LeftOut], weights: Floats, *, costs: bool
+) -> list[Offer]:
+    """Return all offers, those of a way together; `costs`: those of layouts count."""
+    found = [*_policies(problem, weights), *_layouts(problem, left_out, costs=costs)]
+    return sorted(found, key=lambda item: (item.pool, item.way))
 
 
 def _with_everything(fleet: Fleet) -> Fleet:
@@ -92,9 +122,8 @@ def _policies(problem: Problem, weights: Floats) -> Iterator[Offer]:
             yield Offer(pool, number, 1, (supplies,), (-float(weights[number]),))
 
 
-def _layouts(problem: Problem, left_out: Iterable[LeftOut], tier: int) -> Iterator[Offer]:
+def _layouts(problem: Problem, left_out: Iterable[LeftOut], *, costs: bool) -> Iterator[Offer]:
     """Yield what each GPU can be, in ways beside those of the policies."""
-    last = tier == len(problem.tiers) - 1
     for way, item in enumerate(left_out, len(problem.options)):
         cluster = problem.cluster_index[item.cluster]
         slots = [problem.slot_index.get(Slot(cluster, KIND, name)) for name in item.devices]
@@ -105,5 +134,5 @@ def _layouts(problem: Problem, left_out: Iterable[LeftOut], tier: int) -> Iterat
                 )
                 for found in patterns
             )
-            costs = tuple(found.cost if last else 0.0 for found in patterns)
-            yield Offer((cluster, item.pool), way, count, supplies, costs)
+            paid = tuple(found.cost if costs else 0.0 for found in patterns)
+            yield Offer((cluster, item.pool), way, count, supplies, paid)

@@ -1,7 +1,9 @@
 """Bounds over all layouts hold, whatever else a fleet has, and say much where many are left out."""
 
 import random
+from collections import Counter
 
+import numpy as np
 import pytest
 
 from optimizer.fleet import (
@@ -17,8 +19,8 @@ from optimizer.fleet import (
 from optimizer.formulate import formulate
 from optimizer.mig.bounds import fewer_layouts, over_all_layouts, widened
 from optimizer.mig.candidates import GpuPool, LeftOut, Node, Rules
-from optimizer.mig.generate import Pools, offered, with_candidates
-from optimizer.mig.gpus import Costs, Gpu
+from optimizer.mig.generate import Pools, offered, rounded, with_candidates
+from optimizer.mig.gpus import Costs, Gpu, devices
 from optimizer.mig.relaxed import most_worth
 from optimizer.milp import solve_here
 from optimizer.scores import Scores
@@ -26,19 +28,18 @@ from optimizer.solution import Decision, Solution, Tier
 from tests.optimizer.mig.test_layouts import of
 
 ALL = 1000
+SIX = ("1g.12gb", "1g.24gb", "2g.24gb", "3g.48gb", "4g.48gb", "7g.96gb")
 
 
 def draw(rng: random.Random) -> tuple[Fleet, Pools, Costs]:
     """Draw clusters of several GPUs, and workloads with wishes that a bound has to live with."""
     model = of(rng.choice(("A30", "H100-96GB")))
     names = [f"c{index}" for index in range(rng.randint(1, 3))]
-    devices = rng.sample([*(item.device for item in model.profiles), "all"], 4)
+    some = rng.sample([*(item.device for item in model.profiles), "all"], 4)
     pools = {
         name: (GpuPool(name, (Node("n", (Gpu(model),) * rng.randint(2, 3)),)),) for name in names
     }
-    listed = Candidate(
-        "listed", (Supply("gpu", devices[0], rng.randint(1, 9)),), uses=(("w", 4.0),)
-    )
+    listed = Candidate("listed", (Supply("gpu", some[0], rng.randint(1, 9)),), uses=(("w", 4.0),))
     clusters = tuple(
         Cluster(
             name,
@@ -68,7 +69,7 @@ def draw(rng: random.Random) -> tuple[Fleet, Pools, Costs]:
         (cluster, f"app{app}", device): float(rng.randint(-20, 99))
         for cluster in names
         for app in range(3)
-        for device in devices
+        for device in some
         if rng.random() < 0.8
     }
     limits = (FleetLimit("watts", float(rng.randint(5, 30)), uses="w"),)
@@ -118,30 +119,69 @@ def test_bounds_hold_for_many_fleets(start: int) -> None:
 
 
 def test_the_bound_counts_what_is_asked_for_and_not_what_any_demand_could_lose() -> None:
-    rng = random.Random(3)  # noqa: S311 - a seeded case, not a secret
-    model = of("H100-96GB")
-    devices = ("1g.12gb", "1g.24gb", "2g.24gb", "3g.48gb", "4g.48gb", "7g.96gb")
-    pools = {"c": (GpuPool("c", (Node("n", (Gpu(model),) * 8),)),)}
-    workloads = tuple(
-        Workload(f"w{index}", f"app{index}", "gpu", rng.randint(1, 3), f"p{index}")
-        for index in range(40)
-    )
-    scores = {
-        ("c", item.app, device): float(rng.randint(1, 100))
-        for item in workloads
-        for device in devices
-    }
-    cluster = offered(Cluster("c", Selector("c"), ()), pools)
-    named = {"score": Scores.of(scores)}
-    fleet = with_candidates(
-        Fleet("default", (cluster,), workloads, named, (Objective("score"),)), pools, Rules()
-    )
+    fleet = competing(clusters=1, gpus=8, workloads=40, most=64)
     found = solved(fleet)
     wide = over_all_layouts(fleet, found)
     assert wide.gap is not None
     assert wide.gap < 0.05
     (left_out,) = fleet.left_out
     assert left_out.bound > 0.2 * found.objective_value
+
+
+def test_whole_numbers_of_gpus_are_near_to_their_shares_and_as_many_in_all() -> None:
+    rng = np.random.default_rng(1)
+    for gpus in (1, 5, 8):
+        groups = [gpus * rng.dirichlet(np.ones(4)), np.array([0.0, float(gpus)])]
+        found = list(rounded(groups, 6))
+        assert len(set(found)) == len(found) <= 6
+        for first, second in found:
+            assert sum(first) == sum(second) == gpus
+            assert all(abs(n - share) < 1 for n, share in zip(first, groups[0], strict=True))
+
+
+def test_candidates_made_by_prices_supply_what_their_layouts_do() -> None:
+    fleet = competing(clusters=2, gpus=4, workloads=20, most=16)
+    kept = [len(cluster.candidates) for cluster in fleet.clusters]
+    assert kept == [item.kept for item in fleet.left_out]
+    assert max(kept) > 16
+    for cluster in fleet.clusters:
+        for item in cluster.candidates:
+            found = Counter[str]()
+            for node in item.layouts:
+                for gpu in node.gpus:
+                    found.update(dict(devices(gpu)))
+            assert {supply.device: supply.amount for supply in item.supplies} == found
+
+
+@pytest.mark.exhaustive
+def test_clusters_that_compete_lose_little_by_choosing_among_candidates() -> None:
+    fleet = competing(clusters=5, gpus=8, workloads=60, most=60)
+    gap = over_all_layouts(fleet, solved(fleet)).gap
+    assert gap is not None
+    assert gap < 0.01
+
+
+def competing(*, clusters: int, gpus: int, workloads: int, most: int) -> Fleet:
+    """Each cluster by itself would serve the same workloads; together they serve different ones."""
+    rng = random.Random(1)  # noqa: S311 - a seeded case, not a secret
+    model = of("H100-96GB")
+    names = [f"c{index}" for index in range(clusters)]
+    pools = {name: (GpuPool(name, (Node("n", (Gpu(model),) * gpus),)),) for name in names}
+    asked = tuple(
+        Workload(f"w{index}", f"app{index % 20}", "gpu", rng.randint(1, 3), f"p{index}")
+        for index in range(workloads)
+    )
+    scores = {
+        (name, f"app{app}", device): float(rng.randint(1, 100))
+        for name in names
+        for app in range(20)
+        for device in SIX
+    }
+    given = tuple(offered(Cluster(name, Selector(name), ()), pools) for name in names)
+    named = {"score": Scores.of(scores)}
+    return with_candidates(
+        Fleet("default", given, asked, named, (Objective("score"),)), pools, Rules(most=most)
+    )
 
 
 def test_leaving_out_what_is_worth_nothing_is_no_gap() -> None:
