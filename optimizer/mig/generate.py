@@ -80,9 +80,11 @@ def _with_priced(fleet: Fleet, pools: Pools, running: Collection[Choice], most: 
         (pool,) = (each for each in pools[item.cluster] if each.name == item.pool)
         made = [composed(fleet.namespace, pool, item, counts) for counts in rounded(found, most)]
         cluster = clusters[item.cluster]
-        joined = _joined(cluster.candidates, pool, made, running)
+        known = {each.policy for each in cluster.candidates}
+        new = [each for each in made if each.supplies and each.name not in known]
+        joined = _joined(cluster.candidates, pool, new, running)
         clusters[item.cluster] = replace(cluster, candidates=joined)
-        left_out.append(item._replace(kept=item.kept + len(joined) - len(cluster.candidates)))
+        left_out.append(item._replace(kept=item.kept + len(new)))
     return replace(fleet, clusters=tuple(clusters.values()), left_out=tuple(left_out))
 
 
