@@ -1,8 +1,7 @@
 """AddOnPlacementScores as tables: which entry is the score of an app on a device."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any
 
 from dsf.api.dimension import DimensionFormat
 from dsf.kube.port import Object
@@ -47,8 +46,9 @@ def table(
 def entries_of(obj: Object) -> Iterator[tuple[str, int]]:
     """Yield an AddOnPlacementScore's names and values, but entries that lack either."""
     for item in (obj.get("status") or {}).get("scores") or []:
-        if _usable(item):
-            yield item["name"], item["value"]
+        name, value = item.get("name"), item.get("value")
+        if isinstance(name, str) and type(value) is int:
+            yield name, value
 
 
 def validity(obj: Object, *, now: datetime) -> tuple[datetime | None, bool]:
@@ -78,10 +78,6 @@ def _spelt(name: str, cluster: str, dimension: DimensionFormat) -> tuple[str, st
     if labels is None or labels.get("cluster", cluster) != cluster:
         return None
     return labels.get("app", ""), labels.get("device", "")
-
-
-def _usable(item: Mapping[str, Any]) -> bool:
-    return isinstance(item.get("name"), str) and type(item.get("value")) is int
 
 
 def _time(text: object) -> tuple[datetime | None, bool]:

@@ -7,6 +7,7 @@ Lists have a short form for annotations, which the request takes too.
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import islice
 from typing import Annotated, Any, TypeVar
 
@@ -276,9 +277,9 @@ def _texts(obj: Object) -> Mapping[str, str]:
     return {**({f"{PREFIX}pool": label} if label else {}), **(metadata.get("annotations") or {})}
 
 
-def _keys(model: type[Wire]) -> Iterator[tuple[str, str]]:
-    for name in model.model_fields:
-        yield name, f"{PREFIX}{_kebab(name)}"
+@cache
+def _keys(model: type[Wire]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, f"{PREFIX}{_kebab(name)}") for name in model.model_fields)
 
 
 def _kebab(name: str) -> str:
