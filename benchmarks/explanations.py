@@ -25,6 +25,10 @@ CASES: tuple[tuple[int, int, Kind, bool], ...] = (
     (10, 30, "dist", True),
     (40, 120, "prof", False),
     (40, 120, "prof", True),
+    (40, 120, "dist", True),
+    (100, 200, "prof", False),
+    (100, 200, "prof", True),
+    (100, 200, "dist", True),
     (40, 120, "dist", False),
 )
 """Clusters, workloads, kind of instance, and whether there is too little for all."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optimizer.engine.blocks import Blocks, Flags, Ints, Rows
+from optimizer.engine.blocks import Blocks, Flags, Floats, Ints, Rows
 from optimizer.engine.candidates import Candidates
 from optimizer.engine.columns import Columns
 from optimizer.engine.enumeration import near_best
@@ -25,7 +25,8 @@ from optimizer.settings import SolverName
 from optimizer.solution import Decision, Place, Solution
 
 _MOST = 12_000  # columns that a choice is made among
-_CLASSES = 600  # sites and tasks up to which prices are worth what they cost
+_PLACES = 100_000  # up to which prices are worth what they cost
+_CLASSES = 600  # sites and tasks, likewise
 _WHOLE = 1e-6
 _LEAST = 2e-4  # of what the optimum is worth: the first window
 _WIDER = 3
@@ -45,10 +46,14 @@ class _Priced:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """The columns of which every decision worth `least` consists."""
+    """The columns of which every decision worth `least` consists, and what each loses at least.
+
+    A decision that has a column is worth at most the bound of the prices less what that loses.
+    """
 
     columns: Columns
     least: float
+    lost: Floats
 
 
 class Core:
@@ -110,6 +115,7 @@ class Core:
         lacking = self._lacking(place, window.columns)
         if lacking is None or self._priced is None:
             return self._solution("NotSolved")
+        lacking &= window.lost <= self._priced.answers.bound - least + _WHOLE
         columns = window.columns.pick(np.flatnonzero(lacking))
         return self._best(columns, self._priced.whole.blocks, least)
 
@@ -174,7 +180,9 @@ class Core:
             if columns is None or len(columns) == before:
                 return
             before = len(columns)
-            yield _Window(columns, self._value - loss)
+            worth = priced.answers.worth[priced.whole.blocks.mode_sites[columns.modes]]
+            lost = worth - columns.profits(priced.whole.blocks, priced.prices)
+            yield _Window(columns, self._value - loss, lost)
             loss *= _WIDER
 
     def _lacking(self, place: Place, columns: Columns) -> Flags | None:
@@ -206,7 +214,9 @@ class Core:
 
 def _prices(problem: Problem, effort: Effort) -> _Priced | None:
     """Return the prices of a problem; None where it has several priorities, or is too large."""
-    whole = reduced(problem, np.ones(len(problem.tasks))) if len(problem.tiers) == 1 else None
+    if len(problem.tiers) != 1 or np.count_nonzero(~np.isnan(problem.values)) > _PLACES:
+        return None
+    whole = reduced(problem, np.ones(len(problem.tasks)))
     if whole is None or len(whole.tasks) + len(whole.sites) > _CLASSES:
         return None
     blocks = whole.blocks
