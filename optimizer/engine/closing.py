@@ -17,6 +17,7 @@ _WHOLE = 1e-6
 _HALF = 0.5
 _NODES = 60
 _FURTHER = 1.5  # decisions are looked for that lose so much more than what must be found
+_SCANTY = 4e-4  # of the bound: columns that lose less are too few to make a decision of
 _COARSE = 1e-3  # a gap from which on only decisions are looked for that are good enough
 
 
@@ -55,7 +56,9 @@ def closing(
         every = near.reach >= slack
         if effort.left() <= 0 or (complete and not every):
             break
-        if not every and near.reach > 0 and not equals:
+        if not every and not equals:
+            if near.reach < _SCANTY * priced.bound:
+                continue
             above = max(above, priced.bound - _FURTHER * near.reach)
         target = bound / (1.0 + effort.gap)
         taken = _taken(blocks, priced, held, near.columns, every, above, target, effort)
@@ -92,20 +95,15 @@ def _taken(
     """Choose among columns, those held and met, unless these are all; tell whether it is proven."""
     pool = Pool(blocks)
     pool.extend(held.columns)
-    known = len(pool)
     pool.extend(near)
     if not every and repeated(blocks):
         pool.extend(priced.pool.columns())
     columns = pool.columns()
-    start = np.zeros(len(columns), np.int64)
-    if known == len(held.columns):
-        start[:known] = held.times
     taken = master(
         blocks,
         columns,
         solver=effort.solver,
         seconds=effort.left(),
-        start=start,
         nodes=None if every else _NODES,
         target=target,
         above=above,

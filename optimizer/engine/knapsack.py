@@ -1,24 +1,36 @@
 """Knapsacks of many slots at once: dynamic programming over small whole capacities.
 
-Tasks of one size differ in profit alone, so a slot needs only the best few of each size.
+Tasks of one size differ in profit alone, so a slot holds the best few of each size, and what it
+gains by them is known before it is said how many: one step for each size.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.engine.blocks import Flags, Floats, Ints
+from optimizer.engine.blocks import Floats, Ints
 from optimizer.engine.candidates import Candidates
+
+_CHUNK = 200_000  # sums that are compared at once
+_WIDE = 64  # tasks of a size from which on the best are picked before they are sorted
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Tasks of one size: `gains[slot, n]` by the first n of `tasks[slot]`; `best` without them."""
+
+    size: int
+    tasks: Ints
+    gains: Floats
+    best: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """`best[slot, capacity]`: the largest profit. The rest tells, step by step, what makes it."""
+    """`best[slot, capacity]`: the largest profit. The steps tell what makes it."""
 
     best: Floats
-    sizes: tuple[int, ...]
-    tasks: tuple[Ints, ...]
-    taken: tuple[Flags, ...]
+    steps: tuple[_Step, ...]
 
 
 def fill(
@@ -29,23 +41,21 @@ def fill(
     A task is taken only where it is worth more than its prices.
     """
     best = np.zeros((slots, capacity + 1))
-    sizes: list[int] = []
-    tasks: list[Ints] = []
-    taken: list[Flags] = []
-    for group in (item for item in groups if item.size <= capacity):
+    steps: list[_Step] = []
+    for group in groups:
+        if group.size > capacity:
+            continue
         profits = group.profits(prices, row_prices)
         room = capacity // group.size if group.size else profits.shape[1]
-        found, profits = _largest(group.tasks, profits, room)
-        for index in range(profits.shape[1]):
-            profit = profits[:, index : index + 1]
-            if not (profit > 0).any():
-                break
-            with_it = best[:, : capacity + 1 - group.size] + profit
-            taken.append(with_it > best[:, group.size :])
-            np.maximum(best[:, group.size :], with_it, out=best[:, group.size :])
-            sizes.append(group.size)
-            tasks.append(found[:, index])
-    return Filling(best, tuple(sizes), tuple(tasks), tuple(taken))
+        tasks, profits = _largest(group.tasks, profits, room)
+        most = int(np.count_nonzero(profits.max(axis=0, initial=0.0) > 0))
+        if not most:
+            continue
+        gains = np.zeros((slots, most + 1))
+        np.maximum(profits[:, :most], 0.0).cumsum(axis=1, out=gains[:, 1:])
+        steps.append(_Step(group.size, tasks, gains, best))
+        best = _with(best, gains, group.size) if len(steps) > 1 else _alone(gains, group.size, best)
+    return Filling(best, tuple(steps))
 
 
 def contents(filling: Filling, slots: Ints, capacities: Ints) -> tuple[Ints, Ints]:
@@ -53,21 +63,58 @@ def contents(filling: Filling, slots: Ints, capacities: Ints) -> tuple[Ints, Int
     left = capacities.copy()
     positions: list[Ints] = [np.zeros(0, np.int64)]
     found: list[Ints] = [np.zeros(0, np.int64)]
-    steps = list(zip(filling.sizes, filling.tasks, filling.taken, strict=True))
-    for size, tasks, taken in reversed(steps):
-        rest = left - size
-        hit = np.flatnonzero((rest >= 0) & taken[slots, np.maximum(rest, 0)])
-        positions.append(hit)
-        found.append(tasks[slots[hit]])
-        left[hit] = rest[hit]
+    for step in reversed(filling.steps):
+        counts = np.arange(step.gains.shape[1])
+        rest = left[:, None] - step.size * counts
+        worth = step.best[slots[:, None], np.maximum(rest, 0)] + step.gains[slots]
+        worth[rest < 0] = -np.inf
+        taken = worth.argmax(axis=1)
+        left -= step.size * taken
+        position, rank = (counts[None, :-1] < taken[:, None]).nonzero()
+        positions.append(position)
+        found.append(step.tasks[slots[position], rank])
     return np.concatenate(positions), np.concatenate(found)
+
+
+def _alone(gains: Floats, size: int, best: Floats) -> Floats:
+    """Return what slots are worth at most with tasks of a size alone."""
+    most, width = gains.shape[1] - 1, best.shape[1]
+    counts = np.minimum(np.arange(width) // size, most) if size else np.full(width, most)
+    return gains[:, counts]
+
+
+def _with(best: Floats, gains: Floats, size: int) -> Floats:
+    """Return what slots are worth at most with tasks of a size, whatever their number."""
+    slots, width = best.shape
+    most = gains.shape[1] - 1
+    if not size:
+        return best + gains[:, -1:]
+    more = np.empty_like(best)
+    rows = max(1, _CHUNK // ((most + 1) * width))
+    for first in range(0, slots, rows):
+        part = slice(first, first + rows)
+        padded = np.full((len(best[part]), most * size + width), -np.inf)
+        padded[:, most * size :] = best[part]
+        across, along = padded.strides
+        # shifted[n, slot, capacity] is what is left beside n tasks
+        shifted: Floats = np.ndarray(
+            (most + 1, len(padded), width),
+            buffer=padded,
+            offset=most * size * along,
+            strides=(-size * along, across, along),
+        )
+        (shifted + gains[part].T[:, :, None]).max(axis=0, out=more[part])
+    return more
 
 
 def _largest(tasks: Ints, profits: Floats, room: int) -> tuple[Ints, Floats]:
     """Return the `room` most profitable candidates of each slot, most profitable first."""
-    if profits.shape[1] > room:
+    count, width = profits.shape
+    if width > max(room, _WIDE):
         picked = np.argpartition(-profits, max(room - 1, 0), axis=1)[:, :room]
         profits = np.take_along_axis(profits, picked, axis=1)
         tasks = np.take_along_axis(tasks, picked, axis=1)
-    order = np.argsort(-profits, axis=1, kind="stable")
-    return np.take_along_axis(tasks, order, axis=1), np.take_along_axis(profits, order, axis=1)
+        width = room
+    order = np.argsort(-profits, axis=1, kind="stable")[:, :room]
+    order += np.arange(count)[:, None] * width
+    return tasks.ravel()[order], profits.ravel()[order]
