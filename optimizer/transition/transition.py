@@ -116,18 +116,27 @@ def _detours(problem: Problem, both: Decision, names: set[str]) -> tuple[Place, 
 
 
 def _roomy(
-    problem: Problem, start: Decision, goal: Decision, names: list[str], possible: Iterable[Place]
+    problem: Problem,
+    start: Decision,
+    goal: Decision,
+    names: Iterable[str],
+    possible: Iterable[Place],
 ) -> tuple[Place, ...]:
-    """Return a few of the places of each workload that have room at the start and at the goal."""
-    room = np.minimum(_free(problem, start), _free(problem, goal))
-    left = dict.fromkeys(names, _DETOURS_EACH)
-    found = list[Place]()
+    """Return a few of the places of each workload that have room at the start or at the goal.
+
+    They are on the clusters that follow its own: so not all workloads have the same ones.
+    """
+    room = np.maximum(_free(problem, start), _free(problem, goal))
+    number, home = problem.cluster_index, {p.workload: p.cluster for p in start.places}
+    found: dict[str, list[tuple[int, Place]]] = {name: [] for name in names}
     for place in possible:
         at = problem.indexes(place)
-        if left.get(place.workload, 0) and at and room[at[1]] >= problem.tasks[at[0]].amount:
-            left[place.workload] -= 1
-            found.append(place)
-    return tuple(found)
+        if place.workload in found and at and room[at[1]] >= problem.tasks[at[0]].amount:
+            own = number[home.get(place.workload, place.cluster)]
+            away = (number[place.cluster] - own) % len(number)
+            found[place.workload].append((away, place))
+    few = (sorted(places)[:_DETOURS_EACH] for places in found.values())
+    return tuple(place for places in few for _, place in places)
 
 
 def _free(problem: Problem, decision: Decision) -> Floats:

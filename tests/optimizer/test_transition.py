@@ -338,6 +338,27 @@ def test_without_time_only_the_clusters_of_policies_that_change_stop() -> None:
     assert actions(found) == ["-a@c", "-old@c +new@c", "+a@c +b@c"]
 
 
+def test_where_much_is_drained_each_finds_room_on_clusters_that_are_not_yet() -> None:
+    """12 clusters with one device free each, which goes: only the last two stop anything."""
+    names, per = [f"c{index:02}" for index in range(12)], 2
+    tasks = {f"{name}w{index}": name for name in names for index in range(per)}
+    table = {(cluster, task, "3g"): 10.0 for cluster in names for task in tasks}
+    given = fleet({name: [("3g", 1)] for name in names}, dict.fromkeys(tasks, 1), table)
+    policies = tuple(
+        Candidate(name, (Supply("gpu", "3g", amount),))
+        for name, amount in (("old", per + 1), ("new", per))
+    )
+    clusters = tuple(replace(cluster, candidates=policies) for cluster in given.clusters)
+    given = replace(given, clusters=clusters)
+    problem = formulate(given)
+    places = {task: f"{name}/3g" for task, name in tasks.items()}
+    before, goal = (
+        decision(problem, places, dict.fromkeys(names, policy)) for policy in ("old", "new")
+    )
+    found = planned(given, before, goal)
+    assert sum(len(stage.uncovered) for stage in found.stages) == 3
+
+
 def mixed(
     demands: dict[str, int],
     old: list[tuple[str, int]],
