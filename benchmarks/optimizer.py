@@ -2,7 +2,9 @@
 
 python -m benchmarks.optimizer [--quick]
 
-CPU seconds are those of the case and its children. A ratio is the case's CPU to that of the
+CPU seconds are those of the case and its children, without imports. 20 x 50 is measured on several
+seeds, each against the yardstick of the same instance (stopped after 150 s: the true ratio is then
+even better). A ratio is the case's CPU to that of the
 yardstick at 20 x 50 (mean of both kinds); `gap` is the proven one. `in PuLP`: the part of a
 solve in which PuLP writes models, of a second, profiled run.
 """
@@ -12,6 +14,7 @@ import cProfile
 import multiprocessing
 import pstats
 import resource
+import statistics
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +28,8 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 _YARDSTICK_LIMIT = 150.0
-_SEEDS = (2, 3)
+_SEEDS = (1, 2, 3, 4, 5, 6)
+_AIMS = (50.0, 5.0)  # of the yardstick's CPU, one part of so many: for 0.25%, for the optimum
 _HIGHS_RUN = "<built-in method highspy._core.run>"
 
 
@@ -54,9 +58,7 @@ class Measured:
 
 
 LADDER: tuple[Case, ...] = (
-    Case(20, 50, "dist", 0.0025),
     Case(20, 50, "dist", 0.0),
-    Case(20, 50, "prof", 0.0025),
     Case(20, 50, "prof", 0.0),
     Case(100, 200, "dist", 0.0025),
     Case(100, 200, "prof", 0.0025),
@@ -86,6 +88,8 @@ def measured(case: Case, *, profiled: bool = False) -> Measured:
 
 
 def _solve(case: Case, answers: "Connection[Measured, None]", profiled: bool) -> None:
+    import numpy.ma  # noqa: F401, PLC0415 - numpy imports it where unique() is called first
+
     from optimizer.milp import solve_here  # noqa: PLC0415 - its CPU is the child's
 
     given = problem(instance(case.clusters, case.workloads, case.kind, case.seed))
@@ -119,29 +123,33 @@ def _building(profile: cProfile.Profile) -> float:
     return spent[0] - sum(spent[1:])
 
 
-def _yardsticks() -> Iterator[float]:
+def _seeds() -> Iterator[float]:
+    """Compare 20 x 50 with the straightforward model, seed by seed; yield its CPU for seed 1."""
     kinds: tuple[Kind, ...] = ("dist", "prof")
-    for kind in kinds:
-        outcome = yardstick.solve(instance(20, 50, kind), _YARDSTICK_LIMIT)
-        state = "optimal" if outcome.optimal else "stopped"
-        print(f"yardstick 20x50 {kind}: {outcome.objective:g} {state}, {outcome.cpu:.1f} CPU s")
-        yield outcome.cpu
-
-
-def _seeds() -> Iterator[str]:
-    """Yield 20 x 50 of other seeds, each against the straightforward model of the same instance."""
-    kinds: tuple[Kind, ...] = ("dist", "prof")
+    ratios: list[tuple[float, float]] = []
+    print(f"{'20 x 50, seed':<16}{'yardstick':>20}{'0.25% in':>22}{'optimum in':>28}")
     for kind in kinds:
         for seed in _SEEDS:
             own = yardstick.solve(instance(20, 50, kind, seed), _YARDSTICK_LIMIT)
             near = measured(Case(20, 50, kind, 0.0025, seed=seed))
             best = measured(Case(20, 50, kind, 0.0, seed=seed))
+            ratios.append((own.cpu / near.cpu, own.cpu / best.cpu))
             state = "optimal" if own.optimal else "stopped"
-            yield (
-                f"20 x 50 {kind} seed {seed}: yardstick {own.cpu:.1f} CPU s"
-                f" ({state}), 0.25% in 1/{own.cpu / near.cpu:.0f},"
-                f" optimum in 1/{own.cpu / best.cpu:.1f} of it ({best.status})"
+            print(
+                f"{kind} {seed:<11}{own.cpu:>9.1f} s {state:>9}"
+                f"{near.cpu:>9.2f} s 1/{ratios[-1][0]:<4.0f} {_met(ratios[-1][0], _AIMS[0]):<6}"
+                f"{best.cpu:>9.2f} s 1/{ratios[-1][1]:<4.0f} {_met(ratios[-1][1], _AIMS[1]):<6}"
+                f" {best.status}",
+                flush=True,
             )
+            if seed == 1:
+                yield own.cpu
+    means = [statistics.geometric_mean(each) for each in zip(*ratios, strict=True)]
+    print(f"geometric mean: 0.25% in 1/{means[0]:.0f}, optimum in 1/{means[1]:.0f}")
+
+
+def _met(ratio: float, aim: float) -> str:
+    return "met" if ratio >= aim else "missed"
 
 
 def _share(case: Case) -> float:
@@ -164,7 +172,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="leave out the largest cases")
     quick = parser.parse_args().quick
-    costs = list(_yardsticks())
+    costs = list(_seeds())
     unit = sum(costs) / len(costs)
     print(
         f"{'case, gap asked for':<28}{'CPU s':>9}{'ratio':>9}{'in PuLP':>9}{'MiB':>7}"
@@ -174,8 +182,6 @@ def main() -> None:
         name = f"{case.clusters} x {case.workloads} {case.kind} {case.gap:.2%}"
         share = _share(case) if case in LADDER else None
         print(_row(name, measured(case), unit, share), flush=True)
-    for line in () if quick else _seeds():
-        print(line, flush=True)
     for seconds in ALLOWED:
         found = measured(Case(200, 500, "dist", 0.0, seconds))
         print(_row(f"200 x 500 dist in {seconds:g} s", found, unit), f"{found.wall:.2f} s")

@@ -109,7 +109,8 @@ def maximise(
 
     HiGHS ends where it has `target`, or where its bound is within `gap`, as Feasible unless it is
     reached. Both solvers end after so many `nodes`. What is worth no more than `above` need not be
-    looked at: Optimal then says that nothing else is worth more than this and the value.
+    looked at: Optimal then says that nothing else is worth more than this and the value, which is
+    that of taking nothing where HiGHS finds nothing at all.
     """
     model = pulp.LpProblem("placement", constants.LpMaximize)
     kind = constants.LpContinuous if relaxed else constants.LpInteger
@@ -129,6 +130,8 @@ def maximise(
         model.addConstraint(held[-1])
     engine = None if seconds <= 0 else _engine(solver, seconds, start, gap, nodes, target, above)
     answer = _solved(model, columns, held if relaxed else (), engine, start)
+    if above is not None and model.sol_status == constants.LpSolutionInfeasible:
+        answer = replace(answer, status="Optimal", bound=above)
     short = gap and answer.bound is not None and answer.bound - objective @ answer.values > _SHORT
     return replace(answer, status="Feasible") if short and answer.status == "Optimal" else answer
 
