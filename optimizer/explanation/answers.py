@@ -79,7 +79,7 @@ class Answers:
         if wide is None:
             return
         for place in _possible(wide.task_index, self._wanted, supplies):
-            for changed in self._tries(decision, place):
+            for changed in () if place in decision.places else self._tries(decision, place):
                 used = self._used(changed, [*supplies, *running])
                 given = self._given(used)
                 if any(known <= given for known in self._room) or violations(wide, changed):

@@ -110,6 +110,15 @@ def test_a_kind_that_nobody_supplies_can_be_added() -> None:
     assert short(hungry, RESOLVE(formulate(replace(hungry, clusters=(enough,))))) == ()
 
 
+def test_where_it_runs_already_is_no_room_for_one_more() -> None:
+    scores = {(cluster, "first", "3g"): 50.0 for cluster in ("c", "d")}
+    given = fleet({"c": [("3g", 3)], "d": [("3g", 1)]}, {"first": 2}, scores)
+    (first,) = given.workloads
+    found = explained(replace(given, workloads=(replace(first, replicas=2),)), "first")
+    assert messages(found) == ["cluster d supplies at most 1 gpu 3g"]
+    assert changes(found) == ["add 1 gpu 3g to cluster d"]
+
+
 def test_more_replicas_than_clusters_is_no_matter_of_limits() -> None:
     given = two_on_one(8)
     first, second = given.workloads
@@ -222,3 +231,34 @@ def sizes(found: UnplacedReason) -> list[float]:
 def crowded(kind: Kind) -> Fleet:
     whole = instance(6, 8, kind)
     return benchmark_fleet(replace(whole, gpus=whole.gpus[:2], scores=whole.scores[:, :2]))
+
+
+def check_shared(given: Fleet, wanted: Wanted) -> int:
+    """What is found out for one workload holds for its equal, in its own words."""
+    target = next(item for item in given.workloads if item.name == wanted.workload)
+    both = replace(given, workloads=(*given.workloads, replace(target, name="twin")))
+    problem = formulate(both)
+    solution = RESOLVE(problem)
+    if not {target.name, "twin"} <= set(short(both, solution)):
+        return 0
+    conflicts = Conflicts(both, problem, solution, RESOLVE, close)
+    first, second = conflicts.of(target.name), conflicts.of("twin")
+    now = counts(solution.decision)
+    assert len(first.limits) == len(second.limits) or now.get("twin", 0) != now.get(target.name, 0)
+    if not second.limits:
+        return 0
+    asked = Wanted("twin", {**now, "twin": now.get("twin", 0) + 1})
+    named = barriers(both, asked)
+    members = tuple(item for item in named if item.says in messages(second))
+    assert len(members) == len(second.limits)
+    check_conflict(both, asked, named, members)
+    return 1
+
+
+def test_equals_are_kept_out_by_the_same() -> None:
+    assert sum(check_shared(*case) for case in islice(infeasible_cases(3_000), 3))
+
+
+@pytest.mark.exhaustive
+def test_many_equals_are_kept_out_by_the_same() -> None:
+    assert sum(check_shared(*case) for case in islice(infeasible_cases(4_000), 60)) > 20
