@@ -1,13 +1,16 @@
 """Large problems: tier by tier by decomposition, and what that leaves to the solver."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from optimizer.engine.blocks import Flags
 from optimizer.engine.compact import every_row, solve_compact
 from optimizer.engine.fixing import usable
+from optimizer.engine.kept import first_kept_prices
 from optimizer.engine.neighbourhood import Held
-from optimizer.engine.prices import respond
+from optimizer.engine.prices import Prices, respond
 from optimizer.engine.reduce import Reduction, reduced
 from optimizer.engine.search import Found, search, searched_bound
 from optimizer.engine.settled import settled
@@ -21,8 +24,21 @@ _HALF = 0.5
 _CORE = 20_000  # variables of the model that is left to the solver after fixing
 _WRITING = 1e-4  # seconds for each variable that writing a model may take
 _SETTLED = 0.2  # of its time at most goes into what earlier priorities leave where they are
+_PRICING = 0.3  # of what is left then at most goes into prices to start from
 _KEPT = 2_000_000  # variables up to which what earlier priorities have becomes rows
 _SHARE = 0.5  # of the time left is for a priority that others follow
+
+Usable = tuple[Flags, Flags]
+"""Places [tasks, slots] and options [options]."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """A tier solved: the best decision, its bound, and what any that is as good may use."""
+
+    decision: Decision | None
+    bound: float
+    usable: Usable | None = None
 
 
 def solve_decomposed(
@@ -30,11 +46,13 @@ def solve_decomposed(
 ) -> tuple[Decision | None, list[float]]:
     """Return a decision no worse than `known`, and a bound of each tier."""
     bounds: list[float] = []
+    usable: Usable | None = None
     for tier in range(len(problem.tiers)):
         share = _SHARE if tier + 1 < len(problem.tiers) else 1.0
-        decision, bound = _tier(problem, tier, known, run.sharing(share))
-        known = better(problem, known, decision)
-        bounds.append(bound)
+        served = _tier(problem, tier, known, usable, run.sharing(share))
+        known = better(problem, known, served.decision)
+        usable = _both(usable, served.usable)
+        bounds.append(served.bound)
         if not run.over():
             run.know(known, bounds)
     proven = known is not None and all(
@@ -49,20 +67,24 @@ def solve_decomposed(
 
 
 def _tier(
-    problem: Problem, tier: int, known: Decision | None, run: Run
-) -> tuple[Decision | None, float]:
+    problem: Problem, tier: int, known: Decision | None, usable: Usable | None, run: Run
+) -> _Served:
     """Return a decision that serves a tier well and keeps what it has of the earlier ones."""
+    if tier > 0 and (known is None or run.over()):
+        return _Served(known, np.inf)
     whole = None if run.over() else reduced(problem, *_weights(problem, tier), stop=run.over)
     if run.over():
-        return known, np.inf
+        return _Served(known, np.inf)
     if whole is None:
-        return solve_tier(problem, tier, known, run)
-    if tier == 0:
+        return _Served(*solve_tier(problem, tier, known, run))
+    if tier == 0 or known is None:
         return _searched(problem, tier, whole, known, run)
-    return (known, np.inf) if known is None else _later(problem, tier, known, run)
+    return _later(problem, tier, known, usable, run)
 
 
-def _later(problem: Problem, tier: int, known: Decision, run: Run) -> tuple[Decision | None, float]:
+def _later(
+    problem: Problem, tier: int, known: Decision, usable: Usable | None, run: Run
+) -> _Served:
     """Decide first about what earlier tiers leave where they are, then about everything.
 
     The second search may move them to where they have as much, and its bound is one for every such
@@ -75,13 +97,17 @@ def _later(problem: Problem, tier: int, known: Decision, run: Run) -> tuple[Deci
         found = search(left.blocks, run.sharing(_SETTLED).effort(), _start(left, problem, known))
         more = left.decision(problem, found.held.columns, found.held.times)
         known = better(problem, known, rest.decision(problem, more)) or known
+        run.know(known, [])
     values = tier_values(problem, known)[:tier]
     if run.over():
-        return known, np.inf
+        return _Served(known, np.inf)
     if problem.size > _KEPT:
-        return known, _bound_together(problem, tier, values, run)
-    whole = reduced(problem, weights, last, kept=values, stop=run.over)
-    return (known, np.inf) if whole is None else _searched(problem, tier, whole, known, run)
+        return _Served(known, _bound_together(problem, tier, values, run))
+    whole = reduced(problem, weights, last, kept=values, usable=usable, stop=run.over)
+    if whole is None:
+        return _Served(known, np.inf)
+    prices = first_kept_prices(whole.blocks, tier, run.sharing(_PRICING).effort())
+    return _searched(problem, tier, whole, known, run, prices)
 
 
 def _weights(problem: Problem, tier: int) -> tuple[Floats, float]:
@@ -99,42 +125,79 @@ def _bound_together(problem: Problem, tier: int, values: Sequence[float], run: R
 
 
 def _searched(
-    problem: Problem, tier: int, whole: Reduction, known: Decision | None, run: Run
-) -> tuple[Decision | None, float]:
+    problem: Problem,
+    tier: int,
+    whole: Reduction,
+    known: Decision | None,
+    run: Run,
+    prices: Prices | None = None,
+) -> _Served:
+    """Search the blocks of a tier; leave to the solver what a better decision could use."""
 
     def told(held: Held, bound: float) -> None:
         own = [bound] if tier == 0 else []
         run.tell(lambda: whole.decision(problem, held.columns, held.times), own)
 
-    found = search(whole.blocks, run.effort(told), _start(whole, problem, known))
+    effort = replace(run.effort(told), prices=prices)
+    found = search(whole.blocks, effort, _start(whole, problem, known))
     decision = better(problem, known, whole.decision(problem, found.held.columns, found.held.times))
     value = 0.0 if decision is None else tier_values(problem, decision)[tier]
-    if found.bound - value <= max(run.gap * abs(value), SAME_VALUE) or run.over():
-        return decision, found.bound
-    return _core(problem, tier, whole, found, decision, run)
+    if run.over():
+        return _Served(decision, found.bound)
+    last = tier == len(problem.tiers) - 1
+    bound, proven = found.bound, found.bound - value <= max(run.gap * abs(value), SAME_VALUE)
+    if not proven:
+        usable = _usable(whole, found, value, problem)
+        decision, bound = _core(problem, tier, usable, bound, decision, run)
+        value = 0.0 if decision is None else tier_values(problem, decision)[tier]
+    if last or run.over():
+        return _Served(decision, bound)
+    usable = _usable(whole, found, value, problem)
+    return _Served(decision, bound, _of_tier(problem, tier, whole, usable))
 
 
 def _start(whole: Reduction, problem: Problem, known: Decision | None) -> Held | None:
     return None if known is None else Held(*whole.columns(problem, known))
 
 
+def _usable(whole: Reduction, found: Found, value: float, problem: Problem) -> Usable:
+    """Return the places and options that decisions worth a value may use, of those in blocks."""
+    blocks, priced = whole.blocks, found.priced
+    answers = respond(blocks, priced.groups, priced.prices)
+    slack = max(0.0, priced.bound - value)
+    return whole.spread(*usable(blocks, priced.prices, answers, slack), problem)
+
+
+def _of_tier(problem: Problem, tier: int, whole: Reduction, found: Usable) -> Usable:
+    """Return the same for the whole problem: other tiers may use what they like."""
+    places, options = found
+    known = {
+        option for own in whole.sites for site in own for mode in site.modes for option in mode
+    }
+    others = ~np.isin(np.arange(len(options)), list(known))
+    return places | (problem.task_tier > tier)[:, None], options | others
+
+
+def _both(one: Usable | None, other: Usable | None) -> Usable | None:
+    if one is None or other is None:
+        return one or other
+    return one[0] & other[0], one[1] & other[1]
+
+
 def _core(
     problem: Problem,
     tier: int,
-    whole: Reduction,
-    found: Found,
+    usable: Usable,
+    bound: float,
     decision: Decision | None,
     run: Run,
 ) -> tuple[Decision | None, float]:
     """Leave to the solver what a better decision could use."""
     values = [0.0] * (tier + 1) if decision is None else tier_values(problem, decision)
-    value, blocks, priced = values[tier], whole.blocks, found.priced
-    answers = respond(blocks, priced.groups, priced.prices)
-    slack = max(0.0, priced.bound - value)
-    places, options = whole.spread(*usable(blocks, priced.prices, answers, slack), problem)
+    places, options = usable
     size = int(np.count_nonzero(places)) + int(np.count_nonzero(options))
     if size > _CORE or run.left() < _WRITING * size:
-        return decision, found.bound
+        return decision, bound
     core = problem.restricted(places, options)
     earlier = (at_least(_core_weights(problem, core, own), values[own]) for own in range(tier))
     outcome = solve_compact(
@@ -149,8 +212,8 @@ def _core(
     best = better(problem, decision, outcome.decision)
     if outcome.status == "Optimal" and best is not None:
         return best, tier_values(problem, best)[tier]
-    bounds = [found.bound, *([] if outcome.bound is None else [max(outcome.bound, value)])]
-    return best, min(bounds)
+    found = [] if outcome.bound is None else [max(outcome.bound, values[tier])]
+    return best, min([bound, *found])
 
 
 def _core_weights(problem: Problem, core: Problem, tier: int) -> Floats:

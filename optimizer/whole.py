@@ -44,7 +44,7 @@ def solve_whole(
         value = tier_values(problem, outcome.decision)[tier]
         known = outcome.decision
         bounds.append(value)
-        rows.append(_at_least(weights, value))
+        rows.append(at_least(weights, value))
     if problem.places.value.size <= _TIE_VARIABLES:
         outcome = _untied(problem, rows, outcome, run)
     return outcome.decision, bounds
@@ -58,7 +58,7 @@ def solve_tier(
     if known is not None:
         for earlier in range(tier):
             value = tier_values(problem, known)[earlier]
-            rows.append(_at_least(problem.weights(earlier), value))
+            rows.append(at_least(problem.weights(earlier), value))
     weights = problem.weights(tier)
     outcome = solve_compact(
         problem, rows, weights, solver=run.solver, seconds=run.left(), start=known
@@ -68,7 +68,8 @@ def solve_tier(
     return better(problem, known, outcome.decision), bound
 
 
-def _at_least(weights: Floats, value: float) -> Row:
+def at_least(weights: Floats, value: float) -> Row:
+    """Return the row that what `weights` count has a value, but for rounding."""
     columns = np.nonzero(weights)[0]
     return Row("the value is the best one", columns, -weights[columns], SAME_VALUE - value)
 

@@ -21,8 +21,11 @@ def dive(
 ) -> tuple[Columns, Ints]:
     """Return columns and how often to take each; stops early with what is fixed by then.
 
-    `hasty`: fix all that fits together at once, a few rounds are enough then.
+    `hasty`: fix all that fits together at once, a few rounds are enough then. Nothing is returned
+    where deciding nothing breaks a row: what is fixed one by one would break it too.
     """
+    if (blocks.rows.limits < -_TOLERANCE).any():
+        return joined_columns([]), np.zeros(0, np.int64)
     steps, share = (_HASTY_STEPS, 1.0) if hasty else (_STEPS, _SHARE)
     copies, counts, limits = blocks.copies.copy(), blocks.counts.copy(), blocks.rows.limits.copy()
     pieces: list[Columns] = []

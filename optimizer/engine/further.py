@@ -3,13 +3,14 @@
 Every rule's rows come along, those of rules that are added later too.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from optimizer import rules
 from optimizer.engine.blocks import Flags, Ints
+from optimizer.lexicographic import SAME_VALUE
 from optimizer.problem import Problem, grouped
 from optimizer.rules import Row
 
@@ -57,6 +58,28 @@ def further_rows(problem: Problem, inexact: frozenset[str]) -> Further:
     rows += _capacities(problem, inexact)
     rows += _once(problem)
     return _entries(problem, rows)
+
+
+def keeping(problem: Problem, further: Further, values: Sequence[float]) -> Further:
+    """Return the rows with one more for each of the first tiers: that it has these values."""
+    tiers = problem.task_tier[problem.places.task]
+    first = len(further.limits)
+    limits, entries = list(further.limits), []
+    for tier, value in enumerate(values):
+        own = np.flatnonzero(tiers == tier)
+        scale = float(np.abs(problem.places.value[own]).max(initial=0.0)) or 1.0
+        limits.append((SAME_VALUE - value) / scale)
+        row = np.full(len(own), first + tier)
+        entries.append((row, own, -problem.places.value[own] / scale))
+    rows, places, coefficients = (np.concatenate(parts) for parts in zip(*entries, strict=True))
+    return replace(
+        further,
+        limits=tuple(limits),
+        place_rows=np.concatenate([further.place_rows, rows]),
+        place_tasks=np.concatenate([further.place_tasks, problem.places.task[places]]),
+        place_slots=np.concatenate([further.place_slots, problem.places.slot[places]]),
+        place_coefficients=np.concatenate([further.place_coefficients, coefficients]),
+    )
 
 
 def _capacities(problem: Problem, inexact: frozenset[str]) -> Iterator[Row]:

@@ -27,6 +27,7 @@ _REACHES = (0.01, 0.003)
 _WORTH_IT = 2e-4
 _WARM = 30
 _WHOLE = 1e-6
+_ROUNDING = 1e-9  # a bound that is so close is reached
 _FEW = 150  # sites and tasks up to which masters take so little that nothing else need come first
 _HASTY = (30, 100)  # steps after which a decision is made meanwhile
 _LONG = 200_000  # places, from which on pricing takes so long that this is worth it
@@ -38,7 +39,7 @@ class Effort:
     """How to search: `gap` is what is good enough, `left` tells the seconds left.
 
     `found` is told every decision that is better than those before, with the bound by then.
-    `most`: no decision is worth more, as is known from elsewhere.
+    `most`: no decision is worth more, as is known from elsewhere. `prices`: to start from.
     """
 
     solver: SolverName
@@ -47,6 +48,7 @@ class Effort:
     left: Callable[[], float]
     found: Callable[[Held, float], None] = lambda _held, _bound: None
     most: float = np.inf
+    prices: Prices | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def searched_prices(
         if steps in _HASTY and blocks.values.size > _LONG:
             hurry.decide(prices, reached)
 
-    lowest, best = first_prices(blocks, lambda found: respond(blocks, groups, found).bound, stop)
+    lowest, best = _begun(blocks, groups, effort.prices, stop)
     hurry.begin(start, lowest)
     hurry.decide(best, lowest)
     for reach in () if stop() else _REACHES:
@@ -101,6 +103,7 @@ def searched_prices(
         if small or not equals or gained <= _WORTH_IT * abs(lowest) or stop():
             break
     if equals and groups is not None and small and not stop():
+        pool.extend(hurry.held.columns)  # without them the master may have no choice that is legal
         bound, found, columns = generated(
             blocks, groups, best, pool, solver=effort.solver, left=effort.left
         )
@@ -109,6 +112,18 @@ def searched_prices(
         if bound < lowest:
             lowest, best = bound, found
     return Priced(lowest, best, groups, hurry.held, pool)
+
+
+def _begun(
+    blocks: Blocks,
+    groups: list[Candidates] | None,
+    known: Prices | None,
+    stop: Callable[[], bool],
+) -> tuple[float, Prices]:
+    """Return prices to start from, and their bound."""
+    if known is not None:
+        return respond(blocks, groups, known).bound, known
+    return first_prices(blocks, lambda found: respond(blocks, groups, found).bound, stop)
 
 
 def searched_bound(blocks: Blocks, effort: Effort) -> float:
@@ -157,4 +172,5 @@ class _Hurry:
     def enough(self, bound: float) -> bool:
         """Tell whether the best is good enough against a bound."""
         decided = self._value > -np.inf
-        return decided and bound - self._value <= self._effort.gap * abs(self._value)
+        near = max(self._effort.gap * abs(self._value), _ROUNDING)
+        return decided and bound - self._value <= near

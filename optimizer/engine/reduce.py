@@ -13,7 +13,7 @@ import numpy as np
 from optimizer.engine.blocks import Blocks, Flags, Floats, Ints, Rows
 from optimizer.engine.classes import site_classes, task_classes
 from optimizer.engine.columns import Columns
-from optimizer.engine.further import Further, further_rows
+from optimizer.engine.further import Further, further_rows, keeping
 from optimizer.engine.settled import Settled
 from optimizer.engine.sites import Site, sites_of, undominated
 from optimizer.engine.units import Units, units_of
@@ -113,16 +113,21 @@ def reduced(
     option_weight: float = 1.0,
     settled: Settled | None = None,
     *,
+    kept: Sequence[float] = (),
+    usable: tuple[Flags, Flags] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Reduction | None:
     """Return the blocks of a problem; None where it does not fall apart well enough.
 
     `weights` [tasks]: what each task's values count for; `option_weight`: what those of options do.
-    `settled`: decided already, the blocks are what is left. None too where `stop` says so.
+    `settled`: decided already, the blocks are what is left. `kept`: values that the first tiers
+    must have. None too where `stop` says so.
     """
     units = units_of(problem)
     kinds = {slot.kind for slot in problem.slots}
     further = further_rows(problem, frozenset(kinds - units.exact))
+    if kept:
+        further = keeping(problem, further, kept)
     values = problem.values * weights[:, None]
     dropped = np.isnan(values)
     # A task that counts for nothing here is there for the rules alone.
@@ -130,6 +135,9 @@ def reduced(
     if stop():
         return None
     options = undominated(problem, further.options)
+    if usable is not None:
+        dropped |= ~usable[0]
+        options &= frozenset(np.flatnonzero(usable[1]).tolist())
     if settled is not None:
         further = settled.rows(problem, further)
         dropped[settled.tasks] = True
@@ -139,10 +147,10 @@ def reduced(
     # Slots on which nothing runs by itself still supply what requests take besides.
     extras = {kind for task in problem.tasks for kind, _ in task.extras}
     shared = [slot.kind in extras and slot.device == ANY for slot in problem.slots]
-    usable = np.flatnonzero(~dropped.all(axis=0) | np.array(shared, np.bool_)).tolist()
+    needed = np.flatnonzero(~dropped.all(axis=0) | np.array(shared, np.bool_)).tolist()
     sites = sites_of(
         problem,
-        {slot: problem.slots[slot].cluster for slot in usable},
+        {slot: problem.slots[slot].cluster for slot in needed},
         options,
     )
     if not sites or stop():

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -344,3 +345,38 @@ def test_of_equal_decisions_the_one_that_runs_now_is_taken() -> None:
         task = Task("w", "w", "gpu", 1.0, current=(now,))
         given = Problem(("c0", "c1"), slots, options, (task,), np.full((1, 2), 7.0), np.zeros(2))
         assert whole(given).decision.places == (Place("w", f"c{now}", "d"),)
+
+
+def tiered(given: Problem, priorities: int, seed: int) -> Problem:
+    """The same problem with priorities drawn from a seed."""
+    drawn = np.random.default_rng(seed).integers(0, priorities, len(given.tasks)).tolist()
+    tasks = zip(given.tasks, drawn, strict=True)
+    return replace(given, tasks=tuple(replace(task, priority=own) for task, own in tasks))
+
+
+def check_tiers(seed: int) -> None:
+    """Equal brute force tier by tier, reported ever better on the way, with bounds that hold."""
+    given = tiered(random_problem(seed), 3, seed)
+    reported: list[Solution] = []
+    solution = solve_here(
+        given, solver="highs", time_limit_seconds=60, small=0, report=reported.append
+    )
+    wanted = best(given).values
+    every = [tier_values(given, one.decision) for one in (*reported, solution)]
+    assert every[-1] == pytest.approx(wanted)
+    for earlier, later in pairwise(every):
+        assert [round(value, 6) for value in earlier] <= [round(value, 6) for value in later]
+    for tier, (own, most) in enumerate(zip(solution.tiers, wanted, strict=True)):
+        if every[-1][:tier] == pytest.approx(wanted[:tier]):
+            assert own.bound >= most - 1e-6
+
+
+@pytest.mark.parametrize("seed", [5, 11])
+def test_every_priority_has_what_brute_force_gives_it(seed: int) -> None:
+    check_tiers(seed)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(100))
+def test_every_priority_has_what_brute_force_gives_it_in_many_problems(seed: int) -> None:
+    check_tiers(seed)
