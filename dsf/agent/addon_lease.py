@@ -34,7 +34,8 @@ ATTEMPTS = 3
 class AddOnLease:
     """Holds the Lease for one agent, and tells its `claim` of others that do.
 
-    Where it can't be read or written nothing is known of others, and the agent goes on as it was.
+    Where it can't be read or written nothing is known of others: the agent goes on as it was, and
+    stands by no longer once it has seen no renewal for as long as the Lease lasts.
     It is read by patches that change nothing: they need no other right than renewals do.
     """
 
@@ -63,16 +64,22 @@ class AddOnLease:
 
     async def renew(self) -> str:
         """Renew the Lease, or create it; return the error, empty where there was none."""
+        error = ""
         try:
             async with asyncio.timeout(CALL_SECONDS):
                 await self._renew()
         except TimeoutError:
-            return f"no answer within {CALL_SECONDS:g} s"
-        except KubeError as error:
-            return f"{type(error).__name__}: {error}"
-        finally:
-            self.decided.set()
-        return ""
+            error = f"no answer within {CALL_SECONDS:g} s"
+        except KubeError as refused:
+            error = f"{type(refused).__name__}: {refused}"
+        if error and self.claim.rival and self._is_over():
+            log.warning("standing by no longer: no renewal seen", extra={"lease": names.ADDON})
+            self.claim.rival = ""
+        self.decided.set()
+        return error
+
+    def _is_over(self) -> bool:
+        return not self._seen or self._seen.at + SECONDS <= asyncio.get_running_loop().time()
 
     async def _renew(self) -> None:
         for _ in range(ATTEMPTS):
@@ -120,7 +127,7 @@ class AddOnLease:
         if rival != self.claim.rival:
             told = f"held by {rival}: standing by" if rival else "held"
             log.warning("the add-on's lease is %s", told, extra={"lease": names.ADDON})
-        self.claim.identity = self.claim.identity or str(lease["metadata"].get("uid") or "")
+        self.claim.take(str(lease["metadata"]["uid"]))
         self.claim.rival = rival
 
     @property

@@ -23,13 +23,20 @@ ANOTHER_AGENT = "AnotherAgent"
 class Claim:
     """What an agent knows of itself and of others.
 
-    `identity` is the same for all agents of one installation, and for all their lives, empty while
-    it is not known: then all scores with our labels are taken for our own. `rival`
-    is the holder of their Lease, empty where this agent itself may publish.
+    `identity` is the same for all agents of one installation, empty while it is not known: then
+    all scores with our labels are taken for our own. It lasts as long as the Lease does; of one
+    that was made anew the agent knows the `former` ones. `rival` is the holder of the Lease, empty
+    where this agent itself may publish.
     """
 
     identity: str = ""
     rival: str = ""
+    former: frozenset[str] = frozenset()
+
+    def take(self, identity: str) -> None:
+        """Take on an identity; what was published under another one stays this agent's."""
+        self.former |= {self.identity} - {identity}
+        self.identity = identity
 
     @property
     def condition(self) -> tuple[Condition, ...]:
@@ -54,7 +61,8 @@ class Claim:
         publisher = find(status.get("conditions") or [], PUBLISHER)
         theirs = str(publisher.get("message") or "") if publisher else ""
         until = read_time(status.get("validUntil"))
-        if not self.identity or theirs in {"", self.identity} or until is None or until <= now:
+        ours = theirs in {"", self.identity, *self.former}
+        if not self.identity or ours or until is None or until <= now:
             return None
         name = f"{metadata['namespace']}/{metadata['name']}"
         message = (

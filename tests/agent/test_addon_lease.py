@@ -10,6 +10,7 @@ import pytest
 
 from dsf.agent.addon_lease import AddOnLease
 from dsf.agent.claim import Claim
+from dsf.agent.placement_score import placement_score
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Forbidden
 from dsf.kube.kinds import LEASE, NAMESPACE
@@ -104,6 +105,43 @@ async def test_a_holder_that_died_is_followed_when_its_lease_is_over(managed: Em
         assert second.claim.rival == "pod-a"
         await asyncio.sleep(22)
         assert second.claim.rival == ""
+
+
+@pytest.mark.virtual_time
+async def test_who_stands_by_and_sees_no_renewal_any_more_works_as_if_alone(
+    managed: EmbeddedHub,
+) -> None:
+    """Else a cluster whose Lease can't be read would have no scores for good."""
+    await holding(managed).renew()
+    refusing = False
+    second = holding(Faulty(managed, lambda _: Fault(Forbidden("no")) if refusing else None), "b")
+    async with kept(second):
+        refusing = True
+        await asyncio.sleep(59)
+        assert second.claim.rival == "pod-a"
+        await asyncio.sleep(22)
+        assert second.claim.rival == ""
+        await holding(managed).renew()
+        refusing = False
+        await asyncio.sleep(20)
+        assert second.claim.rival == "pod-a"
+
+
+async def test_one_that_is_made_anew_leaves_the_agent_its_scores(managed: EmbeddedHub) -> None:
+    held = holding(managed)
+    await held.renew()
+    score = placement_score("cluster1", "score")
+    score["status"] = {
+        "validUntil": "2026-01-01T13:00:00Z",
+        "conditions": [{"type": "Publisher", "message": held.claim.identity}],
+    }
+    await managed.delete(LEASE, NAME, AGENT_NAMESPACE)
+    while await held.renew():
+        pass
+    uid = (await managed.get(LEASE, NAME, AGENT_NAMESPACE))["metadata"]["uid"]
+    assert held.claim.identity == uid
+    assert held.claim.foreign(score, START) is None
+    assert Claim(uid).foreign(score, START) is not None
 
 
 @pytest.mark.virtual_time
