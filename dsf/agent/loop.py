@@ -217,8 +217,8 @@ class Agent:
             await self._sweep.wait()
             self._sweep.clear()
             try:
-                await self._publisher.sweep(lambda: rounds.scores(self._state))
-                continue
+                if await self._publisher.sweep(lambda: rounds.scores(self._state)):
+                    continue
             except KubeError as error:
                 log.warning("old scores not deleted yet", extra={"error": str(error)})
             except Exception:

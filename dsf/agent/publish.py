@@ -129,15 +129,18 @@ class Publisher:
         again = standing(status, _rule(summary), now=now, valid_for=valid_for).again
         return None if again is None else max(0.0, (again - now).total_seconds())
 
-    async def sweep(self, wanted: Callable[[], Collection[str]]) -> None:
+    async def sweep(self, wanted: Callable[[], Collection[str]]) -> bool:
         """Delete the agent's own objects of scores that are not wanted. Raises KubeError.
 
-        What another agent keeps valid is left to it.
+        What another agent keeps valid is left to it. False where this one stands by: then nothing
+        is done.
         """
+        if self.claim.refused():
+            return False
         for obj in await self._own():
             if any(is_own(obj, score_name) for score_name in wanted()):
                 continue
-            if theirs := self.claim.refused() or self.claim.foreign(obj, self.now()):
+            if theirs := self.claim.foreign(obj, self.now()):
                 log.warning("score not deleted", extra={"why": theirs.message})
                 continue
             name = obj["metadata"]["name"]
@@ -146,6 +149,7 @@ class Publisher:
                 await self.hub.delete(
                     ADD_ON_PLACEMENT_SCORE, name, self.cluster, uid=obj["metadata"].get("uid")
                 )
+        return True
 
     async def _publish(
         self, summary: ScorerSummary, report: Report, ended: datetime | None

@@ -88,8 +88,8 @@ class World:
         )
         now = self.scorers.now
         metrics = AgentMetrics(self.registry, lambda: now().timestamp())
-        publisher = Publisher(faulty, CLUSTER, now)
-        self.agent = Agent(self.scorers, publisher, metrics, Limits())
+        self.publisher = Publisher(faulty, CLUSTER, now)
+        self.agent = Agent(self.scorers, self.publisher, metrics, Limits())
 
     @asynccontextmanager
     async def running(self, *summaries: ScorerSummary) -> AsyncIterator[None]:
@@ -318,6 +318,19 @@ async def test_a_scorer_that_was_removed_leaves_nothing() -> None:
         calls = len(world.scorers.calls["a"])
         await until(2 * HOUR)
         assert len(world.scorers.calls["a"]) == calls
+
+
+async def test_a_score_removed_while_its_agent_stands_by_goes_when_the_agent_takes_over() -> None:
+    world = World(Scorers({"a": lambda _: 1.0}))
+    async with world.running(summary("a", scoring_interval=3600)):
+        await until(HOUR)
+        world.publisher.claim.rival = "pod-b"
+        world.tell()
+        await until(HOUR + 600)
+        assert await world.value("a-score") == 1
+        world.publisher.claim.rival = ""
+        await until(HOUR + 660)
+        assert await world.status("a-score") == {}
 
 
 async def test_a_wall_clock_that_jumps_changes_no_pace_and_keeps_scores_no_longer() -> None:
