@@ -10,7 +10,7 @@ from dsf.agent import hosts
 from dsf.agent.answer import UNAUTHORIZED, shown
 from dsf.agent.failure import Failure
 from dsf.agent.tokens import Token, clean, host_refused, read_authority, read_token
-from dsf.agent.watched import ABSENT, WatchedSecrets
+from dsf.agent.watched import WatchedSecrets
 from dsf.api.invalid import Invalid
 from dsf.api.summary import ScorerSummary
 from dsf.kube.errors import KubeError, NotFound
@@ -119,16 +119,13 @@ class Secrets:
             return Invalid("SecretUnreadable", message)
         try:
             known = self.watched.find(name) if self.watched else None
-            found = await self.kube.get(SECRET, name, self.namespace) if known is None else known
+            return known or await self.kube.get(SECRET, name, self.namespace)
         except NotFound:
-            found = ABSENT
+            message = f"Secret {self.namespace}/{name} does not exist on this managed cluster"
+            return Invalid("SecretNotFound", f"{message}: create it with the {what}")
         except KubeError as error:
             message = f"Secret {self.namespace}/{name} could not be read: {error}"
             return Invalid("SecretUnreadable", message)
-        if found is ABSENT:
-            message = f"Secret {self.namespace}/{name} does not exist on this managed cluster"
-            return Invalid("SecretNotFound", f"{message}: create it with the {what}")
-        return found
 
 
 def source(summary: ScorerSummary, url: str) -> Endpoint:

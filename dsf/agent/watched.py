@@ -20,9 +20,6 @@ SECRETS_LIMIT = 32
 BYTES_LIMIT = 1 << 16
 """Of one Secret, encoded; a larger one is not kept, but read at each call."""
 
-ABSENT: Mapping[str, Any] = {}
-_TOO_LARGE: Mapping[str, Any] = {"kind": "too large to be kept"}
-
 
 class WatchedSecrets:
     """What is known of some Secrets without asking, while `run` runs."""
@@ -33,7 +30,7 @@ class WatchedSecrets:
             name: View(kube, SECRET, namespace, fields=f"metadata.name={name}", read=_kept)
             for name in sorted(set(secrets))[:SECRETS_LIMIT]
         }
-        self._doubted = set[str]()
+        self._doubted = dict[str, Mapping[str, Any]]()
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -42,30 +39,31 @@ class WatchedSecrets:
                 tasks.create_task(view.run())
 
     def find(self, name: str) -> Mapping[str, Any] | None:
-        """Return a Secret, ABSENT where there is none; None where the API server has to be asked.
+        """Return a Secret; None where the API server has to be asked.
 
-        That is so where the Secret is not watched (yet) or too large, and once after each doubt.
+        That is so where it is not watched (yet), was not there or too large, or is in doubt.
         """
-        view = self._views.get(name)
-        if view is None or not view.synced.is_set():
-            return None
-        if name in self._doubted:
-            self._doubted.discard(name)
-            return None
-        found = view.items.get((self._namespace, name), ABSENT)
-        return None if found is _TOO_LARGE else found
+        known = self._known(name)
+        return None if known is self._doubted.get(name) else known
 
     def doubt(self, name: str) -> None:
-        """Say that a token was refused: its watch may be late, or have died in silence."""
-        if name in self._views:
-            self._doubted.add(name)
+        """Say that a token was refused: its watch may be late, or have died in silence.
+
+        The doubt lasts until the watch tells of another version.
+        """
+        if known := self._known(name):
+            self._doubted[name] = known
+
+    def _known(self, name: str) -> Mapping[str, Any] | None:
+        view = self._views.get(name)
+        return view.items.get((self._namespace, name)) if view else None
 
 
-def _kept(secret: Object) -> Mapping[str, Any]:
-    """Return what tokens and authorities are read from."""
+def _kept(secret: Object) -> Mapping[str, Any] | None:
+    """Return what tokens and authorities are read from, None where it is too large."""
     metadata, data = secret["metadata"], secret.get("data") or {}
     if sum(len(str(value)) for value in data.values()) > BYTES_LIMIT:
-        return _TOO_LARGE
+        return None
     read = {key: metadata.get(key) for key in ("name", "namespace")}
     hosts = (metadata.get("annotations") or {}).get(names.ALLOWED_HOSTS_ANNOTATION)
     annotations = {} if hosts is None else {names.ALLOWED_HOSTS_ANNOTATION: hosts}
