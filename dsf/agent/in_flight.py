@@ -23,7 +23,7 @@ def safe(total: int, holds: Iterable[tuple[int, int]]) -> bool:
         if need > free:
             return False
         free += held
-    return free >= 0
+    return True
 
 
 class InFlight:
