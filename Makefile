@@ -53,6 +53,7 @@ benchmarks: hub ## Measure what the product costs, as ratios in one run
 	@$(RUN)/python -m benchmarks.optimizer $(ARGS)
 	@$(RUN)/python -m benchmarks.limits $(ARGS)
 	@$(RUN)/python -m benchmarks.priorities $(ARGS)
+	@$(RUN)/python -m benchmarks.staying
 	@$(RUN)/python -m benchmarks.optimizer_service
 	@$(RUN)/python -m benchmarks.explanations
 	@$(RUN)/python -m benchmarks.hub

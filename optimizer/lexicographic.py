@@ -25,3 +25,11 @@ def worth_more(values: Sequence[float], than: Sequence[float]) -> bool:
         if abs(value - other) > SAME_VALUE:
             return value > other
     return False
+
+
+def equal(problem: Problem, one: Decision, other: Decision) -> bool:
+    """Tell whether another decision keeps every rule and has as much in every tier."""
+    if other == one:
+        return True
+    values = zip(tier_values(problem, one), tier_values(problem, other), strict=True)
+    return not violations(problem, other) and all(abs(a - b) <= SAME_VALUE for a, b in values)

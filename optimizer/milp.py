@@ -14,7 +14,8 @@ from optimizer.engine.greedy import greedy
 from optimizer.engine.parts import joined, of_part, parts
 from optimizer.engine.solvers import available
 from optimizer.engine.standing import standing
-from optimizer.lexicographic import better
+from optimizer.engine.staying import towards_current
+from optimizer.lexicographic import better, equal
 from optimizer.problem import Problem, upper_bounds
 from optimizer.progress import Progress, Run
 from optimizer.rules import violations
@@ -55,7 +56,11 @@ def solve_here(
     if known is not None and violations(problem, known):
         known = None
     progress.tell(lambda: known, [])
-    return progress.solution(*_decided(problem, known, run, small))
+    decision, bounds = _decided(problem, known, run, small)
+    if decision is not None and problem.size > small and not run.over():
+        stayed = towards_current(problem, decision, run.over)
+        decision = stayed if equal(problem, decision, stayed) else decision
+    return progress.solution(decision, bounds)
 
 
 def _decided(

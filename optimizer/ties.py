@@ -2,7 +2,8 @@
 
 More workloads placed; then what runs now stays; then the order of the request: workloads listed
 first take clusters listed first, and policies listed first are preferred. Problems too large for a
-second solve take what the solver finds first, which is the same every time.
+second solve take what the solver finds first, which is the same every time, and bring back what can
+be at no loss (`engine.staying`).
 """
 
 import numpy as np

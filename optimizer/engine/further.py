@@ -82,6 +82,14 @@ def keeping(problem: Problem, further: Further, values: Sequence[float]) -> Furt
     )
 
 
+def bound_by_rules(problem: Problem) -> frozenset[int]:
+    """Return the tasks of which rules speak that are not built in."""
+    rows = (row for rule in rules.RULES if rule not in _BUILT_IN for row in rule(problem))
+    columns = np.concatenate([np.zeros(0, np.int64), *(row.columns for row in rows)])
+    places = columns[columns >= len(problem.options)] - len(problem.options)
+    return frozenset(problem.places.task[places].tolist()) if len(places) else frozenset()
+
+
 def _capacities(problem: Problem, inexact: frozenset[str]) -> Iterator[Row]:
     """Yield the capacity of slots from which further kinds of a request are taken."""
     taken = {kind for task in problem.tasks for kind, _ in task.extras} | inexact

@@ -1,0 +1,71 @@
+"""How much of what runs now stays where a fleet is solved again after a few scores changed.
+
+python -m benchmarks.staying
+
+`left`: moves that would still change no value, of those that `towards_current` knows.
+"""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.instances import Kind, instance, problem
+from optimizer.engine.staying import towards_current
+from optimizer.milp import solve_here
+from optimizer.problem import Problem
+from optimizer.solution import Decision
+
+_KINDS: tuple[Kind, ...] = ("dist", "prof")
+_CHANGED = 6  # workloads
+_BY = 5  # points
+_GAP = 0.0025
+_SECONDS = 60.0
+
+
+def changed(given: Problem, decision: Decision, seed: int = 3) -> Problem:
+    """Return the problem where a decision runs now and scores of a few workloads differ."""
+    random, values = np.random.default_rng(seed), given.values.copy()
+    for task in random.choice(len(given.tasks), _CHANGED, replace=False).tolist():
+        drawn = random.integers(-_BY, _BY + 1, values.shape[1])
+        values[task] = np.clip(values[task] + drawn, 0, 100)
+    at = {place.workload: (given.cluster_index[place.cluster],) for place in decision.places}
+    enforced = set(decision.choices)
+    return replace(
+        given,
+        values=values,
+        tasks=tuple(replace(task, current=at.get(task.name, ())) for task in given.tasks),
+        options=tuple(
+            option._replace(current=given.choice(number) in enforced)
+            for number, option in enumerate(given.options)
+        ),
+    )
+
+
+def moved(given: Problem, decision: Decision) -> int:
+    """Return how many workloads run elsewhere than now."""
+    return sum(
+        given.cluster_index[place.cluster]
+        not in given.tasks[given.task_index[place.workload]].current
+        for place in decision.places
+    )
+
+
+def main() -> None:
+    """Print how many workloads and policies of 100 x 200 change."""
+    for kind in _KINDS:
+        given = problem(instance(100, 200, kind))
+        first = solve_here(given, solver="highs", time_limit_seconds=_SECONDS, gap=_GAP).decision
+        again, before = changed(given, first), time.process_time()
+        second = solve_here(again, solver="highs", time_limit_seconds=_SECONDS, gap=_GAP).decision
+        cpu = time.process_time() - before
+        more = towards_current(again, second, lambda: False)
+        print(
+            f"100 x 200 {kind}: {moved(again, second)} workloads moved,"
+            f" {moved(again, second) - moved(again, more)} left,"
+            f" {len(set(second.choices) - set(first.choices))} policies changed, {cpu:.1f} CPU s"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Of equally good decisions, the one that keeps more of what runs now."""
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.instances import instance, problem
+from optimizer.engine.exchanged import kept
+from optimizer.engine.staying import towards_current
+from optimizer.milp import solve_here
+from optimizer.problem import Problem, tier_values
+from optimizer.rules import violations
+from optimizer.solution import Decision
+from tests.optimizer.brute_force import legal
+from tests.optimizer.random_problems import random_problem
+
+
+def running(given: Problem, decision: Decision, shift: int = 0) -> Problem:
+    """The same problem where a decision runs now, every workload so many clusters further on."""
+    count = len(given.clusters)
+    at: dict[str, list[int]] = {}
+    for place in decision.places:
+        at.setdefault(place.workload, []).append(given.cluster_index[place.cluster])
+    tasks = (
+        replace(task, current=tuple((own + shift) % count for own in at.get(task.name, ())))
+        for task in given.tasks
+    )
+    enforced = [given.choice(number) in decision.choices for number in range(len(given.options))]
+    options = zip(given.options, enforced, strict=True)
+    return replace(
+        given, tasks=tuple(tasks), options=tuple(o._replace(current=now) for o, now in options)
+    )
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_value_is_lost_and_no_rule_broken(seed: int) -> None:
+    given = random_problem(seed, most_variables=40)
+    decision = solve_here(given, solver="highs", time_limit_seconds=60).decision
+    given = running(given, decision, shift=1)
+    stayed = towards_current(given, decision, lambda: False)
+    assert violations(given, stayed) == ()
+    assert legal(given, stayed)
+    assert tier_values(given, stayed) == pytest.approx(tier_values(given, decision))
+    assert kept(given, stayed) >= kept(given, decision)
+
+
+def test_equal_workloads_and_clusters_are_not_moved_about() -> None:
+    """The same fleet the other way round has the same optimum, found in another order."""
+    given = problem(instance(30, 60, "prof"))
+    decision = solve_here(given, solver="highs", time_limit_seconds=60, gap=0.01).decision
+    again = running(given, decision)
+    reverse = replace(given, tasks=given.tasks[::-1], values=given.values[::-1].copy())
+    other = solve_here(reverse, solver="highs", time_limit_seconds=60, gap=0.01).decision
+    stayed = towards_current(again, other, lambda: False)
+    assert tier_values(again, stayed) == pytest.approx(tier_values(again, other))
+    assert violations(again, stayed) == ()
+    assert kept(again, stayed) > kept(again, other)
