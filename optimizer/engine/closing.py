@@ -15,7 +15,7 @@ from optimizer.engine.pricing import Effort, Priced, repeated, rounded
 
 _WHOLE = 1e-6
 _HALF = 0.5
-_NODES = 60
+_NODES = 200
 _FURTHER = 1.5  # decisions are looked for that lose so much more than what must be found
 _SCANTY = 4e-4  # of the bound: columns that lose less are too few to make a decision of
 _COARSE = 1e-3  # a gap from which on only decisions are looked for that are good enough

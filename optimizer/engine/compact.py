@@ -37,12 +37,8 @@ def solve_compact(
     seconds: float,
     start: Decision | None = None,
     gap: float = 0.0,
-    above: float | None = None,
 ) -> Outcome:
-    """Maximise `weights` over the variables of a problem under rows; `gap` is good enough.
-
-    What is worth no more than `above` need not be looked at: Optimal then says nothing of it.
-    """
+    """Maximise `weights` over the variables of a problem under rows; `gap` is good enough."""
     answer = maximise(
         weights,
         [(row.columns.tolist(), row.coefficients.tolist(), row.limit) for row in rows],
@@ -51,7 +47,6 @@ def solve_compact(
         seconds=seconds,
         start=None if start is None else columns_of(problem, start),
         gap=gap,
-        above=above,
     )
     if answer.status == "NotSolved":
         return Outcome("NotSolved", Decision(), answer.bound)
