@@ -289,7 +289,9 @@ async def test_a_tenant_is_sent_with_every_query(sources: Sources) -> None:
     assert sent == [("GET", None), ("POST", None), *((m, "team-a|team-b") for m in ("GET", "POST"))]
 
 
-@pytest.mark.parametrize("tenant", ["a b", "a\r\nX-Evil: 1", "a||b", "|", "é", "a/b", "x" * 1025])
+@pytest.mark.parametrize(
+    "tenant", ["a b", "a\r\nX-Evil: 1", "a\n", "a||b", "|", "é", "a/b", "x" * 1025]
+)
 def test_what_is_no_tenant_comes_in_no_summary(tenant: str) -> None:
     told = json.loads(dump_summaries([summary(source_endpoint_tenant="team-a")]))
     told[0]["sourceEndpointTenant"] = tenant

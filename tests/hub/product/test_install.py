@@ -155,6 +155,13 @@ def test_a_limit_is_the_agents_own_or_the_charts(hub: Hub, value: str, option: s
         assert [word for word in container["args"] if word.startswith(option)] == told
 
 
+def test_an_agent_that_is_not_ready_still_gets_what_other_scores_need(hub: Hub) -> None:
+    manifests = rendered(hub, "--set=spokeSetting.agent.otlp.enabled=true")
+    [service] = [obj for obj in manifests if obj["kind"] == "Service"]
+    assert service["spec"]["publishNotReadyAddresses"] is True
+    assert "otlp" in {port["name"] for port in service["spec"]["ports"]}
+
+
 def rendered(hub: Hub, setting: str) -> list[Object]:
     """What the AddOnTemplate brings to a cluster, by the chart with one value set."""
     chart = str(CHARTS / "dynamic-scoring-framework")
