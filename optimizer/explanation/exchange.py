@@ -38,6 +38,10 @@ class Equals:
             return None
         return self._ordered(decision.choices, _renamed(decision.places, {other: name}))
 
+    def are(self, one: str, other: str) -> bool:
+        """Tell whether two workloads are equal."""
+        return other in self._workloads.get(one, ())
+
     def _workloads_like(self, name: str, decision: Decision) -> Iterator[str]:
         """Yield the equals of a workload, first those that run."""
         running = {place.workload for place in decision.places}

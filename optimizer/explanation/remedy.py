@@ -134,6 +134,7 @@ class Trials:
     def __init__(self, fleet: Fleet, resolve: Resolve, nearby: Nearby) -> None:
         self._fleet, self._resolve, self._nearby = fleet, resolve, nearby
         self._known = dict[tuple[str, ...], tuple[Fleet, Problem, Solution]]()
+        self._forced = dict[tuple[str, ...], list[tuple[str, Outcome]]]()
 
     def cheapest(self, wanted: Wanted, ordered: Sequence[Changes]) -> Settled | None:
         """Return the cheapest of some changes that places a workload; None where there is none.
@@ -155,16 +156,38 @@ class Trials:
         now = Settled(changes, problem, solution, _placed(solution, wanted))
         if now.verified or wanted.workload not in problem.task_index:
             return now
-        found = forced_to_run(problem, solution, wanted, self._resolve, self._nearby)
+        forced = self._forced.setdefault(_key(changes), [])
+        found = _of_equal(problem, wanted, forced)
+        if found is None:
+            found = forced_to_run(problem, solution, wanted, self._resolve, self._nearby)
+            if wanted.counts[wanted.workload] == 1 and found.lost is not None:
+                forced.append((wanted.workload, found))
         return paying(fleet, now, found, wanted, self._resolve) or now
 
     def _changed(self, changes: Changes) -> tuple[Fleet, Problem, Solution]:
-        key = tuple(item.says for item in changes)
+        key = _key(changes)
         if key not in self._known:
             fleet = applied(self._fleet, changes)
             problem = formulate(fleet)
             self._known[key] = fleet, problem, self._resolve(problem)
         return self._known[key]
+
+
+def _key(changes: Changes) -> tuple[str, ...]:
+    return tuple(item.says for item in changes)
+
+
+def _of_equal(
+    problem: Problem, wanted: Wanted, forced: Iterable[tuple[str, Outcome]]
+) -> Outcome | None:
+    """Return what forcing a workload gives, where it is known of an equal; None elsewhere."""
+    equals = Equals(problem)
+    for name, found in forced:
+        if equals.are(name, wanted.workload) and wanted.counts[wanted.workload] == 1:
+            decision = equals.with_workload(found.decision, wanted.workload)
+            if decision is not None:
+                return found._replace(decision=decision)
+    return None
 
 
 def forced_to_run(
@@ -174,7 +197,7 @@ def forced_to_run(
     if solution.status not in ("Optimal", "Infeasible"):
         return Outcome(possible=None)
     name, times = wanted.workload, wanted.counts[wanted.workload]
-    if times == 1 and solution.status == "Optimal" and len(problem.tiers) == 1:
+    if times == 1 and solution.status == "Optimal":
         known = _at_hand(problem, solution.decision, name, nearby)
         if known is not None:
             return Outcome(True, known, lost(problem, solution.decision, known))
@@ -206,9 +229,9 @@ def paying(
     fleet: Fleet, before: Settled, found: Outcome, wanted: Wanted, resolve: Resolve
 ) -> Settled | None:
     """Return what makes a workload pay that fits, given the best decision that has it."""
-    sure = len(before.problem.tiers) == 1 and wanted.counts[wanted.workload] == 1
     for extra, problem in _paying(fleet, before.problem, found, wanted):
         # Its only place is worth so much more then that no decision without it is as good.
+        sure = wanted.counts[wanted.workload] == 1 and problem.tiers == before.problem.tiers
         again = _known(problem, found.decision) if sure else resolve(problem)
         if _placed(again, wanted):
             return Settled((*before.changes, extra), problem, again, verified=True)
