@@ -36,6 +36,15 @@ class Answer:
     duals: Floats
 
 
+class _Model(pulp.LpProblem):  # type: ignore[misc] # pulp has no types
+    """A model that knows its columns: PuLP looks for them in every row, each time anew."""
+
+    columns: Sequence[Any] = ()
+
+    def variables(self) -> Sequence[Any]:
+        return self.columns
+
+
 class _WarmHighs(pulp.HiGHS):  # type: ignore[misc] # pulp has no types
     """HiGHS that starts from a given decision and tells its duals as they are."""
 
@@ -112,13 +121,14 @@ def maximise(
     looked at: Optimal then says that nothing else is worth more than this and the value, which is
     that of taking nothing where HiGHS finds nothing at all.
     """
-    model = pulp.LpProblem("placement", constants.LpMaximize)
+    model = _Model("placement", constants.LpMaximize)
     kind = constants.LpContinuous if relaxed else constants.LpInteger
     # PuLP sorts by name: padded, the columns stay in this order, and a start is what it should be
     names = (f"v{index:08}" for index in range(len(upper)))
     columns = [
         model.add_variable(name, 0, most, kind) for name, most in zip(names, upper, strict=True)
     ]
+    model.columns = columns
     model.setObjective(pulp.LpAffineExpression(dict(zip(columns, objective.tolist(), strict=True))))
     held = []
     for index, (members, coefficients, limit) in enumerate(rows):
