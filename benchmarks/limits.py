@@ -8,7 +8,7 @@ python -m benchmarks.limits [--quick]
 import argparse
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from benchmarks.instances import Kind, instance, problem
@@ -24,8 +24,6 @@ _LARGE = (1_000, 5_000)
 _SECONDS_LARGE = (1.0, 2.0, 5.0, 10.0)
 _ALLOWED = 1.1
 
-Solve = Callable[[Problem, float], Solution]
-
 
 class Kept(NamedTuple):
     """A solve: what was allowed and taken, in seconds."""
@@ -35,20 +33,21 @@ class Kept(NamedTuple):
     solution: Solution
 
 
-def in_service(given: Problem, seconds: float) -> Solution:
-    """Solve as the service does."""
-    return asyncio.run(solve(given, solver="highs", time_limit_seconds=seconds))
+def in_service(given: Problem, seconds: float) -> Kept:
+    """Solve as the service does, whose event loop stays."""
+    return asyncio.run(_in_service(given, seconds))
 
 
-def here(given: Problem, seconds: float) -> Solution:
-    """Solve in this process."""
-    return solve_here(given, solver="highs", time_limit_seconds=seconds)
-
-
-def kept(solved: Solve, given: Problem, seconds: float) -> Kept:
-    """Measure one solve."""
+async def _in_service(given: Problem, seconds: float) -> Kept:
     started = time.perf_counter()
-    solution = solved(given, seconds)
+    solution = await solve(given, solver="highs", time_limit_seconds=seconds)
+    return Kept(seconds, time.perf_counter() - started, solution)
+
+
+def here(given: Problem, seconds: float) -> Kept:
+    """Solve in this process."""
+    started = time.perf_counter()
+    solution = solve_here(given, solver="highs", time_limit_seconds=seconds)
     return Kept(seconds, time.perf_counter() - started, solution)
 
 
@@ -60,8 +59,7 @@ def _every(quick: bool) -> Iterator[tuple[str, Kept]]:
             given = problem(instance(clusters, workloads, kind))
             for name, solved in (("service", in_service), ("here", here)):
                 for seconds in limits:
-                    found = kept(solved, given, seconds)
-                    yield f"{clusters} x {workloads} {kind} {name}", found
+                    yield f"{clusters} x {workloads} {kind} {name}", solved(given, seconds)
 
 
 def main() -> None:
