@@ -1,7 +1,9 @@
 """Reading the hub: every kind listed once, scores page by page."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
+from typing import TypeVar
 
 from dsf.kube.errors import Gone, NotFound
 from dsf.kube.kinds import (
@@ -15,6 +17,8 @@ from dsf.kube.kinds import (
 )
 from dsf.kube.port import Kube, Object
 from optimizer.observation import Observation
+
+T = TypeVar("T")
 
 _PAGE = 500
 _FIRST_PAGE = 10
@@ -48,28 +52,16 @@ async def score_pages(
 ) -> AsyncIterator[tuple[Object, ...]]:
     """Yield AddOnPlacementScores of these names (of any where none is given), page by page.
 
-    After a token that was too old all are read again. A page has so many objects that they have
-    about as many entries as is said: if those before it tell, since a hub counts objects.
+    Gone where a token was too old: what was read before may be so too (`again`). A page has so
+    many objects that they have about as many entries as is said: if those before it tell, since a
+    hub counts objects.
     """
     one_by_one = 0 < len(names) <= _FEW
     for selected in (f"metadata.name={name}" for name in sorted(names)) if one_by_one else ("",):
-        async for page in _again(kube, namespace, selected, entries):
-            yield page
-
-
-async def _again(
-    kube: Kube, namespace: str | None, fields: str, entries: int
-) -> AsyncIterator[tuple[Object, ...]]:
-    for attempt in range(_ATTEMPTS):
         try:
-            async for page in _score_pages(kube, namespace, fields, entries):
+            async for page in _score_pages(kube, namespace, selected, entries):
                 yield page
         except NotFound:
-            return
-        except Gone:
-            if attempt == _ATTEMPTS - 1:
-                raise
-        else:
             return
 
 
@@ -98,15 +90,21 @@ async def every(
     kube: Kube, kind: Kind, namespace: str | None = None, *, labels: str = ""
 ) -> tuple[Object, ...]:
     """List all pages of a kind; none where the hub does not serve it."""
-    for attempt in range(_ATTEMPTS):
-        try:
-            return tuple(await _pages(kube, kind, namespace, labels))
-        except NotFound:
-            return ()
-        except Gone:
-            if attempt == _ATTEMPTS - 1:
-                raise
-    return ()
+    try:
+        return tuple(await again(lambda: _pages(kube, kind, namespace, labels)))
+    except NotFound:
+        return ()
+
+
+async def again(read: Callable[[], Awaitable[T]]) -> T:
+    """Return what is read; where a continue token is too old it is read again from the start.
+
+    Gone where that happens again and again.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(Gone):
+            return await read()
+    return await read()
 
 
 async def _pages(kube: Kube, kind: Kind, namespace: str | None, labels: str) -> list[Object]:

@@ -9,10 +9,10 @@ from optimizer.results import ScoreObject
 
 
 def score_list(read: Iterable[ScoreObject], scorers: Iterable[Object]) -> tuple[ScoreObject, ...]:
-    """Return the scores ordered by cluster and name; of two of a cluster's the last one counts."""
+    """Return the scores ordered by cluster and name."""
     described = {_score_name(scorer): scorer for scorer in scorers}
-    found = {(score.cluster, score.name): score for score in read}
-    return tuple(_described(found[key], described.get(key[1])) for key in sorted(found))
+    ordered = sorted(read, key=lambda score: (score.cluster, score.name))
+    return tuple(_described(score, described.get(score.name)) for score in ordered)
 
 
 def _described(score: ScoreObject, scorer: Object | None) -> ScoreObject:

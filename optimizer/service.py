@@ -1,7 +1,7 @@
 """The optimizer as a service: observe the hub, decide, apply."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import datetime
 
@@ -23,7 +23,7 @@ from optimizer.generated import changes, failures, successes
 from optimizer.labels import name_of
 from optimizer.manifests import GENERATED_SELECTOR
 from optimizer.observation import Observation
-from optimizer.observe import every, observe, score_pages
+from optimizer.observe import again, every, observe, score_pages
 from optimizer.plan import Plan, plan, stale
 from optimizer.read import FleetReader
 from optimizer.refusal import TOO_MANY_REQUESTS, UNPROCESSABLE, RequestProblem
@@ -64,24 +64,14 @@ class Optimizer:
         names = () if name is None else (score_object_name(name),)
         if names == ("",):
             return ()
-        most, entries, read = self._settings.max_listed, 0, list[ScoreObject]()
-        async for page in score_pages(self._kube, names, namespace=namespace):
-            found = [score_object(obj, now=self._now()) for obj in page]
-            entries += sum(len(item.scores) for item in found)
-            if entries > most:
-                return _too_long(most)
-            read += found
+        read = await again(lambda: self._scores(names, namespace))
+        if isinstance(read, RequestProblem):
+            return read
         return score_list(read, await every(self._kube, DYNAMIC_SCORER))
 
     async def score_names(self) -> tuple[ScoreObject, ...]:
         """Return the AddOnPlacementScores of all clusters without their entries."""
-        return tuple(
-            [
-                ScoreObject(cluster=obj["metadata"].get("namespace") or "", name=name_of(obj))
-                async for page in score_pages(self._kube)
-                for obj in page
-            ]
-        )
+        return tuple(await again(self._score_names))
 
     async def plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
         """Observe and decide, write nothing."""
@@ -120,10 +110,29 @@ class Optimizer:
         )
         return ResetResult(deleted=deleted, failed=failures(outcomes))
 
+    async def _scores(
+        self, names: Collection[str], namespace: str | None
+    ) -> list[ScoreObject] | RequestProblem:
+        most, entries, read = self._settings.max_listed, 0, list[ScoreObject]()
+        async for page in score_pages(self._kube, names, namespace=namespace):
+            found = [score_object(obj, now=self._now()) for obj in page]
+            entries += sum(len(item.scores) for item in found)
+            if entries > most:
+                return _too_long(most)
+            read += found
+        return read
+
+    async def _score_names(self) -> list[ScoreObject]:
+        return [
+            ScoreObject(cluster=obj["metadata"].get("namespace") or "", name=name_of(obj))
+            async for page in score_pages(self._kube)
+            for obj in page
+        ]
+
     async def _plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
         prepare()
         observation = await observe(self._kube, request.namespace)
-        fleet = await self._fleet(observation, request)
+        fleet = await again(lambda: self._fleet(observation, request))
         if isinstance(fleet, RequestProblem):
             return fleet
         problem = await asyncio.to_thread(formulate, fleet)

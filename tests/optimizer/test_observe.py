@@ -1,16 +1,19 @@
 """Scores are read page by page, whatever the pages hold and whenever a token grows too old."""
 
 from collections.abc import Collection
+from typing import Any
 
 import pytest
 
 from dsf.kube.errors import Gone
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
-from dsf.kube.port import Kube
-from dsf.kube.wrappers import Call, Fault, Faulty
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, Kind
+from dsf.kube.port import Kube, ObjectList
+from dsf.kube.wrappers import Call, Fault, Faulty, Wrapper
 from optimizer.observe import score_pages
 from optimizer.plan import Plan
+from optimizer.refusal import RequestProblem
 from optimizer.service import Optimizer
+from optimizer.settings import Settings
 from tests.optimizer.build import NOW, guide, request
 from tests.optimizer.hubs import hub_of
 
@@ -68,4 +71,41 @@ async def test_where_a_token_is_too_old_all_is_read_again_and_counts_once() -> N
     assert isinstance(again, Plan)
     assert again.digest == plain.digest
     with pytest.raises(Gone):
-        await pages(Faulty(hub, Old(2, 4, 6)))
+        await Optimizer(Faulty(hub, Old(2, 4, 6)), now=lambda: NOW).plan(asked)
+
+
+async def test_entries_that_are_listed_again_are_counted_once() -> None:
+    hub = await hub_of(guide(CLUSTERS))
+    just = Settings(max_listed=25 * 6)
+    plain = await Optimizer(hub, just, now=lambda: NOW).scores(name="power")
+    again = await Optimizer(Faulty(hub, Old(2)), just, now=lambda: NOW).scores(name="power")
+    assert not isinstance(again, RequestProblem)
+    assert again == plain
+    assert len(again) == 25
+
+
+class Restarted(Wrapper):
+    """Says once that the token of the second page of scores is too old: a score was deleted."""
+
+    def __init__(self, inner: Kube, cluster: str) -> None:
+        super().__init__(inner)
+        self._left = [None, cluster]
+
+    async def list(self, kind: Kind, namespace: str | None = None, **asked: Any) -> ObjectList:
+        deleted = self._left.pop(0) if kind == ADD_ON_PLACEMENT_SCORE and self._left else None
+        if deleted:
+            await self._inner.delete(kind, "performance", deleted)
+            raise Gone("too old")
+        return await self._inner.list(kind, namespace, **asked)
+
+
+async def test_a_score_that_is_gone_when_all_is_read_again_is_forgotten() -> None:
+    asked = request("performance", CLUSTERS)
+    hub = await hub_of(guide(CLUSTERS))
+    plan = await Optimizer(Restarted(hub, "c03"), now=lambda: NOW).plan(asked)
+    assert isinstance(plan, Plan)
+    assert [(gap.reason, gap.cluster) for gap in plan.gaps] == [("MissingScoreObject", "c03")]
+    hub = await hub_of(guide(CLUSTERS))
+    found = await Optimizer(Restarted(hub, "c03"), now=lambda: NOW).scores(name="performance")
+    assert not isinstance(found, RequestProblem)
+    assert "c03" not in {item.cluster for item in found}
