@@ -10,6 +10,7 @@ from typing import Any
 from dsf.kube.changes import Change
 from dsf.kube.port import Object
 from optimizer.fleet import Cluster, Fleet
+from optimizer.mig.generate import Pools
 
 
 def digest_of(fleet: Fleet, objects: Iterable[Object], changes: Iterable[Change]) -> str:
@@ -18,15 +19,26 @@ def digest_of(fleet: Fleet, objects: Iterable[Object], changes: Iterable[Change]
     return _sha256(chain(map(_text, [_facts(fleet), rest]), _scores(fleet)))
 
 
-def basis_of(fleet: Fleet) -> str:
-    """Return the SHA-256 of clusters, supplies and requests.
+def basis_of(fleet: Fleet, pools: Pools) -> str:
+    """Return the SHA-256 of clusters, supplies, GPUs and requests.
 
     Scores are left out, and so are generated candidates, which follow from them, and what runs
     now, which the generated objects say.
     """
     listed = tuple(_listed(cluster) for cluster in fleet.clusters)
     asked = tuple(replace(item, current=()) for item in fleet.workloads)
-    return _sha256([_text(_facts(replace(fleet, clusters=listed, workloads=asked)))])
+    facts = _facts(replace(fleet, clusters=listed, workloads=asked))
+    return _sha256([_text(facts), _text(_gpus(pools))])
+
+
+def _gpus(pools: Pools) -> list[Any]:
+    """Return which GPUs there are, not what they are now."""
+    return [
+        [pool.cluster, pool.name, node.name, [gpu.geometry.model for gpu in node.gpus]]
+        for _, own in sorted(pools.items())
+        for pool in own
+        for node in pool.nodes
+    ]
 
 
 def _listed(cluster: Cluster) -> Cluster:

@@ -154,7 +154,8 @@ def refused_writes(failed: Iterable[FailedChange]) -> RequestProblem | None:
 
 
 def _basis(observation: Observation, request: OptimizeRequest, settings: Settings) -> str:
-    return basis_of(listed(observation, request, settings.cluster_label_key).fleet)
+    read = listed(observation, request, settings.cluster_label_key)
+    return basis_of(read.fleet, read.pools)
 
 
 def _net(solution: Solution, stays: Mapping[int, float]) -> Solution:

@@ -314,6 +314,32 @@ async def test_gpus_are_discovered_where_the_request_says_so() -> None:
     assert (await planned(hub, asked)).solution.objective_value == 0.0
 
 
+@pytest.mark.parametrize(
+    ("fact", "text", "stale"),
+    [
+        ("gpu.count", "2", True),
+        ("gpu.product", "NVIDIA-A100-SXM4-40GB", True),
+        ("mig.config", "all-disabled", False),
+    ],
+)
+async def test_a_plan_is_refused_when_the_gpus_are_others(
+    fact: str, text: str, stale: bool
+) -> None:
+    cluster = managed_cluster("worker01", cluster_name="worker01")
+    cluster["metadata"]["labels"] |= {"nvidia.com/gpu.product": "NVIDIA-GH200-480GB"}
+    hub = await hub_of(replace(guide(["worker01"]), policies=(), managed_clusters=(cluster,)))
+    asked = asking(mig={"discover": True})
+    asked["clusters"] = [{"name": "worker01"}]
+    plan = await planned(hub, asked)
+    assert plan.changes
+    patch = {"metadata": {"labels": {f"nvidia.com/{fact}": text}}}
+    await hub.patch(kinds.MANAGED_CLUSTER, "worker01", patch)
+    outcome = await Optimizer(hub, now=lambda: NOW).apply(plan)
+    assert isinstance(outcome, RequestProblem) is stale
+    if isinstance(outcome, RequestProblem):
+        assert outcome.reason == "StalePlan"
+
+
 async def test_too_few_candidates_are_told_with_what_they_can_cost() -> None:
     """One candidate each: the best for both workloads on one GPU, which serves app01 alone."""
     partly = named({("app01", "3g.48gb"): 60, ("app02", "2g.24gb"): 50})
