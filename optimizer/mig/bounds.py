@@ -25,12 +25,13 @@ def widened(solution: Solution, left_out: Iterable[LeftOut], most: Mapping[int, 
     For the highest priority there is another bound: from any decision one over the candidates is
     had by leaving out workloads, in each pool worth at most what its candidates lack. For the next
     ones that is none: the decision so had may be worse in the highest, and so better in them than
-    their bounds, which only hold for the best in it.
+    their bounds, which only hold for the best in it. Nor is it one where the candidates have no
+    place for a priority: costs count in the last one, which may be another then.
     """
     known = {tier.priority: tier for tier in solution.tiers}
     tiers = [known.get(priority, Tier(priority, 0.0, 0.0)) for priority in sorted(most)[::-1]]
     bounds = [most[tier.priority] for tier in tiers]
-    if tiers:
+    if tiers and len(known) == len(tiers):
         bounds[0] = min(bounds[0], tiers[0].bound + sum(item.bound for item in left_out))
     made = tuple(map(_widened, tiers, bounds))
     bound = sum(tier.bound for tier in made)

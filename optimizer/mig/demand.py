@@ -19,18 +19,26 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True)
 class Demand:
-    """Requests by device: a profile's device name, or WHOLE; those without value are left out."""
+    """Requests by device: a profile's device name, or WHOLE; those without value are left out.
+
+    `before_costs`: no cost that is saved makes up for a value that is lost, since costs count in
+    the last of several priorities.
+    """
 
     requests: tuple[tuple[str, tuple[Request, ...]], ...]
+    before_costs: bool = False
 
     @classmethod
-    def of(cls, requests: Mapping[str, Iterable[Request]]) -> "Demand":
+    def of(
+        cls, requests: Mapping[str, Iterable[Request]], *, before_costs: bool = False
+    ) -> "Demand":
         """Return the demand of requests by device, in a stable order."""
         useful = {
             device: tuple(sorted(item for item in items if item.value > 0 and item.amount > 0))
             for device, items in requests.items()
         }
-        return cls(tuple(sorted((device, items) for device, items in useful.items() if items)))
+        listed = sorted((device, items) for device, items in useful.items() if items)
+        return cls(tuple(listed), before_costs)
 
     @cached_property
     def devices(self) -> tuple[str, ...]:

@@ -157,6 +157,7 @@ class _Losses:
     def __init__(self, points: list[Point], demand: Demand) -> None:
         self._supplies = np.array([point.supply for point in points], dtype=np.int64)
         self._costs = np.array([point.cost for point in points])
+        self._most_saved = 0.0 if demand.before_costs else np.inf
         self._smallest, self._largest = np.array(demand.amounts, dtype=np.int64).T
         self._dearest = np.array(demand.dearest)
         self._tables = [np.array(table) for table in demand.worth]
@@ -179,7 +180,8 @@ class _Losses:
         )
         cheapest = np.maximum(self._worth - _of(self._tables, surely[None, :]), 0.0)
         lost = np.where(missing > 0, np.minimum(fewest, cheapest), 0.0).sum(axis=1)
-        return np.asarray(lost + self._costs[index] - self._costs, dtype=np.float64)
+        saved = np.minimum(self._costs - self._costs[index], self._most_saved)
+        return np.asarray(lost - saved, dtype=np.float64)
 
     def _whole(self, supplies: NDArray[np.int64]) -> NDArray[np.int64]:
         """Round down to whole requests where all requests for a device have one amount."""

@@ -145,7 +145,8 @@ def _demand(fleet: Fleet, pool: GpuPool, classes: Classes, helped: Collection[st
         {
             device: _requests(worth[device], most, pieces=device in helped)
             for device, most in _most(pool).items()
-        }
+        },
+        before_costs=len({item.priority for item in fleet.workloads}) > 1,
     )
 
 

@@ -204,3 +204,23 @@ def test_lower_priorities_are_bound_by_themselves_and_none_is_forgotten() -> Non
     found = widened(solution, (pool,), {0: 45.0, 5: 70.0, 9: 8.0})
     assert found.tiers == (Tier(9, 0.0, 8.0), Tier(5, 50.0, 70.0), Tier(0, 20.0, 45.0))
     assert (found.bound, found.status) == (123.0, "Feasible")
+
+
+def test_a_cost_that_is_saved_never_makes_up_for_what_a_higher_priority_loses() -> None:
+    """Costs count in the last priority: a candidate that is dearer than its value still matters."""
+    model = of("A30")
+    pools = {"c": (GpuPool("c", (Node("n", (Gpu(model, whole=True),)),)),)}
+    asked = (
+        Workload("high", "high", "gpu", 2, "high", priority=5),
+        Workload("low", "low", "gpu", 1, "low"),
+    )
+    scores = {("c", "high", "2g.12gb"): 10.0, ("c", "low", "all"): 10.0}
+    named = {"score": Scores.of(scores)}
+    cluster = offered(Cluster("c", Selector("c"), ()), pools)
+    fleet = Fleet("default", (cluster,), asked, named, (Objective("score"),))
+    few = with_candidates(fleet, pools, Rules(costs=Costs(reconfigure=40.0), most=1))
+    found = over_all_layouts(few, solved(few))
+    every = solved(with_candidates(fleet, pools, Rules(costs=Costs(reconfigure=40.0))))
+    assert [(tier.priority, tier.value) for tier in every.tiers] == [(5, 10.0), (0, -40.0)]
+    assert found.status == "Feasible"
+    assert found.tiers[0] == Tier(5, 0.0, 10.0)
