@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from optimizer.fleet import Candidate, Cluster, Fleet, Supply
 from optimizer.mig import candidates as mig
 from optimizer.mig.candidates import KIND, GpuPool, LeftOut, Rules, composed
+from optimizer.mig.company import Guests, brought, guests
 from optimizer.mig.demand import WHOLE, Demand, Request
 from optimizer.mig.geometry import Geometry
 from optimizer.mig.relaxed import shares
@@ -21,8 +23,8 @@ from optimizer.solution import Choice
 Pools = Mapping[str, Sequence[GpuPool]]
 """GPU pools by cluster."""
 
-Classes = Mapping[tuple[str, float, float], int]
-"""How many workloads have an app, an amount, and what they gain by staying."""
+Classes = Mapping[tuple[str, float, float, float], int]
+"""How many workloads have an app, an amount, what they gain by staying, and what they bring."""
 
 _UNDECIDED = ""
 
@@ -53,9 +55,10 @@ def with_candidates(
     if not pools:
         return fleet
     clusters, gaps, left_out = [], list[Gap](), list[LeftOut]()
+    company = guests(fleet.workloads)
     for cluster in fleet.clusters:
         own = tuple(item for item in cluster.candidates if item.policy != _UNDECIDED)
-        classes = _classes(fleet, cluster.name) if pools.get(cluster.name) else {}
+        classes = _classes(fleet, cluster, company) if pools.get(cluster.name) else {}
         for pool in pools.get(cluster.name, ()):
             helped = _helped(cluster, pool, pools[cluster.name])
             demand = _demand(fleet, pool, classes, helped)
@@ -123,9 +126,15 @@ def _joined(
     return (*(item for item in own if item.policy not in names), *made)
 
 
-def _classes(fleet: Fleet, cluster: str) -> Classes:
+def _classes(fleet: Fleet, cluster: Cluster, company: Guests) -> Classes:
+    more = brought(company, cluster, partial(_value, fleet, cluster.name))
     return Counter(
-        (item.app, item.amount, item.move_cost if cluster in item.current else 0.0)
+        (
+            item.app,
+            item.amount,
+            item.move_cost if cluster.name in item.current else 0.0,
+            more.get(item.name, 0.0),
+        )
         for item in fleet.workloads
         if item.kind == KIND
     )
@@ -154,10 +163,10 @@ def _worth(
     fleet: Fleet, cluster: str, device: str, classes: Classes
 ) -> list[tuple[float, float, int]]:
     """Return (value, amount, workloads) of what is asked of a device, the dearest first."""
-    values = {app: _value(fleet, cluster, app, device) for app, _, _ in classes}
+    values = {app: _value(fleet, cluster, app, device) for app, *_ in classes}
     found = [
-        (value + gain, amount, count)
-        for (app, amount, gain), count in classes.items()
+        (max(value + gain, 0.0) + brings, amount, count)
+        for (app, amount, gain, brings), count in classes.items()
         if (value := values[app]) is not None
     ]
     return sorted(found, reverse=True)

@@ -224,3 +224,21 @@ def test_a_cost_that_is_saved_never_makes_up_for_what_a_higher_priority_loses() 
     assert [(tier.priority, tier.value) for tier in every.tiers] == [(5, 10.0), (0, -40.0)]
     assert found.status == "Feasible"
     assert found.tiers[0] == Tier(5, 0.0, 10.0)
+
+
+@pytest.mark.parametrize("host", [10.0, -5.0])
+def test_what_a_workload_is_worth_counts_those_that_run_only_near_it(host: float) -> None:
+    pools = {"c": (GpuPool("c", (Node("n", (Gpu(of("A30"), whole=True),)),)),)}
+    asked = (
+        Workload("big", "big", "gpu", 1, "big"),
+        Workload("host", "host", "gpu", 1, "host", labels={"app": "host"}),
+        Workload("guest", "guest", "cpu", 1, "guest", near=("app=host",)),
+    )
+    scores = {("c", "big", "all"): 60.0, ("c", "host", "2g.12gb"): host, ("c", "guest", ""): 100.0}
+    cluster = Cluster("c", Selector("c"), (), base=(Supply("cpu", "", 4),))
+    named = {"score": Scores.of(scores)}
+    fleet = Fleet("default", (offered(cluster, pools),), asked, named, (Objective("score"),))
+    few = with_candidates(fleet, pools, Rules(most=1))
+    every = with_candidates(fleet, pools, Rules())
+    assert solved(few).objective_value == solved(every).objective_value == host + 100
+    assert [item.bound for item in few.left_out] == [60.0]
