@@ -26,6 +26,8 @@ PREFIX = f"{GROUP}/"
 
 _MOST = 1e18
 _MOST_NAMED = 20
+_FEW_WRONG = Field(fail_fast=True)
+"""The first wrong item of a list says enough; FailFast can't be hashed, as unions ask."""
 
 
 def _number(value: Any) -> Any:
@@ -38,6 +40,8 @@ def _number(value: Any) -> Any:
 
 
 def _named(value: Any) -> Any:
+    if isinstance(value, Mapping) and len(value) > _MOST_NAMED:
+        raise ValueError(f"must list at most {_MOST_NAMED}")
     return dict(_pairs(value, "cpu=4,memory=16Gi")) if isinstance(value, str) else value
 
 
@@ -89,6 +93,7 @@ Amounts = Annotated[
 ]
 Names = Annotated[
     tuple[ObjectName, ...],
+    _FEW_WRONG,
     BeforeValidator(_names, json_schema_input_type=list[str] | str),
     Field(min_length=1, max_length=1000),
 ]
@@ -105,6 +110,7 @@ class SupplyWish(Wire):
 
 Supplies = Annotated[
     tuple[SupplyWish, ...],
+    _FEW_WRONG,
     BeforeValidator(_supplies, json_schema_input_type=list[SupplyWish] | str),
     Field(min_length=1, max_length=50),
 ]
@@ -136,6 +142,7 @@ def _every_gpu(found: tuple[LayoutWish, ...]) -> tuple[LayoutWish, ...]:
 
 Layouts = Annotated[
     tuple[LayoutWish, ...],
+    _FEW_WRONG,
     BeforeValidator(_layouts, json_schema_input_type=list[LayoutWish] | str),
     Field(min_length=1, max_length=1000),
     AfterValidator(_every_gpu),
@@ -169,6 +176,7 @@ class WorkloadWishes(Wire):
     spread: Annotated[
         Annotated[
             tuple[SpreadWish, ...],
+            _FEW_WRONG,
             BeforeValidator(_spreads, json_schema_input_type=list[SpreadWish] | str),
             Field(max_length=10),
         ]

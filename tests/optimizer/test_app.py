@@ -197,11 +197,20 @@ async def test_hostile_bodies_are_refused_in_order(path: str, name: str) -> None
 
 
 MEMBERS = 20_000
-MANY_WRONG = {
+MANY_WRONG: dict[str, dict[str, Any]] = {
     "policies": {"clusters": [{"name": "c", "availablePolicies": [0] * 900}] * (MEMBERS // 900)},
     "workloads": {"targetWorkloads": [0] * MEMBERS},
     "fields": {f"f{index}": 0 for index in range(MEMBERS)},
     "unknown workloads": {"targetWorkloads": [{"name": f"w{i}"} for i in range(MEMBERS)]},
+    "allocatable": {"clusters": [{"name": "c", "allocatable": [{"kid": 0}] * MEMBERS}]},
+    "layouts": {
+        "clusters": [{"name": "c", "availablePolicies": [{"name": "p", "layouts": [0] * MEMBERS}]}]
+    },
+    "spread": {"targetWorkloads": [{"name": "w", "spread": [{"kex": 0}] * MEMBERS}]},
+    "clusters": {"targetWorkloads": [{"name": "w", "clusters": [0] * MEMBERS}]},
+    "requests": {
+        "targetWorkloads": [{"name": "w", "requests": {f"k{i}": "x y" for i in range(MEMBERS)}}]
+    },
 }
 
 
