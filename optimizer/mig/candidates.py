@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from optimizer.mig.demand import Demand
 from optimizer.mig.frontier import Frontier, Point, frontier
-from optimizer.mig.gpus import FREE, Costs, Gpu, Pattern, Replace, devices, now, patterns
+from optimizer.mig.gpus import FREE, Costs, Gpu, Pattern, Replace, becoming, devices, now, patterns
 from optimizer.mig.layouts import Multiset
 from optimizer.mig.parted import config_name
 
@@ -121,7 +121,7 @@ def candidates(namespace: str, pool: GpuPool, demand: Demand, rules: Rules) -> C
     unchanged = _unchanged(gpus, demand)
     if unchanged is not None and any(unchanged.supply):
         points = [unchanged, *(point for point in points if point.changed)]
-    items = tuple(_candidate(namespace, pool, point) for point in points)
+    items = tuple(_candidate(namespace, pool, point.patterns) for point in points)
     if reached.bound <= 0:
         return Candidates(items)
     groups = tuple(
@@ -143,9 +143,25 @@ def composed(
         gpu: [pattern for pattern, times in zip(patterns_, some, strict=True) for _ in range(times)]
         for gpu, (_, patterns_), some in zip(Counter(gpus), left_out.groups, counts, strict=True)
     }
-    chosen = tuple(queues[gpu].pop() for gpu in gpus)
-    cost, changed = sum(item.cost for item in chosen), sum(item.changed for item in chosen)
-    return _candidate(namespace, pool, Point((), cost, changed, 0, chosen))
+    return _candidate(namespace, pool, [queues[gpu].pop() for gpu in gpus])
+
+
+def again(
+    namespace: str, pool: GpuPool, demand: Demand, rules: Rules, layouts: Iterable[NodeLayout]
+) -> Candidate | None:
+    """Return the candidate with given layouts; None where the pool's GPUs can't have them."""
+    wanted = {item.node: item.gpus for item in layouts}
+    if {name: len(gpus) for name, gpus in wanted.items()} != {
+        node.name: len(node.gpus) for node in pool.nodes
+    }:
+        return None
+    found = [
+        becoming(gpu, instances, demand, rules.replace, rules.costs)
+        for node in pool.nodes
+        for gpu, instances in zip(node.gpus, wanted[node.name], strict=True)
+    ]
+    chosen = [item for item in found if item is not None]
+    return _made(namespace, pool, chosen) if len(chosen) == len(found) else None
 
 
 def best(gpus: Sequence[Gpu], demand: Demand, rules: Rules) -> tuple[Point | None, float]:
@@ -178,19 +194,23 @@ def _unchanged(gpus: Sequence[Gpu], demand: Demand) -> Point | None:
     return Point(supply, 0.0, 0, sum(item.pieces for item in known), known)
 
 
-def _candidate(namespace: str, pool: GpuPool, point: Point) -> Candidate:
+def _candidate(namespace: str, pool: GpuPool, chosen: Sequence[Pattern]) -> Candidate:
+    return _made(namespace, pool, _sorted_alike(pool, chosen))
+
+
+def _made(namespace: str, pool: GpuPool, chosen: Sequence[Pattern]) -> Candidate:
     supplies = Counter[str]()
-    for pattern in point.patterns:
+    for pattern in chosen:
         supplies.update(dict(pattern.supplies))
-    layouts = _layouts(pool, _sorted_alike(pool, point.patterns))
+    layouts = _layouts(pool, chosen)
     return Candidate(
         name=_name(namespace, pool, layouts),
         cluster=pool.cluster,
         pool=pool.name,
         supplies=tuple(sorted(supplies.items())),
         layouts=layouts,
-        cost=point.cost,
-        changed=point.changed,
+        cost=sum(item.cost for item in chosen),
+        changed=sum(item.changed for item in chosen),
     )
 
 

@@ -62,7 +62,7 @@ def with_candidates(
         for pool in pools.get(cluster.name, ()):
             helped = _helped(cluster, pool, pools[cluster.name])
             demand = _demand(fleet, pool, classes, helped)
-            found = mig.candidates(fleet.namespace, pool, demand, rules)
+            found = _generated(fleet.namespace, cluster, pool, demand, rules)
             own = _joined(own, pool, found.items, running)
             gaps += [] if found.items else [_not_asked(cluster.name)]
             left_out += [found.left_out] if found.left_out else []
@@ -103,6 +103,20 @@ def rounded(shares_: Iterable[Floats], times: int) -> Iterator[tuple[tuple[int, 
         for at in range(times)
     ]
     yield from dict.fromkeys(ways)
+
+
+def _generated(
+    namespace: str, cluster: Cluster, pool: GpuPool, demand: Demand, rules: Rules
+) -> mig.Candidates:
+    """Return candidates, and what is in force among them: to change it has to be worth it."""
+    found = mig.candidates(namespace, pool, demand, rules)
+    known = {item.name for item in found.items}
+    enforced = [item for item in cluster.enforced if known and item.policy not in known]
+    made = [mig.again(namespace, pool, demand, rules, item.divided) for item in enforced]
+    pairs = zip(enforced, made, strict=True)
+    kept = [new for item, new in pairs if new is not None and new.name == item.policy]
+    left = found.left_out
+    return mig.Candidates((*found.items, *kept), left and left._replace(kept=left.kept + len(kept)))
 
 
 def _joined(

@@ -72,6 +72,15 @@ def patterns(
     )
 
 
+def becoming(
+    gpu: Gpu, instances: Multiset | None, demand: Demand, replace: Replace, costs: Costs
+) -> Pattern | None:
+    """Return the pattern with given instances, their profiles by device or not, if it is open."""
+    wanted = dict(devices(instances))
+    found = (item for item in _open(gpu, demand, replace, costs) if _made_of(item) == wanted)
+    return min(found, key=_preference, default=None)
+
+
 def now(gpu: Gpu, demand: Demand) -> Pattern | None:
     """Return the pattern that changes nothing, or None where it is not known."""
     if gpu.whole:
@@ -103,6 +112,10 @@ def _open(gpu: Gpu, demand: Demand, replace: Replace, costs: Costs) -> Iterator[
         pattern = _pattern(gpu, other, demand, cost=costs.reconfigure + drained, drained=True)
         if pattern.changed:  # what is there already drains nobody
             yield pattern
+
+
+def _made_of(item: Pattern) -> dict[str, int]:
+    return dict(devices(item.instances))
 
 
 def _profiles(geometry: Geometry, devices: Sequence[str]) -> frozenset[str]:

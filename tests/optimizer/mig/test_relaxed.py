@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from optimizer.mig.gpus import Costs, Gpu, devices
 from optimizer.mig.relaxed import most_worth
 from optimizer.milp import solve_here
 from optimizer.scores import Scores
-from optimizer.solution import Decision, Solution, Tier
+from optimizer.solution import Choice, Decision, Solution, Tier
 from tests.optimizer.mig.test_layouts import of
 
 ALL = 1000
@@ -163,6 +164,11 @@ def test_clusters_that_compete_lose_little_by_choosing_among_candidates() -> Non
 
 def competing(*, clusters: int, gpus: int, workloads: int, most: int) -> Fleet:
     """Each cluster by itself would serve the same workloads; together they serve different ones."""
+    fleet, pools = contested(clusters=clusters, gpus=gpus, workloads=workloads)
+    return with_candidates(fleet, pools, Rules(most=most))
+
+
+def contested(*, clusters: int, gpus: int, workloads: int) -> tuple[Fleet, Pools]:
     rng = random.Random(1)  # noqa: S311 - a seeded case, not a secret
     model = of("H100-96GB")
     names = [f"c{index}" for index in range(clusters)]
@@ -179,9 +185,7 @@ def competing(*, clusters: int, gpus: int, workloads: int, most: int) -> Fleet:
     }
     given = tuple(offered(Cluster(name, Selector(name), ()), pools) for name in names)
     named = {"score": Scores.of(scores)}
-    return with_candidates(
-        Fleet("default", given, asked, named, (Objective("score"),)), pools, Rules(most=most)
-    )
+    return Fleet("default", given, asked, named, (Objective("score"),)), pools
 
 
 def test_leaving_out_what_is_worth_nothing_is_no_gap() -> None:
@@ -242,3 +246,19 @@ def test_what_a_workload_is_worth_counts_those_that_run_only_near_it(host: float
     every = with_candidates(fleet, pools, Rules())
     assert solved(few).objective_value == solved(every).objective_value == host + 100
     assert [item.bound for item in few.left_out] == [60.0]
+
+
+def test_the_policy_in_force_stays_a_candidate_though_few_are_kept() -> None:
+    """Its layout is not known to be there, but as it is in force it costs nothing."""
+    dear = Costs(reconfigure=40.0)
+    fleet, pools = contested(clusters=1, gpus=4, workloads=20)
+    (cluster,) = with_candidates(fleet, pools, Rules(costs=dear, most=64)).clusters
+    for old in cluster.candidates[::9]:
+        given = replace(fleet.clusters[0], enforced=(replace(old, divided=old.layouts),))
+        running = [Choice(cluster.name, old.policy)]
+        after = with_candidates(
+            replace(fleet, clusters=(given,)), pools, Rules(costs=dear, most=1), running
+        )
+        (found,) = after.clusters
+        assert [item.policy for item in found.candidates if item.current] == [old.policy]
+        assert [item.kept for item in after.left_out] == [len(found.candidates)]
