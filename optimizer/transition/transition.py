@@ -57,19 +57,18 @@ def transition(
     After every stage all rules hold, of `surged(problem, 1)`; and while a policy is replaced they
     hold with nothing but what stays by `swaps` in its place.
     """
-    moves, detours = _moves(problem, start, goal, swaps)
+    moves, detours, left_out = _moves(problem, start, goal, swaps)
     stages = scheduled(moves, [stage.flips for stage in staged(moves, detours, going)], going)
     found = _told(moves, stages, detours, least=False)
     if not found.uncovered and not any(stage.detours for stage in found.stages):
-        return found._replace(least=True)
+        return found
     if len(moves.start ^ moves.goal) > _FEW:
-        return found._replace(least=not found.uncovered)
+        return found
     better = searched(moves, detours, most_states=MOST_STATES, going=going)
     if better.flips is None:
-        return found._replace(least=not found.uncovered)
-    other = _told(
-        moves, scheduled(moves, [(item,) for item in better.flips], going), detours, least=True
-    )
+        return found
+    stages = scheduled(moves, [(item,) for item in better.flips], going)
+    other = _told(moves, stages, detours, least=not left_out)
     return other if len(_events(other)) <= len(_events(found)) else found
 
 
@@ -79,8 +78,8 @@ def _events(found: Transition) -> list[str]:
 
 def _moves(
     problem: Problem, start: Decision, goal: Decision, swaps: Swaps
-) -> tuple[Moves, list[int]]:
-    """Return the part of the problem that can matter: start, goal, and detours of what moves."""
+) -> tuple[Moves, list[int], bool]:
+    """Return the part of the problem that matters, detours, and whether some were left out."""
     wide = surged(problem, 1)
     moving = {place.workload for place in set(start.places) ^ set(goal.places)}
     both = Decision(
@@ -89,11 +88,12 @@ def _moves(
     )
     touched = moving | _under_changes(start, goal, both)
     extra = _detours(wide, both, {place.workload for place in both.places})
-    if len(extra) > _FEW_DETOURS:
+    many = len(extra) > _FEW_DETOURS
+    if many:
         extra = _roomy(wide, start, goal, sorted(touched), extra)
     part, _ = chosen_part(wide, Decision(both.choices, (*both.places, *extra)))
     number = {variable: index for index, variable in enumerate(part.variables)}
-    return Moves(part, start, goal, swaps), [number[place] for place in extra]
+    return Moves(part, start, goal, swaps), [number[place] for place in extra], many
 
 
 def _under_changes(start: Decision, goal: Decision, both: Decision) -> set[str]:
@@ -158,7 +158,7 @@ def _told(
     board = Board(moves, moves.start)
     told = tuple(_stage(board, flips, set(detours)) for flips in stages)
     names = dict.fromkeys(name for stage in told for name in stage.uncovered)
-    return Transition(told, tuple(names), least)
+    return Transition(told, tuple(names), least or not names)
 
 
 def _stage(board: Board, flips: tuple[Flips, ...], detours: set[int]) -> Stage:

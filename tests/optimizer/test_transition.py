@@ -193,6 +193,27 @@ def test_two_that_swap_places_go_round_by_a_third_cluster() -> None:
     assert found.least
 
 
+@pytest.mark.parametrize(("others", "known"), [(2, True), (16, False)])
+def test_disruption_is_not_called_least_where_detours_were_left_out(
+    others: int, known: bool
+) -> None:
+    """Where x makes room for a, nothing stops; but x does not move, and there are many places."""
+    busy = {f"y{index}": f"z{index}/3g" for index in range(others)}
+    clusters = ("c", "d", "e", "f", *(f"z{index}" for index in range(others)))
+    far = [cluster for cluster in clusters if cluster[0] == "z"]
+    table = {**scores("a", "b", clusters="cde"), **scores("x", clusters="ef")}
+    table |= {(cluster, name, "3g"): 10.0 for cluster in far for name in busy}
+    names = ("a", "b", "x", *busy)
+    given = fleet({name: [("3g", 1)] for name in clusters}, dict.fromkeys(names, 1), table)
+    problem, policies = formulate(given), dict.fromkeys(clusters, "3g")
+    before, goal = (
+        decision(problem, {"a": f"{a}/3g", "b": f"{b}/3g", "x": "e/3g", **busy}, policies)
+        for a, b in ("cd", "dc")
+    )
+    found = planned(given, before, goal)
+    assert (not found.uncovered, found.least) == (known, known)
+
+
 def test_two_that_swap_places_without_room_cost_one_of_them_a_moment() -> None:
     supplies = {name: [("3g", 1)] for name in "cd"}
     given = fleet(supplies, {"a": 1, "b": 1}, scores("a", "b"))
