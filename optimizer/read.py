@@ -45,6 +45,7 @@ class FleetReader:
         self._seen: set[str] = set()
         unknown = unknown_names(observation, request, self.score_names)
         self._listed = unknown or _bounded(observation, request, settings)
+        self._named = unknown is None
         self._readers: Mapping[str, ScoreReader] = {}
         if isinstance(self._listed, Listed):
             self._readers = _readers(self._listed, request, settings, now)
@@ -53,6 +54,11 @@ class FleetReader:
     def score_names(self) -> frozenset[str]:
         """The names of the AddOnPlacementScores that are read."""
         return frozenset(score.score_name for _, score in self._request.read_scores)
+
+    @property
+    def refused(self) -> RequestProblem | None:
+        """Why the request is too large, whatever its scores are."""
+        return self._listed if self._named and isinstance(self._listed, RequestProblem) else None
 
     @property
     def lacking(self) -> bool:

@@ -169,6 +169,8 @@ class Optimizer:
         reader = await asyncio.to_thread(
             FleetReader, observation, request, settings=self._settings, now=self._now()
         )
+        if reader.refused:
+            return reader.refused
         async for page in score_pages(self._kube, reader.score_names):
             await asyncio.to_thread(reader.add, page)
         if reader.lacking:  # say which there are

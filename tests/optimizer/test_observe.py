@@ -109,3 +109,11 @@ async def test_a_score_that_is_gone_when_all_is_read_again_is_forgotten() -> Non
     found = await Optimizer(Restarted(hub, "c03"), now=lambda: NOW).scores(name="performance")
     assert not isinstance(found, RequestProblem)
     assert "c03" not in {item.cluster for item in found}
+
+
+async def test_scores_of_a_request_that_is_too_large_are_not_read() -> None:
+    hub = Faulty(await hub_of(guide(CLUSTERS)), Old(*range(1, 9)))
+    service = Optimizer(hub, Settings(max_places=1), now=lambda: NOW)
+    refused = await service.plan(request("performance", CLUSTERS))
+    assert isinstance(refused, RequestProblem)
+    assert refused.reason == "TooManyPlaces"
