@@ -1,7 +1,8 @@
 """Which scores a request reads: of which apps, on which devices of which clusters."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,13 +40,14 @@ def grid(clusters: Iterable[Cluster], workloads: Iterable[Workload]) -> Grid:
         kinds.setdefault(workload.app, set()).add(workload.kind)
     asking = [kinds[app] for app in sorted(kinds)]
     asked_kinds = set().union(*asking)
+    asked = cache(partial(_asked, asking))
     places, found = dict[Where, int](), dict[str, tuple[int, Shape]]()
     shapes: dict[frozenset[tuple[str, str]], Shape] = {}
     for cluster in clusters:
         pairs = ((supply.device, supply.kind) for supply in cluster.supplies)
         supplied = frozenset(pair for pair in pairs if pair[1] in asked_kinds)
         if supplied not in shapes:
-            shapes[supplied] = _shape(supplied, asking)
+            shapes[supplied] = _shape(supplied, asked)
         found[cluster.name] = len(places), shapes[supplied]
         places.update(_numbered(cluster.name, shapes[supplied].devices, len(places)))
     return Grid({app: number for number, app in enumerate(sorted(kinds))}, places, found)
@@ -55,12 +57,16 @@ def _numbered(cluster: str, devices: Iterable[str], first: int) -> Iterator[tupl
     return (((cluster, device), first + index) for index, device in enumerate(devices))
 
 
-def _shape(supplied: frozenset[tuple[str, str]], asking: Sequence[set[str]]) -> Shape:
+def _shape(
+    supplied: frozenset[tuple[str, str]], asked: Callable[[frozenset[str]], Numbers]
+) -> Shape:
     kinds: dict[str, set[str]] = {}
     for device, kind in sorted(supplied):
         kinds.setdefault(device, set()).add(kind)
-    asked = (
-        [number for number, own in enumerate(asking) if not own.isdisjoint(wanted)]
-        for wanted in kinds.values()
-    )
-    return Shape(tuple(kinds), tuple(np.array(numbers, dtype=np.int64) for numbers in asked))
+    return Shape(tuple(kinds), tuple(asked(frozenset(own)) for own in kinds.values()))
+
+
+def _asked(asking: Sequence[set[str]], kinds: frozenset[str]) -> Numbers:
+    """Return the apps that ask for one of these kinds."""
+    numbers = [number for number, own in enumerate(asking) if not own.isdisjoint(kinds)]
+    return np.array(numbers, dtype=np.int64)

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
+from dsf.api.dimension import DimensionFormat
 from dsf.kube.port import Object
 from optimizer.grid import Grid, Shape
 from optimizer.labels import name_of
@@ -19,6 +20,9 @@ from optimizer.scores import Scores, Where, empty
 
 _MOST_GAPS = 20
 """Pairs of one cluster's device that are named; of more only their number is kept."""
+
+_MOST_SHAPES = 32
+"""Shapes of which the keys are kept: clusters can all be different."""
 
 _ANY_CLUSTER = "\0"
 """Stands for the cluster in keys that are made once for all clusters."""
@@ -50,7 +54,8 @@ class ScoreReader:
         self._now = now
         self._apps = tuple(wanted.apps)
         self._by_cluster = "cluster" in score.dimension.fields
-        self._keys_of: dict[Shape, list[list[Key]]] = {}
+        made = partial(_made_keys, score.dimension, self._apps)
+        self._keys_of = lru_cache(_MOST_SHAPES)(made)
         self._read: dict[str, Gap | tuple[_Lost, ...]] = {}
         self._values = empty(len(self._apps), len(wanted.places))
         for cluster in wanted.clusters if missing is not None else ():
@@ -119,15 +124,10 @@ class ScoreReader:
 
     def _keys(self, cluster: str, shape: Shape) -> list[list[Key]]:
         """Return, for each device of a cluster, the keys of the scores that are asked for."""
-        if shape not in self._keys_of:
-            dimension = self._score.dimension
-            self._keys_of[shape] = [
-                [key_of(dimension, _ANY_CLUSTER, self._apps[row], device) for row in rows.tolist()]
-                for device, rows in zip(shape.devices, shape.asked, strict=True)
-            ]
+        keys = self._keys_of(shape)
         if not self._by_cluster:
-            return self._keys_of[shape]
-        return [[_of_cluster(key, cluster) for key in keys] for keys in self._keys_of[shape]]
+            return keys
+        return [[_of_cluster(key, cluster) for key in own] for own in keys]
 
     def _lost(
         self, cluster: str, lost: Sequence[_Lost], asked: Container[Where] | None
@@ -159,6 +159,13 @@ def _unusable(obj: Object, cluster: str, score: ScoreRef, now: datetime) -> Gap 
         f" {dimension}; there is {first!r}"
     )
     return Gap(reason="WrongScoreFormat", message=message, cluster=cluster)
+
+
+def _made_keys(dimension: DimensionFormat, apps: Sequence[str], shape: Shape) -> list[list[Key]]:
+    return [
+        [key_of(dimension, _ANY_CLUSTER, apps[row], device) for row in rows.tolist()]
+        for device, rows in zip(shape.devices, shape.asked, strict=True)
+    ]
 
 
 def _of_cluster(key: Key, cluster: str) -> Key:

@@ -1,5 +1,6 @@
 """What is read into arrays is what the definition says of every pair of an app and a device."""
 
+import tracemalloc
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -164,6 +165,28 @@ def test_scores_that_would_not_fit_are_refused_before_they_are_read() -> None:
     assert isinstance(refused, RequestProblem)
     assert refused.reason == "TooManyPlaces"
     assert "scores of 2 apps" in refused.detail
+
+
+def test_clusters_that_all_have_other_devices_take_no_room_for_the_names_of_each_pair() -> None:
+    clusters, apps = [f"c{i:03}" for i in range(150)], [f"w{i:03}" for i in range(100)]
+    observation = replace(
+        guide(clusters),
+        policies=tuple(policy(f"p-{name}", f"d-{name}", 2) for name in clusters),
+        workloads=tuple(workload(name, name) for name in apps),
+    )
+    choices = [{"name": c, "availablePolicies": [{"name": f"p-{c}"}]} for c in clusters]
+    asked = request("performance", [], apps, clusters=choices)
+    reader = FleetReader(observation, asked, settings=DEFAULTS, now=NOW)
+    tracemalloc.start()
+    for name in clusters:
+        reader.add([score(name, "performance", {f"{app};d-{name}": 1 for app in apps})])
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    fleet = reader.fleet()
+    assert isinstance(fleet, Fleet)
+    pairs = len(clusters) * len(apps)
+    assert len(fleet.scores["performance"]) == pairs
+    assert held < 30 * pairs  # a name takes 60 bytes and more
 
 
 @pytest.mark.parametrize("wide", [3.0, 70_000.0, 0.1, 1e300])
