@@ -18,6 +18,7 @@ class Gpu:
 
     `busy` are the held instances in use; `foreign` those of them used by what is not to be placed,
     which therefore supply nothing. `whole`: MIG is off; `in_use`: and so is the whole GPU busy.
+    `beside_busy`: another GPU of its node is in use, which turning MIG on or off here would reset.
     """
 
     geometry: Geometry
@@ -26,6 +27,7 @@ class Gpu:
     foreign: Layout = ()
     whole: bool = False
     in_use: bool = False
+    beside_busy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,8 @@ def _open(gpu: Gpu, demand: Demand, replace: Replace, costs: Costs) -> Iterator[
         return
     drained = costs.drain * (len(gpu.busy) + gpu.in_use)
     for other in (*maximal(gpu.geometry, (), among), None):
+        if replace == "gpu" and gpu.beside_busy and (other is None) != gpu.whole:
+            continue
         pattern = _pattern(gpu, other, demand, cost=costs.reconfigure + drained, drained=True)
         if pattern.changed:  # what is there already drains nobody
             yield pattern

@@ -1,6 +1,7 @@
 """The part of POST /optimize that asks for generated MIG policies."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Self
 
 from pydantic import FailFast, Field, model_validator
@@ -86,9 +87,13 @@ class GpuNode(Wire):
             raise ValueError(f"model: {known.message}")  # noqa: TRY004 - a wrong value
         if self.instances is None:
             return (Gpu(known),) * self.count
-        return tuple(
+        found = [
             _gpu(index, known, [item for item in self.instances if item.gpu == index], workloads)
             for index in range(self.count)
+        ]
+        busy = {index for index, gpu in enumerate(found) if gpu.busy or gpu.in_use}
+        return tuple(
+            replace(gpu, beside_busy=bool(busy - {index})) for index, gpu in enumerate(found)
         )
 
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from optimizer.mig.candidates import Candidate, GpuPool, Node, Rules, best, candidates
 from optimizer.mig.demand import WHOLE, Demand, Request
 from optimizer.mig.geometry import Geometry
-from optimizer.mig.gpus import Costs, Gpu, Replace
+from optimizer.mig.gpus import Costs, Gpu, Replace, patterns
 from optimizer.mig.layouts import Instance, Layout, layouts
+from optimizer.mig.request import GpuNode
 from tests.optimizer.mig.brute_force import best_value
 from tests.optimizer.mig.test_layouts import of
 
@@ -210,6 +211,25 @@ def test_a_busy_gpu_keeps_its_layout_unless_instances_or_a_drain_are_allowed() -
     assert kept
     assert all(found.get("2g.24gb", 0) <= 2 for found in kept)  # slice 0 stays taken
     assert max(found.get("2g.24gb", 0) for found in reached("drain")) == 3
+
+
+@pytest.mark.parametrize("first", ["1g.12gb", "all", None], ids=["divided", "whole", "empty"])
+def test_mig_goes_on_or_off_only_while_no_other_gpu_of_the_node_is_busy(first: str | None) -> None:
+    """mig-parted would reset the busy one too."""
+    wanted = demand({"2g.24gb": [(1, 9)] * 3, "all": [(1, 20)]})
+
+    def reached(mode: Replace, *, busy: bool) -> set[str]:
+        mine = [{"gpu": 0, "profile": first}] if first else []
+        other = {"gpu": 1, "profile": "1g.12gb", "busy": busy}
+        node = GpuNode.model_validate(
+            {"model": "H100-96GB", "count": 2, "node": "n1", "instances": [*mine, other]}
+        )
+        gpu, _ = node.gpus(frozenset())
+        open_ = patterns(gpu, wanted, mode)
+        return {"whole" if item.instances is None else "divided" for item in open_}
+
+    assert reached("gpu", busy=False) == reached("drain", busy=True) == {"divided", "whole"}
+    assert reached("gpu", busy=True) == ({"whole"} if first == "all" else {"divided"})
 
 
 def test_equal_gpus_of_a_node_are_alike_next_to_each_other() -> None:
