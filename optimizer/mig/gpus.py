@@ -64,7 +64,7 @@ def patterns(
     Of the latter none supplies no more than another for no less cost. Among equals the least
     fragmented stays. The order is stable.
     """
-    found = sorted(set(_open(gpu, demand, replace, costs)), key=_preference)
+    found = sorted(dict.fromkeys(_open(gpu, demand, replace, costs)), key=_preference)
     kept: list[Pattern] = []
     for item in found:
         if not item.changed or not any(_no_better(item, other) for other in kept):

@@ -140,7 +140,7 @@ def lowered(demanded: Demanded, supplied: Supplied, room: Floats, found: float) 
     for _ in range(rounds):
         (worth, taken), (more, given, items) = demanded.best(prices), supplied.best(prices)
         chosen.append(items.astype(np.int16))
-        bound = worth + more + float(room @ prices)
+        bound = worth + more + float((room * prices).sum())
         if bound < best:
             best, best_prices, patience = bound, prices, 0
         else:
@@ -153,7 +153,7 @@ def lowered(demanded: Demanded, supplied: Supplied, room: Floats, found: float) 
         left = (room + given - taken) / scale
         step = _FRESH * left + (1 - _FRESH) * before
         step[(prices == 0) & (step > 0)] = 0.0
-        size = float(step @ step)
+        size = float((step * step).sum())  # a dot product may depend on how many cores there are
         if size == 0:
             break
         before = step
