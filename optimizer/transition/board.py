@@ -8,7 +8,7 @@ import numpy as np
 from optimizer.problem import Floats, Ints, Option, Problem
 from optimizer.rules import RULES, TOLERANCE, Row
 from optimizer.solution import Decision, Variable
-from optimizer.transition.swaps import Swaps, unknown
+from optimizer.transition.swaps import Swaps, kinds_of_gpus, unknown
 
 State = frozenset[int]
 """The variables that are set, by number."""
@@ -155,8 +155,9 @@ def _between(problem: Problem, old: int, new: int, swaps: Swaps) -> Option:
     """Return what stands for a pool's policy while one replaces another."""
     swap = swaps(problem.choice(old), problem.choice(new))
     before, after = (dict(problem.options[item].supplies) for item in (old, new))
+    gpus, slots = kinds_of_gpus(problem.slots[slot] for slot in (*before, *after)), problem.slots
     supplies = tuple(
-        (slot, swap.kept(problem.slots[slot], amount, after[slot]))
+        (slot, swap.kept(slots[slot], amount, after[slot], of_gpus=slots[slot].kind in gpus))
         for slot, amount in before.items()
         if slot in after
     )

@@ -5,6 +5,7 @@ have theirs already; but where MIG is turned on or off on one GPU of a node, it 
 all of the node (https://github.com/NVIDIA/mig-parted, cmd/nvidia-mig-parted/apply). So where the
 layouts are known, the GPUs that keep theirs keep their workloads; where they are not, none does.
 Kinds that have no devices, such as cpu, are no part of a GPU: what both policies supply stays.
+GPUs of no named device are GPUs all the same.
 """
 
 from collections import Counter
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from optimizer.fleet import Candidate, Fleet
-from optimizer.mig.candidates import NodeLayout, gpu_name
+from optimizer.mig.candidates import KIND, NodeLayout, gpu_name
 from optimizer.mig.gpus import devices
 from optimizer.mig.layouts import Multiset
 from optimizer.problem import ANY, Slot
@@ -29,12 +30,17 @@ class Swap(NamedTuple):
     stays: Mapping[str, float] | None
     idle: tuple[str, ...] | None
 
-    def kept(self, slot: Slot, before: float, after: float) -> float:
+    def kept(self, slot: Slot, before: float, after: float, *, of_gpus: bool) -> float:
         """Return what stays of a slot of which the policies supply so much."""
         both = min(before, after)
-        if slot.device == ANY or self.stays is None:
+        if self.stays is None or not of_gpus:
             return both
         return min(both, self.stays.get(slot.device, 0.0))
+
+
+def kinds_of_gpus(slots: Iterable[Slot]) -> frozenset[str]:
+    """Return the kinds, of those that policies supply, that may be parts of GPUs."""
+    return frozenset(slot.kind for slot in slots if slot.device != ANY or slot.kind == KIND)
 
 
 Swaps = Callable[[Choice, Choice], Swap]

@@ -325,6 +325,27 @@ def test_what_others_use_of_a_gpu_that_stays_is_not_supplied_meanwhile() -> None
     assert swaps(given)(Choice("c", "old"), Choice("c", "new")) == ({"3g": 1}, ("n/1",))
 
 
+@pytest.mark.parametrize(
+    ("kind", "stops"), [("gpu", True), ("nvidia.com/gpu", True), ("cpu", False)]
+)
+def test_gpus_of_no_named_device_are_gpus_all_the_same(kind: str, stops: bool) -> None:
+    policies = (
+        Candidate("old", (Supply(kind, "", 2),)),
+        Candidate("new", (Supply(kind, "", 1), Supply(kind.replace("cpu", "gpu"), "3g", 1))),
+    )
+    given = fleet(
+        {"c": [("3g", 1)]}, {"a": 1, "b": 1}, {("c", "a", ""): 9.0, ("c", "b", "3g"): 9.0}
+    )
+    (cluster,), (a, b) = given.clusters, given.workloads
+    asked = (replace(a, kind=kind), replace(b, kind=kind.replace("cpu", "gpu")))
+    given = replace(given, clusters=(replace(cluster, candidates=policies),), workloads=asked)
+    problem = formulate(given)
+    before = decision(problem, {"a": "c/"}, {"c": "old"})
+    goal = decision(problem, {"a": "c/", "b": "c/3g"}, {"c": "new"})
+    found = transition(problem, before, goal, swaps=swaps(given))
+    assert found.uncovered == (("a",) if stops else ())
+
+
 def test_what_is_no_device_outlasts_the_change_as_far_as_both_policies_supply_it() -> None:
     given = mixed({"a": 1, "b": 1}, [("3g", 2)], [("2g", 1)], more={("c", "a", ""): 10.0})
     cores = tuple(replace(item, kind="cpu", amount=2.0) for item in given.workloads[:1])
