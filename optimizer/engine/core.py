@@ -87,6 +87,8 @@ class Core:
             return self._solution("NotSolved")
         whole, at = self._priced.whole, self._problem.task_index[name]
         task = next(number for number, own in enumerate(whole.tasks) if at in own)
+        if (self._problem.values[whole.tasks[task]] < 0).any():  # the columns lack such places
+            return self._solution("NotSolved")
         if task not in self._having:
             blocks = replace(whole.blocks, rows=_with_one_of(whole.blocks, task))
             wide = (window for window in self._windows if (window.columns.tasks == task).any())

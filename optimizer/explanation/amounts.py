@@ -117,8 +117,9 @@ def _sizing(
     each = dict.fromkeys(needed, WORTH) | dict.fromkeys(freed, _KEPT)
     worth = np.array([each.get(task.name, 0.0) for task in wide.tasks])
     values = np.where(np.isnan(wide.values), np.nan, worth[:, np.newaxis])
+    most = sum(task.replicas for task in wide.tasks)  # company that is wanted near counts too
     for item in relaxing:
-        values = values - _share(relaxing) * _cost(wide, wanted, item, sum(needed.values()))
+        values = values - _share(relaxing) * _cost(wide, wanted, item, most)
     return replace(wide, values=values)
 
 

@@ -220,19 +220,12 @@ def _at_hand(problem: Problem, best: Decision, name: str, nearby: Nearby) -> Dec
     return decision if decision.places and not violations(problem, decision) else None
 
 
-def _known(problem: Problem, best: Decision) -> Solution:
-    value = objective(problem, best)
-    return Solution("Optimal", best, value, value, 0.0, "")
-
-
 def paying(
     fleet: Fleet, before: Settled, found: Outcome, wanted: Wanted, resolve: Resolve
 ) -> Settled | None:
     """Return what makes a workload pay that fits, given the best decision that has it."""
     for extra, problem in _paying(fleet, before.problem, found, wanted):
-        # Its only place is worth so much more then that no decision without it is as good.
-        sure = wanted.counts[wanted.workload] == 1 and problem.tiers == before.problem.tiers
-        again = _known(problem, found.decision) if sure else resolve(problem)
+        again = resolve(problem)
         if _placed(again, wanted):
             return Settled((*before.changes, extra), problem, again, verified=True)
     return None
@@ -281,7 +274,9 @@ def _worth_more(problem: Problem, name: str, more: float) -> Problem:
 
 
 def _placed(solution: Solution, wanted: Wanted) -> bool:
-    return counts(solution.decision).get(wanted.workload, 0) >= wanted.counts[wanted.workload]
+    """Tell whether a best solution has all places wanted of a workload."""
+    name, found = wanted.workload, counts(solution.decision)
+    return solution.status == "Optimal" and found.get(name, 0) >= wanted.counts[name]
 
 
 def remedy(wanted: Wanted, found: Settled) -> Remedy:

@@ -92,6 +92,37 @@ def test_what_fits_but_does_not_pay_says_what_it_would_cost() -> None:
     assert changes(found) == ["make each place of workload second worth over 25 more"]
 
 
+def test_a_place_worth_less_than_nothing_can_cost_least() -> None:
+    scores = {("c", "first", "3g"): 100.0, ("c", "second", "3g"): 99.98}
+    scores |= {("d", "second", "3g"): -0.01, ("d", "third", "3g"): 40.0}
+    sizes = {"first": 1, "second": 1, "third": 1}
+    found = explained(
+        fleet({"c": [("3g", 1)], "d": [("3g", 2)]}, sizes, scores), "second", nearby=close
+    )
+    assert found.lost is not None
+    assert found.lost.total == pytest.approx(0.01)
+
+
+def test_a_change_that_makes_it_pay_is_solved_again() -> None:
+    scores = {(cluster, "only", "3g"): -1.0 for cluster in ("c", "d")}
+    given = fleet({cluster: [("3g", 2)] for cluster in ("c", "d")}, {"only": 2}, scores)
+    found = explained(replace(given, workloads=(replace(given.workloads[0], replicas=2),)), "only")
+    assert changes(found) == ["make each place of workload only worth over 1 more"]
+    assert found.remedy is not None
+    assert [item.cluster for item in found.remedy.places] == ["c", "d"]
+
+
+def test_a_limit_is_raised_for_company_too() -> None:
+    scores = {("c", "first", "3g"): 50.0, ("c", "second", "3g"): -1.0}
+    given = fleet({"c": [("3g", 4)]}, {"first": 2, "second": 2}, scores)
+    first, second = (replace(item, uses=(("watts", 5.0),)) for item in given.workloads)
+    shy = replace(first, near=("app=second",))
+    social = (shy, replace(second, labels={"app": "second"}))
+    limit = FleetLimit("power", 4.0, uses="watts")
+    found = explained(replace(given, workloads=social, limits=(limit,)), "first")
+    assert changes(found) == ["raise power from 4 to 10"]
+
+
 def test_a_score_that_is_missing_is_asked_for() -> None:
     given = fleet({"c": [("3g", 2)]}, {"only": 2}, {})
     found = explained(given, "only")
