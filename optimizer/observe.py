@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 _PAGE = 500
 _FIRST_PAGE = 10
+_MOST_SCORES = 100  # of a page: objects of 1.5 MiB, as etcd takes them, may follow on small ones
 _ENTRIES = 50_000  # of a page of scores: some 50 MiB
 _FEW = 3  # names that are listed one by one
 _ATTEMPTS = 3
@@ -83,7 +84,7 @@ def _next_limit(items: Sequence[Object], limit: int, entries: int) -> int:
     """Return how many objects like these have so many entries."""
     had = sum(len((item.get("status") or {}).get("scores") or ()) for item in items)
     fitting = entries * len(items) // max(1, had)
-    return max(1, min(fitting, 4 * limit, _PAGE))
+    return max(1, min(fitting, 4 * limit, _MOST_SCORES))
 
 
 async def every(

@@ -9,12 +9,13 @@ from dsf.kube.errors import Gone
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, Kind
 from dsf.kube.port import Kube, ObjectList
 from dsf.kube.wrappers import Call, Fault, Faulty, Wrapper
+from optimizer.observation import Observation
 from optimizer.observe import score_pages
 from optimizer.plan import Plan
 from optimizer.refusal import RequestProblem
 from optimizer.service import Optimizer
 from optimizer.settings import Settings
-from tests.optimizer.build import NOW, guide, request
+from tests.optimizer.build import NOW, guide, managed_cluster, request, score
 from tests.optimizer.hubs import hub_of
 
 CLUSTERS = tuple(f"c{index:02}" for index in range(25))
@@ -46,6 +47,14 @@ async def test_pages_grow_where_objects_are_small() -> None:
     found = await pages(await hub_of(guide(CLUSTERS)))
     assert [len(page) for page in found] == [10, 40]
     assert len({item for page in found for item in page}) == 50
+
+
+async def test_pages_of_small_objects_leave_room_for_large_ones_behind_them() -> None:
+    names = [f"c{index:03}" for index in range(170)]
+    empty = tuple(score(name, "performance", {}) for name in names)
+    clusters = tuple(managed_cluster(name) for name in names)
+    hub = await hub_of(Observation(managed_clusters=clusters, scores=empty))
+    assert [len(page) for page in await pages(hub)] == [10, 40, 100, 20]
 
 
 async def test_few_names_are_listed_one_by_one_and_no_others() -> None:
