@@ -56,15 +56,15 @@ class Demand:
         A supply and its usable part serve the same sets of requests.
         """
         return tuple(
-            max(used for used in reachable if used <= amount)
-            for amount, reachable in zip(supply, self._reachable, strict=True)
+            table[min(amount, len(table) - 1)]
+            for amount, table in zip(supply, self._used_up, strict=True)
         )
 
     def value(self, supply: Iterable[int]) -> float:
         """Return the best value of requests that fit, each being for one device."""
         return sum(
             table[min(amount, len(table) - 1)]
-            for amount, table in zip(supply, self._tables, strict=True)
+            for amount, table in zip(supply, self.tables, strict=True)
         )
 
     @cached_property
@@ -99,19 +99,22 @@ class Demand:
         return tuple(max(item.value for item in items) for _, items in self.requests)
 
     @cached_property
-    def _reachable(self) -> tuple[frozenset[int], ...]:
-        return tuple(_sums(item.amount for item in items) for _, items in self.requests)
-
-    @cached_property
-    def _tables(self) -> tuple[tuple[float, ...], ...]:
+    def tables(self) -> tuple[tuple[float, ...], ...]:
+        """The most that requests are worth that fit 0, 1, 2, ... instances of each device."""
         return tuple(_knapsack(items) for _, items in self.requests)
 
+    @cached_property
+    def _used_up(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(_sums(item.amount for item in items) for _, items in self.requests)
 
-def _sums(amounts: Iterable[int]) -> frozenset[int]:
+
+def _sums(amounts: Iterable[int]) -> tuple[int, ...]:
+    """Return the largest sum of some amounts that is no more than 0, 1, 2, ..."""
     reached = 1
     for amount in amounts:
         reached |= reached << amount
-    return frozenset(index for index in range(reached.bit_length()) if reached >> index & 1)
+    every = (index if reached >> index & 1 else 0 for index in range(reached.bit_length()))
+    return tuple(accumulate(every, max))
 
 
 def _fractions(items: Iterable[Request]) -> tuple[float, ...]:

@@ -14,7 +14,7 @@ rank, at most W(s) - W(t - largest amount + 1) is lost, W being Demand.worth. Th
 Neither grows when both s and t do, so that the losses of several steps add up.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -61,7 +61,7 @@ def frontier(gpus: Sequence[Sequence[Pattern]], demand: Demand, *, most: int) ->
         bound += lost
     if bound:
         points += [_climbed(gpus, part, demand.caps) for part in demand.parts]
-    usable = (point._replace(supply=demand.usable(point.supply)) for point in points)
+    usable = [point._replace(supply=demand.usable(point.supply)) for point in points]
     points, lost = _fewer(_cheapest(usable), demand, keep=most, most=most)
     return Frontier(tuple(sorted(points, key=_preference)), bound + lost)
 
@@ -76,19 +76,29 @@ def _fewer(
 
 
 def _grown(
-    points: Iterable[Point], patterns: Sequence[Pattern], caps: Sequence[int]
+    points: Sequence[Point], patterns: Sequence[Pattern], caps: Sequence[int]
 ) -> list[Point]:
-    return _cheapest(
-        Point(
-            tuple(map(min, map(int.__add__, point.supply, pattern.supply), caps)),
-            point.cost + pattern.cost,
-            point.changed + pattern.changed,
-            point.pieces + pattern.pieces,
-            (*point.patterns, pattern),
-        )
-        for point in points
-        for pattern in patterns
+    before, more = _Prices.of(points), _Prices.of(patterns)
+    supplies = np.minimum(before.supplies[:, None] + more.supplies, np.array(caps))
+    every = _Prices(
+        supplies.reshape(-1, len(caps)),
+        (before.costs[:, None] + more.costs).ravel(),
+        (before.changed[:, None] + more.changed).ravel(),
+        (before.pieces[:, None] + more.pieces).ravel(),
     )
+    found = []
+    for at in every.cheapest():
+        point, pattern = points[at // len(patterns)], patterns[at % len(patterns)]
+        found.append(
+            Point(
+                tuple(every.supplies[at].tolist()),
+                point.cost + pattern.cost,
+                point.changed + pattern.changed,
+                point.pieces + pattern.pieces,
+                (*point.patterns, pattern),
+            )
+        )
+    return found
 
 
 def _climbed(gpus: Sequence[Sequence[Pattern]], demand: Demand, caps: Sequence[int]) -> Point:
@@ -114,13 +124,34 @@ def _climbed(gpus: Sequence[Sequence[Pattern]], demand: Demand, caps: Sequence[i
     )
 
 
-def _cheapest(points: Iterable[Point]) -> list[Point]:
-    best: dict[tuple[int, ...], Point] = {}
-    for point in points:
-        known = best.get(point.supply)
-        if known is None or _price(point) < _price(known):
-            best[point.supply] = point
-    return list(best.values())
+class _Prices(NamedTuple):
+    """Supplies [points, devices], and by what those of equal ones are preferred."""
+
+    supplies: NDArray[np.int64]
+    costs: NDArray[np.float64]
+    changed: NDArray[np.int64]
+    pieces: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, items: Sequence[Point | Pattern]) -> "_Prices":
+        """Return those of points or patterns."""
+        return cls(
+            np.array([item.supply for item in items], dtype=np.int64),
+            np.array([item.cost for item in items], dtype=np.float64),
+            np.array([item.changed for item in items], dtype=np.int64),
+            np.array([item.pieces for item in items], dtype=np.int64),
+        )
+
+    def cheapest(self) -> list[int]:
+        """Return the position of the best one of each supply, in the order of the supplies."""
+        _, first, number = np.unique(self.supplies, axis=0, return_index=True, return_inverse=True)
+        order = np.lexsort((self.pieces, self.changed, self.costs, number))
+        best = order[np.searchsorted(number[order], np.arange(len(first)))]
+        return [int(at) for at in best[np.argsort(first)]]
+
+
+def _cheapest(points: Sequence[Point]) -> list[Point]:
+    return [points[at] for at in _Prices.of(points).cheapest()]
 
 
 def _nondominated(points: list[Point]) -> list[Point]:
@@ -136,7 +167,7 @@ def _nondominated(points: list[Point]) -> list[Point]:
 
 def _spread(points: list[Point], demand: Demand, most: int) -> tuple[list[Point], float]:
     losses = _Losses(points, demand)
-    chosen = _promising(points, demand, losses)[:most]
+    chosen = _promising(demand, losses)[:most]
     away = np.minimum.reduce([losses.to(index) for index in chosen])
     while len(chosen) < most and away.max() > 0:
         chosen.append(int(away.argmax()))
@@ -144,9 +175,9 @@ def _spread(points: list[Point], demand: Demand, most: int) -> tuple[list[Point]
     return [points[index] for index in sorted(chosen)], float(max(away.max(), 0.0))
 
 
-def _promising(points: list[Point], demand: Demand, losses: "_Losses") -> list[int]:
+def _promising(demand: Demand, losses: "_Losses") -> list[int]:
     """Return the points that serve the demand best, and parts of it such as others may leave."""
-    whole = int(np.argmax([demand.value(point.supply) - point.cost for point in points]))
+    whole = int(np.argmax(losses.value(demand)))
     parts = (int(np.argmax(losses.worth(part))) for part in demand.parts)
     return list(dict.fromkeys((whole, *parts)))
 
@@ -161,7 +192,14 @@ class _Losses:
         self._smallest, self._largest = np.array(demand.amounts, dtype=np.int64).T
         self._dearest = np.array(demand.dearest)
         self._tables = [np.array(table) for table in demand.worth]
-        self._worth = _of(self._tables, self._whole(self._supplies))
+        # One row for each device: numpy is several times faster along rows that are long.
+        self._amounts = np.ascontiguousarray(self._supplies.T, dtype=np.float64)
+        self._worth = np.ascontiguousarray(_of(self._tables, self._whole(self._supplies)).T)
+
+    def value(self, demand: Demand) -> NDArray[np.float64]:
+        """Return what each point is worth to a demand."""
+        tables = [np.array(table) for table in demand.tables]
+        return np.asarray(_of(tables, self._supplies).sum(axis=1) - self._costs)
 
     def worth(self, demand: Demand) -> NDArray[np.float64]:
         """Return what each point is worth to a demand whose requests could be cut."""
@@ -171,15 +209,15 @@ class _Losses:
     def to(self, index: int) -> NDArray[np.float64]:
         """Return the most that each point may be worth more than the one at `index`."""
         remaining = self._supplies[index]
-        missing = np.maximum(self._supplies - remaining, 0)
-        fewest = -(-missing // self._smallest) * self._dearest
+        missing = np.maximum(self._amounts - self._amounts[:, index, None], 0.0)
+        fewest = np.ceil(missing / self._smallest[:, None]) * self._dearest[:, None]
         surely = np.where(
             self._smallest == self._largest,
             self._whole(remaining),
             np.maximum(remaining - self._largest + 1, 0),
         )
-        cheapest = np.maximum(self._worth - _of(self._tables, surely[None, :]), 0.0)
-        lost = np.where(missing > 0, np.minimum(fewest, cheapest), 0.0).sum(axis=1)
+        cheapest = np.maximum(self._worth - _of(self._tables, surely[None, :]).T, 0.0)
+        lost = np.minimum(fewest, cheapest).sum(axis=0)
         saved = np.minimum(self._costs - self._costs[index], self._most_saved)
         return np.asarray(lost - saved, dtype=np.float64)
 
