@@ -50,6 +50,8 @@ def _field(item: Mapping[str, Any]) -> str:
 
 def _location(item: Mapping[str, Any]) -> Sequence[str | int]:
     location: Sequence[str | int] = item["loc"]
+    if item["type"] == "extra_forbidden" and len(location) == 1:  # a field of that name
+        return location
     return location[1:] if location and location[0] in _SOURCES else location
 
 

@@ -16,13 +16,15 @@ from starlette.exceptions import HTTPException
 
 from dsf.kube.errors import KubeError, Unreachable
 from optimizer.field_errors import field_problems
+from optimizer.meant import known_fields
 from optimizer.refusal import FieldProblem, RequestProblem
-from optimizer.request import REQUEST_FIELDS
+from optimizer.request import REQUEST_FIELDS, ResetRequest
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = 5
 
 _TYPE = "urn:dynamic-scoring-framework:problem:"
+_FIELDS = {"/optimize": REQUEST_FIELDS, "/reset": known_fields(ResetRequest)}
 _UNAVAILABLE = 503
 _INTERNAL = 500
 _TITLES = {
@@ -93,9 +95,9 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unexpected)
 
 
-async def _validation(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's signature
+async def _validation(request: Request, error: Exception) -> Response:
     found = error.errors() if isinstance(error, RequestValidationError) else []
-    errors = field_problems(found, REQUEST_FIELDS)
+    errors = field_problems(found, _FIELDS.get(request.url.path))
     detail = "; ".join(f"{item.field}: {item.message}" for item in errors[:5])
     return _response(
         422, "InvalidField", title="The request is not valid", detail=detail, errors=errors

@@ -222,6 +222,21 @@ async def test_an_answer_does_not_grow_with_what_is_wrong(name: str) -> None:
     assert len(response.content) < 50_000
 
 
+@pytest.mark.parametrize(
+    ("raw", "field", "said"),
+    [
+        ({"namespace": "default", "dryRun": True}, "dryRun", "unknown field"),
+        ({"namespaces": "default"}, "namespaces", "unknown field; did you mean namespace?"),
+    ],
+)
+async def test_a_reset_is_told_of_its_own_fields(
+    raw: dict[str, Any], field: str, said: str
+) -> None:
+    async with client() as http:
+        found = problem(await http.post("/reset", json=raw), 422, "InvalidField")
+    assert {error["field"]: error["message"] for error in found["errors"]}[field] == said
+
+
 async def test_a_field_error_names_the_field_and_not_what_was_sent() -> None:
     raw = {**body(), "clusters": [{"name": "NOT A NAME", "policies": []}]}
     async with client() as http:

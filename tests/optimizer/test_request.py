@@ -74,6 +74,9 @@ def test_a_wrong_request_is_refused_by_name(changed: dict[str, object], named: s
             "mig.reconfigur: unknown field; did you mean reconfigure?",
         ),
         ({"zzz": 1}, "zzz: unknown field"),
+        ({"body": 1}, "body: unknown field"),
+        ({"path": 1}, "path: unknown field; did you mean pareto?"),
+        ({"query": 1}, "query: unknown field"),
     ],
 )
 def test_an_unknown_field_says_what_it_may_mean(changed: dict[str, object], said: str) -> None:
