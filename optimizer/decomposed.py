@@ -18,7 +18,7 @@ from optimizer.lexicographic import SAME_VALUE, better
 from optimizer.problem import Floats, Problem, tier_values
 from optimizer.progress import Run
 from optimizer.solution import Decision
-from optimizer.whole import at_least, solve_tier, solve_whole
+from optimizer.whole import at_least, counts_nothing, solve_tier, solve_whole
 
 _HALF = 0.5
 _CORE = 20_000  # variables of the model that is left to the solver after fixing
@@ -70,6 +70,8 @@ def _tier(
     problem: Problem, tier: int, known: Decision | None, usable: Usable | None, run: Run
 ) -> _Served:
     """Return a decision that serves a tier well and keeps what it has of the earlier ones."""
+    if counts_nothing(problem, tier):
+        return _Served(known, 0.0)
     if tier > 0 and (known is None or run.over()):
         return _Served(known, np.inf)
     whole = None if run.over() else reduced(problem, *_weights(problem, tier), stop=run.over)
@@ -198,12 +200,12 @@ def _core(
     size = int(np.count_nonzero(places)) + int(np.count_nonzero(options))
     if size > _CORE or run.left() < _WRITING * size:
         return decision, bound
-    core = problem.restricted(places, options)
-    earlier = (at_least(_core_weights(problem, core, own), values[own]) for own in range(tier))
+    core = replace(problem.restricted(places, options), priorities=problem.tiers)
+    earlier = (at_least(core.weights(own), values[own]) for own in range(tier))
     outcome = solve_compact(
         core,
         [*every_row(core), *earlier],
-        _core_weights(problem, core, tier),
+        core.weights(tier),
         solver=run.solver,
         seconds=run.left(),
         start=decision,
@@ -214,11 +216,3 @@ def _core(
         return best, tier_values(problem, best)[tier]
     found = [] if outcome.bound is None else [max(outcome.bound, values[tier])]
     return best, min([bound, *found])
-
-
-def _core_weights(problem: Problem, core: Problem, tier: int) -> Floats:
-    """Return what a tier of a problem counts for in a part of it, which may lack other tiers."""
-    counts = np.array([task.priority == problem.tiers[tier] for task in core.tasks], np.float64)
-    places, last = core.places, tier == len(problem.tiers) - 1
-    options = [option.value if last else 0.0 for option in core.options]
-    return np.concatenate([options, places.value * counts[places.task]])

@@ -83,7 +83,7 @@ def _apart(
 ) -> tuple[Decision, Sequence[float]]:
     """Solve independent parts one by one, each in its share of the time that is left."""
     decisions = [Decision() if known is None else of_part(part, known) for part in split]
-    limits = [dict(zip(part.tiers, upper_bounds(part), strict=True)) for part in split]
+    limits = [list(upper_bounds(part)) for part in split]
     sizes = [part.size for part in split]
     for number, part in enumerate(split):
 
@@ -102,6 +102,5 @@ def _apart(
         found, own = _decided(part, decisions[number], replace(share, tell=tell), small)
         decisions[number] = decisions[number] if found is None else found
         # Bounds that are not known stay what every task has at its best places.
-        limits[number] |= dict(zip(part.tiers, map(min, own, upper_bounds(part)), strict=False))
-    bounds = [sum(most.get(tier, 0.0) for most in limits) for tier in problem.tiers]
-    return joined(problem, decisions), bounds
+        limits[number][: len(own)] = map(min, own, limits[number])
+    return joined(problem, decisions), [sum(most) for most in zip(*limits, strict=True)]

@@ -58,7 +58,8 @@ class Problem:
 
     `values` [tasks, slots]: NaN where a task can't run; a task runs on slots of its kind alone,
     and on a cluster that has a slot for each of its extras. `base` [slots]: supplied without any
-    policy. `labels`: by label key, each cluster's value, which Spread speaks of.
+    policy. `labels`: by label key, each cluster's value, which Spread speaks of. `priorities`:
+    those that count although no task may have them; what options cost belongs to the last of all.
     """
 
     clusters: tuple[str, ...]
@@ -69,6 +70,7 @@ class Problem:
     base: Floats
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     limits: tuple[Limit, ...] = ()
+    priorities: tuple[int, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields in little room; what is derived from them is derived again."""
@@ -98,7 +100,8 @@ class Problem:
     @cached_property
     def tiers(self) -> tuple[int, ...]:
         """The priorities, highest first: a tier never loses anything to a later one."""
-        return tuple(sorted({task.priority for task in self.tasks}, reverse=True))
+        own = {task.priority for task in self.tasks}
+        return tuple(sorted(own.union(self.priorities), reverse=True))
 
     @cached_property
     def task_tier(self) -> Ints:

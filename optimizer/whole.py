@@ -23,6 +23,9 @@ def solve_whole(
     rows, bounds = every_row(problem), list[float]()
     outcome = Outcome("NotSolved", Decision(), None)
     for tier in range(len(problem.tiers)):
+        if counts_nothing(problem, tier):
+            bounds.append(0.0)
+            continue
         weights = problem.weights(tier)
         outcome = solve_compact(
             problem,
@@ -42,12 +45,11 @@ def solve_whole(
             bounds += [] if outcome.bound is None else [outcome.bound]
             return known, bounds
         value = tier_values(problem, outcome.decision)[tier]
-        known = outcome.decision
         bounds.append(value)
         rows.append(at_least(weights, value))
     if problem.places.value.size <= _TIE_VARIABLES:
         outcome = _untied(problem, rows, outcome, run)
-    return outcome.decision, bounds
+    return better(problem, outcome.decision, known), bounds
 
 
 def solve_tier(
@@ -66,6 +68,12 @@ def solve_tier(
     trivial = float(np.maximum(weights, 0.0).sum())
     bound = trivial if outcome.bound is None else min(trivial, outcome.bound)
     return better(problem, known, outcome.decision), bound
+
+
+def counts_nothing(problem: Problem, tier: int) -> bool:
+    """Tell whether every decision has 0 in a tier, as in parts that have no task of a priority."""
+    costs = tier == len(problem.tiers) - 1 and any(option.value for option in problem.options)
+    return not costs and not (problem.task_tier == tier).any()
 
 
 def at_least(weights: Floats, value: float) -> Row:

@@ -1,6 +1,7 @@
 """Parts of a problem that have nothing to do with each other: each is solved by itself."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,7 +14,8 @@ from optimizer.solution import Decision
 def parts(problem: Problem) -> list[Problem]:
     """Return the independent parts: no task and no row of a rule speaks of two of them.
 
-    Clusters on which nothing can run belong to none.
+    Clusters on which nothing can run belong to none. A part has all priorities, those too that no
+    task of it has: what its options cost belongs to the last.
     """
     usable = ~np.isnan(problem.values)
     found = list(_connected(_clusters_of(problem, usable)))
@@ -22,13 +24,14 @@ def parts(problem: Problem) -> list[Problem]:
     if len(found) <= 1:
         return [problem]
     option_cluster = np.array([option.cluster for option in problem.options], np.int64)
-    return [
+    cut = (
         problem.restricted(
             usable & own[problem.slot_cluster][None, :],
             own[option_cluster] if len(option_cluster) else np.zeros(0, np.bool_),
         )
         for own in found
-    ]
+    )
+    return [replace(part, priorities=problem.tiers) for part in cut]
 
 
 def joined(problem: Problem, decisions: Iterable[Decision]) -> Decision:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product, repeat
 
 import numpy as np
 import pytest
@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from benchmarks.instances import instance, problem
 from optimizer.fleet import Fleet
 from optimizer.formulate import formulate
+from optimizer.lexicographic import worth_more
 from optimizer.milp import solve_here
-from optimizer.problem import Problem, Slot, Task, objective, upper_bound
+from optimizer.problem import Problem, Slot, Task, objective, tier_values, upper_bound
 from optimizer.rules import violations
 from optimizer.settings import SolverName
 from optimizer.solution import Choice, Place, Solution
+from tests.optimizer.brute_force import best
 from tests.optimizer.build import PERFORMANCE, POWER, SETTINGS, fleet
+from tests.optimizer.random_problems import random_problem
 
 SOLVERS: tuple[SolverName, ...] = ("highs", "cbc")
 GUIDE = {"worker01": SETTINGS, "worker02": SETTINGS}
@@ -211,3 +214,20 @@ def test_the_search_asks_for_the_time_and_ends_when_it_is_up(limit: float) -> No
     given = problem(instance(10, 24, "dist"))
     solve_here(given, solver="highs", time_limit_seconds=limit, small=0, clock=clock)
     assert 0.8 * limit <= clock.now <= 1.1 * limit
+
+
+@pytest.mark.parametrize("seed", [5, 9])
+def test_nothing_worse_than_what_is_known_is_returned_whenever_time_is_up(seed: int) -> None:
+    """Also between two priorities, where the solver's optimum of the first has none of the next."""
+    given = random_problem(seed)
+    known = best(given).decisions[0]
+    for most in range(1, 40):
+        looks = chain(repeat(0.0, most), repeat(61.0))
+        solution = solve_here(
+            given,
+            solver="highs",
+            time_limit_seconds=60,
+            incumbent=known,
+            clock=looks.__next__,
+        )
+        assert not worth_more(tier_values(given, known), tier_values(given, solution.decision))
