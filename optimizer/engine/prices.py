@@ -21,6 +21,7 @@ _SHRINK = 0.7
 _REACH = 0.01  # the first steps aim at a bound this much lower
 _LEAST_STEP = 5e-3
 _PROGRESS = 1e-5
+_NOTHING = 0.01  # of the best place: a bound below is lowered in whole steps, not in shares of it
 _GRID = 9
 _CHUNK = 4_000_000
 _DENSE = 600_000  # places; beyond, slots consider the most promising ones only
@@ -145,10 +146,11 @@ def descend(
     count = len(start.tasks)
     lowest, kept, size, waited = np.inf, now, 1.0, 0
     direction = np.zeros(len(now))
+    least = _NOTHING * float(blocks.values.max(initial=0.0))
     while True:
         prices = Prices(now[:count], now[count:])
         answers = respond(blocks, groups, prices)
-        waited = 0 if answers.bound < lowest - _PROGRESS * abs(lowest) else waited + 1
+        waited = 0 if answers.bound < lowest - _PROGRESS * max(abs(lowest), least) else waited + 1
         if answers.bound < lowest:
             lowest, kept = answers.bound, now
         seen(answers, prices)
@@ -160,7 +162,7 @@ def descend(
         length = float(direction @ direction)
         if length == 0 or size < _LEAST_STEP or stop():
             return lowest, Prices(kept[:count], kept[count:])
-        distance = answers.bound - lowest + reach * size * abs(lowest)
+        distance = answers.bound - lowest + reach * size * max(abs(lowest), least)
         now = np.maximum(0.0, now - distance / length * direction)
 
 

@@ -380,3 +380,40 @@ def test_every_priority_has_what_brute_force_gives_it(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(100))
 def test_every_priority_has_what_brute_force_gives_it_in_many_problems(seed: int) -> None:
     check_tiers(seed)
+
+
+def test_what_options_cost_is_never_more_than_what_a_higher_priority_has() -> None:
+    """Also where the part that they belong to has no workload of the last priority."""
+    given = Problem(
+        clusters=("one", "two"),
+        slots=(Slot(0, "gpu", "d"), Slot(1, "gpu", "d")),
+        options=(
+            Option(0, "", "dear", ((0, 1.0),), value=-3.0),
+            Option(1, "", "free", ((1, 1.0),)),
+        ),
+        tasks=(Task("first", "", "gpu", 1.0, priority=5), Task("last", "", "gpu", 1.0)),
+        values=np.array([[2.0, np.nan], [np.nan, 4.0]]),
+        base=np.zeros(2),
+    )
+    solution = decomposed(given)
+    assert (solution.status, [tier[1:] for tier in solution.tiers]) == (
+        "Optimal",
+        [(2.0, 2.0), (1.0, 1.0)],
+    )
+
+
+@pytest.mark.parametrize("seed", [57, 167])
+def test_nothing_to_be_had_is_seen_in_few_steps(seed: int) -> None:
+    """A bound that goes to 0 is not lowered by ever smaller shares of itself."""
+    looks = 0
+
+    def clock() -> float:
+        nonlocal looks
+        looks += 1
+        return 0.0
+
+    solution = solve_here(
+        random_problem(seed), solver="highs", time_limit_seconds=60, small=0, clock=clock
+    )
+    assert (solution.status, solution.objective_value) == ("Optimal", 0.0)
+    assert looks < 4_000
