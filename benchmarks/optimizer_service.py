@@ -137,6 +137,7 @@ def measured(asked: Asked) -> tuple[Planned, Solvers]:
     size = asked.clusters, asked.workloads, asked.kind, asked.missing
     hub = _CONTEXT.Process(target=serve, args=(their_ports, *size), daemon=True)
     hub.start()
+    their_ports.close()
     # no daemon: it starts the solver's process
     service = _CONTEXT.Process(target=planned, args=(their_answers, ports.recv(), asked))
     service.start()
