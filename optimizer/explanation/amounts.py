@@ -37,7 +37,6 @@ _MOST_STEPS = 2**12
 _ADDED = "added"
 _UNLIMITED = 1e15
 _ROUNDING = 1e-9
-_LEAST = 1e-9
 _KEPT = 1e-3  # less than any step of supply costs
 
 
@@ -81,7 +80,7 @@ def _least_supply(
 ) -> tuple[Amended, ...] | None:
     """Return the least supply of one device that makes room, found by halving."""
     kind, unit = barrier.subject[1], _step(fleet, barrier.subject[1])
-    none, most = 0, ceil(min(lacking, enough(fleet, kind)) / unit - _ROUNDING)
+    none, most = 0, max(1, ceil(min(lacking, enough(fleet, kind)) / unit - _ROUNDING))
 
     def suffices(units: int) -> bool:
         changed = _supplied(fleet, barrier, units * unit).apply(fleet)
@@ -237,7 +236,7 @@ def _supplied(fleet: Fleet, barrier: Barrier, amount: float) -> Amended:
     what = f"{kind} {device}".strip()
     apply = partial(with_supply, cluster=cluster, added=Supply(kind, device, amount))
     says = f"add {spelt(amount)} {what} to cluster {cluster}"
-    return Amended(says, apply, amount / max(enough(fleet, kind), _LEAST))
+    return Amended(says, apply, amount / enough(fleet, kind))
 
 
 def _higher_limit(

@@ -87,8 +87,12 @@ def with_cluster(fleet: Fleet, name: str, change: Callable[[Cluster], Cluster]) 
 
 
 def enough(fleet: Fleet, kind: str) -> float:
-    """Return as much of a kind as all workloads together can use."""
-    return sum(item.replicas * amount for item in fleet.workloads for amount in asked(item, kind))
+    """Return as much of a kind as all workloads together can use; 1 where they ask for nothing.
+
+    What asks for nothing runs on a device all the same, which has to be there.
+    """
+    used = (item.replicas * amount for item in fleet.workloads for amount in asked(item, kind))
+    return sum(used) or 1.0
 
 
 def asked(workload: Workload, kind: str) -> Iterator[float]:
