@@ -220,9 +220,10 @@ def _binding(case: Case, linear: Linear, account: _Account) -> tuple[BindingLimi
 def _unplaced(
     case: Case, resolve: Resolve, nearby: Nearby, account: _Account, going: Going
 ) -> Iterator[UnplacedReason]:
-    if case.solution.status == "NotSolved":
-        return
     names = short(case.fleet, case.solution)
+    if names and case.solution.status == "NotSolved":
+        account.missing.append(f"{len(names)} conflicts: no plan was found that has any place")
+        return
     if names and _size(case) > MOST_NAMED:
         account.missing.append(f"{len(names)} conflicts: more than {MOST_NAMED} places")
         return
@@ -232,6 +233,8 @@ def _unplaced(
     first = names[:MOST_UNPLACED]
     found = Conflicts(case.fleet, case.problem, case.solution, resolve, nearby, going)
     yield from account.each("conflicts", map(found.of, first), len(first))
+    if found.late:
+        account.missing.append(f"a part of {len(found.late)} conflicts: the time did not allow it")
 
 
 def _in_turns(

@@ -169,7 +169,7 @@ class Trials:
         if key not in self._known:
             fleet = applied(self._fleet, changes)
             problem = formulate(fleet)
-            self._known[key] = fleet, problem, self._resolve(problem)
+            self._known[key] = fleet, problem, _solved(problem, self._resolve)
         return self._known[key]
 
 
@@ -225,7 +225,7 @@ def paying(
 ) -> Settled | None:
     """Return what makes a workload pay that fits, given the best decision that has it."""
     for extra, problem in _paying(fleet, before.problem, found, wanted):
-        again = resolve(problem)
+        again = _solved(problem, resolve)
         if _placed(again, wanted):
             return Settled((*before.changes, extra), problem, again, verified=True)
     return None
@@ -273,10 +273,16 @@ def _worth_more(problem: Problem, name: str, more: float) -> Problem:
     return replace(problem, values=values)
 
 
+def _solved(problem: Problem, resolve: Resolve) -> Solution:
+    """Return the best solution; raises Spent where the time was over before it was proven."""
+    solution = resolve(problem)
+    if solution.status not in ("Optimal", "Infeasible"):
+        raise Spent
+    return solution
+
+
 def _placed(solution: Solution, wanted: Wanted) -> bool:
-    """Tell whether a best solution has all places wanted of a workload."""
-    name, found = wanted.workload, counts(solution.decision)
-    return solution.status == "Optimal" and found.get(name, 0) >= wanted.counts[name]
+    return counts(solution.decision).get(wanted.workload, 0) >= wanted.counts[wanted.workload]
 
 
 def remedy(wanted: Wanted, found: Settled) -> Remedy:

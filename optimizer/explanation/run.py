@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING
 
 from optimizer.explanation.compose import Case, Report, unheard
@@ -21,16 +22,21 @@ _REPORT_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """What to explain, by which solver, and for how long."""
+    """What to explain, by which solver, and for how long.
+
+    `until`: when at the latest, by the monotonic clock that processes share.
+    """
 
     case: Case
     solver: SolverName
     time_limit_seconds: float
+    until: float = inf
 
 
 async def explain(case: Case, *, solver: SolverName, time_limit_seconds: float) -> Explanation:
     """Explain a solution; what the time did not allow is named in the explanation."""
-    task = Task(case, solver, time_limit_seconds)
+    until = time.monotonic() + time_limit_seconds  # it takes a while to start a process
+    task = Task(case, solver, time_limit_seconds, until)
     made = await isolated(work, task, seconds=time_limit_seconds)
     if made is None:
         return Explanation(not_computed=("everything: its process died or took much too long",))
@@ -60,7 +66,7 @@ def explained(task: Task, report: Report = unheard) -> Explanation:
     from optimizer.explanation.linear import linear  # noqa: PLC0415
     from optimizer.milp import solve_here  # noqa: PLC0415 - the parent never loads PuLP
 
-    until = time.monotonic() + task.time_limit_seconds
+    until = min(task.until, time.monotonic() + task.time_limit_seconds)
 
     def left() -> float:
         return until - time.monotonic()

@@ -1,14 +1,13 @@
 """For every workload without a place, or with fewer than it wants: what is in its way."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from optimizer.explanation.answers import alike
 from optimizer.explanation.barriers import Barrier, Wanted, barriers, missing_scores
 from optimizer.explanation.conflict import conflict
-from optimizer.explanation.forced import lost
-from optimizer.explanation.ports import Nearby, Resolve, nothing_near
+from optimizer.explanation.ports import Nearby, Resolve, Spent, nothing_near
 from optimizer.explanation.remedy import (
     Barriers,
     Changes,
@@ -28,6 +27,9 @@ from optimizer.problem import Problem
 from optimizer.solution import Solution
 from optimizer.transition.board import Going, unhurried
 
+_NO_ROOM = "these limits together leave no room while everything placed keeps running"
+_ROOM = "there is room for it"
+
 
 def short(fleet: Fleet, solution: Solution) -> tuple[str, ...]:
     """Return the workloads that run on fewer clusters than they want, in their order."""
@@ -37,17 +39,23 @@ def short(fleet: Fleet, solution: Solution) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Conflict:
-    """Limits in the way of a workload, and what to change about them, the cheapest first."""
+    """Limits in the way of a workload, and what to change about them, the cheapest first.
+
+    `ways`: which to change; None: not looked for yet.
+    """
 
     wanted: Wanted
     members: Barriers
     irreducible: bool
-    ways: tuple[Barriers, ...]
-    changes: tuple[Changes, ...]
+    ways: tuple[Barriers, ...] | None = None
+    changes: tuple[Changes, ...] = ()
 
 
 class Conflicts:
-    """Why workloads have not one place more; what is alike is found out once."""
+    """Why workloads have not one place more; what is alike is found out once.
+
+    `late`: the workloads of which only a part was found out in time.
+    """
 
     def __init__(
         self,
@@ -64,9 +72,15 @@ class Conflicts:
         self._trials = Trials(fleet, resolve, nearby)
         self._known = dict[Hashable, _Conflict]()
         self._room = dict[Hashable, bool]()
+        self.late: list[str] = []
 
     def of(self, workload: str) -> UnplacedReason:
-        """Return what is in the way of one place more, and the cheapest change that gives it."""
+        """Return what is in the way of one place more, and the cheapest change that gives it.
+
+        Raises Spent where nothing of that was found out in time.
+        """
+        if not self._going():
+            raise Spent
         wanted = Wanted(workload, {**self._counts, workload: self._counts.get(workload, 0) + 1})
         if wanted.counts[workload] > len(self._fleet.clusters):
             count = len(self._fleet.clusters)
@@ -77,13 +91,10 @@ class Conflicts:
         key = self._keys[workload]
         answer = self._room[key] if key in self._room else search.answers.possible(())
         if answer is None:
+            self.late.append(workload)
             return UnplacedReason(workload=workload, message="not computed in time")
         self._room[key] = answer
-        if answer:
-            return _does_not_pay(
-                self._fleet, self._problem, self._solution, wanted, self._resolve, self._nearby
-            )
-        return self._no_room(search, key)
+        return self._does_not_pay(wanted) if answer else self._no_room(search, key)
 
     @cached_property
     def _keys(self) -> Mapping[str, Hashable]:
@@ -100,15 +111,37 @@ class Conflicts:
         if found is None:
             message = "no change of the limits that have a name makes room for it"
             return UnplacedReason(workload=search.wanted.workload, message=message)
-        self._known.setdefault(key, found)
-        change = self._trials.cheapest(search.wanted, found.changes)
-        limits = (LimitInTheWay(rule=item.rule, message=item.says) for item in found.members)
-        return UnplacedReason(
+        self._known[key] = found
+        reason = UnplacedReason(
             workload=search.wanted.workload,
-            message="these limits together leave no room while everything placed keeps running",
-            limits=tuple(limits),
+            message=_NO_ROOM,
+            limits=tuple(
+                LimitInTheWay(rule=item.rule, message=item.says) for item in found.members
+            ),
             irreducible=found.irreducible,
-            remedy=None if change is None else remedy(search.wanted, change),
+        )
+        return self._with_remedy(reason, search.wanted, lambda: self._cheapest(search, key))
+
+    def _cheapest(self, search: Search, key: Hashable) -> Settled | None:
+        found = self._known[key]
+        if found.ways is None:
+            ways = tuple(ways_out(search, found.members))
+            found = replace(found, ways=ways, changes=tuple(sized(search, ways)))
+            self._known[key] = found
+        return self._trials.cheapest(search.wanted, found.changes)
+
+    def _with_remedy(
+        self, reason: UnplacedReason, wanted: Wanted, sought: Callable[[], Settled | None]
+    ) -> UnplacedReason:
+        """Return a reason with its remedy; it counts without one where the time is over."""
+        try:
+            change = sought()
+        except Spent:
+            self.late.append(wanted.workload)
+            message = f"{reason.message}; what would change that was not computed in time"
+            return reason.model_copy(update={"message": message})
+        return reason.model_copy(
+            update={"remedy": None if change is None else remedy(wanted, change)}
         )
 
     def _found(self, search: Search) -> _Conflict | None:
@@ -116,11 +149,7 @@ class Conflicts:
         if search.possible_with(()) is False:
             return None
         found = conflict(search.named, search.possible_with)
-        ways = ways_out(search, found.members)
-        changes = sized(search, ways)
-        return _Conflict(
-            search.wanted, found.members, found.irreducible, tuple(ways), tuple(changes)
-        )
+        return _Conflict(search.wanted, found.members, found.irreducible)
 
     def _translated(self, search: Search, known: _Conflict) -> _Conflict | None:
         """Return a conflict that one like this workload has, in its own words; None: it has none.
@@ -137,45 +166,35 @@ class Conflicts:
             return own.get((item.rule, subject if named else item.subject))
 
         members = [same(item) for item in known.members]
-        ways = [[same(item) for item in way] for way in known.ways]
+        ways = [[same(item) for item in way] for way in known.ways or ()]
         if not all(members) or not all(all(way) for way in ways):
             return None
-        found = tuple(tuple(item for item in way if item) for way in ways)
-        free = all(item.rule in ("capacity", "limits") for way in found for item in way)
-        return replace(
-            known,
-            wanted=search.wanted,
-            members=tuple(item for item in members if item),
-            ways=found,
-            changes=known.changes if free else tuple(sized(search, found)),
+        found = _Conflict(search.wanted, tuple(item for item in members if item), known.irreducible)
+        if all(item.rule in ("capacity", "limits") for way in known.ways or () for item in way):
+            return replace(found, ways=known.ways, changes=known.changes)
+        own_ways = tuple(tuple(item for item in way if item) for way in ways)
+        return replace(found, ways=own_ways, changes=tuple(sized(search, own_ways)))
+
+    def _does_not_pay(self, wanted: Wanted) -> UnplacedReason:
+        """Explain a workload for which there would be room: a better use was found for it."""
+        problem, solution, name = self._problem, self._solution, wanted.workload
+        if solution.status == "Feasible":
+            message = (
+                f"{_ROOM}; what it costs is not known, as the plan is not proven to be the best"
+            )
+            return UnplacedReason(workload=name, message=message)
+        found = forced_to_run(problem, solution, wanted, self._resolve, self._nearby)
+        if found.lost is None:
+            self.late.append(name)
+            message = f"{_ROOM}; what placing it would cost was not computed in time"
+            return UnplacedReason(workload=name, message=message)
+        cost = found.lost
+        message = f"{_ROOM}, but the best solution that has it is worth {cost.total:g} less"
+        if cost.total <= 0:
+            message = f"{_ROOM}, and a solution with it is worth as much"
+        now = Settled((), problem, solution, verified=False)
+        return self._with_remedy(
+            UnplacedReason(workload=name, message=message, lost=cost),
+            wanted,
+            lambda: paying(self._fleet, now, found, wanted, self._resolve),
         )
-
-
-def _does_not_pay(
-    fleet: Fleet,
-    problem: Problem,
-    solution: Solution,
-    wanted: Wanted,
-    resolve: Resolve,
-    nearby: Nearby,
-) -> UnplacedReason:
-    """Explain a workload for which there would be room: a better use was found for it."""
-    name = wanted.workload
-    found = forced_to_run(problem, solution, wanted, resolve, nearby)
-    if found.lost is None:
-        message = "there is room for it; what placing it would cost was not computed in time"
-        return UnplacedReason(workload=name, message=message)
-    cost = lost(problem, solution.decision, found.decision)
-    message = (
-        f"there is room for it, but the best solution that has it is worth {cost.total:g} less"
-    )
-    if cost.total <= 0:
-        message = "there is room for it, and a solution with it is worth as much"
-    now = Settled((), problem, solution, verified=False)
-    change = paying(fleet, now, found, wanted, resolve)
-    return UnplacedReason(
-        workload=name,
-        message=message,
-        lost=cost,
-        remedy=None if change is None else remedy(wanted, change),
-    )

@@ -25,7 +25,7 @@ from optimizer.rules import Row
 from optimizer.service import Optimizer
 from optimizer.solution import Solution
 from tests.optimizer.build import NOW, body, fleet, guide
-from tests.optimizer.explanation.solvers import LINEAR, RESOLVE
+from tests.optimizer.explanation.solvers import LINEAR, RESOLVE, spent
 from tests.optimizer.hubs import hub_of
 
 SCENARIO = Path(str(resources.files("dsf.sim") / "scenario"))
@@ -141,21 +141,24 @@ def within(solves: int) -> Explanation:
 def test_what_a_budget_does_not_allow_is_named() -> None:
     found = within(0)
     assert found.why_not == ()
-    assert found.unplaced == ()
+    assert [(len(item.limits), item.remedy) for item in found.unplaced] == [(2, None), (2, None)]
     assert [item.margin for item in found.places] == [None]
     assert found.not_computed == (
         "1 of 1 questions: the time did not allow it",
         "binding limits and prices: the time did not allow it",
-        "2 of 2 conflicts: the time did not allow it",
+        "a part of 2 conflicts: the time did not allow it",
         "1 of 1 margins: the time did not allow it",
     )
 
 
 def test_more_budget_gives_more_of_the_same_explanation() -> None:
-    little, more, most = within(1), within(5), within(1_000)
+    little, more, most = within(1), within(6), within(1_000)
     assert len(little.why_not) == 1
-    assert len(little.unplaced) < len(more.unplaced) < len(most.unplaced) == 2
-    assert most.unplaced[: len(more.unplaced)] == more.unplaced
+    few, some, every = (
+        [item for item in found.unplaced if item.remedy] for found in (little, more, most)
+    )
+    assert len(few) < len(some) < len(every) == 2
+    assert every[: len(some)] == some
     assert most.not_computed == ("binding limits and prices: the time did not allow it",)
 
 
@@ -165,6 +168,30 @@ def test_no_time_at_all_still_answers() -> None:
     found = explained(Task(Case(given, problem, RESOLVE(problem)), "highs", 0.0))
     assert found.unplaced == ()
     assert len(found.not_computed) == 3
+
+
+def test_a_process_that_starts_late_gets_no_more_time() -> None:
+    given = crowded()
+    problem = formulate(given)
+    found = explained(Task(Case(given, problem, RESOLVE(problem)), "highs", 60.0, until=0.0))
+    assert found.unplaced == ()
+    assert len(found.not_computed) == 3
+
+
+def test_conflicts_without_any_plan_are_named() -> None:
+    given = crowded()
+    problem = formulate(given)
+    found = explanation(Case(given, problem, spent(problem)), RESOLVE, LINEAR)
+    assert found.unplaced == ()
+    assert found.not_computed == ("3 conflicts: no plan was found that has any place",)
+
+
+def test_parts_of_conflicts_that_are_missing_are_named() -> None:
+    given = crowded()
+    problem = formulate(given)
+    found = explanation(Case(given, problem, RESOLVE(problem)), spent, LINEAR)
+    assert "not computed in time" in found.unplaced[0].message
+    assert "a part of 2 conflicts: the time did not allow it" in found.not_computed
 
 
 async def test_what_runs_moves_in_steps() -> None:

@@ -11,14 +11,16 @@ from benchmarks.explanations import fleet as benchmark_fleet
 from benchmarks.instances import Kind, instance
 from optimizer.explanation.barriers import Barrier, Wanted, barriers
 from optimizer.explanation.conflict import conflict
-from optimizer.explanation.ports import Nearby, Resolve, nothing_near
+from optimizer.explanation.ports import Nearby, Resolve, Spent, nothing_near
 from optimizer.explanation.remedy import Search, Trials, sized, ways_out
-from optimizer.explanation.requirement import counts
+from optimizer.explanation.requirement import WORTH, counts
 from optimizer.explanation.results import UnplacedReason
 from optimizer.explanation.unplaced import Conflicts, short
 from optimizer.fleet import Fleet, FleetLimit, Supply
 from optimizer.formulate import formulate
+from optimizer.problem import Problem
 from optimizer.rules import violations
+from optimizer.solution import Decision, Solution
 from tests.optimizer.build import fleet
 from tests.optimizer.explanation.solvers import RESOLVE, checked, close, possible, spent
 from tests.optimizer.random_problems import draw_fleet
@@ -141,6 +143,16 @@ def test_a_kind_that_nobody_supplies_can_be_added() -> None:
     assert short(hungry, RESOLVE(formulate(replace(hungry, clusters=(enough,))))) == ()
 
 
+@pytest.mark.parametrize("others", [0, 2])
+def test_what_asks_for_nothing_needs_a_device_all_the_same(others: int) -> None:
+    scores = {("c", "first", "2g"): 50.0, ("c", "second", "2g"): 20.0}
+    given = fleet({"c": []}, {"first": others, "second": 0}, scores)
+    listed = replace(given.clusters[0], base=(Supply("gpu", "2g", 0.0),))
+    found = explained(replace(given, clusters=(listed,)), "second")
+    assert messages(found) == ["cluster c supplies at most 0 gpu 2g"]
+    assert changes(found) == [f"add {max(1, others)} gpu 2g to cluster c"]
+
+
 def test_where_it_runs_already_is_no_room_for_one_more() -> None:
     scores = {(cluster, "first", "3g"): 50.0 for cluster in ("c", "d")}
     given = fleet({"c": [("3g", 3)], "d": [("3g", 1)]}, {"first": 2}, scores)
@@ -166,6 +178,33 @@ def test_without_time_nothing_is_claimed() -> None:
     )
     assert (found.limits, found.irreducible, found.remedy) == ((), False, None)
     assert found.message == "not computed in time"
+
+
+def test_limits_are_told_though_the_time_is_over_before_a_remedy_is_found() -> None:
+    given = two_on_one()
+    problem = formulate(given)
+
+    def impatient(changed: Problem) -> Solution:
+        if any(option.value for option in changed.options) or changed.values.max() < WORTH:
+            raise Spent
+        return RESOLVE(changed)
+
+    conflicts = Conflicts(given, problem, RESOLVE(problem), impatient)
+    found = conflicts.of("second")
+    assert len(found.limits) == 2
+    assert found.irreducible
+    assert found.remedy is None
+    assert found.message.endswith("what would change that was not computed in time")
+    assert conflicts.late == ["second"]
+
+
+def test_what_a_plan_that_is_not_proven_loses_is_not_called_late() -> None:
+    given = two_on_one(2)
+    problem = formulate(replace(given, workloads=given.workloads[1:]))
+    hasty = replace(RESOLVE(problem), status="Feasible", decision=Decision())
+    conflicts = Conflicts(given, formulate(given), hasty, RESOLVE)
+    assert "not proven" in conflicts.of("second").message
+    assert conflicts.late == []
 
 
 def infeasible_cases(first: int) -> Iterator[tuple[Fleet, Wanted]]:
