@@ -79,7 +79,7 @@ def cost(given: Fleet, seconds: float) -> Cost:
     bounds = sum(item.at_most is not None for item in found.places)
     margins = sum(item.margin is not None for item in found.places)
     short = len(given.workloads) - len({item.workload for item in found.places})
-    conflicts = sum(item.message != "not computed in time" for item in found.unplaced)
+    conflicts = sum("not computed in time" not in item.message for item in found.unplaced)
     return Cost(
         solved - begun,
         done - solved,

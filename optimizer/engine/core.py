@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.engine.blocks import Blocks, Flags, Floats, Ints, Rows
-from optimizer.engine.candidates import Candidates
 from optimizer.engine.columns import Columns
 from optimizer.engine.enumeration import near_best
 from optimizer.engine.generation import generated
@@ -39,7 +38,6 @@ class _Priced:
     """The blocks of a problem with the prices of their relaxation."""
 
     whole: Reduction
-    groups: list[Candidates]
     prices: Prices
     answers: Answers
 
@@ -229,7 +227,7 @@ def _prices(problem: Problem, effort: Effort) -> _Priced | None:
         blocks, found.groups, found.prices, found.pool, solver=effort.solver, left=effort.left
     )
     answers = respond(blocks, found.groups, prices)
-    return _Priced(whole, found.groups, prices, answers)
+    return _Priced(whole, prices, answers)
 
 
 def _with_one_of(blocks: Blocks, task: int) -> Rows:

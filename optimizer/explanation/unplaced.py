@@ -41,14 +41,14 @@ def short(fleet: Fleet, solution: Solution) -> tuple[str, ...]:
 class _Conflict:
     """Limits in the way of a workload, and what to change about them, the cheapest first.
 
-    `ways`: which to change; None: not looked for yet.
+    `ways`: which to change; `changes`: by how much. None: not looked for yet.
     """
 
     wanted: Wanted
     members: Barriers
     irreducible: bool
     ways: tuple[Barriers, ...] | None = None
-    changes: tuple[Changes, ...] = ()
+    changes: tuple[Changes, ...] | None = None
 
 
 class Conflicts:
@@ -124,11 +124,10 @@ class Conflicts:
 
     def _cheapest(self, search: Search, key: Hashable) -> Settled | None:
         found = self._known[key]
-        if found.ways is None:
-            ways = tuple(ways_out(search, found.members))
-            found = replace(found, ways=ways, changes=tuple(sized(search, ways)))
-            self._known[key] = found
-        return self._trials.cheapest(search.wanted, found.changes)
+        ways = tuple(ways_out(search, found.members)) if found.ways is None else found.ways
+        changes = tuple(sized(search, ways)) if found.changes is None else found.changes
+        self._known[key] = replace(found, ways=ways, changes=changes)
+        return self._trials.cheapest(search.wanted, changes)
 
     def _with_remedy(
         self, reason: UnplacedReason, wanted: Wanted, sought: Callable[[], Settled | None]
@@ -169,11 +168,14 @@ class Conflicts:
         ways = [[same(item) for item in way] for way in known.ways or ()]
         if not all(members) or not all(all(way) for way in ways):
             return None
-        found = _Conflict(search.wanted, tuple(item for item in members if item), known.irreducible)
-        if all(item.rule in ("capacity", "limits") for way in known.ways or () for item in way):
-            return replace(found, ways=known.ways, changes=known.changes)
-        own_ways = tuple(tuple(item for item in way if item) for way in ways)
-        return replace(found, ways=own_ways, changes=tuple(sized(search, own_ways)))
+        free = all(item.rule in ("capacity", "limits") for way in known.ways or () for item in way)
+        return replace(
+            known,
+            wanted=search.wanted,
+            members=tuple(item for item in members if item),
+            ways=known.ways and tuple(tuple(item for item in way if item) for way in ways),
+            changes=known.changes if free else None,
+        )
 
     def _does_not_pay(self, wanted: Wanted) -> UnplacedReason:
         """Explain a workload for which there would be room: a better use was found for it."""
