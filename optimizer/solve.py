@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from multiprocessing import forkserver
@@ -34,6 +34,9 @@ from optimizer.solution import Decision, Solution
 
 _LATE = 0.05  # of its time that a process may be late before it is killed
 _GONE = 0.08  # of the time after which not even its start is waited for
+_HANDING = 0.004  # seconds that handing over the answer takes, whatever the limit
+_SILENT = 0.2  # of the time beyond _SHORT after which the process may have no decision in time
+_SHORT = 5.0  # seconds up to which none is waited for
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -89,12 +92,40 @@ async def solve(
     started = time.monotonic()
     until = started + time_limit_seconds
     task = Task(problem, solver, until, gap, seed, memory_mib)
-    hasty = asyncio.create_task(asyncio.to_thread(_hasty, problem, until))
-    answer = await isolated(work, task, seconds=time_limit_seconds)
-    if answer is not None:
-        return answer
-    decision, limits = await hasty
-    return solution_of(problem, decision, ([], limits), time.monotonic() - started, solver)
+    loop, last = asyncio.get_running_loop(), list[Solution]()
+    needed: asyncio.Future[bool] = loop.create_future()
+
+    def need(hasty: bool) -> None:
+        if not needed.done():
+            needed.set_result(hasty)
+
+    def heard(answer: Solution) -> None:
+        if answer.status != "NotSolved":
+            last[:] = [answer]
+            loop.call_soon_threadsafe(need, False)
+
+    patience = _SILENT * max(0.0, time_limit_seconds - _SHORT)
+    silent = loop.call_later(patience, need, True)
+    beside = asyncio.create_task(_beside(problem, until, needed))
+    try:
+        await isolated(work, task, seconds=time_limit_seconds, heard=heard)
+        if last:
+            return last[0]
+        need(True)
+        decision, limits = await beside
+        return solution_of(problem, decision, ([], limits), time.monotonic() - started, solver)
+    finally:
+        silent.cancel()
+        beside.cancel()
+
+
+async def _beside(
+    problem: Problem, until: float, needed: asyncio.Future[bool]
+) -> tuple[Decision | None, Sequence[float]]:
+    """Return a hasty decision once it is needed: large problems take much memory for it."""
+    if not await needed:
+        return None, ()
+    return await asyncio.to_thread(_hasty, problem, until)
 
 
 def _hasty(problem: Problem, until: float) -> tuple[Decision | None, tuple[float, ...]]:
@@ -105,17 +136,23 @@ def _hasty(problem: Problem, until: float) -> tuple[Decision | None, tuple[float
 
 
 async def isolated(
-    work: "Work[T, A]", task: T, *, seconds: float, clock: Callable[[], float] = time.monotonic
+    work: "Work[T, A]",
+    task: T,
+    *,
+    seconds: float,
+    heard: Callable[[A], None] = lambda _answer: None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> A | None:
     """Do work in a process of its own; return its last answer, None where there is none.
 
     The answer comes in time, to a tenth of `seconds` by `clock`, whatever the process does. It is
-    killed when it is late, and at once where the caller is cancelled.
+    killed when it is late, and at once where the caller is cancelled. `heard` is told every answer,
+    in another thread.
     """
     started = clock()
 
     def late(share: float) -> float:
-        return started + (1.0 + share) * seconds - clock()
+        return started + (1.0 + share) * seconds - _HANDING - clock()
 
     answer: Future[A | None] = Future()
     waiting = asyncio.wrap_future(answer)
@@ -123,7 +160,7 @@ async def isolated(
     with cancel:
         # Nothing waits for this call: a start that takes too long must not hold up the answer.
         asyncio.get_running_loop().run_in_executor(
-            None, _supervise, work, task, lambda: late(_LATE), cancelled, answer
+            None, _supervise, work, task, lambda: late(_LATE), heard, cancelled, answer
         )
         try:
             await asyncio.wait({waiting}, timeout=max(0.0, late(_GONE)))
@@ -174,6 +211,7 @@ def _supervise(
     work: "Work[T, A]",
     task: T,
     left: Callable[[], float],
+    heard: Callable[[A], None],
     cancelled: "Connection[None, None]",
     answer: "Future[A | None]",
 ) -> None:
@@ -194,13 +232,14 @@ def _supervise(
                 return
             theirs.close()
             try:
-                answer.set_result(_last(answers, cancelled, left))
+                answer.set_result(_last(answers, heard, cancelled, left))
             finally:
                 _kill(process)
 
 
 def _last(
     answers: "Connection[None, A]",
+    heard: Callable[[A], None],
     cancelled: "Connection[None, None]",
     left: Callable[[], float],
 ) -> A | None:
@@ -217,6 +256,7 @@ def _last(
                 if last is None:
                     _log.error("the solver's process died without an answer")
                 return last
+            heard(last)
     _log.info("the solver's process was stopped at its time limit")
     return last
 
