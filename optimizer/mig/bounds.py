@@ -7,8 +7,12 @@ from optimizer.fleet import Fleet
 from optimizer.mig.candidates import LeftOut
 from optimizer.mig.prices import CLOSE
 from optimizer.mig.relaxed import most_worth
-from optimizer.results import Gap
+from optimizer.results import Gap, Status
 from optimizer.solution import Solution, Tier
+
+
+_LESS: Mapping[Status, Status] = {"Optimal": "Feasible", "Infeasible": "NotSolved"}
+"""What is known where layouts that were left out may be worth more."""
 
 
 def over_all_layouts(fleet: Fleet, solution: Solution) -> Solution:
@@ -35,10 +39,9 @@ def widened(solution: Solution, left_out: Iterable[LeftOut], most: Mapping[int, 
         bounds[0] = min(bounds[0], tiers[0].bound + sum(item.bound for item in left_out))
     made = tuple(map(_widened, tiers, bounds))
     bound = sum(tier.bound for tier in made)
-    lost = solution.status == "Optimal" and bound > (solution.bound or 0.0)
-    return replace(
-        solution, status="Feasible" if lost else solution.status, bound=bound, tiers=made
-    )
+    less = _LESS if bound > (solution.bound or 0.0) else {}
+    status = less.get(solution.status, solution.status)
+    return replace(solution, status=status, bound=bound, tiers=made)
 
 
 def _widened(tier: Tier, bound: float) -> Tier:

@@ -195,6 +195,9 @@ def test_leaving_out_what_is_worth_nothing_is_no_gap() -> None:
     assert (exact.status, exact.bound) == ("Optimal", 50.0)
     loose = widened(solution, (pool,), {0: 90.0})
     assert (loose.status, loose.bound) == ("Feasible", 60.0)
+    nothing = Solution("Infeasible", Decision(), 0.0, 0.0, 0.0, "highs")
+    assert widened(nothing, (pool,), {0: 0.0}).status == "Infeasible"
+    assert widened(nothing, (pool,), {0: 9.0}).status == "NotSolved"
     assert list(fewer_layouts((pool,), 0.0)) == []
     (gap,) = fewer_layouts((pool,), 4.0)
     assert "up to 4 more" in gap.message
