@@ -10,7 +10,6 @@ from optimizer.mig.relaxed import most_worth
 from optimizer.results import Gap, Status
 from optimizer.solution import Solution, Tier
 
-
 _LESS: Mapping[Status, Status] = {"Optimal": "Feasible", "Infeasible": "NotSolved"}
 """What is known where layouts that were left out may be worth more."""
 
