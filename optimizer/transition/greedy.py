@@ -173,6 +173,17 @@ def _done(board: Board, flips: Flips) -> Stage:
     return Stage((flips,))
 
 
+def _in_any_order(board: Board, stops: Iterable[int], changes: Iterable[Flips]) -> bool:
+    """Tell whether rows hold whichever part of the changes is done, once something has stopped."""
+    worst = board.taken.copy()
+    rows, amounts = board.delta(stops)
+    worst[rows] += amounts
+    for item in changes:
+        rows, amounts = board.peak(item)
+        worst[rows] += amounts.clip(min=0)
+    return bool((worst <= board.moves.limits).all())
+
+
 def _anew(board: Board) -> Iterator[Stage]:
     """Stop what moves, change policies, start the rest.
 
@@ -180,16 +191,19 @@ def _anew(board: Board) -> Iterator[Stage]:
     """
     moves = board.moves
     running = [c for c in board.state if moves.task[c] >= 0]
-    policies = [c for c in board.state ^ moves.goal if moves.task[c] < 0]
+    changes = [item for item in moves.policy_changes if _due(board, item)]
     moving = [c for c in running if c not in moves.goal]
     at = moves.problem.column_cluster
-    under = {int(at[c]) for c in policies}
+    under = {int(at[c]) for item in changes for c in item}
     for stops in (moving, [c for c in running if c in moving or int(at[c]) in under], running):
-        if board.can(stops) and board.can([*stops, *policies]):
+        if board.can(stops) and _in_any_order(board, stops, changes):
             break
-    for columns in (stops, policies):
-        if columns:
-            yield _done(board, tuple(sorted(columns)))
+    if stops:
+        yield _done(board, tuple(sorted(stops)))
+    for item in changes:
+        board.flip(item)
+    if changes:
+        yield Stage(tuple(changes))
     places = tuple(sorted(moves.goal - board.state))
     if places:
         yield _done(board, places)

@@ -380,6 +380,20 @@ def test_without_time_only_the_clusters_of_policies_that_change_stop() -> None:
     assert actions(found) == ["-a@c", "-old@c +new@c", "+a@c +b@c"]
 
 
+def test_without_time_what_runs_stops_where_its_device_comes_from_another_pool_later() -> None:
+    """a needs 3g: the pool that has it gives it up, and the other one gets it, at the same time."""
+    given = mixed({"a": 1}, [("3g", 1)], [("2g", 1)])
+    (cluster,) = given.clusters
+    old, _ = cluster.candidates
+    pools = (old, replace(old, policy="new", pool="second"))
+    given = replace(given, clusters=(replace(cluster, candidates=pools),))
+    problem = formulate(given)
+    before, goal = (decision(problem, {"a": "c/3g"}, {"c": name}) for name in ("old", "new"))
+    assert actions(planned(given, before, goal)) == ["+new@c", "-old@c"]
+    found = planned(given, before, goal, going=lambda: False)
+    assert actions(found) == ["-a@c", "-old@c +new@c", "+a@c"]
+
+
 def test_where_much_is_drained_each_finds_room_on_clusters_that_are_not_yet() -> None:
     """12 clusters with one device free each, which goes: only the last two stop anything."""
     names, per = [f"c{index:02}" for index in range(12)], 2
