@@ -20,7 +20,6 @@ from optimizer.progress import Run
 from optimizer.solution import Decision
 from optimizer.whole import at_least, counts_nothing, solve_tier, solve_whole
 
-_HALF = 0.5
 _CORE = 20_000  # variables of the model that is left to the solver after fixing
 _WRITING = 1e-4  # seconds for each variable that writing a model may take
 _SETTLED = 0.2  # of its time at most goes into what earlier priorities leave where they are
