@@ -200,10 +200,11 @@ def _anew(board: Board) -> Iterator[Stage]:
             break
     if stops:
         yield _done(board, tuple(sorted(stops)))
-    for item in changes:
-        board.flip(item)
+    while changes and (done := _wave(board, changes)):
+        yield from done
+        changes = [item for item in changes if _due(board, item)]
     if changes:
-        yield Stage(tuple(changes))
+        yield _done(board, tuple(column for item in changes for column in item))
     places = tuple(sorted(moves.goal - board.state))
     if places:
         yield _done(board, places)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from optimizer.fleet import Candidate, Fleet, Supply
+from optimizer.fleet import Candidate, Fleet, FleetLimit, Supply
 from optimizer.formulate import formulate
 from optimizer.mig.candidates import NodeLayout
 from optimizer.mig.layouts import Multiset
@@ -392,6 +392,20 @@ def test_without_time_what_runs_stops_where_its_device_comes_from_another_pool_l
     assert actions(planned(given, before, goal)) == ["+new@c", "-old@c"]
     found = planned(given, before, goal, going=lambda: False)
     assert actions(found) == ["-a@c", "-old@c +new@c", "+a@c"]
+
+
+def test_without_time_a_policy_that_uses_of_a_limit_goes_before_another_comes() -> None:
+    given = fleet({"c": [("3g", 1)], "d": [("3g", 1)]}, {"a": 1}, scores("a"))
+    limit = FleetLimit("power", 4.0, uses="watts")
+    clusters = tuple(
+        replace(item, candidates=(replace(item.candidates[0], uses=(("watts", 4.0),)),))
+        for item in given.clusters
+    )
+    given = replace(given, clusters=clusters, limits=(limit,))
+    problem = formulate(given)
+    before, goal = (decision(problem, {"a": f"{at}/3g"}, {at: "3g"}) for at in "cd")
+    found = planned(given, before, goal, going=lambda: False)
+    assert actions(found) == ["-a@c", "-3g@c", "+3g@d", "+a@d"]
 
 
 def test_where_much_is_drained_each_finds_room_on_clusters_that_are_not_yet() -> None:
