@@ -1,7 +1,8 @@
 """PuLP's solvers, called so that their answers can be believed.
 
 PuLP's own `status` says Optimal at a time limit too, so only `sol_status` counts. HiGHS runs in
-this process and starts from the values that variables have; CBC does both through files.
+this process and starts from the values that variables have; CBC does both through files. CBC 2.10
+calls a start optimal that is worth less than nothing, so it is given none that is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -138,6 +139,8 @@ def maximise(
         expression = pulp.LpAffineExpression(terms)
         held.append(pulp.LpConstraint(expression, constants.LpConstraintLE, f"r{index}", limit))
         model.addConstraint(held[-1])
+    if solver == "cbc" and start is not None and objective @ start <= 0:
+        start = None
     engine = None if seconds <= 0 else _engine(solver, seconds, start, gap, nodes, target, above)
     answer = _solved(model, columns, held if relaxed else (), engine, start)
     if above is not None and model.sol_status == constants.LpSolutionInfeasible:

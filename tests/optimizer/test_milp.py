@@ -231,3 +231,16 @@ def test_nothing_worse_than_what_is_known_is_returned_whenever_time_is_up(seed: 
             clock=looks.__next__,
         )
         assert not worth_more(tier_values(given, known), tier_values(given, solution.decision))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("seed", [19, 21])
+def test_a_start_that_is_worth_less_than_nothing_is_not_called_optimal(
+    seed: int, solver: SolverName
+) -> None:
+    """Policies cost so much that the first priority's decision is one of the next's worst."""
+    drawn = random_problem(seed)
+    given = replace(drawn, options=tuple(item._replace(value=-30.0) for item in drawn.options))
+    solution = solve_here(given, solver=solver, time_limit_seconds=60)
+    assert solution.status == "Optimal"
+    assert tier_values(given, solution.decision) == pytest.approx(best(given).values)
