@@ -45,7 +45,7 @@ def solve_here(
 
     `incumbent`: a decision to start from, else what runs now. `report` is given what could be
     returned by then, ever better. Deterministic for a problem, a solver and a seed unless the time
-    limit is reached. `clock` tells seconds.
+    limit, or a priority's or part's share of it, is reached. `clock` tells seconds.
     """
     used: SolverName = solver if available(solver) else "cbc"
     progress = Progress(problem, used, time_limit_seconds, clock, report)
