@@ -81,7 +81,7 @@ def _run(transport: str, log_level: str, log_format: Any, rest: "Mapping[str, An
     from dsf.runtime.endpoints import CannotListen
     from dsf.runtime.logs import set_up
     from dsf.runtime.process import run
-    from optimizer.serving import listen
+    from optimizer.http.serving import listen
 
     set_up(log_level, log_format)
     try:
@@ -121,7 +121,7 @@ async def _serve(listener: "socket | None", rest: "Mapping[str, Any]") -> None:
 
 async def _serve_http(service: "Optimizer", listener: "socket", rest: "Mapping[str, Any]") -> None:
     from mcp_server.app import PATH, create_mcp_app
-    from optimizer.serving import serve, url
+    from optimizer.http.serving import serve, url
 
     app = create_mcp_app(service, read_only=rest["read_only"], allowed_hosts=rest["allowed_host"])
     _log.info("serving", extra={"url": f"{url(listener)}{PATH}"})

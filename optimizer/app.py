@@ -12,16 +12,16 @@ from pydantic import BaseModel, Field
 
 from dsf import __version__
 from dsf.kube.errors import Unreachable
-from optimizer.body_limit import BodyLimit
-from optimizer.examples import OPTIMIZE_EXAMPLES, RESET_EXAMPLES
-from optimizer.host_guard import HostGuard
+from optimizer.http.body_limit import BodyLimit
+from optimizer.http.examples import OPTIMIZE_EXAMPLES, RESET_EXAMPLES
+from optimizer.http.host_guard import HostGuard
+from optimizer.http.problem_details import describe, documented, install, refusal
 from optimizer.plan import refused_writes, result
-from optimizer.problem_details import describe, documented, install, refusal
+from optimizer.reading.unknown import unknown_filters
 from optimizer.refusal import RequestProblem
 from optimizer.request import OptimizeRequest, ResetRequest
 from optimizer.results import OptimizeResult, ResetResult, Scores
 from optimizer.service import Optimizer
-from optimizer.unknown import unknown_filters
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 READY_SECONDS = 5.0

@@ -164,7 +164,7 @@ def optimizer(
     from dsf.runtime.endpoints import CannotListen
     from dsf.runtime.logs import set_up
     from dsf.runtime.process import run
-    from optimizer.serving import listen
+    from optimizer.http.serving import listen
 
     set_up(log_level, log_format)
     try:
@@ -179,8 +179,8 @@ async def _serve(
 ) -> None:
     from dsf.kube.connect import connect
     from optimizer.clock import utc_now
+    from optimizer.http.serving import serve, url
     from optimizer.service import Optimizer
-    from optimizer.serving import serve, url
     from optimizer.solve import prepare
 
     prepare()
@@ -286,8 +286,8 @@ async def _plan(
     paths: tuple[Path, ...], request_file: Path | None, rest: dict[str, Any]
 ) -> "OptimizeResult":
     from optimizer.clock import utc_now
-    from optimizer.offline import offline
     from optimizer.plan import result
+    from optimizer.reading.offline import offline
     from optimizer.refusal import RequestProblem
     from optimizer.service import Optimizer
 

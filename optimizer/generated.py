@@ -7,7 +7,7 @@ from dsf.kube.changes import Change, Create, Delete, Outcome, Patch, diff
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
 from optimizer.labels import labels_of, name_of
-from optimizer.observation import Observation
+from optimizer.reading.observation import Observation
 from optimizer.results import FailedChange, PlannedChange
 
 

@@ -9,19 +9,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from optimizer.decomposed import solve_decomposed
+from optimizer.engine.decomposed import solve_decomposed
 from optimizer.engine.greedy import greedy
 from optimizer.engine.parts import joined, of_part, parts
+from optimizer.engine.progress import Progress, Run
 from optimizer.engine.solvers import available
 from optimizer.engine.standing import standing
 from optimizer.engine.staying import towards_current
+from optimizer.engine.whole import solve_whole
 from optimizer.lexicographic import better, equal
 from optimizer.problem import Problem, upper_bounds
-from optimizer.progress import Progress, Run
 from optimizer.rules import violations
 from optimizer.settings import SolverName
 from optimizer.solution import Decision, Solution
-from optimizer.whole import solve_whole
 
 __all__ = ["available", "solve_here"]
 

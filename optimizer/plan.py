@@ -13,12 +13,13 @@ from optimizer.explanation.results import Explanation
 from optimizer.fleet import Fleet
 from optimizer.formulate import staying
 from optimizer.generated import changes, describe, not_generated
-from optimizer.listed import listed
 from optimizer.manifests import manifests
 from optimizer.mig.bounds import fewer_layouts, over_all_layouts
-from optimizer.observation import Observation
 from optimizer.problem import Problem
-from optimizer.read import SHOWN_GAPS
+from optimizer.reading.listed import listed
+from optimizer.reading.observation import Observation
+from optimizer.reading.read import SHOWN_GAPS
+from optimizer.reading.unknown import unknown_names
 from optimizer.refusal import CONFLICT, UNAVAILABLE, FieldProblem, RequestProblem
 from optimizer.request import OptimizeRequest
 from optimizer.results import (
@@ -32,7 +33,6 @@ from optimizer.results import (
 )
 from optimizer.settings import Settings
 from optimizer.solution import Choice, Solution
-from optimizer.unknown import unknown_names
 from optimizer.unplaced import unplaced
 
 

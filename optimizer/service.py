@@ -22,15 +22,15 @@ from optimizer.formulate import formulate
 from optimizer.generated import changes, failures, successes
 from optimizer.labels import name_of
 from optimizer.manifests import GENERATED_SELECTOR
-from optimizer.observation import Observation
-from optimizer.observe import again, every, observe, score_pages
 from optimizer.plan import Plan, plan, stale
-from optimizer.read import FleetReader
+from optimizer.reading.observation import Observation
+from optimizer.reading.observe import again, every, observe, score_pages
+from optimizer.reading.read import FleetReader
+from optimizer.reading.score_list import score_list
+from optimizer.reading.score_table import score_object
 from optimizer.refusal import TOO_MANY_REQUESTS, UNPROCESSABLE, RequestProblem
 from optimizer.request import OptimizeRequest
 from optimizer.results import Applied, ObjectRef, ResetResult, ScoreObject
-from optimizer.score_list import score_list
-from optimizer.score_table import score_object
 from optimizer.settings import DEFAULTS, Settings
 from optimizer.solve import prepare, solve
 

@@ -24,7 +24,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from optimizer.answer import solution_of
+from optimizer.engine.answer import solution_of
 from optimizer.engine.greedy import greedy
 from optimizer.engine.standing import standing
 from optimizer.lexicographic import better

@@ -18,8 +18,8 @@ from dsf.kube.kinds import KINDS, NAMESPACE, PLACEMENT, PLACEMENT_BINDING
 from dsf.kube.port import Kube, Object
 from mcp_server.app import create_service_app
 from optimizer.clock import utc_now
+from optimizer.http.serving import listen, serve, url
 from optimizer.service import Optimizer
-from optimizer.serving import listen, serve, url
 
 SCENARIO = Path(dsf.sim.__file__).parent / "scenario"
 PERFORMANCE = "example-performance-score"

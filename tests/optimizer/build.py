@@ -8,7 +8,7 @@ from dsf.kube import kinds
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 from optimizer.fleet import Candidate, Cluster, Fleet, Objective, Selector, Supply, Workload
-from optimizer.observation import Observation
+from optimizer.reading.observation import Observation
 from optimizer.request import OptimizeRequest
 from optimizer.scores import Scores
 

@@ -17,9 +17,9 @@ from dsf.kube.connect import connect
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.port import Kube
 from optimizer.app import MAX_BODY_BYTES, create_app
-from optimizer.examples import OPTIMIZE_EXAMPLES
+from optimizer.http.examples import OPTIMIZE_EXAMPLES
+from optimizer.http.serving import listen, serve, url
 from optimizer.service import Optimizer
-from optimizer.serving import listen, serve, url
 from tests.optimizer.build import NOW, body, obj
 from tests.optimizer.hubs import bound, hub_of, names
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from dsf.kube import kinds
-from optimizer.current import current
 from optimizer.fleet import Cluster, Fleet, Selector, Workload
 from optimizer.manifests import manifests
-from optimizer.observation import Observation
+from optimizer.reading.current import current
+from optimizer.reading.observation import Observation
 from optimizer.solution import Choice, Decision, Place
 from tests.optimizer.build import obj
 

@@ -9,9 +9,9 @@ from dsf.kube.errors import Gone
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, Kind
 from dsf.kube.port import Kube, ObjectList
 from dsf.kube.wrappers import Call, Fault, Faulty, Wrapper
-from optimizer.observation import Observation
-from optimizer.observe import score_pages
 from optimizer.plan import Plan
+from optimizer.reading.observation import Observation
+from optimizer.reading.observe import score_pages
 from optimizer.refusal import RequestProblem
 from optimizer.service import Optimizer
 from optimizer.settings import Settings

@@ -9,9 +9,9 @@ from dsf.kube.port import Object
 from optimizer.fleet import Fleet
 from optimizer.formulate import formulate
 from optimizer.milp import solve_here
-from optimizer.observation import Observation
 from optimizer.plan import Plan, plan, result, stale
-from optimizer.read import read_fleet
+from optimizer.reading.observation import Observation
+from optimizer.reading.read import read_fleet
 from optimizer.refusal import RequestProblem
 from optimizer.request import OptimizeRequest
 from optimizer.settings import DEFAULTS

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from dsf.kube.port import Object
 from optimizer.fleet import Fleet, FleetLimit, Objective, Supply
 from optimizer.formulate import formulate
-from optimizer.observation import Observation
 from optimizer.problem import Spread
-from optimizer.read import read_fleet
+from optimizer.reading.observation import Observation
+from optimizer.reading.read import read_fleet
 from optimizer.refusal import RequestProblem
 from optimizer.request import OptimizeRequest
 from optimizer.rules import violations

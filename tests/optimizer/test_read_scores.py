@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from dsf.api.dimension import DimensionFormat
 from dsf.kube.port import Object
 from optimizer.fleet import Fleet
-from optimizer.observation import Observation
-from optimizer.read import SHOWN_GAPS, FleetReader, read_fleet
+from optimizer.reading.observation import Observation
+from optimizer.reading.read import SHOWN_GAPS, FleetReader, read_fleet
 from optimizer.refusal import RequestProblem
 from optimizer.scores import Scores
 from optimizer.settings import DEFAULTS, Settings

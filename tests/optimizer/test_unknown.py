@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from optimizer.observation import Observation
-from optimizer.read import FleetReader
+from optimizer.reading.observation import Observation
+from optimizer.reading.read import FleetReader
 from optimizer.refusal import RequestProblem
 from optimizer.request import OptimizeRequest
 from optimizer.settings import DEFAULTS

@@ -6,8 +6,8 @@ from typing import Any
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.port import Object
-from optimizer.observation import Observation
 from optimizer.plan import Plan, result
+from optimizer.reading.observation import Observation
 from optimizer.results import Applied
 from optimizer.service import Optimizer
 from optimizer.table import render

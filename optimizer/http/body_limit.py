@@ -9,7 +9,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from optimizer.problem_details import error_response
+from optimizer.http.problem_details import error_response
 
 TOO_LARGE = 413
 

@@ -8,17 +8,17 @@ from itertools import chain, islice
 from dsf.kube.port import Object
 from optimizer.fleet import Fleet
 from optimizer.labels import name_of
-from optimizer.listed import Listed, listed
 from optimizer.mig.generate import with_candidates
 from optimizer.mig.read import mig_rules
-from optimizer.observation import Observation
-from optimizer.read_scores import ScoreReader
+from optimizer.reading.listed import Listed, listed
+from optimizer.reading.observation import Observation
+from optimizer.reading.read_scores import ScoreReader
+from optimizer.reading.unknown import unknown_names
 from optimizer.refusal import RequestProblem
 from optimizer.request import OptimizeRequest
 from optimizer.scores import Where
 from optimizer.settings import Settings
 from optimizer.size import too_large, too_many_scores
-from optimizer.unknown import unknown_names
 
 SHOWN_GAPS = 1_000
 """Gaps that are shown; of more only their number is."""

@@ -6,7 +6,7 @@ Time for turning the last answer into a solution is kept aside: as much as the l
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from optimizer.answer import solution_of
+from optimizer.engine.answer import solution_of
 from optimizer.engine.neighbourhood import Held
 from optimizer.engine.search import Effort
 from optimizer.lexicographic import better

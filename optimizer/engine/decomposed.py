@@ -11,14 +11,14 @@ from optimizer.engine.fixing import usable
 from optimizer.engine.kept import first_kept_prices
 from optimizer.engine.neighbourhood import Held
 from optimizer.engine.prices import Prices, respond
+from optimizer.engine.progress import Run
 from optimizer.engine.reduce import Reduction, reduced
 from optimizer.engine.search import Found, search, searched_bound
 from optimizer.engine.settled import settled
+from optimizer.engine.whole import at_least, counts_nothing, solve_tier, solve_whole
 from optimizer.lexicographic import SAME_VALUE, better
 from optimizer.problem import Floats, Problem, tier_values
-from optimizer.progress import Run
 from optimizer.solution import Decision
-from optimizer.whole import at_least, counts_nothing, solve_tier, solve_whole
 
 _CORE = 20_000  # variables of the model that is left to the solver after fixing
 _WRITING = 1e-4  # seconds for each variable that writing a model may take

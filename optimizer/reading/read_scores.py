@@ -13,9 +13,9 @@ from optimizer.grid import Grid, Shape
 from optimizer.labels import name_of
 from optimizer.narrow import holding
 from optimizer.problem import Floats
+from optimizer.reading.score_table import Key, entries_of, entry_name, key_of, table, validity
 from optimizer.request import ScoreRef
 from optimizer.results import Gap
-from optimizer.score_table import Key, entries_of, entry_name, key_of, table, validity
 from optimizer.scores import Scores, Where, empty
 
 _MOST_GAPS = 20

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from optimizer.engine.compact import Outcome, every_row, solve_compact
+from optimizer.engine.progress import Run
 from optimizer.lexicographic import SAME_VALUE, better
 from optimizer.problem import Floats, Problem, tier_values
-from optimizer.progress import Run
 from optimizer.rules import Row, violations
 from optimizer.solution import Decision
 from optimizer.ties import tie_weights

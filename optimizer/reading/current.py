@@ -11,7 +11,7 @@ from dsf.api.names import GENERATED_LABEL
 from dsf.kube.port import Object
 from optimizer.fleet import Selector
 from optimizer.labels import labels_of, name_of
-from optimizer.observation import Observation
+from optimizer.reading.observation import Observation
 from optimizer.solution import Choice
 
 _CEL_NAME = re.compile(r'"([a-z0-9.-]+)"')

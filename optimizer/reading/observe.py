@@ -16,7 +16,7 @@ from dsf.kube.kinds import (
     Kind,
 )
 from dsf.kube.port import Kube, Object
-from optimizer.observation import Observation
+from optimizer.reading.observation import Observation
 
 T = TypeVar("T")
 

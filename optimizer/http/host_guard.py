@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from optimizer.problem_details import error_response
+from optimizer.http.problem_details import error_response
 
 MISDIRECTED = 421
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})

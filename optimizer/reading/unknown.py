@@ -6,7 +6,7 @@ from itertools import chain, islice
 from dsf.api.names import score_object_name
 from dsf.kube.port import Object
 from optimizer.labels import name_of
-from optimizer.observation import Observation
+from optimizer.reading.observation import Observation
 from optimizer.refusal import UNPROCESSABLE, FieldProblem, RequestProblem
 from optimizer.request import OptimizeRequest
 from optimizer.results import ScoreObject

@@ -21,7 +21,7 @@ from dsf.kube.kinds import (
     find,
 )
 from dsf.kube.port import Object
-from optimizer.files import is_object, is_request, objects, request_of
+from optimizer.reading.files import is_object, is_request, objects, request_of
 from optimizer.request import OptimizeRequest
 
 _READ = frozenset(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from optimizer.fleet import Cluster, FleetLimit, Workload
 from optimizer.ground import NAME_KEY
 from optimizer.labels import name_of
-from optimizer.observation import Observation
+from optimizer.reading.observation import Observation
 from optimizer.request import OptimizeRequest
 from optimizer.results import Gap
 from optimizer.wishes import ClusterWishes, PolicyWishes, WorkloadWishes

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dsf.kube.port import Object
-from optimizer.current import Current, current
 from optimizer.fleet import (
     Candidate,
     Cluster,
@@ -20,8 +19,9 @@ from optimizer.ground import selector
 from optimizer.labels import base_of, candidate_of, labels_of, name_of, selectors, workload_of
 from optimizer.mig.generate import Pools, offered
 from optimizer.mig.read import gpu_pools, mig_rules
-from optimizer.misspelt import unknown_annotations, unknown_kinds, without_effect
-from optimizer.observation import Observation
+from optimizer.reading.current import Current, current
+from optimizer.reading.misspelt import unknown_annotations, unknown_kinds, without_effect
+from optimizer.reading.observation import Observation
 from optimizer.request import ClusterChoice, OptimizeRequest
 from optimizer.results import Gap
 from optimizer.solution import Choice

@@ -1,0 +1,1 @@
+"""The optimizer over HTTP: problems, limits of bodies and hosts, examples."""
