@@ -128,7 +128,12 @@ class Source(Wire):
                 " || !has(self.params.query) || self.params.query.matches('\\\\S')",
                 "a query for source type Prometheus must not be empty",
                 ".params.query",
-            )
+            ),
+            _rule(
+                "!has(self.tenant) || self.type.matches('(?i)^prometheus$')",
+                "only a source of type Prometheus has tenants",
+                ".tenant",
+            ),
         )
     )
 

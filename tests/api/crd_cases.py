@@ -196,6 +196,21 @@ def _rules() -> Iterator[Constraint]:
             yield Constraint(
                 "spec.source", "rule 1", scorer(source=good), scorer(source=bad), blank
             )
+    tenants: list[Object] = [
+        {"tenant": "a"},
+        {"type": "PROMETHEUS", "tenant": "a"},
+        {"type": "None"},
+    ]
+    for good in tenants:
+        for type_ in ("OpenTelemetry", "None"):
+            bad = {"type": type_, "tenant": "a"}
+            yield Constraint(
+                "spec.source",
+                "rule 2",
+                scorer(source=good),
+                scorer(source=bad),
+                "only a source of type Prometheus has tenants",
+            )
     unnamed = "set spec.scoring.params.name"
     nameless: list[Object] = [{}, {"scoring": {}}, {"scoring": {"params": {"interval": 5}}}]
     for bad in nameless:
