@@ -61,8 +61,9 @@ def _verdict(plan: Plan) -> str:
     solution = plan.solution
     unproven = solution.status == "Feasible" and solution.bound is not None
     limit = f"; no placement is worth more than {solution.bound:g}" if unproven else ""
+    workloads = "workload" if len(plan.placements) == 1 else "workloads"
     return (
-        f"{_SENTENCES[solution.status]}: {len(plan.placements)} workloads placed, together worth"
+        f"{_SENTENCES[solution.status]}: {len(plan.placements)} {workloads} placed, together worth"
         f" {solution.objective_value:g}{limit}."
     )
 

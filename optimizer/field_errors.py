@@ -8,7 +8,8 @@ from optimizer.meant import Known, meant
 from optimizer.refusal import FieldProblem
 
 _SOURCES = ("body", "query", "path")
-_NO_OBJECT = "must be a JSON object, sent with Content-Type: application/json"
+_NO_OBJECT = "must be a JSON object"
+_NO_BODY = f"{_NO_OBJECT}, sent with Content-Type: application/json"
 _MESSAGES = {
     "json_invalid": "not valid JSON",
     "extra_forbidden": "unknown field",
@@ -58,8 +59,12 @@ def _location(item: Mapping[str, Any]) -> Sequence[str | int]:
 def _message(item: Mapping[str, Any], known: Known) -> str:
     if item["type"] == "extra_forbidden" and item["loc"][0] != "query":
         near = meant(_location(item), known)
+        if near == item["loc"][-1]:
+            return "not taken here; say it in an annotation, or to POST /optimize"
         return f"unknown field; did you mean {near}?" if near else "unknown field"
     message = _MESSAGES.get(item["type"])
+    if message == _NO_OBJECT and _field(item) == "body":
+        return _NO_BODY
     if message is None:
         member = _of_member(item)
         return member[2] if member else str(item["msg"]).removeprefix("Value error, ")

@@ -8,9 +8,11 @@ from optimizer.explanation.results import (
     Draining,
     Explanation,
     Lost,
+    ParetoPoint,
     ParetoSet,
     PlaceReason,
     Spot,
+    Step,
     TransitionPlan,
     UnplacedReason,
     WhyNot,
@@ -41,12 +43,45 @@ def sections(found: Explanation) -> Iterator[str]:
 
 
 def lines(found: Explanation) -> list[str]:
-    """Return an explanation as sentences: conflicts, forced places, and what comes first."""
-    told = [_sentence(item) for item in found.unplaced]
-    told += [f"{item.asked}: {item.message}." for item in found.why_not]
-    if found.transition is not None:
-        told.append(f"Steps to get there: {len(found.transition.steps)}; {_coverage(found)}.")
-    return told + [f"Not computed: {item}." for item in found.not_computed]
+    """Return an explanation as sentences: first what was asked, of long lists the first items."""
+    return [
+        *map(_sentence, found.unplaced),
+        *(f"{item.asked}: {item.message}." for item in found.why_not),
+        *_told(map(_point, found.pareto.points) if found.pareto else ()),
+        *([f"Pareto set: {found.pareto.message}."] if found.pareto else []),
+        *(_way(found.transition) if found.transition else ()),
+        *(f"Not computed: {item}." for item in found.not_computed),
+        *_told(map(_used_up, found.binding)),
+        *_told(map(_without, found.places)),
+    ]
+
+
+def _told(sentences: Iterable[str]) -> list[str]:
+    listed = list(sentences)
+    left = len(listed) - _SHOWN
+    return [*listed[:_SHOWN], *([f"And {left} more of these."] if left > 0 else [])]
+
+
+def _point(point: ParetoPoint) -> str:
+    values = ", ".join(f"{name} {value:g}" for name, value in point.values.items())
+    return f"Pareto point {values}: {_spots(point.places) or 'no place'}."
+
+
+def _way(found: TransitionPlan) -> Iterator[str]:
+    yield f"Steps to get there: {len(found.steps)}; {found.message}."
+    for number, step in enumerate(found.steps[:_SHOWN], 1):
+        told = "; ".join(f"{action} {what}" for action, what in _actions(step))
+        yield f"Step {number} of {len(found.steps)}: {told}."
+
+
+def _used_up(item: BindingLimit) -> str:
+    limit, used, price = _binding(item)
+    return f"Used up: {limit}, {used}; price of one more: {price}."
+
+
+def _without(item: PlaceReason) -> str:
+    workload, place, runner_up, without = _place(item)
+    return f"{workload} on {place}: runner-up {runner_up}; without it: {without}."
 
 
 def _table(heads: Row, rows: Iterable[Row]) -> str:
@@ -132,19 +167,24 @@ def _pareto(found: ParetoSet) -> str:
 
 def _transition(found: TransitionPlan) -> str:
     rows = [
-        row
+        (str(number), action, what)
         for number, step in enumerate(found.steps, 1)
-        for row in (
-            (str(number), "idle first", ", ".join(map(_drained, step.draining))),
-            (str(number), "release", ", ".join(f"{i.policy} on {i.cluster}" for i in step.release)),
-            (str(number), "enforce", ", ".join(f"{i.policy} on {i.cluster}" for i in step.enforce)),
-            (str(number), "start", _spots(step.start)),
-            (str(number), "stop", _spots(step.stop)),
-            (str(number), "uncovered", ", ".join(step.uncovered)),
-        )
-        if row[2]
+        for action, what in _actions(step)
     ]
     return f"Transition: {found.message}\n" + aligned(("step", "action", "what"), rows)
+
+
+def _actions(step: Step) -> Iterator[tuple[str, str]]:
+    for action, what in (
+        ("idle first", ", ".join(map(_drained, step.draining))),
+        ("release", ", ".join(f"{item.policy} on {item.cluster}" for item in step.release)),
+        ("enforce", ", ".join(f"{item.policy} on {item.cluster}" for item in step.enforce)),
+        ("start", _spots(step.start)),
+        ("stop", _spots(step.stop)),
+        ("uncovered", ", ".join(step.uncovered)),
+    ):
+        if what:
+            yield action, what
 
 
 def _drained(item: Draining) -> str:
@@ -152,10 +192,6 @@ def _drained(item: Draining) -> str:
     more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
     which = f"GPU {', '.join(named[:_SHOWN])}{more}" if named else f"all that {item.policy} divides"
     return f"{which} on {item.cluster}"
-
-
-def _coverage(found: Explanation) -> str:
-    return found.transition.message if found.transition is not None else ""
 
 
 def _spots(places: Sequence[Spot]) -> str:

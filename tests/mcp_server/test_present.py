@@ -75,7 +75,7 @@ def test_a_short_plan_leaves_nothing_out() -> None:
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        ("Feasible", "not proven best: 1 workloads placed, together worth 1; no placement is"),
+        ("Feasible", "not proven best: 1 workload placed, together worth 1; no placement is"),
         ("Infeasible", "No workload has a place"),
         ("NotSolved", "Nothing found within the limits"),
     ],

@@ -1,5 +1,6 @@
 """The tools over a real socket, in both eras of the protocol."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Literal
 
@@ -118,6 +119,32 @@ async def test_a_plan_explains_itself_where_asked(untouched: Service) -> None:
     assert "workload mwrs-app01 keeps running" in text
     assert "It would have a place after this: add 2 gpu 3g.48gb to cluster worker01." in text
     assert told.structured_content["digest"] == plain.structured_content["digest"]
+    assert "mwrs-app01 on 3g.48gb of worker01 (60): runner-up" in text
+    assert "Used up: gpu 3g.48gb of cluster worker01, 2; price of one more: " in text
+
+
+async def test_the_steps_from_what_runs_now_are_told() -> None:
+    async with serving(read_only=False) as service, Client(service.mcp) as client:
+        first = await client.call_tool("plan_placement", request(POWER))
+        await client.call_tool("apply_plan", {"digest": first.structured_content["digest"]})
+        told = await client.call_tool("plan_placement", {**request(), "explain": True})
+    text = told.content[0].text
+    assert re.search(r"Step \d of \d: .*enforce policy-enable-mig-3g-worker01 on worker01", text)
+    assert "start mwrs-app01 on 3g.48gb of worker01" in text
+
+
+async def test_the_pareto_set_is_told_where_asked(untouched: Service) -> None:
+    preference = request()["preference"]["addonPlacementScore"]
+    scores = [{"addonPlacementScore": POWER, "weight": 0}]
+    more = {"objectives": scores, "pareto": [preference, POWER]}
+    async with Client(untouched.mcp) as client:
+        told = await client.call_tool("plan_placement", {**request(), "more": more})
+    text = told.content[0].text
+    assert (
+        f"Pareto point {preference} 115, {POWER} 85: mwrs-app01 on 3g.48gb of worker01,"
+        " mwrs-app02 on 3g.48gb of worker02."
+    ) in text
+    assert "Pareto set: no other point exists." in text
 
 
 @both_eras
@@ -198,6 +225,11 @@ async def test_scores_come_in_pages_and_by_cluster_and_name(untouched: Service) 
             "plan_placement",
             {**request(), "targetWorkloads": [{"name": "mwrs-app01", "replica": 2}]},
             ["targetWorkloads[0].replica: unknown field"],
+        ),
+        (
+            "plan_placement",
+            {**request(), "clusters": [{"name": "worker01", "allocatable": "cpu=4"}]},
+            ["clusters[0].allocatable: not taken here; say it in an annotation"],
         ),
         (
             "plan_placement",

@@ -57,6 +57,14 @@ def test_a_wrong_request_is_refused_by_name(changed: dict[str, object], named: s
         OptimizeRequest.model_validate({**body(), **changed})
 
 
+def test_an_object_within_the_body_is_not_told_a_content_type() -> None:
+    limit = {"name": "a", "maximum": 1, "score": "performance"}
+    with pytest.raises(ValidationError) as wrong:
+        OptimizeRequest.model_validate({**body(), "limits": [limit]})
+    (found,) = field_problems(wrong.value.errors(), REQUEST_FIELDS)
+    assert (found.field, found.message) == ("limits[0].score", "must be a JSON object")
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
