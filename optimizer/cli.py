@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import cluster_options, http_options, log_options
+from dsf.cli.options import NumberRange, cluster_options, http_options, log_options
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -24,7 +24,7 @@ EXIT_NOTHING_PLACED = 1
 
 _log = logging.getLogger(__name__)
 
-_POSITIVE = click.FloatRange(min=0, min_open=True, max=86_400)
+_POSITIVE = NumberRange(min=0, min_open=True, max=86_400)
 _DNS = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
@@ -88,7 +88,7 @@ def model_options(command: Any) -> Any:
         ),
         click.option(
             "--gap",
-            type=click.FloatRange(0.0, 1.0),
+            type=NumberRange(0.0, 1.0),
             default=0.0,
             show_default=True,
             help="Share of the value by which a placement may be below what is proven possible.",

@@ -1,6 +1,7 @@
 """The options that several commands share, so that they are named and explained alike."""
 
 from collections.abc import Callable
+from math import isnan
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -83,3 +84,14 @@ def log_options(command: Command) -> Command:
         show_default=True,
         type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
     )(command)
+
+
+class NumberRange(click.FloatRange):
+    """A range of numbers without NaN, which click takes to lie in every range."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number; refuse what is none."""
+        number: float = super().convert(value, param, ctx)
+        return self.fail(f"{value!r} is not a number.", param, ctx) if isnan(number) else number

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from dsf.api import names
-from dsf.cli.options import Namespace, cluster_options, endpoint_option, log_options
+from dsf.cli.options import Namespace, NumberRange, cluster_options, endpoint_option, log_options
 from dsf.hub.election import candidacy, leader_options
 from dsf.hub.flags import prober, scorer_options
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     "--resync-seconds",
     default=30.0,
     show_default=True,
-    type=click.FloatRange(min=1.0),
+    type=NumberRange(min=1.0),
     help="Seconds between two polls of one scoring API, and between two full comparisons.",
 )
 @click.option(

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dsf.cli.options import NumberRange
+
 if TYPE_CHECKING:
     from dsf.hub.probe import Prober
 
@@ -46,7 +48,7 @@ _FLAGS = (
         "--scorer-timeout-seconds",
         default=5.0,
         show_default=True,
-        type=click.FloatRange(0.1, 60.0),
+        type=NumberRange(0.1, 60.0),
         help="Longest time that a scoring API may take to answer completely.",
     ),
 )

@@ -158,6 +158,13 @@ def test_a_request_of_too_many_places_is_refused() -> None:
     assert "2 workloads on 6 devices and kinds of clusters are 12 places, and at most 11" in line
 
 
+@pytest.mark.parametrize("option", ["--time-limit", "--gap"])
+def test_what_is_no_number_is_in_no_range(option: str) -> None:
+    result = run(*FOLDERS, REQUEST, option, "nan")
+    assert result.exit_code == 2
+    assert f"Invalid value for '{option}': 'nan' is not a number." in result.stderr
+
+
 def test_a_used_port_is_one_line_that_says_how_to_choose_another() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
