@@ -1,9 +1,10 @@
 """What was said without effect, perhaps because a name is misspelt: each is a named gap."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from optimizer.fleet import Cluster, FleetLimit, Workload
-from optimizer.ground import NAME_KEY
+from optimizer.ground import NAME_KEY, selector
 from optimizer.labels import name_of
 from optimizer.reading.observation import Observation
 from optimizer.request import OptimizeRequest
@@ -50,7 +51,7 @@ def unknown_annotations(observation: Observation, request: OptimizeRequest) -> I
 def without_effect(
     clusters: Sequence[Cluster], workloads: Sequence[Workload], limits: Sequence[FleetLimit]
 ) -> Iterator[Gap]:
-    """Yield limits that count nothing, labels that no cluster has, clusters not in the request.
+    """Yield limits that count nothing, labels, clusters and company that are not there.
 
     `clusters` with all their labels.
     """
@@ -65,6 +66,23 @@ def without_effect(
                 " which the request does not name"
             )
             yield Gap(reason="ClusterNotInRequest", message=message)
+    yield from _without_company(workloads)
+
+
+def _without_company(workloads: Sequence[Workload]) -> Iterator[Gap]:
+    wanted = {text: selector(text) for item in workloads for text in item.near}
+    found = {
+        text: tuple(islice((item.name for item in workloads if meets.matches(item.labels)), 2))
+        for text, meets in wanted.items()
+    }
+    for workload in workloads:
+        for text in workload.near:
+            if set(found[text]) <= {workload.name}:
+                message = (
+                    f"workload {workload.name} runs near {text}, which no other workload of the"
+                    " request meets"
+                )
+                yield Gap(reason="UnknownWorkloads", message=message, workload=workload.name)
 
 
 def _unused_limits(
@@ -72,11 +90,12 @@ def _unused_limits(
 ) -> Iterator[Gap]:
     used = {name for workload in workloads for name, _ in workload.uses}
     used |= {name for cluster in clusters for item in cluster.candidates for name, _ in item.uses}
+    instead = f"; there is {', '.join(sorted(used))}" if used else ""
     for limit in limits:
         if limit.uses and limit.uses not in used:
             message = (
                 f"limit {limit.name} counts nothing: no workload and no policy says what it uses of"
-                f" {limit.uses}; there is {', '.join(sorted(used)) or 'nothing'}"
+                f" {limit.uses}{instead}"
             )
             yield Gap(reason="UnusedLimit", message=message)
 

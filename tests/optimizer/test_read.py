@@ -397,6 +397,15 @@ def test_what_has_no_effect_is_a_gap_and_nothing_else() -> None:
     assert len(fleet.workloads) == 2
 
 
+@pytest.mark.parametrize("wanted", ["app=app09", "app=app01"])
+def test_company_that_is_not_there_is_named(wanted: str) -> None:
+    (gap,) = read(wishing(workload_affinity=wanted), request()).gaps
+    assert (gap.reason, gap.workload) == ("UnknownWorkloads", "mwrs-app01")
+    assert gap.message == (
+        f"workload mwrs-app01 runs near {wanted}, which no other workload of the request meets"
+    )
+
+
 def test_a_request_that_does_not_fit_into_memory_is_refused() -> None:
     few = Settings(max_places=11)
     refused = read_fleet(guide(), request(), settings=few, now=NOW)
