@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _REPORT_SECONDS = 1.0
 
+_UNTOLD = "everything: its process died, or the time limit was over before it had found anything"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
@@ -39,7 +41,7 @@ async def explain(case: Case, *, solver: SolverName, time_limit_seconds: float) 
     task = Task(case, solver, time_limit_seconds, until)
     made = await isolated(work, task, seconds=time_limit_seconds)
     if made is None:
-        return Explanation(not_computed=("everything: its process died or took much too long",))
+        return Explanation(not_computed=(_UNTOLD,))
     return made
 
 
