@@ -8,8 +8,8 @@ from optimizer.meant import Known, meant
 from optimizer.refusal import FieldProblem
 
 _SOURCES = ("body", "query", "path")
-_NO_OBJECT = "must be a JSON object"
-_NO_BODY = f"{_NO_OBJECT}, sent with Content-Type: application/json"
+_NO_OBJECT = "must be an object"
+_NO_BODY = "must be a JSON object, sent with Content-Type: application/json"
 _MESSAGES = {
     "json_invalid": "not valid JSON",
     "extra_forbidden": "unknown field",
@@ -63,7 +63,7 @@ def _message(item: Mapping[str, Any], known: Known) -> str:
             return "not taken here; say it in an annotation, or to POST /optimize"
         return f"unknown field; did you mean {near}?" if near else "unknown field"
     message = _MESSAGES.get(item["type"])
-    if message == _NO_OBJECT and _field(item) == "body":
+    if message == _NO_OBJECT and tuple(item["loc"]) == ("body",):  # of an HTTP request
         return _NO_BODY
     if message is None:
         member = _of_member(item)

@@ -158,6 +158,12 @@ def test_a_request_of_too_many_places_is_refused() -> None:
     assert "2 workloads on 6 devices and kinds of clusters are 12 places, and at most 11" in line
 
 
+def test_a_request_that_is_no_object_is_not_told_a_content_type(tmp_path: Path) -> None:
+    path = tmp_path / "list.json"
+    path.write_text("[]")
+    assert failure(*FOLDERS, f"--request={path}") == f"Error: {path}: body: must be an object"
+
+
 @pytest.mark.parametrize("option", ["--time-limit", "--gap"])
 def test_what_is_no_number_is_in_no_range(option: str) -> None:
     result = run(*FOLDERS, REQUEST, option, "nan")

@@ -62,7 +62,7 @@ def test_an_object_within_the_body_is_not_told_a_content_type() -> None:
     with pytest.raises(ValidationError) as wrong:
         OptimizeRequest.model_validate({**body(), "limits": [limit]})
     (found,) = field_problems(wrong.value.errors(), REQUEST_FIELDS)
-    assert (found.field, found.message) == ("limits[0].score", "must be a JSON object")
+    assert (found.field, found.message) == ("limits[0].score", "must be an object")
 
 
 @pytest.mark.parametrize(
