@@ -254,7 +254,7 @@ def _last(
                 last = answers.recv()
             except (EOFError, OSError):  # OSError: it died while it was sending
                 if last is None:
-                    _log.error("the solver's process died without an answer")
+                    _log.error("the solver's process died without an answer: give it more memory?")
                 return last
             heard(last)
     _log.info("the solver's process was stopped at its time limit")
