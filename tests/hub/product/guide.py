@@ -126,6 +126,8 @@ class Guide:
         again = self.post("/optimize", request(preference))
         self._meddle()
         repaired = self.post("/optimize", request(preference))
+        # What is unbound within milliseconds of its making OCM's propagator leaves behind.
+        until("the policies to be reported on again", lambda: self._reported(policies))
         reset = self.post("/reset", {"namespace": WORKLOADS})
         left = [
             obj
@@ -199,6 +201,14 @@ class Guide:
             == (device_of(policies[cluster.name]), "noncompliant")
             for cluster in self.clusters
         )
+
+    def _reported(self, policies: dict[str, str]) -> bool:
+        """Whether the hub knows of each cluster's policy how it is complied with."""
+        found = (
+            self.hub.api.find(*POLICY, f"{WORKLOADS}.{policy}", cluster)
+            for cluster, policy in policies.items()
+        )
+        return all(obj and obj.get("status", {}).get("compliant") for obj in found)
 
     def _settings(self) -> dict[str, str]:
         return {cluster.name: self._labels(cluster)["migsettinglabel"] for cluster in self.clusters}
