@@ -10,7 +10,8 @@ import numpy as np
 
 from optimizer.engine.blocks import Flags, Floats, Ints
 from optimizer.engine.further import further_rows
-from optimizer.problem import ANY, Problem, Slot
+from optimizer.lexicographic import worth_more
+from optimizer.problem import ANY, Problem, Slot, tier_values
 from optimizer.solution import Decision
 
 _TOLERANCE = 1e-9
@@ -18,15 +19,19 @@ _PRICE = 0.25  # of what an amount is worth on average that taking it costs
 
 
 def greedy(problem: Problem, stop: Callable[[], bool]) -> Decision:
-    """Return a decision that keeps every rule; stops early with what it has by then."""
+    """Return a decision that keeps every rule; stops early with what it has by then.
+
+    What policies cost is not looked at before the end: where it is too much, nothing is done.
+    """
     state = _State(problem)
     # Those that want to be near others find them there the second time.
-    for order in 2 * [_order(problem)] if state.further.limits else [_order(problem)]:
-        for task in order.tolist():
-            if stop():
-                return state.decision()
-            state.place(task)
-    return state.decision()
+    for task in np.tile(_order(problem), 2 if state.further.limits else 1).tolist():
+        if stop():
+            break
+        state.place(task)
+    found, nothing = state.decision(), Decision()
+    worth, none = (tier_values(problem, decision) for decision in (found, nothing))
+    return nothing if worth_more(none, worth) else found
 
 
 def _order(problem: Problem) -> Ints:

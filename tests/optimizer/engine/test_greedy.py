@@ -11,6 +11,7 @@ from optimizer.engine.greedy import greedy
 from optimizer.milp import solve_here
 from optimizer.problem import objective, tier_values
 from optimizer.rules import violations
+from optimizer.solution import Decision
 from tests.optimizer.brute_force import legal
 from tests.optimizer.random_problems import random_problem
 
@@ -42,3 +43,10 @@ def test_a_higher_priority_comes_first() -> None:
     low_first, high_last = tier_values(other, greedy(other, lambda: False))
     assert high > high_last
     assert low < low_first
+
+
+def test_it_is_never_worth_less_than_nothing() -> None:
+    given = problem(instance(5, 10, "dist"))
+    dear = tuple(option._replace(value=-1_000.0) for option in given.options)
+    assert objective(given, greedy(given, lambda: False)) > 0
+    assert greedy(replace(given, options=dear), lambda: False) == Decision()
