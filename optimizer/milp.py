@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from optimizer.engine.decomposed import solve_decomposed
-from optimizer.engine.greedy import greedy
+from optimizer.engine.greedy import filled, greedy
 from optimizer.engine.parts import joined, of_part, parts
 from optimizer.engine.progress import Progress, Run
 from optimizer.engine.solvers import available
@@ -60,6 +60,7 @@ def solve_here(
     if decision is not None and problem.size > small and not run.over():
         stayed = towards_current(problem, decision, run.over)
         decision = stayed if equal(problem, decision, stayed) else decision
+        decision = filled(problem, decision, run.over)
     return progress.solution(decision, bounds)
 
 

@@ -12,6 +12,7 @@ from optimizer.engine.blocks import Flags, Floats, Ints
 from optimizer.engine.further import further_rows
 from optimizer.lexicographic import worth_more
 from optimizer.problem import ANY, Problem, Slot, tier_values
+from optimizer.rules import violations
 from optimizer.solution import Decision
 
 _TOLERANCE = 1e-9
@@ -32,6 +33,19 @@ def greedy(problem: Problem, stop: Callable[[], bool]) -> Decision:
     found, nothing = state.decision(), Decision()
     worth, none = (tier_values(problem, decision) for decision in (found, nothing))
     return nothing if worth_more(none, worth) else found
+
+
+def filled(problem: Problem, decision: Decision, stop: Callable[[], bool]) -> Decision:
+    """Return a decision with the places besides that cost nothing, not even those worth nothing."""
+    state = _State(problem)
+    state.hold(decision)
+    for task in _order(problem).tolist():
+        if stop():
+            break
+        state.place(task)
+    found = state.decision()
+    before, after = (tier_values(problem, item) for item in (decision, found))
+    return decision if violations(problem, found) or worth_more(before, after) else found
 
 
 def _order(problem: Problem) -> Ints:
@@ -74,6 +88,19 @@ class _State:
                 for slot in sorted(own)
             ),
         )
+
+    def hold(self, decision: Decision) -> None:
+        """Begin with a decision that keeps every rule."""
+        problem, further = self._problem, self.further
+        for choice in decision.choices:
+            self._enforce(problem.option_index[choice])
+        for task, slot in filter(None, map(problem.indexes, decision.places)):
+            own = self._of_tasks[task]
+            own = own[further.place_slots[own] == slot]
+            np.subtract.at(self._limits, further.place_rows[own], further.place_coefficients[own])
+            for need, much in self._needs(task, slot):
+                self._left[need] -= much
+            self._slots_of[task].append(slot)
 
     def place(self, task: int) -> None:
         """Place a task as often as it may be, where it is worth most for what it takes."""
@@ -124,10 +151,7 @@ class _State:
 
     def _take(self, task: int, slot: int) -> bool:
         """Take a place, with the policies that it needs; tell whether that was possible."""
-        problem, wanted = self._problem, self._problem.tasks[task]
-        cluster = problem.slots[slot].cluster
-        needs = [(slot, wanted.amount)]
-        needs += [(problem.slot_index[Slot(cluster, k, ANY)], much) for k, much in wanted.extras]
+        cluster, needs = self._problem.slots[slot].cluster, self._needs(task, slot)
         if not all(self._ensure(cluster, need, much) for need, much in needs):
             return False
         own, further = self._of_tasks[task], self.further
@@ -140,6 +164,13 @@ class _State:
         for need, much in needs:
             self._left[need] -= much
         return True
+
+    def _needs(self, task: int, slot: int) -> list[tuple[int, float]]:
+        """Return what a task takes of which slots where it runs on one."""
+        problem, wanted = self._problem, self._problem.tasks[task]
+        cluster = problem.slots[slot].cluster
+        extras = ((problem.slot_index[Slot(cluster, k, ANY)], much) for k, much in wanted.extras)
+        return [(slot, wanted.amount), *extras]
 
     def _ensure(self, cluster: int, slot: int, amount: float) -> bool:
         """Choose policies until a slot exists and has so much left."""
@@ -167,16 +198,21 @@ class _State:
         option, further = self._problem.options[number], self.further
         own = self._of_options[number]
         amounts, rows = further.option_coefficients[own], further.option_rows[own]
-        pools = self._open[option.cluster]
         if ((amounts > 0) & (amounts > self._limits[rows] + _TOLERANCE)).any():
-            pools[option.pool].remove(number)
+            self._open[option.cluster][option.pool].remove(number)
+            self._promise(option.cluster)
         else:
-            del pools[option.pool]
-            np.subtract.at(self._limits, rows, amounts)
-            for slot, amount in option.supplies:
-                self._left[slot] += amount
-                self._there[slot] = True
-            self._chosen.append(number)
+            self._enforce(number)
+
+    def _enforce(self, number: int) -> None:
+        option, further = self._problem.options[number], self.further
+        own = self._of_options[number]
+        np.subtract.at(self._limits, further.option_rows[own], further.option_coefficients[own])
+        for slot, amount in option.supplies:
+            self._left[slot] += amount
+            self._there[slot] = True
+        self._chosen.append(number)
+        del self._open[option.cluster][option.pool]
         self._promise(option.cluster)
 
     def _promise(self, cluster: int) -> None:

@@ -4,10 +4,11 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, repeat
 
+import numpy as np
 import pytest
 
 from benchmarks.instances import Kind, instance, problem
-from optimizer.engine.greedy import greedy
+from optimizer.engine.greedy import filled, greedy
 from optimizer.milp import solve_here
 from optimizer.problem import objective, tier_values
 from optimizer.rules import violations
@@ -50,3 +51,22 @@ def test_it_is_never_worth_less_than_nothing() -> None:
     dear = tuple(option._replace(value=-1_000.0) for option in given.options)
     assert objective(given, greedy(given, lambda: False)) > 0
     assert greedy(replace(given, options=dear), lambda: False) == Decision()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_filled_keeps_all_that_there_was_and_every_rule(seed: int) -> None:
+    given = random_problem(seed, most_variables=40)
+    decision = greedy(given, partial(next, chain(repeat(False, 2), repeat(True))))
+    found = filled(given, decision, lambda: False)
+    assert set(decision.places) <= set(found.places)
+    assert violations(given, found) == ()
+    assert tier_values(given, found) >= tier_values(given, decision)
+
+
+def test_what_is_worth_nothing_is_placed_where_there_is_room() -> None:
+    given = problem(instance(20, 50, "dist"))
+    given = replace(given, values=np.where(np.isnan(given.values), np.nan, 0.0))
+    solution = solve_here(given, solver="highs", time_limit_seconds=60)
+    assert solution.status == "Optimal"
+    assert len(solution.decision.places) > len(given.clusters)
+    assert filled(given, solution.decision, lambda: False) == solution.decision
