@@ -28,6 +28,8 @@ __all__ = ["available", "solve_here"]
 SMALL = 300
 """Up to so many variables one model of the whole problem is quickest."""
 
+_FILLING = 3e-8  # seconds for each task and slot that filling may take before it can be stopped
+
 
 def solve_here(
     problem: Problem,
@@ -60,7 +62,8 @@ def solve_here(
     if decision is not None and problem.size > small and not run.over():
         stayed = towards_current(problem, decision, run.over)
         decision = stayed if equal(problem, decision, stayed) else decision
-        decision = filled(problem, decision, run.over)
+        if run.left() > _FILLING * problem.values.size:
+            decision = filled(problem, decision, run.over)
     return progress.solution(decision, bounds)
 
 
