@@ -32,12 +32,6 @@ class Rows:
     mode_coefficients: Floats
 
 
-def no_rows() -> Rows:
-    """Return no further rows."""
-    none, nothing = np.zeros(0, np.int64), np.zeros(0)
-    return Rows(nothing, none, none, none, nothing, none, none, nothing)
-
-
 @dataclass(frozen=True, slots=True)
 class Blocks:
     """Classes of tasks and classes of sites.
