@@ -29,13 +29,13 @@ test-exhaustive: setup ## Run what compares with brute force over many cases
 	@$(RUN)/python -m pytest -n auto -m exhaustive $(ARGS)
 
 hub: setup ## Build a real OCM hub's programs, once: kube-apiserver, etcd, OCM, helm
-	@$(RUN)/python tests/hub/build.py
+	@$(RUN)/python tests/real_hub/build.py
 
 test-hub: hub ## Run the suite against a real hub
-	@$(RUN)/python -m pytest tests/hub $(ARGS)
+	@$(RUN)/python -m pytest tests/real_hub $(ARGS)
 
 test-sources: setup ## Run the agent against real Prometheus and VictoriaMetrics servers
-	@$(RUN)/python -m pytest tests/sources $(ARGS)
+	@$(RUN)/python -m pytest tests/real_sources $(ARGS)
 
 lint: setup ## Check style, structure and import directions
 	@$(RUN)/ruff check .

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from benchmarks.instances import DEVICES, Instance, Kind, instance
 from benchmarks.yardstick import cpu_seconds
-from optimizer.explanation.compose import Case
-from optimizer.explanation.run import Task, explained
-from optimizer.fleet import Candidate, Cluster, Fleet, Objective, Selector, Supply, Workload
-from optimizer.formulate import formulate
-from optimizer.milp import solve_here
-from optimizer.scores import Scores
+from optimizer.domain.fleet import Candidate, Cluster, Fleet, Objective, Selector, Supply, Workload
+from optimizer.domain.scores import Scores
+from optimizer.explain.compose import Case
+from optimizer.explain.run import Task, explained
+from optimizer.model.formulate import formulate
+from optimizer.solve.in_process import solve_here
 
 CASES: tuple[tuple[int, int, Kind, bool], ...] = (
     (10, 30, "dist", False),

@@ -48,10 +48,10 @@ from dsf.kube.kinds import (
     Kind,
 )
 from dsf.kube.port import Kube
-from tests.hub.build import locate
-from tests.hub.harness.control_plane import ControlPlane, start_etcd
-from tests.hub.harness.ports import Ports
-from tests.hub.harness.processes import Processes
+from tests.real_hub.build import locate
+from tests.real_hub.harness.control_plane import ControlPlane, start_etcd
+from tests.real_hub.harness.ports import Ports
+from tests.real_hub.harness.processes import Processes
 
 WORK = "dynamic-scoring-config-manifestwork"
 BARE = "bare-manifestwork"

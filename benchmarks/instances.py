@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.problem import Option, Problem, Slot, Task
+from optimizer.model.problem import Option, Problem, Slot, Task
 
 Kind = Literal["prof", "dist", "rand"]
 

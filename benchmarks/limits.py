@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from benchmarks.instances import Kind, instance, problem
-from optimizer.milp import solve_here
-from optimizer.problem import Problem
-from optimizer.solution import Solution
-from optimizer.solve import solve
+from optimizer.domain.solution import Solution
+from optimizer.model.problem import Problem
+from optimizer.solve.in_process import solve_here
+from optimizer.solve.process import solve
 
 _KINDS: tuple[Kind, ...] = ("dist", "prof")
 _SIZES = ((20, 50), (100, 200), (200, 500))

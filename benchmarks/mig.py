@@ -13,13 +13,13 @@ import time
 import numpy as np
 import pulp
 
-from optimizer.mig.candidates import KIND, LeftOut
-from optimizer.mig.demand import Demand, Request
-from optimizer.mig.frontier import frontier
+from optimizer.candidates.candidates import KIND, LeftOut
+from optimizer.candidates.demand import Demand, Request
+from optimizer.candidates.frontier import frontier
+from optimizer.candidates.layout_relaxation import most_of
 from optimizer.mig.geometry import Geometry, geometry
 from optimizer.mig.gpus import Gpu, Pattern, patterns
-from optimizer.mig.relaxed import most_of
-from optimizer.problem import Problem, Slot, Task
+from optimizer.model.problem import Problem, Slot, Task
 
 FEW = ("2g.24gb", "3g.48gb", "all")
 MANY = ("1g.12gb", "1g.24gb", "2g.24gb", "3g.48gb", "4g.48gb", "7g.96gb")

@@ -90,7 +90,7 @@ def measured(case: Case, *, profiled: bool = False) -> Measured:
 def _solve(case: Case, answers: "Connection[Measured, None]", profiled: bool) -> None:
     import numpy.ma  # noqa: F401, PLC0415 - numpy imports it where unique() is called first
 
-    from optimizer.milp import solve_here  # noqa: PLC0415 - its CPU is the child's
+    from optimizer.solve.in_process import solve_here  # noqa: PLC0415 - its CPU is the child's
 
     given = problem(instance(case.clusters, case.workloads, case.kind, case.seed))
     profile = cProfile.Profile(time.process_time)

@@ -101,10 +101,10 @@ def planned(answers: "Connection[Planned, None]", port: int, asked: Asked) -> No
 async def _plan(port: int, asked: Asked) -> Planned:
     from dsf.kube.connect import connect  # noqa: PLC0415 - its memory is this process's
     from dsf.kube.embedded.serve import kubeconfig  # noqa: PLC0415
-    from optimizer.plan import Plan, result  # noqa: PLC0415
-    from optimizer.request import OptimizeRequest  # noqa: PLC0415
+    from optimizer.domain.settings import Settings  # noqa: PLC0415
+    from optimizer.plan.plan import Plan, result  # noqa: PLC0415
     from optimizer.service import Optimizer  # noqa: PLC0415
-    from optimizer.settings import Settings  # noqa: PLC0415
+    from optimizer.wire.request import OptimizeRequest  # noqa: PLC0415
 
     body = OptimizeRequest.model_validate(request(asked.clusters, asked.workloads, asked.limit))
     settings = Settings(gap=asked.gap, time_limit_seconds=asked.seconds)

@@ -25,7 +25,7 @@ from dsf.hub.snapshot import Snapshot
 from dsf.kube import merge
 from dsf.kube.changes import Change, Create, Patch
 from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK
-from tests.hub_controller.builders import (
+from tests.dsf.hub.builders import (
     AGENTS,
     NOW,
     World,

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.instances import Kind, instance, problem
-from optimizer.milp import solve_here
-from optimizer.problem import Problem
-from optimizer.solution import Tier
+from optimizer.domain.solution import Tier
+from optimizer.model.problem import Problem
+from optimizer.solve.in_process import solve_here
 
 
 class Case(NamedTuple):

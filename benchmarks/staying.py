@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.instances import Kind, instance, problem
-from optimizer.engine.staying import towards_current
-from optimizer.milp import solve_here
-from optimizer.problem import Problem
-from optimizer.solution import Decision
+from optimizer.domain.solution import Decision
+from optimizer.model.problem import Problem
+from optimizer.solve.heuristics.staying import towards_current
+from optimizer.solve.in_process import solve_here
 
 _KINDS: tuple[Kind, ...] = ("dist", "prof")
 _CHANGED = 6  # workloads

@@ -19,9 +19,9 @@ from mcp_server.arguments import NameWrongArguments
 from mcp_server.results import AppliedView, PlanView, ResetView, ScorePage
 from mcp_server.shown import ShownPlans
 from mcp_server.tools import ReadTools, WriteTools
-from optimizer.app import create_app
-from optimizer.results import Result
+from optimizer.api.app import create_app
 from optimizer.service import Optimizer
+from optimizer.wire.result import Result
 
 PATH = "/mcp"
 

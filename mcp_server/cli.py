@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from dsf.cli.options import cluster_options, http_options, log_options
-from optimizer.cli import model_options, settings_of
+from optimizer.cli.commands import model_options, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -81,7 +81,7 @@ def _run(transport: str, log_level: str, log_format: Any, rest: "Mapping[str, An
     from dsf.runtime.endpoints import CannotListen
     from dsf.runtime.logs import set_up
     from dsf.runtime.process import run
-    from optimizer.http.serving import listen
+    from optimizer.api.serving import listen
 
     set_up(log_level, log_format)
     try:
@@ -105,8 +105,8 @@ def _run_as_filter(main: "Coroutine[Any, Any, None]") -> None:
 
 async def _serve(listener: "socket | None", rest: "Mapping[str, Any]") -> None:
     from dsf.kube.connect import connect
+    from dsf.runtime.clock import utc_now
     from mcp_server.app import create_mcp
-    from optimizer.clock import utc_now
     from optimizer.service import Optimizer
 
     async with connect(rest["kubeconfig"], rest["context"]) as kube:
@@ -121,7 +121,7 @@ async def _serve(listener: "socket | None", rest: "Mapping[str, Any]") -> None:
 
 async def _serve_http(service: "Optimizer", listener: "socket", rest: "Mapping[str, Any]") -> None:
     from mcp_server.app import PATH, create_mcp_app
-    from optimizer.http.serving import serve, url
+    from optimizer.api.serving import serve, url
 
     app = create_mcp_app(service, read_only=rest["read_only"], allowed_hosts=rest["allowed_host"])
     _log.info("serving", extra={"url": f"{url(listener)}{PATH}"})

@@ -9,12 +9,12 @@ from pydantic import ValidationError
 
 from mcp_server.results import LIST_LIMIT, AppliedView, PlanView, ResetView, ScorePage, planned
 from mcp_server.text import MESSAGE_LIMIT, clean, quoted
-from optimizer.explanation.text import lines as reasons
-from optimizer.field_errors import field_problems
-from optimizer.plan import Plan
-from optimizer.refusal import RequestProblem
-from optimizer.request import REQUEST_FIELDS
-from optimizer.results import FailedChange, Gap, ObjectRef, ScoreObject, Unplaced
+from optimizer.explain.text import lines as reasons
+from optimizer.plan.plan import Plan
+from optimizer.wire.field_problems import field_problems
+from optimizer.wire.request import REQUEST_FIELDS
+from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.result import FailedChange, Gap, ObjectRef, ScoreObject, Unplaced
 
 NAMES_LIMIT = 20
 """Names listed in an error as what exists instead."""

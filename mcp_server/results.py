@@ -6,9 +6,9 @@ from typing import Annotated, TypeVar
 from pydantic import Field
 
 from mcp_server.text import cleaned
-from optimizer.generated import describe
-from optimizer.plan import Plan
-from optimizer.results import (
+from optimizer.plan.generated_objects import describe
+from optimizer.plan.plan import Plan
+from optimizer.wire.result import (
     STATUS_MEANING,
     Applied,
     FailedChange,

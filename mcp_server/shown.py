@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 
-from optimizer.plan import Plan
+from optimizer.plan.plan import Plan
 
 
 class ShownPlans:

@@ -21,17 +21,11 @@ from mcp_server.confirm import Answer, ask
 from mcp_server.results import applied_view, plan_view, reset_view, score_page
 from mcp_server.shown import ShownPlans
 from mcp_server.text import MESSAGE_LIMIT, clean
-from optimizer.plan import Plan
-from optimizer.refusal import RequestProblem
-from optimizer.request import (
-    NamedCluster,
-    NamedWorkload,
-    Namespace,
-    OptimizeRequest,
-    ScoreRef,
-)
+from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
-from optimizer.wire import Wire
+from optimizer.wire.base import Wire
+from optimizer.wire.request import NamedCluster, NamedWorkload, Namespace, OptimizeRequest, ScoreRef
+from optimizer.wire.request_problem import RequestProblem
 
 logger = logging.getLogger(__name__)
 

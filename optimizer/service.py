@@ -15,24 +15,24 @@ from dsf.kube.kinds import (
     POLICY,
 )
 from dsf.kube.port import Kube
-from optimizer.explanation.compose import case_of
-from optimizer.explanation.run import explain
-from optimizer.fleet import Fleet
-from optimizer.formulate import formulate
-from optimizer.generated import changes, failures, successes
-from optimizer.labels import name_of
-from optimizer.manifests import GENERATED_SELECTOR
-from optimizer.plan import Plan, plan, stale
-from optimizer.reading.observation import Observation
-from optimizer.reading.observe import again, every, observe, score_pages
-from optimizer.reading.read import FleetReader
-from optimizer.reading.score_list import score_list
-from optimizer.reading.score_table import score_object
-from optimizer.refusal import TOO_MANY_REQUESTS, UNPROCESSABLE, RequestProblem
-from optimizer.request import OptimizeRequest
-from optimizer.results import Applied, ObjectRef, ResetResult, ScoreObject
-from optimizer.settings import DEFAULTS, Settings
-from optimizer.solve import prepare, solve
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.settings import DEFAULTS, Settings
+from optimizer.explain.compose import case_of
+from optimizer.explain.run import explain
+from optimizer.model.formulate import formulate
+from optimizer.observe import again, every, observe, score_pages
+from optimizer.plan.generated_objects import changes, failures, successes
+from optimizer.plan.manifests import GENERATED_SELECTOR
+from optimizer.plan.plan import Plan, plan, stale
+from optimizer.snapshot.fleet_reader import FleetReader
+from optimizer.snapshot.labels import name_of
+from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.score_list import score_list
+from optimizer.snapshot.score_table import score_object
+from optimizer.solve.process import prepare, solve
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import TOO_MANY_REQUESTS, UNPROCESSABLE, RequestProblem
+from optimizer.wire.result import Applied, ObjectRef, ResetResult, ScoreObject
 
 
 class Optimizer:

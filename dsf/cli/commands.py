@@ -19,16 +19,18 @@ COMMANDS = {
     "controller": Command("dsf.hub.cli:controller", "Run the hub controller."),
     "agent": Command("dsf.agent.cli:agent", "Run the scoring agent of one managed cluster."),
     "optimizer": Command(
-        "optimizer.cli:optimizer", "Serve the optimizer: HTTP API and MCP.", "optimizer"
+        "optimizer.cli.commands:optimizer", "Serve the optimizer: HTTP API and MCP.", "optimizer"
     ),
     "mcp": Command("mcp_server.cli:mcp", "Serve the MCP tools alone, on stdio or HTTP.", "mcp"),
     "policy-watcher": Command(
         "policy_watcher.cli:policy_watcher", "Run the policy watcher of one managed cluster."
     ),
     "plan": Command(
-        "optimizer.cli:plan", "Solve a placement from YAML files and print it.", "optimizer"
+        "optimizer.cli.commands:plan",
+        "Solve a placement from YAML files and print it.",
+        "optimizer",
     ),
-    "mig": Command("optimizer.mig.cli:mig", "Show what fits on a GPU divided by MIG.", "optimizer"),
+    "mig": Command("optimizer.cli.mig:mig", "Show what fits on a GPU divided by MIG.", "optimizer"),
     "scores": Command("dsf.cli.scores:scores", "Show scores: managed clusters by dimension."),
     "crds": Command("dsf.cli.crds:crds", "Print the CustomResourceDefinitions."),
     "completion": Command("dsf.cli.completion:completion", "Print a shell completion script."),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from optimizer.mig.demand import WHOLE, Demand
+from optimizer.candidates.demand import WHOLE, Demand
 from optimizer.mig.geometry import Geometry
 from optimizer.mig.layouts import Layout, Multiset, maximal, multiset
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from dsf.api.names import GENERATED_LABEL
 from dsf.kube.kinds import POLICY
 from dsf.kube.port import Object
-from optimizer.mig.candidates import Candidate
+from optimizer.candidates.candidates import Candidate
 from optimizer.mig.parted import config, document
 
 CONFIGURATION_POLICY = "ConfigurationPolicy"

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from optimizer.problem import Floats, Ints, Option, Problem
-from optimizer.rules import RULES, TOLERANCE, Row
-from optimizer.solution import Decision, Variable
+from optimizer.domain.solution import Decision, Variable
+from optimizer.model.problem import Floats, Ints, Option, Problem
+from optimizer.model.rules import RULES, TOLERANCE, Row
 from optimizer.transition.swaps import Swaps, kinds_of_gpus, unknown
 
 State = frozenset[int]

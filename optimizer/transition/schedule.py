@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from optimizer.problem import Floats
+from optimizer.model.problem import Floats
 from optimizer.transition.board import Board, Flips, Going, Moves
 
 MOST_CELLS = 20_000_000

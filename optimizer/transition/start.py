@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optimizer.fleet import Cluster, Fleet
-from optimizer.problem import Problem
-from optimizer.rules import violations
-from optimizer.solution import Decision, Place
+from optimizer.domain.fleet import Cluster, Fleet
+from optimizer.domain.solution import Decision, Place
+from optimizer.model.problem import Problem
+from optimizer.model.rules import violations
 
 
 class Start(NamedTuple):

@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from optimizer.fleet import Candidate, Fleet
-from optimizer.mig.candidates import KIND, NodeLayout, gpu_name
+from optimizer.candidates.candidates import KIND, NodeLayout, gpu_name
+from optimizer.domain.fleet import Candidate, Fleet
+from optimizer.domain.solution import Choice
 from optimizer.mig.gpus import devices
 from optimizer.mig.layouts import Multiset
-from optimizer.problem import ANY, Slot
-from optimizer.solution import Choice
+from optimizer.model.problem import ANY, Slot
 
 
 class Swap(NamedTuple):

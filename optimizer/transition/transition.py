@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optimizer.problem import Floats, Problem
-from optimizer.rules import chosen_part
-from optimizer.solution import Choice, Decision, Place
+from optimizer.domain.solution import Choice, Decision, Place
+from optimizer.model.problem import Floats, Problem
+from optimizer.model.rules import chosen_part
 from optimizer.transition.board import Board, Flips, Going, Moves, unhurried
 from optimizer.transition.greedy import staged
 from optimizer.transition.schedule import scheduled

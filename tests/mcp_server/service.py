@@ -16,9 +16,9 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import AlreadyExists
 from dsf.kube.kinds import KINDS, NAMESPACE, PLACEMENT, PLACEMENT_BINDING
 from dsf.kube.port import Kube, Object
+from dsf.runtime.clock import utc_now
 from mcp_server.app import create_service_app
-from optimizer.clock import utc_now
-from optimizer.http.serving import listen, serve, url
+from optimizer.api.serving import listen, serve, url
 from optimizer.service import Optimizer
 
 SCENARIO = Path(dsf.sim.__file__).parent / "scenario"

@@ -20,7 +20,7 @@ from fastmcp.exceptions import ToolError
 
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.serve import kubeconfig, serving
-from optimizer.http.serving import listen
+from optimizer.api.serving import listen
 from tests.mcp_server.service import generated, request, scenario_hub
 
 DSF = [sys.executable, "-m", "dsf"]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dsf.kube.embedded import EmbeddedHub
+from dsf.runtime.clock import utc_now
 from mcp_server.app import create_mcp
-from optimizer.clock import utc_now
 from optimizer.service import Optimizer
 
 GOLDEN = Path(__file__).with_name("tools.json")

@@ -8,9 +8,10 @@ from dsf.kube.changes import Create
 from dsf.kube.kinds import PLACEMENT
 from mcp_server.present import explanation, few, next_step, question, reset_text
 from mcp_server.results import LIST_LIMIT, plan_view, reset_view
-from optimizer.plan import Plan
-from optimizer.request import OptimizeRequest
-from optimizer.results import (
+from optimizer.domain.solution import Decision, Solution
+from optimizer.plan.plan import Plan
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.result import (
     FailedChange,
     Gap,
     ObjectRef,
@@ -19,7 +20,6 @@ from optimizer.results import (
     Status,
     Unplaced,
 )
-from optimizer.solution import Decision, Solution
 from tests.mcp_server.service import request
 
 MANY = LIST_LIMIT + 7

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_server.results import score_page
-from optimizer.results import ScoreEntry, ScoreObject
+from optimizer.wire.result import ScoreEntry, ScoreObject
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 ENTRIES = st.lists(st.builds(ScoreEntry, name=NAMES, value=st.integers(-100, 100)), max_size=5)

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optimizer.problem import ANY, Problem, Slot
-from optimizer.rules import RULES
-from optimizer.solution import Choice, Decision, Place
+from optimizer.domain.solution import Choice, Decision, Place
+from optimizer.model.problem import ANY, Problem, Slot
+from optimizer.model.rules import RULES
 
 MOST_VARIABLES = 18
 _SAME = 1e-9

@@ -7,10 +7,10 @@ from typing import Any
 from dsf.kube import kinds
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
-from optimizer.fleet import Candidate, Cluster, Fleet, Objective, Selector, Supply, Workload
-from optimizer.reading.observation import Observation
-from optimizer.request import OptimizeRequest
-from optimizer.scores import Scores
+from optimizer.domain.fleet import Candidate, Cluster, Fleet, Objective, Selector, Supply, Workload
+from optimizer.domain.scores import Scores
+from optimizer.snapshot.observation import Observation
+from optimizer.wire.request import OptimizeRequest
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SETTINGS = ("2g.24gb", 3), ("3g.48gb", 2), ("all", 1)

@@ -6,7 +6,7 @@ from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
-from optimizer.reading.observation import Observation
+from optimizer.snapshot.observation import Observation
 from tests.optimizer.build import NOW, guide, obj
 
 

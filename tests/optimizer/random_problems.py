@@ -2,7 +2,7 @@
 
 import random
 
-from optimizer.fleet import (
+from optimizer.domain.fleet import (
     Candidate,
     Cluster,
     Fleet,
@@ -12,9 +12,9 @@ from optimizer.fleet import (
     Supply,
     Workload,
 )
-from optimizer.formulate import formulate
-from optimizer.problem import Problem, Spread
-from optimizer.scores import Scores
+from optimizer.domain.scores import Scores
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Problem, Spread
 
 ZONES = ("a", "a", "b", "")
 DEVICES = ("all", "3g", "2g")

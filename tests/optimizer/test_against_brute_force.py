@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from optimizer.milp import solve_here
-from optimizer.problem import Problem, tier_values
-from optimizer.rules import COUPLING_RULES, LOCAL_RULES, RULES, violations
-from optimizer.solution import Decision
+from optimizer.domain.solution import Decision
+from optimizer.model.problem import Problem, tier_values
+from optimizer.model.rules import COUPLING_RULES, LOCAL_RULES, RULES, violations
+from optimizer.solve.in_process import solve_here
 from tests.optimizer.brute_force import best, legal
 from tests.optimizer.random_problems import random_problem
 

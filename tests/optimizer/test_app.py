@@ -16,9 +16,9 @@ from dsf.kube import kinds
 from dsf.kube.connect import connect
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.port import Kube
-from optimizer.app import MAX_BODY_BYTES, create_app
-from optimizer.http.examples import OPTIMIZE_EXAMPLES
-from optimizer.http.serving import listen, serve, url
+from optimizer.api.app import MAX_BODY_BYTES, create_app
+from optimizer.api.examples import OPTIMIZE_EXAMPLES
+from optimizer.api.serving import listen, serve, url
 from optimizer.service import Optimizer
 from tests.optimizer.build import NOW, body, obj
 from tests.optimizer.hubs import bound, hub_of, names

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from dsf.kube import kinds
-from optimizer.fleet import Cluster, Fleet, Selector, Workload
-from optimizer.manifests import manifests
-from optimizer.reading.current import current
-from optimizer.reading.observation import Observation
-from optimizer.solution import Choice, Decision, Place
+from optimizer.domain.fleet import Cluster, Fleet, Selector, Workload
+from optimizer.domain.solution import Choice, Decision, Place
+from optimizer.plan.manifests import manifests
+from optimizer.snapshot.current_placements import current
+from optimizer.snapshot.observation import Observation
 from tests.optimizer.build import obj
 
 DECISION = Decision(

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from dsf.kube.embedded.files import FileProblem, documents
-from optimizer.reading.files import objects, request_of
+from optimizer.snapshot.files import objects, request_of
 
 
 def _file(tmp_path: Path, text: str, name: str = "a.yaml") -> Path:

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optimizer.fleet import Candidate, Fleet, FleetLimit, Objective, Supply
-from optimizer.formulate import formulate
-from optimizer.ground import Ground
-from optimizer.obstacles import OBSTACLES, obstacles
-from optimizer.problem import objective, tier_values
-from optimizer.scores import Scores
-from optimizer.solution import Choice, Decision, Place
+from optimizer.domain.fleet import Candidate, Fleet, FleetLimit, Objective, Supply
+from optimizer.domain.scores import Scores
+from optimizer.domain.solution import Choice, Decision, Place
+from optimizer.model.formulate import formulate
+from optimizer.model.predicates import OBSTACLES, obstacles
+from optimizer.model.problem import objective, tier_values
+from optimizer.model.slot_index import Ground
 from tests.optimizer.build import fleet
 
 C1, C2 = "c1", "c2"

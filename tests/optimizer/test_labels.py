@@ -1,10 +1,10 @@
 import pytest
 
-from optimizer.fleet import Candidate, Selector, Supply, Workload
-from optimizer.labels import candidate_of, selectors, workload_of
-from optimizer.mig.candidates import NodeLayout
-from optimizer.results import Gap
-from optimizer.wishes import PREFIX
+from optimizer.candidates.candidates import NodeLayout
+from optimizer.domain.fleet import Candidate, Selector, Supply, Workload
+from optimizer.snapshot.labels import candidate_of, selectors, workload_of
+from optimizer.wire.preferences import PREFIX
+from optimizer.wire.result import Gap
 from tests.optimizer.build import managed_cluster, policy, workload
 
 

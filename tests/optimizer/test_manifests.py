@@ -3,9 +3,9 @@ import re
 import yaml
 
 from dsf.api.names import GENERATED_LABEL
-from optimizer.fleet import Cluster, Fleet, Selector, Workload
-from optimizer.manifests import generated_name, manifests
-from optimizer.solution import Choice, Decision, Place
+from optimizer.domain.fleet import Cluster, Fleet, Selector, Workload
+from optimizer.domain.solution import Choice, Decision, Place
+from optimizer.plan.manifests import generated_name, manifests
 
 CLAIM = "policy-watcher-claim"
 

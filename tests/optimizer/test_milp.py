@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.instances import instance, problem
-from optimizer.fleet import Fleet
-from optimizer.formulate import formulate
-from optimizer.lexicographic import worth_more
-from optimizer.milp import solve_here
-from optimizer.problem import Problem, Slot, Task, objective, tier_values, upper_bound
-from optimizer.rules import violations
-from optimizer.settings import SolverName
-from optimizer.solution import Choice, Place, Solution
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.settings import SolverName
+from optimizer.domain.solution import Choice, Place, Solution
+from optimizer.model.formulate import formulate
+from optimizer.model.lexicographic import worth_more
+from optimizer.model.problem import Problem, Slot, Task, objective, tier_values, upper_bound
+from optimizer.model.rules import violations
+from optimizer.solve.in_process import solve_here
 from tests.optimizer.brute_force import best
 from tests.optimizer.build import PERFORMANCE, POWER, SETTINGS, fleet
 from tests.optimizer.random_problems import random_problem

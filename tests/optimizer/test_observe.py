@@ -9,12 +9,12 @@ from dsf.kube.errors import Gone
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, Kind
 from dsf.kube.port import Kube, ObjectList
 from dsf.kube.wrappers import Call, Fault, Faulty, Wrapper
-from optimizer.plan import Plan
-from optimizer.reading.observation import Observation
-from optimizer.reading.observe import score_pages
-from optimizer.refusal import RequestProblem
+from optimizer.domain.settings import Settings
+from optimizer.observe import score_pages
+from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
-from optimizer.settings import Settings
+from optimizer.snapshot.observation import Observation
+from optimizer.wire.request_problem import RequestProblem
 from tests.optimizer.build import NOW, guide, managed_cluster, request, score
 from tests.optimizer.hubs import hub_of
 

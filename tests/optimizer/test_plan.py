@@ -6,15 +6,15 @@ from dsf.api.names import GENERATED_LABEL
 from dsf.kube import kinds
 from dsf.kube.changes import Create, Delete, Patch
 from dsf.kube.port import Object
-from optimizer.fleet import Fleet
-from optimizer.formulate import formulate
-from optimizer.milp import solve_here
-from optimizer.plan import Plan, plan, result, stale
-from optimizer.reading.observation import Observation
-from optimizer.reading.read import read_fleet
-from optimizer.refusal import RequestProblem
-from optimizer.request import OptimizeRequest
-from optimizer.settings import DEFAULTS
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.settings import DEFAULTS
+from optimizer.model.formulate import formulate
+from optimizer.plan.plan import Plan, plan, result, stale
+from optimizer.snapshot.fleet_reader import read_fleet
+from optimizer.snapshot.observation import Observation
+from optimizer.solve.in_process import solve_here
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import RequestProblem
 from tests.optimizer.build import NOW, guide, managed_cluster, obj, request, score, workload
 
 

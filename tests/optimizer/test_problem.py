@@ -4,9 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optimizer.formulate import formulate
-from optimizer.problem import Limit, Problem, Slot, Task, objective, upper_bound
-from optimizer.solution import Choice, Decision, Place
+from optimizer.domain.solution import Choice, Decision, Place
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Limit, Problem, Slot, Task, objective, upper_bound
 from tests.optimizer.build import fleet
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from optimizer.quantity import kind_and_device, pairs, quantity, spelt
+from optimizer.domain.quantity import kind_and_device, pairs, quantity, spelt
 
 
 @pytest.mark.parametrize(

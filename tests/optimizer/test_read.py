@@ -6,18 +6,18 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from dsf.kube.port import Object
-from optimizer.fleet import Fleet, FleetLimit, Objective, Supply
-from optimizer.formulate import formulate
-from optimizer.problem import Spread
-from optimizer.reading.observation import Observation
-from optimizer.reading.read import read_fleet
-from optimizer.refusal import RequestProblem
-from optimizer.request import OptimizeRequest
-from optimizer.rules import violations
-from optimizer.settings import DEFAULTS, Settings
-from optimizer.solution import Decision
-from optimizer.wire import Wire
-from optimizer.wishes import PREFIX, ClusterWishes, PolicyWishes, WorkloadWishes
+from optimizer.domain.fleet import Fleet, FleetLimit, Objective, Supply
+from optimizer.domain.settings import DEFAULTS, Settings
+from optimizer.domain.solution import Decision
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Spread
+from optimizer.model.rules import violations
+from optimizer.snapshot.fleet_reader import read_fleet
+from optimizer.snapshot.observation import Observation
+from optimizer.wire.base import Wire
+from optimizer.wire.preferences import PREFIX, ClusterWishes, PolicyWishes, WorkloadWishes
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import RequestProblem
 from tests.optimizer.build import NOW, PERFORMANCE, guide, named, policy, request, score, workload
 
 

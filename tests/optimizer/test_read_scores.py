@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from dsf.api.dimension import DimensionFormat
 from dsf.kube.port import Object
-from optimizer.fleet import Fleet
-from optimizer.reading.observation import Observation
-from optimizer.reading.read import SHOWN_GAPS, FleetReader, read_fleet
-from optimizer.refusal import RequestProblem
-from optimizer.scores import Scores
-from optimizer.settings import DEFAULTS, Settings
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.scores import Scores
+from optimizer.domain.settings import DEFAULTS, Settings
+from optimizer.snapshot.fleet_reader import SHOWN_GAPS, FleetReader, read_fleet
+from optimizer.snapshot.observation import Observation
+from optimizer.wire.request_problem import RequestProblem
 from tests.optimizer.build import NOW, SETTINGS, guide, policy, request, score, workload
 
 CLUSTERS = ("worker01", "worker02")

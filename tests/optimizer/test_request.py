@@ -1,8 +1,8 @@
 import pytest
 from pydantic import ValidationError
 
-from optimizer.field_errors import field_problems
-from optimizer.request import REQUEST_FIELDS, OptimizeRequest
+from optimizer.wire.field_problems import field_problems
+from optimizer.wire.request import REQUEST_FIELDS, OptimizeRequest
 from tests.optimizer.build import body
 
 

@@ -3,10 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from optimizer.fleet import Candidate, Cluster, Fleet, FleetLimit, Selector, Supply
-from optimizer.formulate import formulate
-from optimizer.problem import Spread
-from optimizer.rules import (
+from optimizer.domain.fleet import Candidate, Cluster, Fleet, FleetLimit, Selector, Supply
+from optimizer.domain.scores import Scores
+from optimizer.domain.solution import Choice, Decision, Place
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Spread
+from optimizer.model.rules import (
     RULES,
     Rule,
     apart,
@@ -20,8 +22,6 @@ from optimizer.rules import (
     supplied,
     violations,
 )
-from optimizer.scores import Scores
-from optimizer.solution import Choice, Decision, Place
 from tests.optimizer.build import fleet
 
 C1, C2, C3 = "c1", "c2", "c3"

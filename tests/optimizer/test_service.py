@@ -7,11 +7,11 @@ import pytest
 
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
-from optimizer.plan import Plan
-from optimizer.refusal import RequestProblem
-from optimizer.results import Applied, ScoreObject
+from optimizer.domain.settings import Settings
+from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
-from optimizer.settings import Settings
+from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.result import Applied, ScoreObject
 from tests.optimizer.build import NOW, SETTINGS, guide, obj, request, score, workload
 from tests.optimizer.hubs import bound, hub_of, names
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from optimizer.formulate import formulate
-from optimizer.problem import Problem, objective
-from optimizer.rules import violations
-from optimizer.solve import isolated, solve
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Problem, objective
+from optimizer.model.rules import violations
+from optimizer.solve.process import isolated, solve
 from tests.optimizer.build import fleet
 
 if TYPE_CHECKING:

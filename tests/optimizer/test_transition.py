@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from optimizer.fleet import Candidate, Fleet, FleetLimit, Supply
-from optimizer.formulate import formulate
-from optimizer.mig.candidates import NodeLayout
+from optimizer.candidates.candidates import NodeLayout
+from optimizer.domain.fleet import Candidate, Fleet, FleetLimit, Supply
+from optimizer.domain.solution import Choice, Decision, Place
 from optimizer.mig.layouts import Multiset
-from optimizer.milp import solve_here
-from optimizer.problem import Option, Problem
-from optimizer.rules import RULES, capacity, one_policy_per_pool, supplied, violations
-from optimizer.solution import Choice, Decision, Place
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Option, Problem
+from optimizer.model.rules import RULES, capacity, one_policy_per_pool, supplied, violations
+from optimizer.solve.in_process import solve_here
 from optimizer.transition.board import Going, unhurried
 from optimizer.transition.start import start, surged
 from optimizer.transition.swaps import swaps

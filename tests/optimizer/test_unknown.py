@@ -1,10 +1,10 @@
 from dataclasses import replace
 
-from optimizer.reading.observation import Observation
-from optimizer.reading.read import FleetReader
-from optimizer.refusal import RequestProblem
-from optimizer.request import OptimizeRequest
-from optimizer.settings import DEFAULTS
+from optimizer.domain.settings import DEFAULTS
+from optimizer.snapshot.fleet_reader import FleetReader
+from optimizer.snapshot.observation import Observation
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import RequestProblem
 from tests.optimizer.build import NOW, guide, policy, request
 
 

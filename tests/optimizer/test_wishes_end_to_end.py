@@ -6,12 +6,12 @@ from typing import Any
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.port import Object
-from optimizer.plan import Plan, result
-from optimizer.reading.observation import Observation
-from optimizer.results import Applied
+from optimizer.plan.plan import Plan, result
+from optimizer.plan.table import render
 from optimizer.service import Optimizer
-from optimizer.table import render
-from optimizer.wishes import PREFIX
+from optimizer.snapshot.observation import Observation
+from optimizer.wire.preferences import PREFIX
+from optimizer.wire.result import Applied
 from tests.optimizer.build import NOW, PERFORMANCE, guide, named, policy, request, score, workload
 from tests.optimizer.hubs import bound, hub_of
 

@@ -13,7 +13,8 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-ROOT = Path(__file__).parents[2]
+from tests.repository import ROOT
+
 SCORERS = ROOT / "sample_scorers"
 
 

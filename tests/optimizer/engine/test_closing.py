@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from optimizer.engine.blocks import Blocks
-from optimizer.engine.closing import closing
-from optimizer.engine.columns import Columns
-from optimizer.engine.enumeration import near_best, nearest
-from optimizer.engine.prices import Prices, respond
-from optimizer.engine.pricing import Effort, searched_prices
-from optimizer.engine.reduce import reduced
+from optimizer.solve.blocks.blocks import Blocks
+from optimizer.solve.blocks.columns import Columns
+from optimizer.solve.blocks.reduction import reduced
+from optimizer.solve.pricing.lagrangian import Effort, searched_prices
+from optimizer.solve.pricing.prices import Prices, respond
+from optimizer.solve.search.enumeration import near_best, nearest
+from optimizer.solve.search.restricted_master import closing
 from tests.optimizer.brute_force import best
 from tests.optimizer.random_problems import random_problem
 

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 from benchmarks.instances import Instance, Kind, instance, problem
-from optimizer.engine.candidates import every_candidate
-from optimizer.engine.classes import site_classes, task_classes
-from optimizer.engine.enumeration import near_best
-from optimizer.engine.master import master
-from optimizer.engine.neighbourhood import Held
-from optimizer.engine.parts import parts
-from optimizer.engine.prices import Prices, considered, respond
-from optimizer.engine.reduce import reduced
-from optimizer.engine.search import Effort, search
-from optimizer.milp import solve_here
-from optimizer.problem import ANY, Limit, Option, Problem, Slot, Task, objective, tier_values
-from optimizer.rules import violations
-from optimizer.settings import SolverName
-from optimizer.solution import Decision, Place, Solution
+from optimizer.domain.settings import SolverName
+from optimizer.domain.solution import Decision, Place, Solution
+from optimizer.model.problem import ANY, Limit, Option, Problem, Slot, Task, objective, tier_values
+from optimizer.model.rules import violations
+from optimizer.solve.blocks.candidates import every_candidate
+from optimizer.solve.blocks.classes import site_classes, task_classes
+from optimizer.solve.blocks.reduction import reduced
+from optimizer.solve.heuristics.neighbourhood import Held
+from optimizer.solve.in_process import solve_here
+from optimizer.solve.independent_components import parts
+from optimizer.solve.pricing.master import master
+from optimizer.solve.pricing.prices import Prices, considered, respond
+from optimizer.solve.search.enumeration import near_best
+from optimizer.solve.search.search import Effort, search
 from tests.optimizer.brute_force import best
 from tests.optimizer.random_problems import random_problem
 

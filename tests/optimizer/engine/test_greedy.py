@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from benchmarks.instances import Kind, instance, problem
-from optimizer.engine.greedy import filled, greedy
-from optimizer.milp import solve_here
-from optimizer.problem import objective, tier_values
-from optimizer.rules import violations
-from optimizer.solution import Decision
+from optimizer.domain.solution import Decision
+from optimizer.model.problem import objective, tier_values
+from optimizer.model.rules import violations
+from optimizer.solve.heuristics.greedy import filled, greedy
+from optimizer.solve.in_process import solve_here
 from tests.optimizer.brute_force import legal
 from tests.optimizer.random_problems import random_problem
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.instances import instance, problem
-from optimizer.engine.exchanged import kept
-from optimizer.engine.staying import towards_current
-from optimizer.milp import solve_here
-from optimizer.problem import Problem, tier_values
-from optimizer.rules import violations
-from optimizer.solution import Decision
+from optimizer.domain.solution import Decision
+from optimizer.model.problem import Problem, tier_values
+from optimizer.model.rules import violations
+from optimizer.solve.heuristics.exchanged import kept
+from optimizer.solve.heuristics.staying import towards_current
+from optimizer.solve.in_process import solve_here
 from tests.optimizer.brute_force import legal
 from tests.optimizer.random_problems import random_problem
 

@@ -4,15 +4,15 @@ import time
 from collections.abc import Iterable
 from functools import partial
 
-from optimizer.engine.core import Core
-from optimizer.explanation.barriers import Barrier, Wanted, relaxed
-from optimizer.explanation.linear import linear
-from optimizer.explanation.ports import Resolve
-from optimizer.explanation.requirement import reached, required, requirement
-from optimizer.fleet import Fleet
-from optimizer.milp import solve_here
-from optimizer.problem import Problem, upper_bound
-from optimizer.solution import Decision, Solution
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.solution import Decision, Solution
+from optimizer.explain.conflicts.relaxable_limits import Barrier, Wanted, relaxed
+from optimizer.explain.conflicts.requirement import reached, required, requirement
+from optimizer.explain.linear import linear
+from optimizer.explain.ports import Resolve
+from optimizer.model.problem import Problem, upper_bound
+from optimizer.solve.in_process import solve_here
+from optimizer.solve.search.near_optimal import Core
 from tests.optimizer.brute_force import MOST_VARIABLES, best
 
 RESOLVE: Resolve = partial(solve_here, solver="highs", time_limit_seconds=60)

@@ -3,11 +3,11 @@
 import random
 from itertools import islice
 
-from optimizer.explanation.answers import Answers
-from optimizer.explanation.barriers import barriers
-from optimizer.formulate import formulate
-from optimizer.problem import Problem
-from optimizer.solution import Solution
+from optimizer.domain.solution import Solution
+from optimizer.explain.conflicts.answers import Answers
+from optimizer.explain.conflicts.relaxable_limits import barriers
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Problem
 from tests.optimizer.build import fleet
 from tests.optimizer.explanation.solvers import RESOLVE, possible
 from tests.optimizer.explanation.test_unplaced import explained, infeasible_cases

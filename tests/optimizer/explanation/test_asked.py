@@ -11,19 +11,19 @@ import yaml
 from click.testing import CliRunner
 from pydantic import ValidationError
 
-from optimizer.cli import plan
-from optimizer.explanation.compose import Case, Question, explanation
-from optimizer.explanation.ports import Answer, Spent
-from optimizer.explanation.results import Explanation
-from optimizer.explanation.run import Task, explained
-from optimizer.fleet import Fleet
-from optimizer.formulate import formulate
-from optimizer.plan import Plan, result
-from optimizer.problem import Floats, Problem
-from optimizer.request import OptimizeRequest
-from optimizer.rules import Row
+from optimizer.cli.commands import plan
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.solution import Solution
+from optimizer.explain.compose import Case, Question, explanation
+from optimizer.explain.ports import Answer, Spent
+from optimizer.explain.run import Task, explained
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Floats, Problem
+from optimizer.model.rules import Row
+from optimizer.plan.plan import Plan, result
 from optimizer.service import Optimizer
-from optimizer.solution import Solution
+from optimizer.wire.explanation import Explanation
+from optimizer.wire.request import OptimizeRequest
 from tests.optimizer.build import NOW, body, fleet, guide
 from tests.optimizer.explanation.solvers import LINEAR, RESOLVE, spent
 from tests.optimizer.hubs import hub_of

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optimizer.explanation.conflict import conflict
+from optimizer.explain.conflicts.irreducible import conflict
 
 LIMITS = tuple(range(8))
 sets = st.frozensets(st.sampled_from(LIMITS), min_size=1, max_size=4)

@@ -3,14 +3,12 @@
 Written again by `python -m tests.optimizer.explanation.test_documented`.
 """
 
-from pathlib import Path
-
 from click.testing import CliRunner
 
-from optimizer.cli import plan
-from optimizer.explanation import compose
+from optimizer.cli.commands import plan
+from optimizer.explain import compose
+from tests.repository import ROOT
 
-ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "optimizer-explanations.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from optimizer.explanation.pareto import Scored, pareto, scored
-from optimizer.explanation.ports import Answer
-from optimizer.explanation.results import ParetoSet
-from optimizer.fleet import Fleet, Objective
-from optimizer.formulate import formulate
-from optimizer.problem import Floats
-from optimizer.rules import RULES, Row
-from optimizer.scores import Scores
+from optimizer.domain.fleet import Fleet, Objective
+from optimizer.domain.scores import Scores
+from optimizer.explain.pareto import Scored, pareto, scored
+from optimizer.explain.ports import Answer
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Floats
+from optimizer.model.rules import RULES, Row
+from optimizer.wire.explanation import ParetoSet
 from tests.optimizer.build import PERFORMANCE, POWER, fleet
 from tests.optimizer.explanation.solvers import LINEAR
 from tests.optimizer.random_problems import random_fleet

@@ -8,19 +8,19 @@ import pytest
 
 from benchmarks.instances import Kind, instance
 from benchmarks.instances import problem as benchmark_problem
-from optimizer.explain import placed
-from optimizer.explanation.exchange import Equals
-from optimizer.explanation.margins import Margin, Margins
-from optimizer.explanation.places import places
-from optimizer.explanation.ports import Nearby, Resolve, nothing_near
-from optimizer.explanation.results import PlaceReason
-from optimizer.explanation.why_not import why_not_place, why_not_policy
-from optimizer.fleet import Fleet
-from optimizer.formulate import formulate
-from optimizer.problem import Problem, tier_values
-from optimizer.rules import RULES, violations
-from optimizer.scores import Scores
-from optimizer.solution import Choice, Place, Solution, Variable
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.scores import Scores
+from optimizer.domain.solution import Choice, Place, Solution, Variable
+from optimizer.explain.margins.exchange import Equals
+from optimizer.explain.margins.margins import Margin, Margins
+from optimizer.explain.margins.places import places
+from optimizer.explain.margins.why_not import why_not_place, why_not_policy
+from optimizer.explain.ports import Nearby, Resolve, nothing_near
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Problem, tier_values
+from optimizer.model.rules import RULES, violations
+from optimizer.plan.placed import placed
+from optimizer.wire.explanation import PlaceReason
 from tests.optimizer.build import fleet
 from tests.optimizer.explanation.solvers import RESOLVE, close, spent
 from tests.optimizer.random_problems import draw_fleet, random_fleet

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optimizer.explanation.prices import binding
-from optimizer.fleet import FleetLimit
-from optimizer.formulate import formulate
-from optimizer.problem import Problem
-from optimizer.rules import RULES, Row
-from optimizer.solution import Decision
+from optimizer.domain.fleet import FleetLimit
+from optimizer.domain.solution import Decision
+from optimizer.explain.prices import binding
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Problem
+from optimizer.model.rules import RULES, Row
 from tests.optimizer.build import fleet
 from tests.optimizer.explanation.solvers import LINEAR, RESOLVE
 from tests.optimizer.random_problems import random_problem

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from optimizer.explanation.requirement import WORTH, reached, requirement
-from optimizer.explanation.room import packing, room, too_little
-from optimizer.problem import Problem
-from optimizer.rules import violations
-from optimizer.solution import Decision
+from optimizer.domain.solution import Decision
+from optimizer.explain.conflicts.requirement import WORTH, reached, requirement
+from optimizer.explain.conflicts.room import packing, room, too_little
+from optimizer.model.problem import Problem
+from optimizer.model.rules import violations
 from tests.optimizer.build import fleet
 from tests.optimizer.explanation.solvers import RESOLVE, spent
 from tests.optimizer.random_problems import draw_fleet

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from optimizer.explanation.results import Draining
-from optimizer.explanation.steps import way
-from optimizer.fleet import Candidate, Supply
-from optimizer.formulate import formulate
-from optimizer.mig.candidates import NodeLayout
+from optimizer.candidates.candidates import NodeLayout
+from optimizer.domain.fleet import Candidate, Supply
+from optimizer.explain.steps import way
+from optimizer.model.formulate import formulate
 from optimizer.transition.board import unhurried
 from optimizer.transition.start import start
+from optimizer.wire.explanation import Draining
 from tests.optimizer.build import fleet
 from tests.optimizer.explanation.solvers import RESOLVE
 

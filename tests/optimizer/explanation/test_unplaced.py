@@ -9,18 +9,18 @@ import pytest
 
 from benchmarks.explanations import fleet as benchmark_fleet
 from benchmarks.instances import Kind, instance
-from optimizer.explanation.barriers import Barrier, Wanted, barriers
-from optimizer.explanation.conflict import conflict
-from optimizer.explanation.ports import Nearby, Resolve, Spent, nothing_near
-from optimizer.explanation.remedy import Search, Trials, sized, ways_out
-from optimizer.explanation.requirement import WORTH, counts
-from optimizer.explanation.results import UnplacedReason
-from optimizer.explanation.unplaced import Conflicts, short
-from optimizer.fleet import Fleet, FleetLimit, Supply
-from optimizer.formulate import formulate
-from optimizer.problem import Problem
-from optimizer.rules import violations
-from optimizer.solution import Decision, Solution
+from optimizer.domain.fleet import Fleet, FleetLimit, Supply
+from optimizer.domain.solution import Decision, Solution
+from optimizer.explain.conflicts.irreducible import conflict
+from optimizer.explain.conflicts.relaxable_limits import Barrier, Wanted, barriers
+from optimizer.explain.conflicts.repair import Search, Trials, sized, ways_out
+from optimizer.explain.conflicts.requirement import WORTH, counts
+from optimizer.explain.conflicts.unplaced import Conflicts, short
+from optimizer.explain.ports import Nearby, Resolve, Spent, nothing_near
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Problem
+from optimizer.model.rules import violations
+from optimizer.wire.explanation import UnplacedReason
 from tests.optimizer.build import fleet
 from tests.optimizer.explanation.solvers import RESOLVE, checked, close, possible, spent
 from tests.optimizer.random_problems import draw_fleet

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from optimizer.mig.candidates import Candidate, GpuPool, Node, Rules, best, candidates
-from optimizer.mig.demand import WHOLE, Demand, Request
+from optimizer.candidates.candidates import Candidate, GpuPool, Node, Rules, best, candidates
+from optimizer.candidates.demand import WHOLE, Demand, Request
 from optimizer.mig.geometry import Geometry
 from optimizer.mig.gpus import Costs, Gpu, Replace, patterns
 from optimizer.mig.layouts import Instance, Layout, layouts
-from optimizer.mig.request import GpuNode
+from optimizer.wire.mig import GpuNode
 from tests.optimizer.mig.brute_force import best_value
 from tests.optimizer.mig.test_layouts import of
 

@@ -10,16 +10,16 @@ from pydantic import ValidationError
 from dsf.api.names import GENERATED_LABEL
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
-from optimizer.fleet import Candidate
-from optimizer.labels import candidate_of
-from optimizer.mig.candidates import NodeLayout
+from optimizer.candidates.candidates import NodeLayout
+from optimizer.domain.fleet import Candidate
+from optimizer.domain.settings import Settings
 from optimizer.mig.policies import GUIDE
-from optimizer.plan import Plan
-from optimizer.refusal import RequestProblem
-from optimizer.request import OptimizeRequest
-from optimizer.results import Applied
+from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
-from optimizer.settings import Settings
+from optimizer.snapshot.labels import candidate_of
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.result import Applied
 from tests.optimizer.build import NOW, body, guide, managed_cluster, named, policy, score
 from tests.optimizer.hubs import bound, hub_of, names
 

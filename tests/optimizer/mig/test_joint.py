@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optimizer import scores as scored
-from optimizer.fleet import Cluster, Fleet, Objective, Selector, Workload
-from optimizer.mig.candidates import GpuPool, Node, Rules
-from optimizer.mig.generate import offered, with_candidates
+from optimizer.candidates.candidates import GpuPool, Node, Rules
+from optimizer.candidates.generate import offered, with_candidates
+from optimizer.domain import scores as scored
+from optimizer.domain.fleet import Cluster, Fleet, Objective, Selector, Workload
 from optimizer.mig.geometry import Geometry
 from optimizer.mig.gpus import Gpu
 from optimizer.mig.layouts import layouts

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.mig.candidates import Candidate, GpuPool, Node, NodeLayout, Rules, candidates
+from optimizer.candidates.candidates import Candidate, GpuPool, Node, NodeLayout, Rules, candidates
 from optimizer.mig.geometry import GEOMETRIES, Geometry
 from optimizer.mig.gpus import Gpu
 from optimizer.mig.layouts import Multiset, multisets

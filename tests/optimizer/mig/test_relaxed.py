@@ -7,7 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optimizer.fleet import (
+from optimizer.candidates.candidates import GpuPool, LeftOut, Node, Rules
+from optimizer.candidates.generate import Pools, offered, rounded, with_candidates
+from optimizer.candidates.layout_bounds import fewer_layouts, over_all_layouts, widened
+from optimizer.candidates.layout_relaxation import most_worth
+from optimizer.domain.fleet import (
     Candidate,
     Cluster,
     Fleet,
@@ -17,15 +21,11 @@ from optimizer.fleet import (
     Supply,
     Workload,
 )
-from optimizer.formulate import formulate
-from optimizer.mig.bounds import fewer_layouts, over_all_layouts, widened
-from optimizer.mig.candidates import GpuPool, LeftOut, Node, Rules
-from optimizer.mig.generate import Pools, offered, rounded, with_candidates
+from optimizer.domain.scores import Scores
+from optimizer.domain.solution import Choice, Decision, Solution, Tier
 from optimizer.mig.gpus import Costs, Gpu, devices
-from optimizer.mig.relaxed import most_worth
-from optimizer.milp import solve_here
-from optimizer.scores import Scores
-from optimizer.solution import Choice, Decision, Solution, Tier
+from optimizer.model.formulate import formulate
+from optimizer.solve.in_process import solve_here
 from tests.optimizer.mig.test_layouts import of
 
 ALL = 1000

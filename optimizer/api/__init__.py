@@ -1,0 +1,1 @@
+"""The optimizer over HTTP: routes, problem details, limits of bodies and hosts."""

@@ -1,0 +1,179 @@
+"""The HTTP API: routes only."""
+
+import asyncio
+from collections.abc import Collection
+from typing import Annotated, Any
+
+from fastapi import Body, FastAPI, Query, Response
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import PlainTextResponse
+from fastapi_offline import FastAPIOffline
+from pydantic import BaseModel, Field
+
+from dsf import __version__
+from dsf.kube.errors import Unreachable
+from optimizer.api.body_limit import BodyLimit
+from optimizer.api.examples import OPTIMIZE_EXAMPLES, RESET_EXAMPLES
+from optimizer.api.host_guard import HostGuard
+from optimizer.api.problem_details import describe, documented, install, refusal
+from optimizer.plan.plan import refused_writes, result
+from optimizer.service import Optimizer
+from optimizer.snapshot.unknown_names import unknown_filters
+from optimizer.wire.request import OptimizeRequest, ResetRequest
+from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.result import OptimizeResult, ResetResult, Scores
+
+MAX_BODY_BYTES = 8 * 1024 * 1024
+READY_SECONDS = 5.0
+
+_DESCRIPTION = """Decides which policy each managed cluster enforces and where each workload runs,
+so that the sum of the chosen scores is highest, and writes the decision as Placements and
+PlacementBindings. Errors are `application/problem+json`."""
+
+
+class ScoreFilter(BaseModel, extra="forbid"):
+    """Parameters of GET /addonplacementscores; a misspelt one is refused, not ignored."""
+
+    namespace: Annotated[
+        str | None, Field(description="Only this managed cluster.", max_length=253)
+    ] = None
+    name: Annotated[str | None, Field(description="Only scores of this name.", max_length=253)] = (
+        None
+    )
+
+
+class OptimizeMode(BaseModel, extra="forbid"):
+    """Parameters of POST /optimize; a misspelt dry_run must not write."""
+
+    dry_run: Annotated[
+        bool, Field(description="Only plan, write nothing; the same as dryRun in the body.")
+    ] = False
+
+
+def create_app(optimizer: Optimizer, *, allowed_hosts: Collection[str] = ()) -> FastAPI:
+    """Return the app; it answers to loopback, the address asked, and `allowed_hosts`."""
+    app = FastAPIOffline(
+        title="Dynamic Scoring Framework optimizer",
+        version=__version__,
+        description=_DESCRIPTION,
+        openapi_tags=[{"name": "optimize"}, {"name": "health"}],
+    )
+    app.add_middleware(BodyLimit, most=MAX_BODY_BYTES)
+    app.add_middleware(HostGuard, allowed=allowed_hosts)
+    install(app)
+    _optimize_routes(app, optimizer)
+    _health_routes(app, optimizer)
+    _document(app)
+    return app
+
+
+def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
+    @app.get(
+        "/addonplacementscores",
+        tags=["optimize"],
+        summary="List the scores of all managed clusters",
+        operation_id="list_scores",
+        response_model=Scores,
+        responses=documented(422, 503),
+    )
+    async def scores(only: Annotated[ScoreFilter, Query()]) -> Scores | Response:
+        """List AddOnPlacementScores, ordered by cluster and name.
+
+        Where a DynamicScorer fills a score, its description and the form of its entries' names
+        are added. An expired score is not used for placement. Where there are too many entries to
+        list at once the answer is 422: name a cluster or a score.
+        """
+        named = only.model_dump()
+        found = await optimizer.scores(**named)
+        if isinstance(found, RequestProblem):
+            return refusal(found)
+        if not found and any(named.values()):
+            unknown = unknown_filters(await optimizer.score_names(), **named)
+            if unknown:
+                return refusal(unknown)
+        return Scores(items=found)
+
+    @app.post(
+        "/optimize",
+        tags=["optimize"],
+        summary="Find the best placement and apply it",
+        operation_id="optimize",
+        response_model=OptimizeResult,
+        responses=documented(409, 413, 422, 429, 503),
+    )
+    async def optimize(
+        request: Annotated[OptimizeRequest, Body(openapi_examples=OPTIMIZE_EXAMPLES)],
+        mode: Annotated[OptimizeMode, Query()],
+    ) -> OptimizeResult | Response:
+        """Choose at most one policy per cluster and a place for each workload.
+
+        What was generated before in the namespace and is no longer wanted is deleted. A placement
+        without any workload changes nothing. Where the hub refuses a write the answer is 503 and
+        names it; the other writes stay, and the same request repeats only what is missing.
+        """
+        plan = await optimizer.plan(request)
+        if isinstance(plan, RequestProblem):
+            return refusal(plan)
+        if mode.dry_run or request.dry_run:
+            return result(plan, None)
+        applied = await optimizer.apply(plan)
+        if isinstance(applied, RequestProblem):
+            return refusal(applied)
+        failed = refused_writes(applied.failed)
+        return refusal(failed) if failed else result(plan, applied)
+
+    @app.post(
+        "/reset",
+        tags=["optimize"],
+        summary="Delete what was generated in a namespace",
+        operation_id="reset",
+        responses=documented(413, 422, 503),
+    )
+    async def reset(
+        request: Annotated[ResetRequest, Body(openapi_examples=RESET_EXAMPLES)],
+    ) -> ResetResult:
+        """Delete the generated Placements, PlacementBindings and Policies of a namespace."""
+        return await optimizer.reset(request.namespace)
+
+
+def _health_routes(app: FastAPI, optimizer: Optimizer) -> None:
+    @app.get(
+        "/healthz",
+        tags=["health"],
+        summary="Tell whether the process lives",
+        response_class=PlainTextResponse,
+    )
+    async def healthz() -> str:
+        return "ok"
+
+    @app.get(
+        "/readyz",
+        tags=["health"],
+        summary="Tell whether the hub can be read",
+        response_class=PlainTextResponse,
+        responses=documented(503),
+    )
+    async def readyz() -> str:
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                await optimizer.ready()
+        except TimeoutError as error:
+            raise Unreachable(f"no answer within {READY_SECONDS:g} s") from error
+        return "ok"
+
+
+def _document(app: FastAPI) -> None:
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = describe(
+                get_openapi(
+                    title=app.title,
+                    version=app.version,
+                    description=app.description,
+                    routes=app.routes,
+                    tags=app.openapi_tags,
+                )
+            )
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way

@@ -1,0 +1,175 @@
+"""Errors of the HTTP API as `application/problem+json`.
+
+Source: RFC 9457. What a caller sent is named by its place and never echoed: it may be no valid
+text at all.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from dsf.kube.errors import KubeError, Unreachable
+from optimizer.wire.field_problems import field_problems
+from optimizer.wire.request import REQUEST_FIELDS, ResetRequest
+from optimizer.wire.request_problem import FieldProblem, RequestProblem
+from optimizer.wire.spelling import known_fields
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_SECONDS = 5
+
+_TYPE = "urn:dynamic-scoring-framework:problem:"
+_FIELDS = {"/optimize": REQUEST_FIELDS, "/reset": known_fields(ResetRequest)}
+_UNAVAILABLE = 503
+_INTERNAL = 500
+_TITLES = {
+    400: ("MalformedBody", "The body can't be read"),
+    404: ("NotFound", "There is nothing at this path"),
+    405: ("MethodNotAllowed", "This path has other methods"),
+    413: ("BodyTooLarge", "The body is too large"),
+    421: ("MisdirectedRequest", "This is another server"),
+}
+
+
+class FieldError(BaseModel):
+    """One wrong field."""
+
+    field: Annotated[str, Field(examples=["clusters[0].name"])]
+    message: str
+    available: Annotated[list[str], Field(description="What exists instead.")] = []
+
+
+class ProblemDetails(BaseModel):
+    """An error (RFC 9457); `reason` is the last part of `type` in CamelCase."""
+
+    type: Annotated[str, Field(examples=[f"{_TYPE}unknown-name"])]
+    title: str
+    status: int
+    detail: str
+    reason: Annotated[str, Field(examples=["UnknownName"])]
+    errors: list[FieldError] = []
+
+
+def documented(*codes: int) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI responses of some HTTP codes."""
+    texts = {
+        409: "The hub holds what stands in the way.",
+        413: "The body is too large.",
+        422: "A field is wrong or names what does not exist; `errors` names each.",
+        429: "Too many plans are being made.",
+        503: "The hub can't be reached or refused.",
+    }
+    schema = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
+    return {code: {"description": texts[code], "content": {MEDIA_TYPE: schema}} for code in codes}
+
+
+def describe(openapi: dict[str, Any]) -> dict[str, Any]:
+    """Add the schema of problem details to an OpenAPI document."""
+    schema = ProblemDetails.model_json_schema(ref_template="#/components/schemas/{model}")
+    nested = schema.pop("$defs")
+    openapi["components"]["schemas"] |= {**nested, ProblemDetails.__name__: schema}
+    return openapi
+
+
+def refusal(problem: RequestProblem) -> Response:
+    """Return the response that says why a request is refused."""
+    return _response(
+        problem.status,
+        problem.reason,
+        title=problem.title,
+        detail=problem.detail,
+        errors=problem.errors,
+    )
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of an app with problem details."""
+    app.add_exception_handler(RequestValidationError, _validation)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(KubeError, _kube)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+async def _validation(request: Request, error: Exception) -> Response:
+    found = error.errors() if isinstance(error, RequestValidationError) else []
+    errors = field_problems(found, _FIELDS.get(request.url.path))
+    detail = "; ".join(f"{item.field}: {item.message}" for item in errors[:5])
+    return _response(
+        422, "InvalidField", title="The request is not valid", detail=detail, errors=errors
+    )
+
+
+async def _http(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's signature
+    if not isinstance(error, HTTPException):
+        raise error
+    return error_response(error)
+
+
+def error_response(error: HTTPException) -> Response:
+    """Return the response of an HTTP error."""
+    reason, title = _TITLES.get(error.status_code, ("HttpError", str(error.detail)))
+    return _response(
+        error.status_code,
+        reason,
+        title=title,
+        detail=str(error.detail),
+        headers=dict(error.headers or {}),
+    )
+
+
+async def _kube(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's signature
+    unreachable = isinstance(error, Unreachable)
+    return _response(
+        _UNAVAILABLE,
+        "HubUnreachable" if unreachable else "HubRefused",
+        title="The hub can't be reached" if unreachable else "The hub refused",
+        detail=str(error),
+        headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+    )
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's signature
+    return _response(
+        _INTERNAL,
+        "InternalError",
+        title="The optimizer failed",
+        detail="this is a bug in the optimizer; its log says more",
+    )
+
+
+def _response(
+    status: int,
+    reason: str,
+    *,
+    title: str,
+    detail: str,
+    errors: Iterable[FieldProblem] = (),
+    headers: dict[str, str] | None = None,
+) -> Response:
+    body = ProblemDetails(
+        type=_TYPE + re.sub(r"(?<!^)(?=[A-Z])", "-", reason).lower(),
+        title=title,
+        status=status,
+        detail=_clean(detail),
+        reason=reason,
+        errors=[
+            FieldError(
+                field=_clean(item.field),
+                message=_clean(item.message),
+                available=list(item.available),
+            )
+            for item in errors
+        ],
+    )
+    return JSONResponse(
+        body.model_dump(), status_code=status, headers=headers, media_type=MEDIA_TYPE
+    )
+
+
+def _clean(text: str) -> str:
+    return text.encode(errors="replace").decode()[:2000]

@@ -1,0 +1,47 @@
+"""What workloads bring to a cluster beside their own value: those that run only near them."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from optimizer.domain.fleet import Cluster, Workload
+from optimizer.model.slot_index import selector
+
+Guests = Mapping[str, tuple[Workload, ...]]
+"""By workload, those that can't run on a cluster without it, or without others that can't."""
+
+Value = Callable[[str, str], float | None]
+"""What an app's place on a device of a cluster is worth; None where it has none."""
+
+
+def guests(workloads: Iterable[Workload]) -> Guests:
+    """Return the guests of each workload that may have some, of all of its choices of company."""
+    every = list(workloads)
+    direct: dict[str, list[Workload]] = {}
+    for text in dict.fromkeys(text for item in every for text in item.near):
+        wanted, users = selector(text), [item for item in every if text in item.near]
+        for host in every:
+            if wanted.matches(host.labels):
+                direct.setdefault(host.name, []).extend(users)
+    return {name: _all(name, direct) for name in direct}
+
+
+def brought(guests_: Guests, cluster: Cluster, value: Value) -> Mapping[str, float]:
+    """Return what the guests of each workload are worth on a cluster, at most."""
+    known = {item.name: item for found in guests_.values() for item in found}
+    best = {name: max(0.0, _best(item, cluster, value)) for name, item in known.items()}
+    return {host: sum(best[item.name] for item in found) for host, found in guests_.items()}
+
+
+def _all(host: str, direct: Mapping[str, Iterable[Workload]]) -> tuple[Workload, ...]:
+    found, ahead = dict[str, Workload](), [host]
+    while ahead:
+        new = {item.name: item for item in direct.get(ahead.pop(), ()) if item.name not in found}
+        found.update(new)
+        ahead += new
+    return tuple(item for name, item in found.items() if name != host)
+
+
+def _best(guest: Workload, cluster: Cluster, value: Value) -> float:
+    devices = dict.fromkeys(item.device for item in cluster.supplies if item.kind == guest.kind)
+    values = [found for name in devices if (found := value(guest.app, name)) is not None]
+    stays = guest.move_cost if cluster.name in guest.current else 0.0
+    return max(values, default=0.0) + stays

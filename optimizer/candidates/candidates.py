@@ -1,0 +1,250 @@
+"""Candidate policies of a cluster: for each supply that its GPUs can be configured for, one."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple
+
+from optimizer.candidates.demand import Demand
+from optimizer.candidates.frontier import Frontier, Point, frontier
+from optimizer.mig.gpus import FREE, Costs, Gpu, Pattern, Replace, becoming, devices, now, patterns
+from optimizer.mig.layouts import Multiset
+from optimizer.mig.parted import config_name
+
+KIND = "gpu"
+_NAME_LIMIT = 63  # OCM joins namespace and name of a policy into one object name of 63 characters
+_DIGITS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node by name and its GPUs by index; no name stands for the one node that has GPUs."""
+
+    name: str
+    gpus: tuple[Gpu, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPool:
+    """The GPUs of a cluster of which one policy at a time sets the layout."""
+
+    cluster: str
+    nodes: tuple[Node, ...]
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLayout:
+    """What the GPUs of a node become, by index; None is MIG off.
+
+    `taken`: what others than target workloads use of each GPU, by device; empty where of none.
+    """
+
+    node: str
+    gpus: tuple[Multiset | None, ...]
+    taken: tuple[tuple[tuple[str, int], ...], ...] = ()
+
+    @property
+    def config(self) -> str:
+        """The name of its mig-parted configuration."""
+        return config_name(self.gpus)
+
+
+def gpu_name(node: str, index: int) -> str:
+    """Return how a GPU is spelt: `gpu-node-1/0`, or `0` where its node has no name."""
+    return f"{node}/{index}" if node else str(index)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A policy that can be generated; `supplies` is the amount by device.
+
+    `changed`: how many GPUs it gives another layout. `cost` is in units of the objective.
+    """
+
+    name: str
+    cluster: str
+    pool: str
+    supplies: tuple[tuple[str, int], ...]
+    layouts: tuple[NodeLayout, ...]
+    cost: float = 0.0
+    changed: int = 0
+
+
+class LeftOut(NamedTuple):
+    """A pool of which only some of the candidates that matter were generated.
+
+    `kept`: how many. `bound`: what the others can be worth more, whatever the pool is used for.
+    `groups` of equal GPUs: how many, and what patterns supply of the `devices` asked for.
+    """
+
+    cluster: str
+    pool: str
+    kept: int
+    bound: float
+    devices: tuple[str, ...]
+    groups: tuple[tuple[int, tuple[Pattern, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Candidates of one pool, the first winning ties, and what is to be known of others."""
+
+    items: tuple[Candidate, ...]
+    left_out: LeftOut | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How GPUs may be reconfigured, and how many candidates a pool may have."""
+
+    replace: Replace = "gpu"
+    costs: Costs = FREE
+    most: int = 64
+
+
+def candidates(namespace: str, pool: GpuPool, demand: Demand, rules: Rules) -> Candidates:
+    """Return the candidates that serve a demand: what is there now first, then the cheapest.
+
+    Every supply that the GPUs can be configured for is covered by one of them, except for at most
+    `left_out.bound` of the demand's value.
+    """
+    gpus = tuple(chain.from_iterable(node.gpus for node in pool.nodes))
+    if not demand.devices:
+        return Candidates(())
+    reached = _frontier(gpus, demand, rules)
+    points = [point for point in reached.points if any(point.supply)]
+    unchanged = _unchanged(gpus, demand)
+    if unchanged is not None and any(unchanged.supply):
+        points = [unchanged, *(point for point in points if point.changed)]
+    items = tuple(_candidate(namespace, pool, point.patterns) for point in points)
+    if reached.bound <= 0:
+        return Candidates(items)
+    groups = tuple(
+        (count, patterns(gpu, demand, rules.replace, rules.costs))
+        for gpu, count in Counter(gpus).items()
+    )
+    devices = demand.devices
+    return Candidates(
+        items, LeftOut(pool.cluster, pool.name, len(items), reached.bound, devices, groups)
+    )
+
+
+def composed(
+    namespace: str, pool: GpuPool, left_out: LeftOut, counts: Sequence[Sequence[int]]
+) -> Candidate:
+    """Return the candidate with so many GPUs of each group in each pattern."""
+    gpus = [gpu for node in pool.nodes for gpu in node.gpus]
+    queues = {
+        gpu: [pattern for pattern, times in zip(patterns_, some, strict=True) for _ in range(times)]
+        for gpu, (_, patterns_), some in zip(Counter(gpus), left_out.groups, counts, strict=True)
+    }
+    return _candidate(namespace, pool, [queues[gpu].pop() for gpu in gpus])
+
+
+def again(
+    namespace: str, pool: GpuPool, demand: Demand, rules: Rules, layouts: Iterable[NodeLayout]
+) -> Candidate | None:
+    """Return the candidate with given layouts; None where the pool's GPUs can't have them."""
+    wanted = {item.node: item.gpus for item in layouts}
+    if {name: len(gpus) for name, gpus in wanted.items()} != {
+        node.name: len(node.gpus) for node in pool.nodes
+    }:
+        return None
+    found = [
+        becoming(gpu, instances, demand, rules.replace, rules.costs)
+        for node in pool.nodes
+        for gpu, instances in zip(node.gpus, wanted[node.name], strict=True)
+    ]
+    chosen = [item for item in found if item is not None]
+    return _made(namespace, pool, chosen) if len(chosen) == len(found) else None
+
+
+def best(gpus: Sequence[Gpu], demand: Demand, rules: Rules) -> tuple[Point | None, float]:
+    """Return what serves a demand best where each request is for one device, and a bound.
+
+    None where that is to change nothing. No configuration is worth more than the point's value and
+    the bound together.
+    """
+
+    def worth(point: Point) -> float:
+        return demand.value(point.supply) - point.cost
+
+    reached = _frontier(tuple(gpus), demand, rules)
+    chosen = max(reached.points, key=worth)
+    return chosen if worth(chosen) >= 0 else None, reached.bound
+
+
+@lru_cache(maxsize=1024)
+def _frontier(gpus: tuple[Gpu, ...], demand: Demand, rules: Rules) -> Frontier:
+    kinds = {gpu: patterns(gpu, demand, rules.replace, rules.costs) for gpu in set(gpus)}
+    return frontier([kinds[gpu] for gpu in gpus], demand, most=rules.most)
+
+
+def _unchanged(gpus: Sequence[Gpu], demand: Demand) -> Point | None:
+    kept = [now(gpu, demand) for gpu in gpus]
+    known = tuple(item for item in kept if item is not None)
+    if len(known) < len(kept):
+        return None
+    supply = tuple(map(sum, zip(*(item.supply for item in known), strict=True)))
+    return Point(supply, 0.0, 0, sum(item.pieces for item in known), known)
+
+
+def _candidate(namespace: str, pool: GpuPool, chosen: Sequence[Pattern]) -> Candidate:
+    return _made(namespace, pool, _sorted_alike(pool, chosen))
+
+
+def _made(namespace: str, pool: GpuPool, chosen: Sequence[Pattern]) -> Candidate:
+    supplies = Counter[str]()
+    for pattern in chosen:
+        supplies.update(dict(pattern.supplies))
+    layouts = _layouts(pool, chosen)
+    return Candidate(
+        name=_name(namespace, pool, layouts),
+        cluster=pool.cluster,
+        pool=pool.name,
+        supplies=tuple(sorted(supplies.items())),
+        layouts=layouts,
+        cost=sum(item.cost for item in chosen),
+        changed=sum(item.changed for item in chosen),
+    )
+
+
+def _sorted_alike(pool: GpuPool, chosen: Sequence[Pattern]) -> list[Pattern]:
+    """Hand the patterns of equal GPUs out in a stable order, so that equal decisions look alike."""
+    gpus = [gpu for node in pool.nodes for gpu in node.gpus]
+    queues: dict[Gpu, list[Pattern]] = {}
+    for gpu, pattern in zip(gpus, chosen, strict=True):
+        queues.setdefault(gpu, []).append(pattern)
+    for queue in queues.values():
+        queue.sort(key=lambda pattern: (pattern.changed, pattern.instances or ()), reverse=True)
+    return [queues[gpu].pop() for gpu in gpus]
+
+
+def _layouts(pool: GpuPool, chosen: Sequence[Pattern]) -> tuple[NodeLayout, ...]:
+    remaining = iter(chosen)
+    return tuple(_layout(node.name, [next(remaining) for _ in node.gpus]) for node in pool.nodes)
+
+
+def _layout(node: str, chosen: Sequence[Pattern]) -> NodeLayout:
+    taken = tuple(map(_taken, chosen))
+    return NodeLayout(node, tuple(item.instances for item in chosen), taken if any(taken) else ())
+
+
+def _taken(pattern: Pattern) -> tuple[tuple[str, int], ...]:
+    left = dict(pattern.supplies)
+    pairs = ((name, amount - left.get(name, 0)) for name, amount in devices(pattern.instances))
+    return tuple((name, amount) for name, amount in pairs if amount)
+
+
+def _name(namespace: str, pool: GpuPool, layouts: Sequence[NodeLayout]) -> str:
+    """Return `mig-<cluster>-<8 hex>`; the digits tell apart what the cut cluster name does not."""
+    parts = [namespace, pool.cluster, pool.name, [(item.node, item.gpus) for item in layouts]]
+    digits = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
+    room = max(0, _NAME_LIMIT - len(namespace) - len("mig-") - _DIGITS - 2)
+    cluster = pool.cluster[:room].rstrip("-.")
+    return f"mig-{cluster}-{digits}" if cluster else f"mig-{digits}"

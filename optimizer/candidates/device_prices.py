@@ -1,0 +1,181 @@
+"""Prices of devices and limits at which demand and supply, each at its best, are worth least.
+
+What is minimised is convex, and not smooth: steps along subgradients, the average of this one and
+those before, as long as they would have to be to reach the value aimed at.
+`optimizer.candidates.layout_relaxation` says what follows.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optimizer.model.problem import Floats, Ints, Problem
+
+_ROUNDS = 400
+_PATIENCE = 10
+CLOSE = 1e-6
+"""Relative: what is closer is taken to be equal, as by solvers."""
+
+_MOST_CELLS = 40_000_000  # rounds times what each of them looks at: two seconds or so
+_FRESH = 0.6
+_SHORTEST = 1e-2
+_AIM = 0.97  # of the least bound: nothing that is known to be possible may be near to it
+
+Key = TypeVar("Key", bound=tuple[object, ...])
+
+
+class Offer(NamedTuple):
+    """What a policy or each of so many equal `gpus` can be: (resource, amount) pairs and costs.
+
+    Of a `pool` one `way` is chosen, and of each offer of that way one.
+    """
+
+    pool: tuple[int, str]
+    way: int
+    gpus: int
+    supplies: tuple[tuple[tuple[int, float], ...], ...]
+    costs: tuple[float, ...]
+
+
+class Demanded:
+    """What tasks take of resources, the slots and then the limits, at their best places."""
+
+    def __init__(self, problem: Problem, values: Floats) -> None:
+        places, uses, slots = problem.places, problem.demand, len(problem.slots)
+        rows, columns, amounts = [uses.slot], [uses.column - len(problem.options)], [uses.amount]
+        for row, limit in enumerate(problem.limits, slots):
+            used = limit.used(places.task, places.slot)
+            columns.append(np.nonzero(used)[0])
+            rows.append(np.full(len(columns[-1]), row))
+            amounts.append(used[columns[-1]])
+        self.resources = slots + len(problem.limits)
+        self._row, self._place = np.concatenate(rows), np.concatenate(columns)
+        self._amount = np.concatenate(amounts)
+        self._values, self._task = values, places.task
+        self._replicas = np.array([task.replicas for task in problem.tasks], dtype=np.int64)
+
+    @property
+    def cells(self) -> int:
+        """How much there is to look at."""
+        return len(self._row) + len(self._values)
+
+    def largest(self) -> Floats:
+        """Return the most that a place takes of each resource; 1 where none does."""
+        most = np.zeros(self.resources)
+        np.maximum.at(most, self._row, self._amount)
+        return np.where(most > 0, most, 1.0)
+
+    def best(self, prices: Floats) -> tuple[float, Floats]:
+        """Return what the best places are worth, and what they take of each resource."""
+        paid = _sums(self._place, self._amount * prices[self._row], len(self._values))
+        left = self._values - paid
+        order = np.nonzero(left > 0)[0]
+        order = order[np.lexsort((-left[order], self._task[order]))]
+        task = self._task[order]
+        rank = np.arange(len(task)) - np.searchsorted(task, task)
+        chosen = np.zeros(len(left), dtype=np.bool_)
+        chosen[order[rank < self._replicas[task]]] = True
+        taken = np.where(chosen[self._place], self._amount, 0.0)
+        return float(left[chosen].sum()), _sums(self._row, taken, self.resources)
+
+
+class Supplied:
+    """What pools supply of resources at their best."""
+
+    def __init__(self, offers: Sequence[Offer], resources: int) -> None:
+        self._resources = resources
+        items = [len(offer.costs) for offer in offers]
+        self._starts = np.concatenate([[0], np.cumsum(items)]).astype(np.int64)[:-1]
+        self._count = np.array([offer.gpus for offer in offers], dtype=np.float64)
+        self._costs = np.array([cost for offer in offers for cost in offer.costs])
+        self._way, ways = _numbered([(offer.pool, offer.way) for offer in offers])
+        self._pool, _ = _numbered([pool for pool, _ in ways])
+        every = [pairs for offer in offers for pairs in offer.supplies]
+        cells = [(row, item, amount) for item, pairs in enumerate(every) for row, amount in pairs]
+        self._row = np.array([row for row, _, _ in cells], dtype=np.int64)
+        self._item = np.array([item for _, item, _ in cells], dtype=np.int64)
+        self._amount = np.array([amount for _, _, amount in cells])
+
+    @property
+    def cells(self) -> int:
+        """How much there is to look at."""
+        return len(self._row)
+
+    def best(self, prices: Floats) -> tuple[float, Floats, Ints]:
+        """Return what the best supplies are worth, what they are, and the best of each offer."""
+        if not len(self._costs):
+            return 0.0, np.zeros(self._resources), np.zeros(0, dtype=np.int64)
+        earned = _sums(self._item, self._amount * prices[self._row], len(self._costs))
+        item = _dearest(earned - self._costs, self._starts)
+        of_offer = self._count * (earned - self._costs)[item]
+        of_way = _sums(self._way, of_offer, len(self._pool))
+        way = _dearest(of_way, np.searchsorted(self._pool, np.unique(self._pool)))
+        way = way[of_way[way] > 0]
+        amounts = np.zeros(len(self._costs))
+        chosen = np.isin(self._way, way)
+        amounts[item[chosen]] = self._count[chosen]
+        supplied = _sums(self._row, self._amount * amounts[self._item], self._resources)
+        return float(of_way[way].sum()), supplied, item - self._starts
+
+
+class Lowered(NamedTuple):
+    """The least bound that was met, and what was the best of each offer, round by round."""
+
+    bound: float
+    chosen: list[NDArray[np.int16]]
+
+
+def lowered(demanded: Demanded, supplied: Supplied, room: Floats, found: float) -> Lowered:
+    """Return the least bound that was met; `found` is what is known to be possible.
+
+    `room`: what there is of each resource anyway. Any prices give a bound.
+    """
+    chosen = list[NDArray[np.int16]]()
+    scale = demanded.largest()
+    prices, before = np.zeros(len(room)), np.zeros(len(room))
+    best, best_prices, patience, length = np.inf, prices, 0, 1.0
+    rounds = min(_ROUNDS, _MOST_CELLS // max(1, demanded.cells + supplied.cells))
+    for _ in range(rounds):
+        (worth, taken), (more, given, items) = demanded.best(prices), supplied.best(prices)
+        chosen.append(items.astype(np.int16))
+        bound = worth + more + float((room * prices).sum())
+        if bound < best:
+            best, best_prices, patience = bound, prices, 0
+        else:
+            patience += 1
+        if best - found <= CLOSE * max(1.0, abs(found)) or length < _SHORTEST:
+            break
+        if patience > _PATIENCE:
+            length, patience, prices, before = length / 2, 0, best_prices, 0 * before
+            continue
+        left = (room + given - taken) / scale
+        step = _FRESH * left + (1 - _FRESH) * before
+        step[(prices == 0) & (step > 0)] = 0.0
+        size = float((step * step).sum())  # a dot product may depend on how many cores there are
+        if size == 0:
+            break
+        before = step
+        aim = max(found, _AIM * best)
+        prices = np.maximum(0.0, prices - length * (bound - aim) / size * step / scale)
+    return Lowered(float(best), chosen)
+
+
+def _dearest(values: Floats, starts: Ints) -> Ints:
+    """Return the first position of the highest value from each start to the next."""
+    most = np.maximum.reduceat(values, starts)
+    sizes = np.diff(np.append(starts, len(values)))
+    at = np.nonzero(values == np.repeat(most, sizes))[0]
+    return np.asarray(at[np.searchsorted(at, starts)], dtype=np.int64)
+
+
+def _sums(rows: Ints, amounts: Floats, count: int) -> Floats:
+    return np.bincount(rows, amounts, count).astype(np.float64)
+
+
+def _numbered(keys: Sequence[Key]) -> tuple[Ints, list[Key]]:
+    """Return the number of each key, and the keys, in their order; equal ones stand together."""
+    distinct = list(dict.fromkeys(keys))
+    number = {key: index for index, key in enumerate(distinct)}
+    return np.array([number[key] for key in keys], dtype=np.int64), distinct

@@ -1,0 +1,239 @@
+"""Candidates for a fleet: generated where GPUs are known, then chosen like any other policy."""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+
+import numpy as np
+
+from optimizer.candidates import candidates as mig
+from optimizer.candidates.affinity_bonus import Guests, brought, guests
+from optimizer.candidates.candidates import KIND, GpuPool, LeftOut, Rules, composed
+from optimizer.candidates.demand import WHOLE, Demand, Request
+from optimizer.candidates.layout_relaxation import shares
+from optimizer.domain.fleet import Candidate, Cluster, Fleet, Supply
+from optimizer.domain.solution import Choice
+from optimizer.mig.geometry import Geometry
+from optimizer.model.problem import Floats
+from optimizer.wire.result import Gap
+
+Pools = Mapping[str, Sequence[GpuPool]]
+"""GPU pools by cluster."""
+
+Classes = Mapping[tuple[str, float, float, float], int]
+"""How many workloads have an app, an amount, what they gain by staying, and what they bring."""
+
+_UNDECIDED = ""
+
+_MOST_PRICED, _PRICED_SHARE, _FINE = 6, 8, 1e6
+
+
+def offered(cluster: Cluster, pools: Pools) -> Cluster:
+    """Return a cluster with one more candidate: every device that its GPUs could supply.
+
+    It stands for those that `with_candidates` puts in its place, while scores are read.
+    """
+    devices = dict.fromkeys(name for pool in pools.get(cluster.name, ()) for name in _most(pool))
+    if not devices:
+        return cluster
+    any_of_them = Candidate(_UNDECIDED, tuple(Supply(KIND, name, 1) for name in devices))
+    return replace(cluster, candidates=(*cluster.candidates, any_of_them))
+
+
+def with_candidates(
+    fleet: Fleet, pools: Pools, rules: Rules, running: Collection[Choice] = ()
+) -> Fleet:
+    """Return a fleet whose clusters have candidates for what its workloads ask of their GPUs.
+
+    `running`: the policies in force. What changes no layout, or is in force, costs nothing.
+    A device without a score is not asked for, and no gap. Gaps name clusters where no device is
+    asked for.
+    """
+    if not pools:
+        return fleet
+    clusters, gaps, left_out = [], list[Gap](), list[LeftOut]()
+    company = guests(fleet.workloads)
+    for cluster in fleet.clusters:
+        own = tuple(item for item in cluster.candidates if item.policy != _UNDECIDED)
+        classes = _classes(fleet, cluster, company) if pools.get(cluster.name) else {}
+        for pool in pools.get(cluster.name, ()):
+            helped = _helped(cluster, pool, pools[cluster.name])
+            demand = _demand(fleet, pool, classes, helped)
+            found = _generated(fleet.namespace, cluster, pool, demand, rules)
+            own = _joined(own, pool, found.items, running)
+            gaps += [] if found.items else [_not_asked(cluster.name)]
+            left_out += [found.left_out] if found.left_out else []
+        clusters.append(replace(cluster, candidates=own))
+    every = (*fleet.gaps, *gaps)
+    made = replace(fleet, clusters=tuple(clusters), gaps=every, left_out=tuple(left_out))
+    most = min(_MOST_PRICED, rules.most // _PRICED_SHARE)
+    return _with_priced(made, pools, running, most) if left_out and most else made
+
+
+def _with_priced(fleet: Fleet, pools: Pools, running: Collection[Choice], most: int) -> Fleet:
+    """Return a fleet with a few candidates more where many were left out.
+
+    They have the layouts that all workloads and all GPUs together make the dearest.
+    """
+    clusters, left_out = {item.name: item for item in fleet.clusters}, list[LeftOut]()
+    for item, found in zip(fleet.left_out, shares(fleet), strict=True):
+        (pool,) = (each for each in pools[item.cluster] if each.name == item.pool)
+        made = [composed(fleet.namespace, pool, item, counts) for counts in rounded(found, most)]
+        cluster = clusters[item.cluster]
+        known = {each.policy for each in cluster.candidates}
+        new = [each for each in made if each.supplies and each.name not in known]
+        joined = _joined(cluster.candidates, pool, new, running)
+        clusters[item.cluster] = replace(cluster, candidates=joined)
+        left_out.append(item._replace(kept=item.kept + len(new)))
+    return replace(fleet, clusters=tuple(clusters.values()), left_out=tuple(left_out))
+
+
+def rounded(shares_: Iterable[Floats], times: int) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Yield whole numbers of the same sums, near to the shares of each group, in different ways."""
+    ends = [np.concatenate([[0.0], np.cumsum(found)]) for found in shares_]
+    ends = [np.round(found * _FINE) / _FINE for found in ends]  # sums are whole, but for errors
+    ways = [
+        tuple(
+            tuple(np.diff(np.floor(found + (at + 0.5) / times)).astype(int).tolist())
+            for found in ends
+        )
+        for at in range(times)
+    ]
+    yield from dict.fromkeys(ways)
+
+
+def _generated(
+    namespace: str, cluster: Cluster, pool: GpuPool, demand: Demand, rules: Rules
+) -> mig.Candidates:
+    """Return candidates, and what is in force among them: to change it has to be worth it."""
+    found = mig.candidates(namespace, pool, demand, rules)
+    known = {item.name for item in found.items}
+    enforced = [item for item in cluster.enforced if known and item.policy not in known]
+    made = [mig.again(namespace, pool, demand, rules, item.divided) for item in enforced]
+    pairs = zip(enforced, made, strict=True)
+    kept = [new for item, new in pairs if new is not None and new.name == item.policy]
+    left = found.left_out
+    return mig.Candidates((*found.items, *kept), left and left._replace(kept=left.kept + len(kept)))
+
+
+def _joined(
+    own: tuple[Candidate, ...],
+    pool: GpuPool,
+    found: Iterable[mig.Candidate],
+    running: Collection[Choice],
+) -> tuple[Candidate, ...]:
+    made = [
+        Candidate(
+            item.name,
+            tuple(Supply(KIND, device, amount) for device, amount in item.supplies),
+            pool.name,
+            current=not item.changed or Choice(pool.cluster, item.name) in running,
+            cost=item.cost,
+            layouts=item.layouts,
+        )
+        for item in found
+    ]
+    names = {item.policy for item in made}
+    return (*(item for item in own if item.policy not in names), *made)
+
+
+def _classes(fleet: Fleet, cluster: Cluster, company: Guests) -> Classes:
+    more = brought(company, cluster, partial(_value, fleet, cluster.name))
+    return Counter(
+        (
+            item.app,
+            item.amount,
+            item.move_cost if cluster.name in item.current else 0.0,
+            more.get(item.name, 0.0),
+        )
+        for item in fleet.workloads
+        if item.kind == KIND
+    )
+
+
+def _helped(cluster: Cluster, pool: GpuPool, pools: Iterable[GpuPool]) -> frozenset[str]:
+    """Return the devices that a cluster can have beside what a pool supplies of them."""
+    others = (item for item in cluster.candidates if item.pool != pool.name)
+    supplies = chain(cluster.base, *(item.supplies for item in others if item.policy))
+    beside = {supply.device for supply in supplies if supply.kind == KIND}
+    return frozenset(beside.union(*(_most(item) for item in pools if item is not pool)))
+
+
+def _demand(fleet: Fleet, pool: GpuPool, classes: Classes, helped: Collection[str]) -> Demand:
+    worth = {device: _worth(fleet, pool.cluster, device, classes) for device in _most(pool)}
+    return Demand.of(
+        {
+            device: _requests(worth[device], most, pieces=device in helped)
+            for device, most in _most(pool).items()
+        },
+        before_costs=len({item.priority for item in fleet.workloads}) > 1,
+    )
+
+
+def _worth(
+    fleet: Fleet, cluster: str, device: str, classes: Classes
+) -> list[tuple[float, float, int]]:
+    """Return (value, amount, workloads) of what is asked of a device, the dearest first."""
+    values = {app: _value(fleet, cluster, app, device) for app, *_ in classes}
+    found = [
+        (max(value + gain, 0.0) + brings, amount, count)
+        for (app, amount, gain, brings), count in classes.items()
+        if (value := values[app]) is not None
+    ]
+    return sorted(found, reverse=True)
+
+
+def _requests(
+    worth: Iterable[tuple[float, float, int]], most: int, *, pieces: bool
+) -> Iterator[Request]:
+    """Yield the requests for a device; of equal amounts no more than fit.
+
+    `pieces`: a part of what a workload asks for may come from elsewhere, so that any number of
+    instances can be what it lacks, and be worth all of it.
+    """
+    fitting: Counter[int] = Counter()
+    for value, amount, count in worth:
+        whole, times = (1, math.ceil(amount)) if pieces else _in_whole(amount)
+        taken = max(0, min(most // whole - fitting[whole], count * max(1, times)))
+        fitting[whole] += taken
+        yield from [Request(whole, value)] * taken
+
+
+def _in_whole(amount: float) -> tuple[int, int]:
+    """Return an amount in whole instances and how often; a fraction counts as single ones."""
+    return (int(amount), 1) if amount == int(amount) and amount else (1, math.ceil(amount))
+
+
+def _value(fleet: Fleet, cluster: str, app: str, device: str) -> float | None:
+    total = 0.0
+    for item in fleet.objectives:
+        score = fleet.scores[item.score].get((cluster, app, device))
+        if score is None or math.isnan(score):
+            return None
+        total += item.value(score)
+    return total
+
+
+def _most(pool: GpuPool) -> dict[str, int]:
+    """Return the devices that a pool's GPUs can supply, and at most how many of each."""
+    most: Counter[str] = Counter()
+    for node in pool.nodes:
+        for gpu in node.gpus:
+            most.update(_devices(gpu.geometry))
+    return dict(sorted(most.items()))
+
+
+def _devices(geometry: Geometry) -> dict[str, int]:
+    return {WHOLE: 1, **{item.device: item.most for item in geometry.profiles}}
+
+
+def _not_asked(cluster: str) -> Gap:
+    return Gap(
+        reason="NoGpuDemand",
+        message=f"cluster {cluster}: no policy is generated for its GPUs; no workload of kind"
+        f" {KIND} has a score above 0 for a device that they can be configured for",
+        cluster=cluster,
+    )

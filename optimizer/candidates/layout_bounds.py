@@ -1,0 +1,61 @@
+"""How good a decision is where some candidates were not generated."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from optimizer.candidates.candidates import LeftOut
+from optimizer.candidates.device_prices import CLOSE
+from optimizer.candidates.layout_relaxation import most_worth
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.solution import Solution, Tier
+from optimizer.wire.result import Gap, Status
+
+_LESS: Mapping[Status, Status] = {"Optimal": "Feasible", "Infeasible": "NotSolved"}
+"""What is known where layouts that were left out may be worth more."""
+
+
+def over_all_layouts(fleet: Fleet, solution: Solution) -> Solution:
+    """Return a solution whose bounds hold over all layouts, and that claims no more than it can."""
+    if not fleet.left_out or solution.bound is None:
+        return solution
+    values = {tier.priority: tier.value for tier in solution.tiers}
+    return widened(solution, fleet.left_out, most_worth(fleet, values))
+
+
+def widened(solution: Solution, left_out: Iterable[LeftOut], most: Mapping[int, float]) -> Solution:
+    """Return a solution with bounds over all layouts; `most`: what nothing exceeds, by priority.
+
+    For the highest priority there is another bound: from any decision one over the candidates is
+    had by leaving out workloads, in each pool worth at most what its candidates lack. For the next
+    ones that is none: the decision so had may be worse in the highest, and so better in them than
+    their bounds, which only hold for the best in it. Nor is it one where the candidates have no
+    place for a priority: costs count in the last one, which may be another then.
+    """
+    known = {tier.priority: tier for tier in solution.tiers}
+    tiers = [known.get(priority, Tier(priority, 0.0, 0.0)) for priority in sorted(most)[::-1]]
+    bounds = [most[tier.priority] for tier in tiers]
+    if tiers and len(known) == len(tiers):
+        bounds[0] = min(bounds[0], tiers[0].bound + sum(item.bound for item in left_out))
+    made = tuple(map(_widened, tiers, bounds))
+    bound = sum(tier.bound for tier in made)
+    less = _LESS if bound > (solution.bound or 0.0) else {}
+    status = less.get(solution.status, solution.status)
+    return replace(solution, status=status, bound=bound, tiers=made)
+
+
+def _widened(tier: Tier, bound: float) -> Tier:
+    """Return a tier with another bound, if solvers would tell it from its own."""
+    alike = abs(bound - tier.bound) <= CLOSE * max(1.0, abs(tier.bound))
+    return tier if alike else tier._replace(bound=max(tier.value, bound))
+
+
+def fewer_layouts(left_out: Iterable[LeftOut], more: float) -> Iterator[Gap]:
+    """Yield what may be lost by leaving out layouts: `more` in all, and less in single pools."""
+    for item in left_out if more > 0 else ():
+        yield Gap(
+            reason="FewerLayouts",
+            message=f"cluster {item.cluster}: the {item.kept} generated candidates leave out"
+            f" layouts of its GPUs that can be worth up to {min(more, item.bound):g} more;"
+            " raise mig.maxCandidates",
+            cluster=item.cluster,
+        )

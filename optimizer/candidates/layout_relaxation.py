@@ -1,0 +1,138 @@
+"""What no decision over all layouts is worth more than, candidates for them or not.
+
+Give each device of each cluster, and each fleet-wide limit, a price that is not below 0. Then a
+decision is worth no more than the sum of
+- of each workload, its best places (as many as its replicas) less what they take at those prices,
+  none below 0;
+- of each pool, the dearest supply at those prices, less its cost: of one of its policies, or, where
+  layouts were left out, GPU by GPU of the patterns open to it; or nothing;
+- what clusters have without a policy, and what limits allow, at those prices.
+
+Proof: what a decision takes is no more than what there is, so adding what remains of it times its
+price makes no decision worth less. Then nothing couples workloads and pools any more, and each of
+their parts is at most its best. A pool's supply is the sum over its GPUs, so the best combination
+of layouts is the best of each. Rules that have no price only forbid decisions.
+
+The lowest such sum is the optimum of the linear relaxation (Geoffrion, "Lagrangean relaxation for
+integer programming", 1974), in which the GPUs of a pool may have layouts in parts: much is bound by
+it that a single cluster by itself, with a demand of its choice, would not be. Prices are found by
+subgradients with steps after Polyak ("Minimization of unsmooth functionals", 1969).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+import numpy as np
+
+from optimizer.candidates.candidates import KIND, LeftOut
+from optimizer.candidates.device_prices import Demanded, Lowered, Offer, Supplied, lowered
+from optimizer.domain.fleet import Candidate, Cluster, Fleet, Supply
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Floats, Problem, Slot
+
+_EVERYTHING = ""
+
+
+def most_worth(fleet: Fleet, found: Mapping[int, float]) -> Mapping[int, float]:
+    """Return what no decision is worth more than in each priority by itself.
+
+    `found`: what one is worth; the closer to the best, the better the answer.
+    """
+    problem = formulate(_with_everything(fleet))
+    return {
+        priority: most_of(problem, fleet.left_out, tier, found.get(priority, 0.0))
+        for tier, priority in enumerate(problem.tiers)
+    }
+
+
+def most_of(problem: Problem, left_out: Sequence[LeftOut], tier: int, found: float) -> float:
+    """Return what no decision is worth more than in a priority.
+
+    Policies without a name only stand for places; no decision has them.
+    """
+    costs = tier == len(problem.tiers) - 1
+    offers = _offers(problem, left_out, problem.weights(tier), costs=costs)
+    return _lowered(problem, offers, problem.weights(tier), found).bound
+
+
+def shares(fleet: Fleet) -> list[list[Floats]]:
+    """Return how many GPUs of each group have which pattern at prices that suit the fleet.
+
+    By pool that leaves out layouts, group and pattern; an average over prices, so no whole numbers.
+    """
+    problem = formulate(_with_everything(fleet))
+    weights, first = problem.weights(), len(problem.options)
+    offers = _offers(problem, fleet.left_out, weights, costs=True)
+    rounds = _lowered(problem, offers, weights, 0.0).chosen
+    chosen = np.array(rounds[len(rounds) // 2 :], dtype=np.int64).reshape(-1, len(offers))
+    found = [list[Floats]() for _ in fleet.left_out]
+    for offer, items in zip(offers, chosen.T, strict=True):
+        if offer.way >= first:
+            counts = np.bincount(items, minlength=len(offer.costs))
+            found[offer.way - first].append(offer.gpus * counts / max(1, len(items)))
+    return found
+
+
+def _lowered(problem: Problem, offers: Sequence[Offer], weights: Floats, found: float) -> Lowered:
+    demanded = Demanded(problem, weights[len(problem.options) :])
+    supplied = Supplied(offers, demanded.resources)
+    room = np.concatenate([problem.base, [item.most for item in problem.limits]])
+    return lowered(demanded, supplied, room, found)
+
+
+def _offers(
+    problem: Problem, left_out: Iterable[LeftOut], weights: Floats, *, costs: bool
+) -> list[Offer]:
+    """Return all offers, those of a way together; `costs`: those of layouts count."""
+    found = [*_policies(problem, weights), *_layouts(problem, left_out, costs=costs)]
+    return sorted(found, key=lambda item: (item.pool, item.way))
+
+
+def _with_everything(fleet: Fleet) -> Fleet:
+    """Return a fleet in which each place exists that some layout left out has room for."""
+    every = {
+        name: tuple(_everything(item) for item in found)
+        for name, found in groupby(fleet.left_out, key=lambda item: item.cluster)
+    }
+
+    def widened(cluster: Cluster) -> Cluster:
+        more = every.get(cluster.name, ())
+        return replace(cluster, candidates=(*cluster.candidates, *more))
+
+    return replace(fleet, clusters=tuple(map(widened, fleet.clusters)))
+
+
+def _everything(pool: LeftOut) -> Candidate:
+    most = np.zeros(len(pool.devices))
+    for count, patterns in pool.groups:
+        most += count * np.array([item.supply for item in patterns]).max(axis=0)
+    pairs = zip(pool.devices, most.tolist(), strict=True)
+    supplies = tuple(Supply(KIND, device, amount) for device, amount in pairs)
+    return Candidate(_EVERYTHING, supplies, pool.pool)
+
+
+def _policies(problem: Problem, weights: Floats) -> Iterator[Offer]:
+    first = len(problem.slots)
+    for number, option in enumerate(problem.options):
+        if option.policy != _EVERYTHING:
+            uses = enumerate((-float(item.options[number]) for item in problem.limits), first)
+            supplies = (*option.supplies, *uses)
+            pool = option.cluster, option.pool
+            yield Offer(pool, number, 1, (supplies,), (-float(weights[number]),))
+
+
+def _layouts(problem: Problem, left_out: Iterable[LeftOut], *, costs: bool) -> Iterator[Offer]:
+    """Yield what each GPU can be, in ways beside those of the policies."""
+    for way, item in enumerate(left_out, len(problem.options)):
+        cluster = problem.cluster_index[item.cluster]
+        slots = [problem.slot_index.get(Slot(cluster, KIND, name)) for name in item.devices]
+        for count, patterns in item.groups:
+            supplies = tuple(
+                tuple(
+                    (s, float(n)) for s, n in zip(slots, found.supply, strict=True) if s is not None
+                )
+                for found in patterns
+            )
+            paid = tuple(found.cost if costs else 0.0 for found in patterns)
+            yield Offer((cluster, item.pool), way, count, supplies, paid)

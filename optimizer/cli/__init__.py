@@ -1,0 +1,1 @@
+"""The commands `dsf optimizer`, `dsf plan` and `dsf mig`."""

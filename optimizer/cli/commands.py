@@ -1,0 +1,317 @@
+"""`dsf optimizer` and `dsf plan`."""
+
+import importlib
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dsf.cli.options import NumberRange, cluster_options, http_options, log_options
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from optimizer.domain.settings import Settings
+    from optimizer.service import Optimizer
+    from optimizer.wire.result import OptimizeResult
+
+SERVICE_APP = "mcp_server.app:create_service_app"
+EXIT_NOTHING_PLACED = 1
+
+_log = logging.getLogger(__name__)
+
+_POSITIVE = NumberRange(min=0, min_open=True, max=86_400)
+_DNS = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+class _MissingScore(click.ParamType[str | float]):
+    name = "forbid|NUMBER"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | float:
+        from optimizer.wire.request import MOST_MISSING
+
+        if value == "forbid":
+            return "forbid"
+        try:
+            number = float(value)
+        except ValueError:
+            number = float("nan")
+        if not -MOST_MISSING <= number <= MOST_MISSING:
+            limits = f"from {-MOST_MISSING:.0f} to {MOST_MISSING:.0f}"
+            self.fail(f"{value!r} is neither 'forbid' nor a number {limits}", param, ctx)
+        return number
+
+
+class _ConfigMapName(click.ParamType[tuple[str, str]]):
+    name = "NAMESPACE/NAME"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        namespace, _, name = value.partition("/")
+        if not (_DNS.fullmatch(namespace) and _DNS.fullmatch(name)):
+            self.fail(f"{value!r} is not of the form namespace/name", param, ctx)
+        return namespace, name
+
+
+def model_options(command: Any) -> Any:
+    """Add the options that shape the optimizer's model; `settings_of` reads them."""
+    for option in (
+        click.option(
+            "--cluster-label-key",
+            default="cluster-name",
+            show_default=True,
+            help="Label whose value is the managed cluster's name; where a cluster lacks it,"
+            " Placements select it by the label name or by its metadata.name.",
+        ),
+        click.option(
+            "--claim-name",
+            default="policy-watcher-claim",
+            show_default=True,
+            help="ClusterClaim that workloads wait for to be 'compliant'.",
+        ),
+        click.option(
+            "--solver", type=click.Choice(["highs", "cbc"]), default="highs", show_default=True
+        ),
+        click.option(
+            "--time-limit",
+            type=_POSITIVE,
+            default=30.0,
+            show_default=True,
+            help="Seconds for the solver; then the best placement found is taken.",
+        ),
+        click.option(
+            "--gap",
+            type=NumberRange(0.0, 1.0),
+            default=0.0,
+            show_default=True,
+            help="Share of the value by which a placement may be below what is proven possible.",
+        ),
+        click.option(
+            "--memory-limit",
+            type=click.IntRange(min=0),
+            default=8_192,
+            show_default=True,
+            help="MiB of address space for the solver's process; 0 for any.",
+        ),
+        click.option(
+            "--max-places",
+            type=click.IntRange(min=1),
+            default=40_000_000,
+            show_default=True,
+            help="Workloads times devices of clusters that one request may have, which sets the"
+            " memory that it takes; where limits, spread and the like apply they count more often.",
+        ),
+        click.option(
+            "--missing-score",
+            type=_MissingScore(),
+            default="forbid",
+            show_default=True,
+            help="What a place without a usable score is worth; 'forbid' leaves it out.",
+        ),
+        click.option(
+            "--mig-labels",
+            type=click.Choice(["gpu-operator", "guide"]),
+            default="gpu-operator",
+            show_default=True,
+            help="Node labels that generated MIG policies set: the GPU operator's, or those with"
+            " which the development guide mocks them.",
+        ),
+        click.option(
+            "--mig-config-map",
+            type=_ConfigMapName(),
+            default="gpu-operator/dsf-mig-parted-config",
+            show_default=True,
+            help="Where the MIG manager of managed clusters reads layouts from.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@cluster_options("the hub")
+@http_options
+@model_options
+@click.option(
+    "--read-only/--allow-writes",
+    default=True,
+    show_default=True,
+    help="Whether MCP tools may write; POST /optimize and POST /reset always do.",
+)
+@log_options
+def optimizer(
+    *,
+    kubeconfig: Path | None,
+    context: str | None,
+    bind_address: str,
+    port: int,
+    log_level: str,
+    log_format: Any,
+    **rest: Any,
+) -> None:
+    """Serve the optimizer: HTTP API, its documentation at /docs, MCP at /mcp.
+
+    Callers are not authenticated: keep it on loopback or behind a proxy that authenticates.
+    """
+    from dsf.kube.access import BadKubeconfig
+    from dsf.runtime.endpoints import CannotListen
+    from dsf.runtime.logs import set_up
+    from dsf.runtime.process import run
+    from optimizer.api.serving import listen
+
+    set_up(log_level, log_format)
+    try:
+        with listen(bind_address, port) as listener:
+            run(_serve(kubeconfig, context, listener, rest))
+    except (CannotListen, BadKubeconfig) as error:
+        raise click.ClickException(str(error)) from error
+
+
+async def _serve(
+    kubeconfig: Path | None, context: str | None, listener: Any, rest: dict[str, Any]
+) -> None:
+    from dsf.kube.connect import connect
+    from dsf.runtime.clock import utc_now
+    from optimizer.api.serving import serve, url
+    from optimizer.service import Optimizer
+    from optimizer.solve.process import prepare
+
+    prepare()
+    async with connect(kubeconfig, context) as kube:
+        service = Optimizer(kube, settings_of(rest), now=utc_now)
+        app = _app(service, read_only=rest["read_only"], allowed_hosts=rest["allowed_host"])
+        _log.info("serving", extra={"url": url(listener)})
+        await serve(app, listener)
+
+
+def _app(service: "Optimizer", *, read_only: bool, allowed_hosts: tuple[str, ...]) -> "FastAPI":
+    """Return the app with MCP where it is installed, else the HTTP API alone."""
+    from optimizer.api.app import create_app
+
+    module, _, attribute = SERVICE_APP.partition(":")
+    try:
+        create = getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        _log.warning(
+            "/mcp is off: install dynamic-scoring-framework[mcp] to have it",
+            extra={"missing": error.name},
+        )
+        return create_app(service, allowed_hosts=allowed_hosts)
+    app: FastAPI = create(service, read_only=read_only, allowed_hosts=allowed_hosts)
+    return app
+
+
+def settings_of(rest: Mapping[str, Any]) -> "Settings":
+    """Return the settings that the options of `model_options` name."""
+    from optimizer.domain.settings import Settings
+    from optimizer.mig.policies import GPU_OPERATOR, GUIDE
+
+    namespace, name = rest["mig_config_map"]
+    labels = {"gpu-operator": GPU_OPERATOR, "guide": GUIDE}[rest["mig_labels"]]
+    return Settings(
+        cluster_label_key=rest["cluster_label_key"],
+        claim_name=rest["claim_name"],
+        solver=rest["solver"],
+        time_limit_seconds=rest["time_limit"],
+        gap=rest["gap"],
+        memory_mib=rest["memory_limit"],
+        missing_score=rest["missing_score"],
+        max_places=rest["max_places"],
+        mig=replace(labels, config_namespace=namespace, config_map=name),
+    )
+
+
+@click.command()
+@click.option(
+    "--filename",
+    "-f",
+    "paths",
+    multiple=True,
+    required=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="File or folder with Kubernetes objects and the request, as YAML or JSON; repeatable.",
+)
+@click.option(
+    "--request",
+    "request_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The body of POST /optimize; else it is looked for among the files.",
+)
+@model_options
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["table", "json", "yaml", "manifests"]),
+    default="table",
+    show_default=True,
+    help="manifests: the generated objects alone, ready for kubectl apply -f -.",
+)
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Explain the plan too, for at most --time-limit more; whyNot and pareto of the request"
+    " are answered in any case.",
+)
+def plan(*, paths: tuple[Path, ...], request_file: Path | None, output: str, **rest: Any) -> None:
+    """Solve a placement offline from files, print the plan, write nothing.
+
+    The files hold ManagedClusters, Policies, ManifestWorkReplicaSets and AddOnPlacementScores.
+    """
+    import asyncio
+
+    from dsf.kube.embedded.files import FileProblem
+
+    try:
+        result = asyncio.run(_plan(paths, request_file, rest))
+    except FileProblem as error:
+        raise click.ClickException(str(error)) from error
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"`dsf plan` needs the module {error.name!r}; install it with"
+            " pip install 'dynamic-scoring-framework[embedded]'"
+        ) from error
+    click.echo(_text(result, output), nl=False)
+    if not result.placements:
+        raise click.exceptions.Exit(EXIT_NOTHING_PLACED)
+
+
+async def _plan(
+    paths: tuple[Path, ...], request_file: Path | None, rest: dict[str, Any]
+) -> "OptimizeResult":
+    from dsf.runtime.clock import utc_now
+    from optimizer.cli.offline import offline
+    from optimizer.plan.plan import result
+    from optimizer.service import Optimizer
+    from optimizer.wire.request_problem import RequestProblem
+
+    read = await offline(paths, request_file)
+    for text in read.ignored:
+        click.echo(f"Ignored: {text}", err=True)
+    request = read.request.model_copy(update={"explain": read.request.explain or rest["explain"]})
+    made = await Optimizer(read.hub, settings_of(rest), now=utc_now).plan(request)
+    if isinstance(made, RequestProblem):
+        raise click.ClickException(f"{made.title}: {made.detail}")
+    return result(made, None)
+
+
+def _text(result: "OptimizeResult", output: str) -> str:
+    match output:
+        case "json":
+            return result.model_dump_json(indent=2) + "\n"
+        case "yaml":
+            import yaml
+
+            return yaml.safe_dump(result.model_dump(mode="json"), sort_keys=False)
+        case "manifests":
+            return result.output_yaml
+        case _:
+            from optimizer.plan.table import render
+
+            return render(result)

@@ -1,0 +1,195 @@
+"""`dsf mig`: what fits on a GPU, for operators."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dsf.cli.columns import aligned
+
+if TYPE_CHECKING:
+    from optimizer.candidates.demand import Demand
+    from optimizer.mig.geometry import Geometry
+    from optimizer.mig.layouts import Instance
+
+
+class _Model(click.ParamType["Geometry"]):
+    name = "model"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> "Geometry":
+        from dsf.api.invalid import Invalid
+        from optimizer.mig.geometry import geometry
+
+        found = geometry(value)
+        if isinstance(found, Invalid):
+            self.fail(found.message, param, ctx)
+        return found
+
+
+class _Placed(click.ParamType["Instance"]):
+    name = "PROFILE@START"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> "Instance":
+        from optimizer.mig.layouts import Instance
+
+        profile, _, start = value.partition("@")
+        if not start.isdecimal():
+            self.fail(f"{value!r} is not of the form 1g.10gb@0", param, ctx)
+        return Instance(profile, int(start))
+
+
+class _Wanted(click.ParamType[tuple[str, int, int, float]]):
+    name = "demand"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int, int, float]:
+        device, _, rest = value.partition("=")
+        amounts, _, worth = rest.partition(":")
+        amount, _, times = amounts.partition("x")
+        try:
+            found = device, int(amount), int(times or 1), float(worth or 1)
+        except ValueError:
+            self.fail(f"{value!r} is not of the form 3g.40gb=2, 3g.40gb=2x5:60", param, ctx)
+        if not device or min(found[1:]) <= 0 or found[1] * found[2] > 10_000:  # noqa: PLR2004
+            self.fail(f"{value!r}: amounts and values must be above 0, and not huge", param, ctx)
+        return found
+
+
+@click.group()
+def mig() -> None:
+    """Show how GPUs can be divided by MIG, and which layout serves a demand best."""
+
+
+@mig.command()
+def models() -> None:
+    """List the GPU models whose geometry is known."""
+    from optimizer.mig.geometry import GEOMETRIES
+
+    rows = [
+        (
+            item.model,
+            f"{item.compute}+{item.memory}",
+            " ".join(profile.name for profile in item.profiles),
+            "inferred" if item.inferred else "published",
+            " ".join(item.products),
+        )
+        for item in GEOMETRIES
+    ]
+    click.echo(aligned(("model", "compute+memory", "profiles", "starts", "gpu.product"), rows))
+
+
+@mig.command()
+@click.argument("model", type=_Model())
+@click.option(
+    "--held",
+    type=_Placed(),
+    multiple=True,
+    help="An instance that stays, by its first memory slice (nvidia-smi mig -lgi); repeatable.",
+)
+@click.option("--media", is_flag=True, help="Profiles with media engines (+me) as well.")
+@click.option("--all", "every", is_flag=True, help="Not only those to which nothing can be added.")
+def layouts(model: "Geometry", held: tuple["Instance", ...], media: bool, every: bool) -> None:
+    """Show the layouts of MODEL, empty or with the instances --held.
+
+    AT is where the instances stand if that leaves the most room: their first memory slices.
+    """
+    from optimizer.mig.fragmentation import placed
+    from optimizer.mig.layouts import conflict, layouts, maximal, multisets
+
+    why = conflict(model, held)
+    if why:
+        raise click.ClickException(f"--held: {why}")
+    kept = tuple(sorted(held, key=lambda item: item.start))
+    among = frozenset(item.name for item in model.profiles if media or not item.media)
+    shapes = {item.name: item for item in model.profiles}
+    rows = []
+    for counts in (multisets if every else maximal)(model, kept, among):
+        layout = placed(model, counts, kept) or ()
+        rows.append(
+            (
+                _spelt(counts),
+                str(sum(shapes[name].compute * amount for name, amount in counts)),
+                str(sum(shapes[name].memory * amount for name, amount in counts)),
+                " ".join(f"{item.profile}@{item.start}" for item in layout) or "-",
+            )
+        )
+    legal = sum(1 for _ in layouts(model, kept, among))
+    click.echo(aligned(("instances", "compute", "memory", "at"), sorted(rows, key=_by_size)))
+    click.echo(f"{len(rows)} shown; {legal} legal layouts in all, positions counted")
+
+
+@mig.command()
+@click.argument("model", type=_Model())
+@click.option(
+    "--want",
+    type=_Wanted(),
+    metavar="DEVICE=AMOUNT[xTIMES][:VALUE]",
+    multiple=True,
+    required=True,
+    help="A workload that asks for AMOUNT instances of DEVICE (a profile, or all for a GPU without"
+    " MIG), TIMES such workloads, each worth VALUE; repeatable.",
+)
+@click.option("--count", type=click.IntRange(1, 64), default=1, show_default=True, help="GPUs.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["table", "mig-parted"]),
+    default="table",
+    show_default=True,
+    help="mig-parted: its configuration file, with the layout under the name that is printed.",
+)
+def explain(
+    model: "Geometry", want: tuple[tuple[str, int, int, float], ...], count: int, output: str
+) -> None:
+    """Show which layout serves a demand best.
+
+    GPUs are --count idle ones of MODEL. How much of the demand it serves is said too.
+    """
+    from optimizer.candidates.candidates import Rules, best
+    from optimizer.mig.gpus import Gpu
+    from optimizer.mig.parted import config, config_name, document
+
+    demand = _demand(model, want)
+    point, bound = best((Gpu(model),) * count, demand, Rules(most=400))
+    if point is None or not any(point.supply):
+        raise click.ClickException(f"no layout of {count} {model.model} serves any of this")
+    gpus = sorted((item.instances for item in point.patterns), key=lambda item: item or ())
+    if output == "mig-parted":
+        click.echo(document({config_name(gpus): config(gpus)}), nl=False)
+        return
+    rows = [(str(gpus.count(item)), _spelt(item)) for item in dict.fromkeys(gpus)]
+    click.echo(aligned(("gpus", "layout"), rows))
+    value, possible = demand.value(point.supply), demand.value(demand.caps)
+    click.echo(f"Configuration {config_name(gpus)}: worth {value:g} of {possible:g} asked for.")
+    click.echo(f"No layout is worth more than {min(possible, value + bound):g}.")
+
+
+def _demand(model: "Geometry", want: tuple[tuple[str, int, int, float], ...]) -> "Demand":
+    from optimizer.candidates.demand import WHOLE, Demand, Request
+
+    requests: dict[str, list[Request]] = {}
+    for name, amount, times, value in want:
+        profile = model.profile(name)
+        if profile is None and name != WHOLE:
+            have = ", ".join(item.name for item in model.profiles)
+            raise click.ClickException(
+                f"--want: {model.model} has no profile {name!r}; it has {have}, and {WHOLE}"
+            )
+        device = profile.device if profile else WHOLE
+        requests.setdefault(device, []).extend([Request(amount, value)] * times)
+    return Demand.of(requests)
+
+
+def _spelt(instances: tuple[tuple[str, int], ...] | None) -> str:
+    if instances is None:
+        return "MIG off"
+    return " + ".join(f"{amount}x {name}" for name, amount in instances) or "none"
+
+
+def _by_size(row: Sequence[str]) -> tuple[int, int, str]:
+    return -int(row[1]), -int(row[2]), row[0]

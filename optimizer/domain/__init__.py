@@ -1,0 +1,1 @@
+"""The optimizer's own values: the fleet, scores, quantities, the solution, settings."""

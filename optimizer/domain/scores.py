@@ -1,0 +1,92 @@
+"""One named score of every app on every device, as an array: there can be millions."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optimizer.domain.compact_numbers import WIDTHS, Values, holding
+
+Key = tuple[str, str, str]
+"""Cluster, app and device."""
+
+Where = tuple[str, str]
+"""Cluster and device."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores(Mapping[Key, float]):
+    """A score by cluster, app and device, read like a dictionary.
+
+    `table` [apps, places]: NaN where there is none. `apps`, `places`: their numbers; a place is a
+    device of a cluster.
+    """
+
+    apps: Mapping[str, int]
+    places: Mapping[Where, int]
+    table: Values
+
+    @classmethod
+    def of(cls, values: Mapping[Key, float]) -> Self:
+        """Return the scores that a dictionary spells."""
+        return cls({}, {}, empty(0, 0)).with_values(values)
+
+    def __getitem__(self, key: Key) -> float:
+        """Return a score; KeyError where there is none."""
+        cluster, app, device = key
+        value = float(self.table[self.apps[app], self.places[cluster, device]])
+        if np.isnan(value):
+            raise KeyError(key)
+        return value
+
+    def __iter__(self) -> Iterator[Key]:
+        """Yield what has a score, by cluster, app and device; for small fleets."""
+        for cluster, places in groupby(self.places, key=lambda place: place[0]):
+            own = list(places)
+            for app in self.apps:
+                keys = ((cluster, app, device) for _, device in own)
+                yield from (key for key in keys if key in self)
+
+    def __len__(self) -> int:
+        """Return how many scores there are."""
+        return int(np.count_nonzero(~np.isnan(self.table)))
+
+    def of_app(self, app: str) -> NDArray[np.float64]:
+        """Return the scores of an app by place, and NaN after the last."""
+        row = np.full(len(self.places) + 1, np.nan)
+        if app in self.apps:
+            row[:-1] = self.table[self.apps[app]]
+        return row
+
+    def lacks(self, app: str) -> bytes:
+        """Return for which places an app has no score: equal bytes tell of the same places."""
+        return np.isnan(self.of_app(app)).tobytes()
+
+    def known(self) -> frozenset[Where]:
+        """Return the places for which some app has a score."""
+        scored = np.any(~np.isnan(self.table), axis=0).tolist()
+        return frozenset(place for place, found in zip(self.places, scored, strict=True) if found)
+
+    def with_values(self, added: Mapping[Key, float]) -> Self:
+        """Return the scores and others, which may be of further apps, clusters and devices."""
+        apps, places = dict(self.apps), dict(self.places)
+        for cluster, app, device in added:
+            apps.setdefault(app, len(apps))
+            places.setdefault((cluster, device), len(places))
+        numbers = np.array(list(added.values()), dtype=np.float64)
+        values = holding(empty(len(apps), len(places)), numbers)
+        rows, columns = self.table.shape
+        values = values.astype(np.promote_types(values.dtype, self.table.dtype))
+        values[:rows, :columns] = self.table
+        at = [(apps[app], places[cluster, device]) for cluster, app, device in added]
+        for (row, column), number in zip(at, numbers.tolist(), strict=True):
+            values[row, column] = number
+        return type(self)(apps, places, values)
+
+
+def empty(apps: int, places: int) -> Values:
+    """Return an array for scores [apps, places] that has none."""
+    return np.full((apps, places), np.nan, dtype=WIDTHS[0])

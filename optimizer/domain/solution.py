@@ -1,0 +1,67 @@
+"""What solving returns."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from optimizer.wire.result import Status
+
+
+class Choice(NamedTuple):
+    """A cluster enforces a policy."""
+
+    cluster: str
+    policy: str
+
+
+class Place(NamedTuple):
+    """A workload runs on a device of a cluster."""
+
+    workload: str
+    cluster: str
+    device: str
+
+
+Variable = Choice | Place
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The policies enforced and the places taken, in the problem's order."""
+
+    choices: tuple[Choice, ...] = ()
+    places: tuple[Place, ...] = ()
+
+
+class Tier(NamedTuple):
+    """How well a priority is served; the best decision, tier by tier, has at most `bound`."""
+
+    priority: int
+    value: float
+    bound: float
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """A decision, and how good it is known to be.
+
+    `bound`: no decision is worth more; with several priorities the sum of those of `tiers`, highest
+    priority first. None where unknown. `seconds` is wall-clock time of building and solving.
+    """
+
+    status: Status
+    decision: Decision
+    objective_value: float
+    bound: float | None
+    seconds: float
+    solver: str
+    tiers: tuple[Tier, ...] = ()
+
+    @property
+    def gap(self) -> float | None:
+        """How much better a decision could be, relative to this one; None where unknown."""
+        if self.bound is None:
+            return None
+        missing = max(0.0, self.bound - self.objective_value)
+        if missing == 0:
+            return 0.0
+        return missing / abs(self.objective_value) if self.objective_value else None

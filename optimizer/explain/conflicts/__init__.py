@@ -1,0 +1,1 @@
+"""Conflicts: which limits keep a workload out, and the cheapest repair."""

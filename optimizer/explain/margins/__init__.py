@@ -1,0 +1,1 @@
+"""Margins: what the objective loses without an assignment or a policy."""

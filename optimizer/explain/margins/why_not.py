@@ -1,0 +1,104 @@
+"""Why not another place or policy: what forcing it would cost the objective."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.solution import Choice, Solution
+from optimizer.explain.margins.forced import Outcome, outcome, with_policy, with_workload_on
+from optimizer.explain.ports import Resolve
+from optimizer.explain.shown import spot
+from optimizer.model.predicates import OBSTACLES, obstacles
+from optimizer.model.problem import Problem
+from optimizer.model.slot_index import Ground
+from optimizer.wire.explanation import WhyNot
+
+_SAYS = {
+    name: " ".join((found.__doc__ or "").split()).rstrip(".") for name, found in OBSTACLES.items()
+}
+
+
+def why_not_place(
+    fleet: Fleet,
+    problem: Problem,
+    solution: Solution,
+    workload: str,
+    cluster: str,
+    device: str | None,
+    resolve: Resolve,
+) -> WhyNot:
+    """Return what it costs that a workload runs on a cluster, or on one of its devices."""
+    on = f"{device} of cluster {cluster}" if device else f"cluster {cluster}"
+    asked = f"workload {workload} on {on}"
+    allowed = _allowed(problem, workload, cluster, device)
+    if allowed is None:
+        return WhyNot(asked=asked, possible=False, message=_in_the_way(fleet, workload, cluster))
+    number = problem.cluster_index[cluster]
+    forced = with_workload_on(allowed, workload, [number])
+    found = outcome(problem, solution.decision, forced, resolve, times=1, workload=workload)
+    return _answer(solution, asked, found)
+
+
+def why_not_policy(
+    problem: Problem, solution: Solution, cluster: str, policy: str, resolve: Resolve
+) -> WhyNot:
+    """Return what it costs that a cluster enforces a policy."""
+    asked = f"policy {policy} on cluster {cluster}"
+    option = problem.option_index.get(Choice(cluster, policy))
+    if option is None:
+        message = "it is no candidate there, or supplies nothing that a workload can use"
+        return WhyNot(asked=asked, possible=False, message=message)
+    found = outcome(problem, solution.decision, with_policy(problem, option), resolve, times=1)
+    return _answer(solution, asked, found)
+
+
+def _answer(before: Solution, asked: str, found: Outcome) -> WhyNot:
+    if found.possible is None or before.status != "Optimal":
+        return WhyNot(asked=asked, possible=found.possible, message="not computed in time")
+    if found.lost is None:
+        message = "no decision that keeps all rules has it"
+        return WhyNot(asked=asked, possible=False, message=message)
+    old, new = set(before.decision.places), found.decision.places
+    moved = tuple(spot(place) for place in new if place not in old)
+    gone = {place.workload for place in old} - {place.workload for place in new}
+    message = f"the best solution with it is worth {found.lost.total:g} less"
+    if found.lost.total <= 0:
+        message = "a solution with it is worth as much"
+    if gone:
+        message += f"; without a place then: {', '.join(sorted(gone))}"
+    return WhyNot(asked=asked, possible=True, message=message, lost=found.lost, places=moved)
+
+
+def _allowed(problem: Problem, workload: str, cluster: str, device: str | None) -> Problem | None:
+    """Return the problem without the workload's other devices there; None: no place is left."""
+    task, number = problem.task_index.get(workload), problem.cluster_index.get(cluster)
+    if task is None or number is None:
+        return None
+    there = problem.slot_cluster == number
+    wanted = np.array([device is None or slot.device == device for slot in problem.slots])
+    if np.isnan(problem.values[task, there & wanted]).all():
+        return None
+    usable = ~np.isnan(problem.values)
+    usable[task, there & ~wanted] = False
+    return problem.restricted(usable, np.ones(len(problem.options), dtype=np.bool_))
+
+
+def _in_the_way(fleet: Fleet, workload: str, cluster: str) -> str:
+    """Return what keeps a workload from every device of a cluster, in words."""
+    target = next((item for item in fleet.workloads if item.name == workload), None)
+    names = [item.name for item in fleet.clusters]
+    if target is None:
+        return f"the request names no workload {workload}, or it could not be read: see gaps"
+    if cluster not in names:
+        return f"the request names no cluster {cluster}"
+    ground = Ground(fleet)
+    if not len(ground.slots):
+        return f"no cluster supplies {target.kind}"
+    there = ground.cluster == names.index(cluster)
+    found = [name for name, slots in obstacles(ground, target).items() if slots[there].any()]
+    return "; ".join(_words(found)) or f"cluster {cluster} supplies no {target.kind}"
+
+
+def _words(reasons: Iterable[str]) -> Iterable[str]:
+    return (f"{reason}: {_SAYS[reason]}" for reason in reasons)

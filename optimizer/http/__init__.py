@@ -1,1 +1,0 @@
-"""The optimizer over HTTP: problems, limits of bodies and hosts, examples."""

@@ -1,0 +1,1 @@
+"""The placement problem as an integer program: terms, rules, predicates, formulation."""

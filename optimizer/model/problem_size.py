@@ -1,0 +1,65 @@
+"""Fleets whose problem would not fit into memory."""
+
+from collections.abc import Iterable
+
+from optimizer.domain.fleet import Fleet, FleetLimit, Workload
+from optimizer.model.slot_index import Ground
+from optimizer.snapshot.score_index import Grid
+from optimizer.wire.request_problem import UNPROCESSABLE, RequestProblem
+
+_SCORES_PER_PLACE = 8
+_PLACES_PER_ENTRY = 4
+"""A place in a row of a rule beyond capacity takes as much memory as four without any."""
+
+
+def too_large(fleet: Fleet, most: int) -> RequestProblem | None:
+    """Refuse a fleet of more places than `most`.
+
+    A place of a workload to which limits, spread and the like apply counts more often.
+    """
+    workloads, slots = len(fleet.workloads), len(Ground(fleet).slots)
+    ruled = _PLACES_PER_ENTRY * slots * sum(_rows(item, fleet.limits) for item in fleet.workloads)
+    places = workloads * slots
+    if places + ruled <= most:
+        return None
+    count = f"{places} places"
+    if ruled:
+        count += (
+            f", which count as {places + ruled} for limits, spread, replicas, affinity to workloads"
+            " and further requests"
+        )
+    return _refusal(
+        f"{workloads} workloads on {slots} devices and kinds of clusters are {count},"
+        f" and at most {most} are solved at once"
+    )
+
+
+def _rows(workload: Workload, limits: Iterable[FleetLimit]) -> int:
+    """Return in how many rows of rules beyond capacity each place of a workload is."""
+    uses = dict(workload.uses)
+    counted = sum(bool(limit.score) or bool(uses.get(limit.uses)) for limit in limits)
+    wishes = len(workload.spread) + len(workload.near) + len(workload.apart) + len(workload.extras)
+    return counted + wishes + (workload.replicas > 1)
+
+
+def too_many_scores(wanted: Grid, scores: int, most: int) -> RequestProblem | None:
+    """Refuse to read more scores than fit beside `most` places: each takes two bytes or more.
+
+    GPUs may be offered for many more devices than anybody scores, each of which is a place then.
+    """
+    apps, devices, allowed = len(wanted.apps), len(wanted.places), _SCORES_PER_PLACE * most
+    if apps * devices * scores <= allowed:
+        return None
+    return _refusal(
+        f"{scores} scores of {apps} apps on {devices} devices that clusters supply or could supply"
+        f" are {apps * devices * scores}, and at most {allowed} are read at once"
+    )
+
+
+def _refusal(why: str) -> RequestProblem:
+    return RequestProblem(
+        status=UNPROCESSABLE,
+        reason="TooManyPlaces",
+        title="The request is too large to solve at once",
+        detail=f"{why}; name fewer clusters or workloads",
+    )

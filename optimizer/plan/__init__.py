@@ -1,0 +1,1 @@
+"""The plan: what a decision changes on the hub, as objects, a digest and text."""

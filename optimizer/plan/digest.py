@@ -1,0 +1,73 @@
+"""Digests: the identity of a plan, and of the facts that it rests on."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
+from itertools import chain
+from typing import Any
+
+from dsf.kube.changes import Change
+from dsf.kube.port import Object
+from optimizer.candidates.generate import Pools
+from optimizer.domain.fleet import Cluster, Fleet
+
+
+def digest_of(fleet: Fleet, objects: Iterable[Object], changes: Iterable[Change]) -> str:
+    """Return the SHA-256 of the facts used, scores included, the objects and the changes."""
+    rest = {"objects": list(objects), "changes": [str(change) for change in changes]}
+    return _sha256(chain(map(_text, [_facts(fleet), rest]), _scores(fleet)))
+
+
+def basis_of(fleet: Fleet, pools: Pools) -> str:
+    """Return the SHA-256 of clusters, supplies, GPUs and requests.
+
+    Scores are left out, and so are generated candidates, which follow from them, and what runs
+    now, which the generated objects say.
+    """
+    listed = tuple(_listed(cluster) for cluster in fleet.clusters)
+    asked = tuple(replace(item, current=()) for item in fleet.workloads)
+    facts = _facts(replace(fleet, clusters=listed, workloads=asked))
+    return _sha256([_text(facts), _text(_gpus(pools))])
+
+
+def _gpus(pools: Pools) -> list[Any]:
+    """Return which GPUs there are, not what they are now."""
+    return [
+        [pool.cluster, pool.name, node.name, [gpu.geometry.model for gpu in node.gpus]]
+        for _, own in sorted(pools.items())
+        for pool in own
+        for node in pool.nodes
+    ]
+
+
+def _listed(cluster: Cluster) -> Cluster:
+    listed = tuple(replace(item, current=False) for item in cluster.candidates if not item.layouts)
+    return replace(cluster, candidates=listed, enforced=())
+
+
+def _facts(fleet: Fleet) -> dict[str, Any]:
+    return {
+        "namespace": fleet.namespace,
+        "clusters": [asdict(cluster) for cluster in fleet.clusters],
+        "workloads": [asdict(workload) for workload in fleet.workloads],
+    }
+
+
+def _scores(fleet: Fleet) -> Iterator[bytes]:
+    """Yield the scores as arrays: millions of them as text would not fit into memory."""
+    for name, scores in fleet.scores.items():
+        yield _text([name, list(scores.apps), list(scores.places), scores.table.dtype.str])
+        yield scores.table.tobytes()
+
+
+def _text(part: Any) -> bytes:
+    return json.dumps(part, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _sha256(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+        digest.update(b"\n")
+    return digest.hexdigest()

@@ -1,0 +1,93 @@
+"""The generated objects of a namespace: what of them a decision changes, and what reset deletes."""
+
+from collections.abc import Iterable
+
+from dsf.api.names import GENERATED_LABEL
+from dsf.kube.changes import Change, Create, Delete, Outcome, Patch, diff
+from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
+from dsf.kube.port import Object
+from optimizer.snapshot.labels import labels_of, name_of
+from optimizer.snapshot.observation import Observation
+from optimizer.wire.result import FailedChange, PlannedChange
+
+
+def changes(desired: Iterable[Object], observation: Observation) -> tuple[Change, ...]:
+    """Return what makes the generated objects those desired; equal ones stay untouched.
+
+    Deletes come first, bindings before Placements, so that no cluster is ever bound to two
+    policies; a binding is created after its Placement and the policy that was generated for it. A
+    generated policy that a desired binding names stays.
+    """
+    objects = list(desired)
+    named = {subject["name"] for obj in objects for subject in obj.get("subjects", ())}
+    made = {name_of(obj) for obj in objects if obj["kind"] == POLICY.kind}
+    unneeded = [obj for obj in observation.policies if name_of(obj) not in named - made]
+    policies = _diff(POLICY, objects, unneeded)
+    placements = _diff(PLACEMENT, objects, observation.placements)
+    bindings = _diff(PLACEMENT_BINDING, objects, observation.bindings)
+    every = (*policies, *placements, *bindings)
+    deletes = [change for change in reversed(every) if isinstance(change, Delete)]
+    others = [change for change in every if not isinstance(change, Delete)]
+    return (*deletes, *others)
+
+
+def not_generated(desired: Iterable[Object], observation: Observation) -> tuple[str, ...]:
+    """Return the desired objects whose name belongs to an object that somebody else made."""
+    foreign = {
+        (kind.kind, name_of(obj))
+        for kind, objects in (
+            (PLACEMENT, observation.placements),
+            (PLACEMENT_BINDING, observation.bindings),
+            (POLICY, observation.policies),
+        )
+        for obj in objects
+        if not _is_generated(obj)
+    }
+    names = sorted((obj["kind"], name_of(obj)) for obj in desired)
+    return tuple(f"{kind} {name}" for kind, name in names if (kind, name) in foreign)
+
+
+def describe(change: Change) -> PlannedChange:
+    """Return a change as a value that can be shown."""
+    return PlannedChange(
+        action=_action(change),
+        kind=change.kind.kind,
+        namespace=change.namespace or "",
+        name=change.name,
+    )
+
+
+def failures(outcomes: Iterable[Outcome]) -> tuple[FailedChange, ...]:
+    """Return the changes that the API server refused."""
+    return tuple(
+        FailedChange(**describe(outcome.change).model_dump(), message=str(outcome.error))
+        for outcome in outcomes
+        if outcome.error is not None
+    )
+
+
+def successes(outcomes: Iterable[Outcome]) -> tuple[PlannedChange, ...]:
+    """Return the changes that were made."""
+    return tuple(describe(outcome.change) for outcome in outcomes if outcome.error is None)
+
+
+def _action(change: Change) -> str:
+    match change:
+        case Create():
+            return "create"
+        case Patch():
+            return "patch"
+        case Delete():
+            return "delete"
+
+
+def _diff(kind: Kind, desired: Iterable[Object], observed: Iterable[Object]) -> list[Change]:
+    return diff(
+        kind,
+        [obj for obj in desired if obj["kind"] == kind.kind],
+        [obj for obj in observed if _is_generated(obj)],
+    )
+
+
+def _is_generated(obj: Object) -> bool:
+    return labels_of(obj).get(GENERATED_LABEL) == "true"

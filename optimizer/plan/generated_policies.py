@@ -1,0 +1,65 @@
+"""The Policies of a decision that were generated."""
+
+from collections.abc import Iterator
+
+from dsf.api.names import GROUP
+from dsf.kube.port import Object
+from optimizer.candidates import candidates as mig
+from optimizer.candidates.candidates import gpu_name
+from optimizer.domain.fleet import Candidate, Fleet
+from optimizer.domain.solution import Decision
+from optimizer.mig.parted import spelt
+from optimizer.mig.policies import MigLabels, policy, specs
+from optimizer.snapshot.labels import SUPPLY_AMOUNT, SUPPLY_DEVICE, SUPPLY_KIND
+
+SUPPLIES = f"{GROUP}/supplies"
+POOL = f"{GROUP}/pool"
+CLUSTER = f"{GROUP}/cluster"
+LAYOUTS = f"{GROUP}/layouts"
+
+
+def generated_policies(fleet: Fleet, decision: Decision, labels: MigLabels) -> Iterator[Object]:
+    """Yield the Policies of the generated candidates that a decision chose.
+
+    They say what they supply as hand-written ones do: so a later request may list them.
+    """
+    chosen = set(decision.choices)
+    for cluster in fleet.clusters:
+        made = [
+            item
+            for item in cluster.candidates
+            if item.layouts and (cluster.name, item.policy) in chosen
+        ]
+        wanted = [
+            mig.Candidate(item.policy, cluster.name, item.pool, (), item.layouts) for item in made
+        ]
+        for item, spec in zip(made, specs(wanted, labels) if made else (), strict=True):
+            yield policy(fleet.namespace, item.policy, _said(cluster.name, item), spec)
+
+
+def _said(cluster: str, item: Candidate) -> Object:
+    """Return labels where there is one supply, as the wire contract has it, else an annotation."""
+    pool = {POOL: item.pool} if item.pool else {}
+    alone = {CLUSTER: cluster, LAYOUTS: _layouts(item)}
+    if len(item.supplies) == 1:
+        (supply,) = item.supplies
+        return {
+            "labels": {
+                SUPPLY_KIND: supply.kind,
+                SUPPLY_DEVICE: supply.device,
+                SUPPLY_AMOUNT: str(int(supply.amount)),
+                **pool,
+            },
+            "annotations": alone,
+        }
+    listed = ",".join(f"{item.kind}/{item.device}={int(item.amount)}" for item in item.supplies)
+    return {"labels": pool, "annotations": {**alone, SUPPLIES: listed}}
+
+
+def _layouts(item: Candidate) -> str:
+    """Return what each GPU becomes, as PolicyWishes.layouts reads it."""
+    return ",".join(
+        f"{gpu_name(node.node, index)}={spelt(gpu)}"
+        for node in item.layouts
+        for index, gpu in enumerate(node.gpus)
+    )

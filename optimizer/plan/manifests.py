@@ -1,0 +1,125 @@
+"""A decision as Placements, PlacementBindings and generated Policies: always the same objects.
+
+Sources: https://open-cluster-management.io/docs/concepts/content-placement/placement/ and the
+PlacementBinding CRD of https://github.com/open-cluster-management-io/governance-policy-propagator
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from dsf.api.names import GENERATED_LABEL
+from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
+from dsf.kube.port import Object
+from optimizer.domain.fleet import Fleet, Selector
+from optimizer.domain.solution import Choice, Decision
+from optimizer.mig.policies import GPU_OPERATOR, MigLabels
+from optimizer.plan.generated_policies import generated_policies
+
+GENERATED_SELECTOR = f"{GENERATED_LABEL}=true"
+COMPLIANT = "compliant"
+
+_NAME_LIMIT = 63  # OCM puts the name of a Placement into a label of its decisions
+
+
+def manifests(
+    fleet: Fleet, decision: Decision, *, claim_name: str, mig: MigLabels = GPU_OPERATOR
+) -> tuple[Object, ...]:
+    """Return the objects of a decision: per policy choice two, per placed workload one.
+
+    Where a chosen policy was generated, it is one of them.
+    """
+    select = {cluster.name: cluster.selector for cluster in fleet.clusters}
+    placements = {workload.name: workload.placement for workload in fleet.workloads}
+    enforcing = frozenset(choice.cluster for choice in decision.choices)
+    runs: dict[str, list[str]] = {}
+    for place in decision.places:
+        runs.setdefault(place.workload, []).append(place.cluster)
+    return (
+        *generated_policies(fleet, decision, mig),
+        *_of_policies(fleet.namespace, decision.choices, select),
+        *(
+            _placement(
+                fleet.namespace,
+                placements[workload],
+                _predicates([select[name] for name in clusters], enforcing, claim_name),
+                count=len(clusters),
+            )
+            for workload, clusters in runs.items()
+        ),
+    )
+
+
+def generated_name(prefix: str, namespace: str, choice: Choice) -> str:
+    """Return `<prefix>-<cluster>-<8 hex>`, the digits taken from namespace, cluster and policy.
+
+    A long cluster name is cut; the digits still tell it from others.
+    """
+    digits = hashlib.sha256("/".join((namespace, *choice)).encode()).hexdigest()[:8]
+    room = _NAME_LIMIT - len(prefix) - len(digits) - 2
+    return f"{prefix}-{choice.cluster[:room].rstrip('-.')}-{digits}"
+
+
+def _of_policies(
+    namespace: str, choices: Iterable[Choice], select: Mapping[str, Selector]
+) -> Iterable[Object]:
+    for choice in choices:
+        name = generated_name("placement", namespace, choice)
+        yield _placement(namespace, name, [_selected([select[choice.cluster]])])
+        yield _binding(namespace, choice, name)
+
+
+def _placement(
+    namespace: str, name: str, selectors: Iterable[Mapping[str, Any]], *, count: int = 1
+) -> Object:
+    predicates = [{"requiredClusterSelector": dict(selector)} for selector in selectors]
+    spec = {"numberOfClusters": count, "predicates": predicates}
+    return {**_header(PLACEMENT, namespace, name), "spec": spec}
+
+
+def _predicates(
+    selectors: Iterable[Selector], enforcing: Collection[str], claim_name: str
+) -> Iterator[dict[str, Any]]:
+    """Yield one selector per way to select; OCM takes a cluster that meets any of them.
+
+    A cluster without a policy never claims to be compliant, so it is not asked to.
+    """
+    alike: dict[tuple[str, bool], list[Selector]] = {}
+    for selector in selectors:
+        alike.setdefault((selector.key, selector.cluster in enforcing), []).append(selector)
+    for (_, enforced), found in alike.items():
+        claim = {"claimSelector": _compliant(claim_name)} if enforced else {}
+        yield {**_selected(found), **claim}
+
+
+def _binding(namespace: str, choice: Choice, placement: str) -> Object:
+    return {
+        **_header(PLACEMENT_BINDING, namespace, generated_name("binding", namespace, choice)),
+        "placementRef": {"name": placement, "kind": PLACEMENT.kind, "apiGroup": PLACEMENT.group},
+        "subjects": [{"name": choice.policy, "kind": POLICY.kind, "apiGroup": POLICY.group}],
+    }
+
+
+def _header(kind: Kind, namespace: str, name: str) -> Object:
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": name, "namespace": namespace, "labels": {GENERATED_LABEL: "true"}},
+    }
+
+
+def _selected(selectors: Sequence[Selector]) -> dict[str, Any]:
+    """Return what selects these clusters, which are all selected in the same way."""
+    key, names = selectors[0].key, sorted(selector.cluster for selector in selectors)
+    if key and len(names) == 1:
+        return {"labelSelector": {"matchLabels": {key: names[0]}}}
+    if key:
+        expression = {"key": key, "operator": "In", "values": names}
+        return {"labelSelector": {"matchExpressions": [expression]}}
+    wanted = f"== {json.dumps(names[0])}" if len(names) == 1 else f"in {json.dumps(names)}"
+    return {"celSelector": {"celExpressions": [f"managedCluster.metadata.name {wanted}"]}}
+
+
+def _compliant(claim_name: str) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": claim_name, "operator": "In", "values": [COMPLIANT]}]}

@@ -1,0 +1,207 @@
+"""The plan: a decision, what it rests on, and the changes that it implies."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import yaml
+
+from dsf.kube.changes import Change
+from dsf.kube.port import Object
+from optimizer.candidates.layout_bounds import fewer_layouts, over_all_layouts
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.settings import Settings
+from optimizer.domain.solution import Choice, Solution
+from optimizer.model.formulate import staying
+from optimizer.model.problem import Problem
+from optimizer.plan.digest import basis_of, digest_of
+from optimizer.plan.generated_objects import changes, describe, not_generated
+from optimizer.plan.manifests import manifests
+from optimizer.plan.placed import placed, truncated
+from optimizer.plan.unplaced import unplaced
+from optimizer.snapshot.fleet_reader import SHOWN_GAPS
+from optimizer.snapshot.listed import listed
+from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.unknown_names import unknown_names
+from optimizer.wire.explanation import Explanation
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import CONFLICT, UNAVAILABLE, FieldProblem, RequestProblem
+from optimizer.wire.result import (
+    Applied,
+    FailedChange,
+    Gap,
+    OptimizeResult,
+    Placed,
+    PriorityValue,
+    Unplaced,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A decision that can be shown, approved by its digest, and applied as it is.
+
+    `digest` is the SHA-256 of the facts used, the decision and the changes; `basis` that of the
+    facts that must not move between planning and applying.
+    """
+
+    digest: str
+    basis: str
+    request: OptimizeRequest
+    solution: Solution
+    policies: Mapping[str, str]
+    placements: tuple[Placed, ...]
+    unplaced: tuple[Unplaced, ...]
+    gaps: tuple[Gap, ...]
+    manifests: tuple[Object, ...]
+    changes: tuple[Change, ...]
+    explanation: Explanation | None = None
+
+    @property
+    def output_yaml(self) -> str:
+        """The generated objects as a YAML stream."""
+        return yaml.safe_dump_all(self.manifests, sort_keys=False) if self.manifests else ""
+
+
+def plan(
+    observation: Observation,
+    request: OptimizeRequest,
+    *,
+    fleet: Fleet,
+    problem: Problem,
+    solution: Solution,
+    settings: Settings,
+) -> Plan | RequestProblem:
+    """Turn a solution into a plan; a decision that places nothing changes nothing."""
+    objects = manifests(fleet, solution.decision, claim_name=settings.claim_name, mig=settings.mig)
+    refused = _foreign(objects, observation, request.namespace)
+    if refused:
+        return refused
+    implied = changes(objects, observation) if objects else ()
+    wide = over_all_layouts(fleet, solution)
+    more = (wide.bound or 0.0) - (solution.bound or 0.0)
+    gaps = (*fleet.gaps, *fewer_layouts(fleet.left_out, more))
+    return Plan(
+        digest=digest_of(fleet, objects, implied),
+        basis=_basis(observation, request, settings),
+        request=request,
+        solution=_net(wide, staying(fleet)),
+        policies=_policies(solution.decision.choices),
+        placements=placed(problem, solution),
+        unplaced=unplaced(request, fleet, problem, solution),
+        gaps=tuple(truncated(gaps, fleet.gaps_left, most=SHOWN_GAPS)),
+        manifests=objects,
+        changes=implied,
+    )
+
+
+def stale(made: Plan, observation: Observation, settings: Settings) -> RequestProblem | None:
+    """Tell what moved on the hub since a plan was made, if that matters to it.
+
+    Scores may move, so that they are not read: they change what is best, not what is possible.
+    """
+    scores = [score.score_name for _, score in made.request.read_scores]
+    refused = unknown_names(observation, made.request, scores)
+    if refused:
+        return refused
+    if _basis(observation, made.request, settings) != made.basis:
+        return _stale("the policies, workloads or managed clusters that it rests on have changed")
+    if made.manifests and changes(made.manifests, observation) != made.changes:
+        return _stale("the generated objects in its namespace have changed")
+    return _foreign(made.manifests, observation, made.request.namespace)
+
+
+def result(made: Plan, applied: Applied | None) -> OptimizeResult:
+    """Return the answer of POST /optimize; `applied` is None for a dry run."""
+    solution = made.solution
+    return OptimizeResult(
+        status=solution.status,
+        objective_value=solution.objective_value,
+        output_yaml=made.output_yaml,
+        digest=made.digest,
+        bound=solution.bound,
+        gap=solution.gap,
+        seconds=solution.seconds,
+        solver=solution.solver,
+        priorities=tuple(
+            PriorityValue(priority=item.priority, value=item.value, bound=item.bound)
+            for item in solution.tiers
+        ),
+        policies=dict(made.policies),
+        placements=made.placements,
+        unplaced=made.unplaced,
+        gaps=made.gaps,
+        changes=tuple(describe(change) for change in made.changes),
+        applied=applied is not None,
+        explanation=made.explanation,
+    )
+
+
+def refused_writes(failed: Iterable[FailedChange]) -> RequestProblem | None:
+    """Return the problem that names every write the hub refused."""
+    errors = tuple(
+        FieldProblem(f"{change.kind} {change.namespace}/{change.name}", change.message)
+        for change in failed
+    )
+    if not errors:
+        return None
+    return RequestProblem(
+        status=UNAVAILABLE,
+        reason="HubRefused",
+        title="The hub refused a part of the plan",
+        detail="; ".join(f"{error.field}: {error.message}" for error in errors[:5]),
+        errors=errors,
+    )
+
+
+def _basis(observation: Observation, request: OptimizeRequest, settings: Settings) -> str:
+    read = listed(observation, request, settings.cluster_label_key)
+    return basis_of(read.fleet, read.pools)
+
+
+def _net(solution: Solution, stays: Mapping[int, float]) -> Solution:
+    """Return a solution whose values count what moves cost, not what staying saves."""
+    saved = sum(stays.values())
+    return replace(
+        solution,
+        objective_value=solution.objective_value - saved,
+        bound=None if solution.bound is None else solution.bound - saved,
+        tiers=tuple(
+            item._replace(
+                value=item.value - stays.get(item.priority, 0.0),
+                bound=item.bound - stays.get(item.priority, 0.0),
+            )
+            for item in solution.tiers
+        ),
+    )
+
+
+def _policies(choices: Iterable[Choice]) -> dict[str, str]:
+    """Return the policies of each cluster; of several pools they are joined."""
+    by_cluster: dict[str, list[str]] = {}
+    for choice in choices:
+        by_cluster.setdefault(choice.cluster, []).append(choice.policy)
+    return {cluster: ", ".join(policies) for cluster, policies in by_cluster.items()}
+
+
+def _foreign(
+    desired: Iterable[Object], observation: Observation, namespace: str
+) -> RequestProblem | None:
+    foreign = not_generated(desired, observation)
+    if not foreign:
+        return None
+    return RequestProblem(
+        status=CONFLICT,
+        reason="NotGenerated",
+        title="An object of that name was not generated by the optimizer",
+        detail=f"{', '.join(foreign)} in namespace {namespace} would be overwritten;"
+        " delete it, or refer to another Placement",
+    )
+
+
+def _stale(why: str) -> RequestProblem:
+    return RequestProblem(
+        status=CONFLICT,
+        reason="StalePlan",
+        title="The plan is out of date",
+        detail=f"{why}; plan again",
+    )

@@ -1,0 +1,137 @@
+"""Why a workload runs nowhere, or on fewer clusters than it asked for."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from optimizer.domain.fleet import Fleet, Workload
+from optimizer.domain.solution import Solution
+from optimizer.model.predicates import obstacles
+from optimizer.model.problem import Floats, Problem, Task
+from optimizer.model.slot_index import Ground
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.result import Unplaced
+
+SAYS: Mapping[str, str] = {
+    "NotPinned": "are on clusters that it does not name",
+    "Excluded": "are on clusters that it excludes",
+    "Affinity": "are on clusters that don't meet its affinity",
+    "AntiAffinity": "are on clusters that its anti-affinity forbids",
+    "NoSupply": "can't be enough for it",
+    "NoExtraSupply": "are on clusters that can't have enough of the further kinds it asks for",
+    "NoUsableScore": "have no usable score that says what it is worth there (see gaps)",
+    "BelowMinimumScore": "are worth less than its minimum score",
+    "NoUsableCost": "have no usable score that says what it takes of a limit (see gaps)",
+}
+"""What each obstacle means for the places in whose way it is."""
+
+
+def unplaced(
+    request: OptimizeRequest, fleet: Fleet, problem: Problem, solution: Solution
+) -> tuple[Unplaced, ...]:
+    """Return every workload of the request without all its places, and what is in its way."""
+    on: dict[str, set[str]] = {}
+    for place in solution.decision.places:
+        on.setdefault(place.workload, set()).add(place.cluster)
+    gaps = {gap.workload: gap for gap in fleet.gaps if gap.workload}
+    workloads = {workload.name: workload for workload in fleet.workloads}
+    reasons = _Reasons(fleet, problem, solution)
+    found: list[Unplaced] = []
+    for name in (choice.name for choice in request.target_workloads):
+        there = on.get(name, set())
+        if name in gaps and not there:
+            gap = gaps[name]
+            found.append(Unplaced(workload=name, reason=gap.reason, message=gap.message))
+        elif len(there) < workloads[name].replicas:
+            reason, message = reasons.of(workloads[name], there)
+            said = f"workload {name}: {message}"
+            found.append(Unplaced(workload=name, reason=reason, message=said))
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Reasons:
+    fleet: Fleet
+    problem: Problem
+    solution: Solution
+
+    def of(self, workload: Workload, on: Collection[str]) -> tuple[str, str]:
+        """Return why a workload that runs on these clusters does not run on more."""
+        index = self.problem.task_index.get(workload.name)
+        if index is None:
+            return self._impossible(workload)
+        task, others = self.problem.tasks[index], self._elsewhere(index, on)
+        if not on:
+            return self._left_out(task, others)
+        message = f"it runs on {len(on)} of {workload.replicas} clusters"
+        if not len(others):
+            return "FewerReplicas", f"{message}, and can run on no other"
+        return "FewerReplicas", f"{message}; elsewhere {self._left_out(task, others)[1]}"
+
+    def _elsewhere(self, task: int, on: Collection[str]) -> Floats:
+        """Return the values of a task's usable places on other clusters."""
+        row = self.problem.values[task]
+        numbers = [self.problem.cluster_index[name] for name in on]
+        usable = ~np.isnan(row) & ~np.isin(self.problem.slot_cluster, numbers)
+        return np.asarray(row[usable])
+
+    def _left_out(self, task: Task, usable: Floats) -> tuple[str, str]:
+        if self.solution.status == "NotSolved":
+            return "NotSolved", "the solver found no placement within its limits"
+        if usable.max() < 0:
+            message = f"its best score is {usable.max():g}: placing it would lower the total"
+            return "ScoresBelowZero", message
+        proven = self.solution.status == "Optimal"
+        found = "the optimal placement" if proven else "the best placement found"
+        fits = f"{len(usable)} places would fit it alone, but {found}"
+        use = "uses those devices for others or enforces policies that supply none for it"
+        wishes = self._wishes(task)
+        if not wishes:
+            return "NoCapacityLeft", f"{fits} {use}"
+        return "NoRoomLeft", (
+            f"{fits} {use}, or {' or '.join(wishes)} forbids it; an explanation says which"
+        )
+
+    def _wishes(self, task: Task) -> list[str]:
+        """Return what can keep a task from places that fit it alone, beside capacity."""
+        couplings = (
+            ("spread", bool(task.spread)),
+            ("workloadAffinity", bool(task.near)),
+            ("workloadAntiAffinity", self._some_apart),
+            ("a limit", bool(self.problem.limits)),
+        )
+        return [name for name, there in couplings if there]
+
+    @cached_property
+    def _some_apart(self) -> bool:
+        return any(task.apart for task in self.problem.tasks)
+
+    @cached_property
+    def _ground(self) -> Ground:
+        return Ground(self.fleet)
+
+    def _impossible(self, workload: Workload) -> tuple[str, str]:
+        """Return what is in the way of every place, obstacle by obstacle."""
+        wanted = f"{workload.amount:g} {workload.kind}"
+        left = self._ground.kind.get(workload.kind, self._ground.none)
+        if not left.any():
+            return "NoSupply", f"it asks {wanted}, and no candidate policy supplies {workload.kind}"
+        total, reason, said = int(left.sum()), "", list[str]()
+        for name, found in obstacles(self._ground, workload).items():
+            blocked = int((left & found).sum())
+            if blocked:
+                reason = name
+                said.append(f"{blocked} {SAYS[name]}")
+                left = left & ~found
+        if len(said) == 1 and reason == "NoSupply":
+            return reason, f"it asks {wanted}; {self._most(workload.kind)}"
+        return reason, f"of the {total} devices with {workload.kind}, {', '.join(said)}"
+
+    def _most(self, kind: str) -> str:
+        most = np.where(self._ground.kind[kind], self._ground.most, -1.0)
+        slot = self._ground.slots[int(most.argmax())]
+        cluster = self.fleet.clusters[slot.cluster].name
+        device = f" of {slot.device}" if slot.device else ""
+        return f"the most that a cluster can have is {most.max():g}{device} (cluster {cluster})"

@@ -1,1 +1,0 @@
-"""From the hub's objects, or from files, to the fleet that a request speaks of."""

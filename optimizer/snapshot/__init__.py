@@ -1,0 +1,1 @@
+"""From hub objects, or from files, to the fleet that a request speaks of."""

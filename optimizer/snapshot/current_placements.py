@@ -1,0 +1,63 @@
+"""What runs where now: what was decided last, read from the generated objects.
+
+PlacementDecisions are no source: they lag behind until the clusters' claims are compliant.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from dsf.api.names import GENERATED_LABEL
+from dsf.kube.port import Object
+from optimizer.domain.fleet import Selector
+from optimizer.domain.solution import Choice
+from optimizer.snapshot.labels import labels_of, name_of
+from optimizer.snapshot.observation import Observation
+
+_CEL_NAME = re.compile(r'"([a-z0-9.-]+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """The clusters that each generated Placement selects, and the policies bound to clusters."""
+
+    placements: Mapping[str, tuple[str, ...]]
+    policies: frozenset[Choice]
+
+
+def current(observation: Observation, selectors: Mapping[str, Selector]) -> Current:
+    """Read the generated Placements and PlacementBindings; others say nothing about decisions."""
+    by_label = {(item.key, item.cluster): name for name, item in selectors.items()}
+    placements = {
+        name_of(obj): tuple(
+            dict.fromkeys(cluster for cluster in _clusters(obj, by_label) if cluster in selectors)
+        )
+        for obj in _generated(observation.placements)
+    }
+    policies = (
+        Choice(cluster, str(subject.get("name")))
+        for binding in _generated(observation.bindings)
+        for cluster in placements.get(str((binding.get("placementRef") or {}).get("name")), ())
+        for subject in binding.get("subjects") or ()
+    )
+    return Current(placements, frozenset(policies))
+
+
+def _generated(objects: Iterable[Object]) -> Iterator[Object]:
+    return (obj for obj in objects if labels_of(obj).get(GENERATED_LABEL) == "true")
+
+
+def _clusters(placement: Object, by_label: Mapping[tuple[str, str], str]) -> Iterator[str]:
+    """Yield the clusters named by selectors of the form that is generated."""
+    for predicate in (placement.get("spec") or {}).get("predicates") or ():
+        wanted = predicate.get("requiredClusterSelector") or {}
+        labels = wanted.get("labelSelector") or {}
+        pairs = list((labels.get("matchLabels") or {}).items())
+        for expression in labels.get("matchExpressions") or ():
+            if expression.get("operator") == "In":
+                pairs += [
+                    (expression.get("key"), value) for value in expression.get("values") or ()
+                ]
+        yield from (by_label[pair] for pair in pairs if pair in by_label)
+        for expression in (wanted.get("celSelector") or {}).get("celExpressions") or ():
+            yield from _CEL_NAME.findall(str(expression))

@@ -1,0 +1,50 @@
+"""What the hub knows of a managed cluster's GPUs.
+
+Keys: labels of the ManagedCluster named as GPU feature discovery names those of a node
+(https://github.com/NVIDIA/k8s-device-plugin docs/gpu-feature-discovery), or ClusterClaims,
+whose names can't hold a slash. They speak of one node with GPUs of one model.
+"""
+
+from dsf.api.invalid import Invalid
+from dsf.kube.port import Object
+from optimizer.candidates.candidates import GpuPool, Node
+from optimizer.mig.geometry import geometry
+from optimizer.mig.gpus import Gpu
+from optimizer.mig.parted import ALL_DISABLED
+from optimizer.wire.result import Gap
+
+PRODUCT, COUNT, CONFIG = "gpu.product", "gpu.count", "mig.config"
+_DIVIDED = "-MIG-"
+_MOST = 16
+
+
+def discovered(managed_cluster: Object) -> tuple[GpuPool, ...] | Gap:
+    """Return the pool of a managed cluster's GPUs, none where the hub knows of none, or a Gap."""
+    name = str(managed_cluster["metadata"]["name"])
+    product = _fact(managed_cluster, PRODUCT)
+    if not product:
+        return ()
+    known = geometry(product)
+    if _DIVIDED in product:
+        return _gap(name, f"{product} counts MIG devices, not GPUs; list clusters[].gpus instead")
+    if isinstance(known, Invalid):
+        return _gap(name, known.message)
+    count = _fact(managed_cluster, COUNT) or "1"
+    if not count.isdecimal() or not 1 <= int(count) <= _MOST:
+        return _gap(name, f"{COUNT} is {count!r}, not a number from 1 to {_MOST}")
+    gpu = Gpu(known, whole=_fact(managed_cluster, CONFIG) == ALL_DISABLED)
+    return (GpuPool(name, (Node("", (gpu,) * int(count)),)),)
+
+
+def _fact(managed_cluster: Object, key: str) -> str:
+    """Return the label `nvidia.com/gpu.product`, or else the claim `gpu-product.nvidia.com`."""
+    labels = managed_cluster["metadata"].get("labels") or {}
+    if labels.get(f"nvidia.com/{key}"):
+        return str(labels[f"nvidia.com/{key}"])
+    wanted = f"{key.replace('.', '-')}.nvidia.com"
+    claims = (managed_cluster.get("status") or {}).get("clusterClaims") or []
+    return next((str(item.get("value")) for item in claims if item.get("name") == wanted), "")
+
+
+def _gap(cluster: str, why: str) -> Gap:
+    return Gap(reason="UnknownGpus", message=f"cluster {cluster}: {why}", cluster=cluster)

@@ -1,0 +1,231 @@
+"""What labels and annotations say: supplies of policies, requests of workloads, selectors."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from dsf.api.invalid import Invalid
+from dsf.kube.port import Object
+from optimizer.candidates.candidates import NodeLayout
+from optimizer.domain.fleet import Candidate, Selector, Supply, Workload
+from optimizer.domain.quantity import quantity
+from optimizer.mig.parted import read
+from optimizer.model.problem import Spread
+from optimizer.wire.preferences import (
+    ClusterWishes,
+    LayoutWish,
+    PolicyWishes,
+    SpreadWish,
+    SupplyWish,
+    WorkloadWishes,
+    annotated,
+    merged,
+)
+from optimizer.wire.result import Gap
+
+SUPPLY_KIND = "resource-supply-kind"
+SUPPLY_AMOUNT = "resource-supply-amount"
+SUPPLY_DEVICE = "resource-supply-device"
+REQUEST_KIND = "resource-request-kind"
+REQUEST_AMOUNT = "resource-request-amount"
+APP = "app"
+NEWER_CLUSTER_LABEL = "name"
+
+_AMOUNT = re.compile(r"[0-9]{1,9}")
+
+
+def name_of(obj: Object) -> str:
+    """Return an object's name."""
+    return str(obj["metadata"]["name"])
+
+
+def labels_of(obj: Object) -> Mapping[str, str]:
+    """Return an object's labels."""
+    return obj["metadata"].get("labels") or {}
+
+
+def candidate_of(
+    policy: Object, cluster: str = "", said: PolicyWishes | None = None
+) -> Candidate | Gap:
+    """Read what a Policy supplies, from its supplies annotation, else from its supply labels.
+
+    `said`: what the request says about it, which wins.
+    """
+    name = name_of(policy)
+    wishes = annotated(policy, PolicyWishes)
+    if isinstance(wishes, Invalid):
+        return _invalid_supply(name, wishes.message)
+    wish = merged(said or PolicyWishes(), wishes, PolicyWishes)
+    if wish["cluster"] not in {None, cluster}:
+        message = f"policy {name} is made for cluster {wish['cluster']}, not for {cluster}"
+        return Gap(reason="PolicyOfAnotherCluster", message=message, policy=name, cluster=cluster)
+    supplies = _supplies(wish["supplies"]) if wish["supplies"] else _labelled_supply(policy)
+    if isinstance(supplies, str):
+        return _invalid_supply(name, supplies)
+    return Candidate(
+        policy=name,
+        supplies=supplies,
+        pool=wish["pool"] or "",
+        cost=wish["change_cost"] or 0.0,
+        uses=_amounts(wish["uses"]),
+        divided=_layouts(wish["layouts"] or ()),
+    )
+
+
+def workload_of(replica_set: Object, said: WorkloadWishes | None = None) -> Workload | Gap:
+    """Read the request and the first placement reference of a ManifestWorkReplicaSet.
+
+    `said`: what the request says about it, which wins over its annotations.
+    """
+    labels, name = labels_of(replica_set), name_of(replica_set)
+    wishes = annotated(replica_set, WorkloadWishes)
+    if isinstance(wishes, Invalid):
+        return _invalid_request(name, wishes.message)
+    amount = _amount(labels.get(REQUEST_AMOUNT))
+    wrong = _wrong(labels, (APP, REQUEST_KIND), REQUEST_AMOUNT)
+    if wrong or amount is None:
+        return _invalid_request(name, wrong)
+    placement = _placement(replica_set)
+    if not placement:
+        message = f"workload {name}: spec.placementRefs[0].name is missing"
+        return Gap(reason="NoPlacementRef", message=message, workload=name)
+    wish = merged(said or WorkloadWishes(), wishes, WorkloadWishes)
+    kind, group = labels[REQUEST_KIND], wish["spread_group"] or ""
+    if kind in (wish["requests"] or {}):
+        return _invalid_request(name, f"requests names {kind}, which its labels ask for already")
+    return Workload(
+        name=name,
+        app=labels[APP],
+        kind=kind,
+        amount=amount,
+        placement=placement,
+        labels=labels,
+        extras=_amounts(wish["requests"]),
+        replicas=wish["replicas"] or 1,
+        priority=wish["priority"] or 0,
+        spread=_spreads(wish["spread"] or (), group),
+        clusters=wish["clusters"] or (),
+        excluded=wish["excluded_clusters"] or (),
+        affinity=wish["affinity"] or "",
+        anti_affinity=wish["anti_affinity"] or "",
+        near=(wish["workload_affinity"],) if wish["workload_affinity"] else (),
+        apart=(wish["workload_anti_affinity"],) if wish["workload_anti_affinity"] else (),
+        minimum=wish["minimum_score"],
+        move_cost=wish["move_cost"] or 0.0,
+        uses=_amounts(wish["uses"]),
+    )
+
+
+def base_of(cluster: Object, said: ClusterWishes | None = None) -> tuple[Supply, ...] | Gap:
+    """Read what workloads can have on a ManagedCluster without any policy.
+
+    From `status.allocatable`; the allocatable annotation, and before it what the request says,
+    win kind by kind.
+    """
+    name = name_of(cluster)
+    wishes = annotated(cluster, ClusterWishes)
+    if isinstance(wishes, Invalid):
+        return _invalid_allocatable(name, wishes.message)
+    wish = merged(said or ClusterWishes(), wishes, ClusterWishes)["allocatable"] or ()
+    named = frozenset(item.kind for item in wish)
+    found = [Supply(item.kind, item.device, item.amount) for item in wish]
+    for kind, text in ((cluster.get("status") or {}).get("allocatable") or {}).items():
+        amount = quantity(str(text))
+        if amount is None:
+            return _invalid_allocatable(name, f"status.allocatable.{kind} is no quantity")
+        if kind not in named:
+            found.append(Supply(kind, "", amount))
+    return tuple(found)
+
+
+def selectors(managed_clusters: Iterable[Object], key: str) -> dict[str, Selector]:
+    """Return how to select each managed cluster by itself.
+
+    By the label `key`, else by the label `name`, where its value is the cluster's name and no
+    other cluster carries it; else by `metadata.name`.
+    """
+    clusters = list(managed_clusters)
+    carried = Counter(pair for cluster in clusters for pair in labels_of(cluster).items())
+    return {
+        name: Selector(
+            name,
+            next(
+                (
+                    k
+                    for k in (key, NEWER_CLUSTER_LABEL)
+                    if carried[k, name] == 1 and labels_of(cluster).get(k) == name
+                ),
+                "",
+            ),
+        )
+        for cluster in clusters
+        for name in [name_of(cluster)]
+    }
+
+
+def _labelled_supply(policy: Object) -> tuple[Supply, ...] | str:
+    labels = labels_of(policy)
+    amount = _amount(labels.get(SUPPLY_AMOUNT))
+    wrong = _wrong(labels, (SUPPLY_KIND, SUPPLY_DEVICE), SUPPLY_AMOUNT)
+    if wrong or amount is None:
+        return wrong
+    return (Supply(labels[SUPPLY_KIND], labels[SUPPLY_DEVICE], amount),)
+
+
+def _layouts(wishes: Iterable[LayoutWish]) -> tuple[NodeLayout, ...]:
+    """Return the layouts by node."""
+    nodes: dict[str, list[LayoutWish]] = {}
+    for item in wishes:
+        nodes.setdefault(item.node, []).append(item)
+    return tuple(
+        NodeLayout(node, tuple(read(item.layout) for item in sorted(gpus, key=lambda gpu: gpu.gpu)))
+        for node, gpus in nodes.items()
+    )
+
+
+def _supplies(wishes: Iterable[SupplyWish]) -> tuple[Supply, ...]:
+    """Return supplies of which each (kind, device) is named once, the amounts added up."""
+    amounts: dict[tuple[str, str], float] = {}
+    for item in wishes:
+        key = item.kind, item.device
+        amounts[key] = amounts.get(key, 0.0) + item.amount
+    return tuple(Supply(kind, device, amount) for (kind, device), amount in amounts.items())
+
+
+def _spreads(wishes: Iterable[SpreadWish], group: str) -> tuple[Spread, ...]:
+    """Return each rule once, however often it was said."""
+    return tuple(dict.fromkeys(Spread(item.key, item.most, group) for item in wishes))
+
+
+def _amounts(wish: Mapping[str, float] | None) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted((wish or {}).items()))
+
+
+def _placement(replica_set: Object) -> str:
+    references = (replica_set.get("spec") or {}).get("placementRefs") or [{}]
+    return str(references[0].get("name") or "")
+
+
+def _amount(text: str | None) -> int | None:
+    return int(text) if text is not None and _AMOUNT.fullmatch(text) else None
+
+
+def _wrong(labels: Mapping[str, str], texts: Iterable[str], amount: str) -> str:
+    missing = [key for key in (*texts, amount) if not labels.get(key)]
+    if missing:
+        return f"label {', '.join(missing)} is missing"
+    if _amount(labels[amount]) is None:
+        return f"label {amount} is {labels[amount]!r}, not a whole number"
+    return ""
+
+
+def _invalid_supply(name: str, wrong: str) -> Gap:
+    return Gap(reason="InvalidSupply", message=f"policy {name}: {wrong}", policy=name)
+
+
+def _invalid_request(name: str, wrong: str) -> Gap:
+    return Gap(reason="InvalidRequest", message=f"workload {name}: {wrong}", workload=name)
+
+
+def _invalid_allocatable(name: str, wrong: str) -> Gap:
+    return Gap(reason="InvalidAllocatable", message=f"cluster {name}: {wrong}", cluster=name)

@@ -1,0 +1,210 @@
+"""What a request names, read from the hub's objects: all of a fleet but scores."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dsf.kube.port import Object
+from optimizer.candidates.generate import Pools, offered
+from optimizer.domain.fleet import (
+    Candidate,
+    Cluster,
+    Fleet,
+    FleetLimit,
+    Objective,
+    Selector,
+    Workload,
+)
+from optimizer.domain.solution import Choice
+from optimizer.model.slot_index import selector
+from optimizer.snapshot.current_placements import Current, current
+from optimizer.snapshot.gpu_pools import gpu_pools, mig_rules
+from optimizer.snapshot.labels import (
+    base_of,
+    candidate_of,
+    labels_of,
+    name_of,
+    selectors,
+    workload_of,
+)
+from optimizer.snapshot.misspelt import unknown_annotations, unknown_kinds, without_effect
+from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.score_index import Grid, grid
+from optimizer.wire.request import ClusterChoice, OptimizeRequest
+from optimizer.wire.result import Gap
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A fleet without scores, and what candidates for its GPUs are generated from.
+
+    `offered`: its clusters, where each has every device that its GPUs could supply, and `wanted`
+    the scores of these. `pools`: the GPUs by cluster. `running`: the policies in force.
+    """
+
+    fleet: Fleet
+    offered: tuple[Cluster, ...]
+    wanted: Grid
+    pools: Pools
+    running: frozenset[Choice]
+
+
+def listed(observation: Observation, request: OptimizeRequest, cluster_label_key: str) -> Listed:
+    """Read what the request names; all names are known to the hub."""
+    select = selectors(observation.managed_clusters, cluster_label_key)
+    running = current(observation, select)
+    clusters, cluster_gaps = _clusters(observation, request, select, running)
+    workloads, workload_gaps = _workloads(observation.workloads, request, running)
+    pools, pool_gaps = gpu_pools(observation.managed_clusters, request)
+    limits = _limits(request)
+    relevant = _relevant(clusters, workloads, limits)
+    offering = tuple(offered(cluster, pools) for cluster in relevant)
+    fleet = Fleet(
+        namespace=request.namespace,
+        clusters=relevant,
+        workloads=workloads,
+        scores={},
+        objectives=_objectives(request),
+        limits=limits,
+        busy_stay=mig_rules(request).replace == "instance",
+        gaps=(
+            *cluster_gaps,
+            *workload_gaps,
+            *unknown_kinds((*clusters, *offering), workloads),
+            *unknown_annotations(observation, request),
+            *without_effect(clusters, workloads, limits),
+            *pool_gaps,
+        ),
+    )
+    return Listed(fleet, offering, grid(offering, workloads), pools, running.policies)
+
+
+def _clusters(
+    observation: Observation,
+    request: OptimizeRequest,
+    select: Mapping[str, Selector],
+    running: Current,
+) -> tuple[tuple[Cluster, ...], list[Gap]]:
+    policies = {name_of(obj): obj for obj in observation.policies}
+    managed = {name_of(obj): obj for obj in observation.managed_clusters}
+    clusters, gaps = list[Cluster](), list[Gap]()
+    for choice in request.clusters:
+        read = [
+            candidate_of(policies[policy.name], choice.name, policy)
+            for policy in choice.available_policies
+        ]
+        base = base_of(managed[choice.name], choice)
+        gaps += [item for item in (*read, base) if isinstance(item, Gap)]
+        cluster = Cluster(
+            choice.name,
+            select[choice.name],
+            tuple(_candidates(choice, read, running)),
+            labels_of(managed[choice.name]),
+            () if isinstance(base, Gap) else base,
+            tuple(_enforced(choice, policies, running)),
+        )
+        clusters.append(cluster)
+    return tuple(clusters), sorted(dict.fromkeys(gaps), key=lambda gap: gap.policy)
+
+
+def _relevant(
+    clusters: Iterable[Cluster], workloads: Sequence[Workload], limits: Iterable[FleetLimit]
+) -> tuple[Cluster, ...]:
+    """Leave out labels and kinds that nobody asks for: a plan must not rest on them."""
+    texts = [text for item in workloads for text in (item.affinity, item.anti_affinity)]
+    texts += [limit.selector for limit in limits]
+    keys = _keys(texts) | {item.key for workload in workloads for item in workload.spread}
+    keys |= {limit.per for limit in limits}
+    kinds = {kind for item in workloads for kind in (item.kind, *dict(item.extras))}
+    return tuple(
+        replace(
+            cluster,
+            labels={key: value for key, value in cluster.labels.items() if key in keys},
+            base=tuple(supply for supply in cluster.base if supply.kind in kinds),
+        )
+        for cluster in clusters
+    )
+
+
+def _candidates(
+    choice: ClusterChoice, read: Iterable[Candidate | Gap], running: Current
+) -> Iterator[Candidate]:
+    for item in read:
+        if isinstance(item, Candidate):
+            yield replace(item, current=Choice(choice.name, item.policy) in running.policies)
+
+
+def _enforced(
+    choice: ClusterChoice, policies: Mapping[str, Object], running: Current
+) -> Iterator[Candidate]:
+    """Yield the policies in force that a request leaves out, as far as they can be read."""
+    listed = {policy.name for policy in choice.available_policies}
+    for name in sorted(policies.keys() - listed):
+        if Choice(choice.name, name) in running.policies:
+            read = candidate_of(policies[name], choice.name)
+            if isinstance(read, Candidate):
+                yield replace(read, current=True)
+
+
+def _workloads(
+    replica_sets: Iterable[Object], request: OptimizeRequest, running: Current
+) -> tuple[tuple[Workload, ...], list[Gap]]:
+    by_name = {name_of(obj): obj for obj in replica_sets}
+    read = [workload_of(by_name[choice.name], choice) for choice in request.target_workloads]
+    workloads = [
+        replace(item, current=running.placements.get(item.placement, ()))
+        for item in read
+        if isinstance(item, Workload)
+    ]
+    shared = _shared_placements(workloads)
+    alone = _with_labels_asked_for([item for item in workloads if item.placement not in shared])
+    gaps = [item for item in read if isinstance(item, Gap)]
+    return alone, gaps + [_shared(item) for item in workloads if item.placement in shared]
+
+
+def _with_labels_asked_for(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
+    """Leave out labels that no workload's affinity speaks of: a plan must not rest on them."""
+    keys = _keys(text for item in workloads for text in (*item.near, *item.apart))
+    return tuple(
+        replace(item, labels={key: text for key, text in item.labels.items() if key in keys})
+        for item in workloads
+    )
+
+
+def _keys(texts: Iterable[str]) -> set[str]:
+    return {term.key for text in set(texts) for term in selector(text).requirements}
+
+
+def _shared_placements(workloads: Sequence[Workload]) -> set[str]:
+    counts = Counter(workload.placement for workload in workloads)
+    return {placement for placement, count in counts.items() if count > 1}
+
+
+def _shared(workload: Workload) -> Gap:
+    return Gap(
+        reason="SharedPlacement",
+        message=f"workload {workload.name}: another workload of the request refers to Placement"
+        f" {workload.placement} too; give each one its own",
+        workload=workload.name,
+    )
+
+
+def _objectives(request: OptimizeRequest) -> tuple[Objective, ...]:
+    return tuple(
+        Objective(item.key, item.weight, item.minimum, item.maximum, item.invert)
+        for item in request.scored
+    )
+
+
+def _limits(request: OptimizeRequest) -> tuple[FleetLimit, ...]:
+    return tuple(
+        FleetLimit(
+            name=item.name,
+            most=item.maximum,
+            score=item.score.key if item.score else "",
+            uses=item.uses,
+            selector=item.cluster_selector,
+            per=item.per,
+        )
+        for item in request.limits
+    )

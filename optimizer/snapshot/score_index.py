@@ -1,0 +1,72 @@
+"""Which scores a request reads: of which apps, on which devices of which clusters."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optimizer.domain.fleet import Cluster, Workload
+from optimizer.domain.scores import Where
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """The devices of clusters that supply the same, and the apps (numbers) asked of each."""
+
+    devices: tuple[str, ...]
+    asked: tuple[Numbers, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Apps and places (devices of clusters) by number; of each cluster its first place and shape.
+
+    The places of a cluster follow each other, in the order of its shape's devices.
+    """
+
+    apps: Mapping[str, int]
+    places: Mapping[Where, int]
+    clusters: Mapping[str, tuple[int, Shape]]
+
+
+def grid(clusters: Iterable[Cluster], workloads: Iterable[Workload]) -> Grid:
+    """Return what is read: every app, in order, on every device that could supply it."""
+    kinds: dict[str, set[str]] = {}
+    for workload in workloads:
+        kinds.setdefault(workload.app, set()).add(workload.kind)
+    asking = [kinds[app] for app in sorted(kinds)]
+    asked_kinds = set().union(*asking)
+    asked = cache(partial(_asked, asking))
+    places, found = dict[Where, int](), dict[str, tuple[int, Shape]]()
+    shapes: dict[frozenset[tuple[str, str]], Shape] = {}
+    for cluster in clusters:
+        pairs = ((supply.device, supply.kind) for supply in cluster.supplies)
+        supplied = frozenset(pair for pair in pairs if pair[1] in asked_kinds)
+        if supplied not in shapes:
+            shapes[supplied] = _shape(supplied, asked)
+        found[cluster.name] = len(places), shapes[supplied]
+        places.update(_numbered(cluster.name, shapes[supplied].devices, len(places)))
+    return Grid({app: number for number, app in enumerate(sorted(kinds))}, places, found)
+
+
+def _numbered(cluster: str, devices: Iterable[str], first: int) -> Iterator[tuple[Where, int]]:
+    return (((cluster, device), first + index) for index, device in enumerate(devices))
+
+
+def _shape(
+    supplied: frozenset[tuple[str, str]], asked: Callable[[frozenset[str]], Numbers]
+) -> Shape:
+    kinds: dict[str, set[str]] = {}
+    for device, kind in sorted(supplied):
+        kinds.setdefault(device, set()).add(kind)
+    return Shape(tuple(kinds), tuple(asked(frozenset(own)) for own in kinds.values()))
+
+
+def _asked(asking: Sequence[set[str]], kinds: frozenset[str]) -> Numbers:
+    """Return the apps that ask for one of these kinds."""
+    numbers = [number for number, own in enumerate(asking) if not own.isdisjoint(kinds)]
+    return np.array(numbers, dtype=np.int64)

@@ -1,0 +1,203 @@
+"""AddOnPlacementScores to an array: one named score, filled object by object, or named gaps."""
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import numpy as np
+
+from dsf.api.dimension import DimensionFormat
+from dsf.kube.port import Object
+from optimizer.domain.compact_numbers import holding
+from optimizer.domain.scores import Scores, Where, empty
+from optimizer.model.problem import Floats
+from optimizer.snapshot.labels import name_of
+from optimizer.snapshot.score_index import Grid, Shape
+from optimizer.snapshot.score_table import Key, entries_of, entry_name, key_of, table, validity
+from optimizer.wire.request import ScoreRef
+from optimizer.wire.result import Gap
+
+_MOST_GAPS = 20
+"""Pairs of one cluster's device that are named; of more only their number is kept."""
+
+_MOST_SHAPES = 32
+"""Shapes of which the keys are kept: clusters can all be different."""
+
+_ANY_CLUSTER = "\0"
+"""Stands for the cluster in keys that are made once for all clusters."""
+
+Note = Callable[[], Gap]
+"""Makes a gap: there can be more of them than anybody looks at."""
+
+
+class _Lost(NamedTuple):
+    """On how many apps a device has no usable score; the first ones by number, and why."""
+
+    device: str
+    apps: int
+    first: tuple[tuple[int, str], ...]
+
+
+class ScoreReader:
+    """Reads one named score of what a grid asks for.
+
+    `missing`: the value of a pair without a usable score; None leaves it out. `now` is aware.
+    """
+
+    def __init__(
+        self, wanted: Grid, score: ScoreRef, *, missing: float | None, now: datetime
+    ) -> None:
+        self._wanted = wanted
+        self._score = score
+        self._missing = np.nan if missing is None else missing
+        self._now = now
+        self._apps = tuple(wanted.apps)
+        self._by_cluster = "cluster" in score.dimension.fields
+        made = partial(_made_keys, score.dimension, self._apps)
+        self._keys_of = lru_cache(_MOST_SHAPES)(made)
+        self._read: dict[str, Gap | tuple[_Lost, ...]] = {}
+        self._values = empty(len(self._apps), len(wanted.places))
+        for cluster in wanted.clusters if missing is not None else ():
+            self._leave_out(cluster)
+
+    def add(self, obj: Object) -> None:
+        """Read an AddOnPlacementScore if it is of this name and of a cluster that is asked for.
+
+        One that was read before for the same cluster gives way.
+        """
+        cluster = str(obj["metadata"].get("namespace") or "")
+        if name_of(obj) != self._score.score_name or cluster not in self._wanted.clusters:
+            return
+        wrong = _unusable(obj, cluster, self._score, self._now)
+        if wrong:
+            self._leave_out(cluster)
+            self._read[cluster] = wrong
+        else:
+            entries = table(cluster, entries_of(obj), self._score.dimension)
+            self._read[cluster] = tuple(self._fill(cluster, entries))
+
+    def scores(self) -> Scores:
+        """Return what was read so far."""
+        return Scores(self._wanted.apps, self._wanted.places, self._values)
+
+    def notes(self, asked: Container[Where] | None) -> Iterator[Note]:
+        """Yield what could not be used, cluster by cluster.
+
+        `asked`: missing scores of other devices are no gaps; None where all are.
+        """
+        for cluster in self._wanted.clusters:
+            read = self._read.get(cluster)
+            if isinstance(read, tuple):
+                yield from self._lost(cluster, read, asked)
+            elif read is None:
+                message = f"cluster {cluster} has no AddOnPlacementScore {self._score.score_name}"
+                yield partial(Gap, reason="MissingScoreObject", message=message, cluster=cluster)
+            else:
+                yield partial(_same, read)
+
+    def _leave_out(self, cluster: str) -> None:
+        asked = self._wanted.clusters[cluster][1].asked
+        self._put(cluster, [np.full(len(rows), self._missing) for rows in asked])
+
+    def _fill(self, cluster: str, entries: Mapping[Key, int | None]) -> Iterator[_Lost]:
+        """Take a cluster's values from its entries; yield devices for which some have none."""
+        shape, columns = self._wanted.clusters[cluster][1], list[Floats]()
+        pairs = zip(shape.devices, shape.asked, self._keys(cluster, shape), strict=True)
+        for device, rows, keys in pairs:
+            found = np.array([entries.get(key) for key in keys], dtype=np.float64)  # None: NaN
+            lacking = np.nonzero(np.isnan(found))[0].tolist()
+            found[lacking] = self._missing
+            columns.append(found)
+            if lacking:
+                first = ((int(rows[i]), _why(keys[i], entries)) for i in lacking[:_MOST_GAPS])
+                yield _Lost(device, len(lacking), tuple(first))
+        self._put(cluster, columns)
+
+    def _put(self, cluster: str, columns: Sequence[Floats]) -> None:
+        first, shape = self._wanted.clusters[cluster]
+        block = np.full((len(self._apps), len(columns)), np.nan)
+        for number, (rows, column) in enumerate(zip(shape.asked, columns, strict=True)):
+            block[rows, number] = column
+        self._values = holding(self._values, block)
+        self._values[:, first : first + len(columns)] = block
+
+    def _keys(self, cluster: str, shape: Shape) -> list[list[Key]]:
+        """Return, for each device of a cluster, the keys of the scores that are asked for."""
+        keys = self._keys_of(shape)
+        if not self._by_cluster:
+            return keys
+        return [[_of_cluster(key, cluster) for key in own] for own in keys]
+
+    def _lost(
+        self, cluster: str, lost: Sequence[_Lost], asked: Container[Where] | None
+    ) -> Iterator[Note]:
+        pairs = [(row, item.device, why) for item in lost for row, why in item.first]
+        for row, device, why in sorted(pairs):
+            if why != "MissingScore" or asked is None or (cluster, device) in asked:
+                app = self._apps[row]
+                yield partial(_pair_gap, why, self._score, cluster, app, device)
+        for item in sorted(lost, key=lambda item: (item.first[0][0], item.device)):
+            more = item.apps - len(item.first)
+            if more and (asked is None or (cluster, item.device) in asked):
+                yield partial(_more_gap, cluster, item.device, more)
+
+
+def _unusable(obj: Object, cluster: str, score: ScoreRef, now: datetime) -> Gap | None:
+    """Return why nothing of an AddOnPlacementScore can be used."""
+    name = score.score_name
+    if validity(obj, now=now)[1]:
+        until = (obj.get("status") or {}).get("validUntil")
+        message = f"cluster {cluster}: AddOnPlacementScore {name} was valid until {until}"
+        return Gap(reason="ExpiredScore", message=message, cluster=cluster)
+    first = next((entry for entry, _ in entries_of(obj)), None)
+    dimension = score.dimension
+    if first is None or any(dimension.match(text) is not None for text, _ in entries_of(obj)):
+        return None
+    message = (
+        f"cluster {cluster}: no entry of AddOnPlacementScore {name} has the form"
+        f" {dimension}; there is {first!r}"
+    )
+    return Gap(reason="WrongScoreFormat", message=message, cluster=cluster)
+
+
+def _made_keys(dimension: DimensionFormat, apps: Sequence[str], shape: Shape) -> list[list[Key]]:
+    return [
+        [key_of(dimension, _ANY_CLUSTER, apps[row], device) for row in rows.tolist()]
+        for device, rows in zip(shape.devices, shape.asked, strict=True)
+    ]
+
+
+def _of_cluster(key: Key, cluster: str) -> Key:
+    return key.replace(_ANY_CLUSTER, cluster) if isinstance(key, str) else key
+
+
+def _why(key: Key, entries: Mapping[Key, int | None]) -> str:
+    return "AmbiguousScore" if key in entries else "MissingScore"
+
+
+def _same(gap: Gap) -> Gap:
+    return gap
+
+
+def _pair_gap(reason: str, score: ScoreRef, cluster: str, app: str, device: str) -> Gap:
+    entry = entry_name(score.dimension, cluster, app, device)
+    what = "no entry" if reason == "MissingScore" else "several entries"
+    where = f"device {device}" if device else "a supply that names no device"
+    return Gap(
+        reason=reason,
+        message=f"cluster {cluster}: AddOnPlacementScore {score.score_name} has {what} for app"
+        f" {app} on {where} (looked for {entry!r} in the form {score.dimension})",
+        cluster=cluster,
+        device=device,
+    )
+
+
+def _more_gap(cluster: str, device: str, count: int) -> Gap:
+    where = f"for device {device}" if device else "for a supply that names no device"
+    return Gap(
+        reason="MissingScore",
+        message=f"cluster {cluster}: {count} more apps have no usable entry {where}",
+        cluster=cluster,
+        device=device,
+    )

@@ -1,0 +1,1 @@
+"""How a problem is solved: process isolation, decomposition, and solver adapters."""

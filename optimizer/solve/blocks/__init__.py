@@ -1,0 +1,1 @@
+"""The problem in block form: reduction, symmetry, columns, knapsacks, linking constraints."""

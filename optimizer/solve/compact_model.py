@@ -1,0 +1,72 @@
+"""The compact model: one variable for each option and place, every row of every rule."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain.settings import SolverName
+from optimizer.domain.solution import Decision
+from optimizer.model.problem import Problem
+from optimizer.model.rules import RULES, Row
+from optimizer.solve.blocks.blocks import Floats
+from optimizer.solve.solver_adapters import maximise
+from optimizer.wire.result import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What solving a model found; `bound` is None where the solver did not tell one."""
+
+    status: Status
+    decision: Decision
+    bound: float | None
+
+
+def every_row(problem: Problem) -> list[Row]:
+    """Return the rows of all rules."""
+    return [row for rule in RULES for row in rule(problem)]
+
+
+def solve_compact(
+    problem: Problem,
+    rows: Sequence[Row],
+    weights: Floats,
+    *,
+    solver: SolverName,
+    seconds: float,
+    start: Decision | None = None,
+    gap: float = 0.0,
+) -> Outcome:
+    """Maximise `weights` over the variables of a problem under rows; `gap` is good enough."""
+    answer = maximise(
+        weights,
+        [(row.columns.tolist(), row.coefficients.tolist(), row.limit) for row in rows],
+        [1.0] * len(weights),
+        solver=solver,
+        seconds=seconds,
+        start=None if start is None else columns_of(problem, start),
+        gap=gap,
+    )
+    if answer.status == "NotSolved":
+        return Outcome("NotSolved", Decision(), answer.bound)
+    chosen = np.flatnonzero(answer.values > 0.5).tolist()  # noqa: PLR2004 - binary
+    return Outcome(answer.status, problem.decision(chosen), answer.bound)
+
+
+def columns_of(problem: Problem, decision: Decision) -> Floats | None:
+    """Return a decision as values of the variables; None where the problem lacks one of them."""
+    values = np.zeros(len(problem.options) + len(problem.places.task))
+    numbers = np.full(problem.values.shape, -1, np.int64)
+    numbers[problem.places.task, problem.places.slot] = np.arange(len(problem.places.task))
+    for choice in decision.choices:
+        option = problem.option_index.get(choice)
+        if option is None:
+            return None
+        values[option] = 1.0
+    for place in decision.places:
+        found = problem.indexes(place)
+        if found is None:
+            return None
+        values[len(problem.options) + numbers[found]] = 1.0
+    return values

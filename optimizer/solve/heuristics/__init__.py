@@ -1,0 +1,1 @@
+"""Heuristics: decisions without a proof, and improvements of a decision."""

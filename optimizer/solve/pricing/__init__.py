@@ -1,0 +1,1 @@
+"""Prices: Lagrangian relaxation, column generation, diving, reduced-cost fixing."""

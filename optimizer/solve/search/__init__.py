@@ -1,0 +1,1 @@
+"""The search over blocks, from prices to a proof."""

@@ -1,0 +1,37 @@
+"""A decision as an answer: with what is known of it, and a status that is no better than that."""
+
+from collections.abc import Sequence
+
+from optimizer.domain.solution import Decision, Solution, Tier
+from optimizer.model.lexicographic import SAME_VALUE
+from optimizer.model.problem import Problem, objective, tier_values
+from optimizer.model.tie_breaking import trimmed
+
+
+def solution_of(
+    problem: Problem,
+    decision: Decision | None,
+    known_bounds: tuple[Sequence[float], Sequence[float]],
+    seconds: float,
+    solver: str,
+) -> Solution:
+    """Return a decision with the best bounds known, and a status that is no better than those.
+
+    `known_bounds`: of the first tiers, and of every tier what all its tasks could have at best.
+    """
+    bounds, limits = known_bounds
+    if decision is None or (not decision.places and len(bounds) < len(problem.tiers)):
+        bound = min([sum(limits), *(bounds if len(problem.tiers) == 1 else [])])
+        return Solution("NotSolved", Decision(), 0.0, bound, seconds, solver)
+    decision = trimmed(problem, decision)
+    value, values = objective(problem, decision), tier_values(problem, decision)
+    # A solver that was stopped early may know no bound at all, or an infinite one.
+    known = [*map(min, bounds, limits), *limits[len(bounds) :]]
+    tiers = tuple(
+        Tier(priority, got, max(got, most))
+        for priority, got, most in zip(problem.tiers, values, known, strict=True)
+    )
+    if all(tier.bound - tier.value <= SAME_VALUE for tier in tiers):
+        return Solution("Optimal", decision, value, value, seconds, solver, tiers)
+    bound = sum(tier.bound for tier in tiers)
+    return Solution("Feasible", decision, value, bound, seconds, solver, tiers)

@@ -1,0 +1,227 @@
+"""PuLP's solvers, called so that their answers can be believed.
+
+PuLP's own `status` says Optimal at a time limit too, so only `sol_status` counts. HiGHS runs in
+this process and starts from the values that variables have; CBC does both through files. CBC 2.10
+calls a start optimal that is worth less than nothing, so it is given none that is.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pulp
+from pulp import constants
+
+from optimizer.domain.settings import SolverName
+from optimizer.solve.blocks.blocks import Floats
+from optimizer.wire.result import Status
+
+_SHORT = 1e-6
+_SEARCHED = {
+    "mip_heuristic_run_rens": False,
+    "mip_heuristic_run_rins": False,
+    "mip_heuristic_run_root_reduced_cost": False,
+    "mip_allow_restart": False,
+}
+"""HiGHS looks for no neighbourhoods: the search does, and they would take most of a solve."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a solver said: `bound` is None where it did not; `duals` are those of a relaxation."""
+
+    status: Status
+    values: Floats
+    bound: float | None
+    duals: Floats
+
+
+class _Model(pulp.LpProblem):  # type: ignore[misc] # pulp has no types
+    """A model that knows its columns: PuLP looks for them in every row, each time anew."""
+
+    columns: Sequence[Any] = ()
+
+    def variables(self) -> Sequence[Any]:
+        return self.columns
+
+
+class _WarmHighs(pulp.HiGHS):  # type: ignore[misc] # pulp has no types
+    """HiGHS that starts from a given decision and tells its duals as they are."""
+
+    def __init__(self, start: Floats | None, **options: Any) -> None:
+        super().__init__(**options)
+        self._start = start
+
+    def buildSolverModel(self, lp: Any) -> None:  # noqa: N802 - PuLP's name
+        """Hand over all columns and rows at once: PuLP does so one by one, which takes longer."""
+        variables, rows = lp.variables(), lp.constraints()
+        for index, variable in enumerate(variables):
+            variable.index = index
+        entries = []
+        for index, row in enumerate(rows):
+            row.index = index
+            entries.append([(variable.index, value) for variable, value in row.items() if value])
+        highspy = pulp.apis.highs_api.highspy
+        whole, any_value = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
+        model = highspy.HighsLp()
+        model.num_col_, model.num_row_ = len(variables), len(rows)
+        model.col_cost_ = [-lp.objective.get(variable, 0.0) for variable in variables]
+        model.col_lower_ = [_or(variable.lowBound, -np.inf) for variable in variables]
+        model.col_upper_ = [_or(variable.upBound, np.inf) for variable in variables]
+        model.row_lower_ = [_or(row.getLb(), -np.inf) for row in rows]
+        model.row_upper_ = [_or(row.getUb(), np.inf) for row in rows]
+        model.integrality_ = [
+            whole if variable.cat == constants.LpInteger and self.mip else any_value
+            for variable in variables
+        ]
+        model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        model.a_matrix_.start_ = np.cumsum([0, *map(len, entries)])
+        model.a_matrix_.index_ = [column for row in entries for column, _ in row]
+        model.a_matrix_.value_ = [value for row in entries for _, value in row]
+        lp.solverModel.passModel(model)
+
+    def callSolver(self, lp: Any) -> None:  # noqa: N802 - PuLP's name
+        if self._start is not None:
+            solution = pulp.apis.highs_api.highspy.HighsSolution()
+            solution.col_value = self._start.tolist()
+            lp.solverModel.setSolution(solution)
+        super().callSolver(lp)
+
+    def findSolutionValues(self, lp: Any) -> tuple[int, int]:  # noqa: N802 - PuLP's name
+        try:
+            found: tuple[int, int] = super().findSolutionValues(lp)
+        except KeyError:  # PuLP has the values by then, but no word for a node limit
+            feasible = np.isfinite(lp.solverModel.getInfo().objective_function_value)
+            found = (
+                (constants.LpStatusOptimal, constants.LpSolutionIntegerFeasible)
+                if feasible
+                else (constants.LpStatusNotSolved, constants.LpSolutionNoSolutionFound)
+            )
+        return found
+
+
+def maximise(
+    objective: Floats,
+    rows: Sequence[tuple[Sequence[int], Sequence[float], float]],
+    upper: Sequence[float | None],
+    *,
+    solver: SolverName,
+    seconds: float,
+    relaxed: bool = False,
+    start: Floats | None = None,
+    gap: float = 0.0,
+    nodes: int | None = None,
+    target: float | None = None,
+    above: float | None = None,
+) -> Answer:
+    """Maximise over whole numbers (any, if relaxed) from 0 to `upper`; rows are at most limits.
+
+    HiGHS ends where it has `target`, or where its bound is within `gap`, as Feasible unless it is
+    reached. Both solvers end after so many `nodes`. What is worth no more than `above` need not be
+    looked at: Optimal then says that nothing else is worth more than this and the value, which is
+    that of taking nothing where HiGHS finds nothing at all.
+    """
+    model = _Model("placement", constants.LpMaximize)
+    kind = constants.LpContinuous if relaxed else constants.LpInteger
+    # PuLP sorts by name: padded, the columns stay in this order, and a start is what it should be
+    names = (f"v{index:08}" for index in range(len(upper)))
+    columns = [
+        model.add_variable(name, 0, most, kind) for name, most in zip(names, upper, strict=True)
+    ]
+    model.columns = columns
+    model.setObjective(pulp.LpAffineExpression(dict(zip(columns, objective.tolist(), strict=True))))
+    held = []
+    for index, (members, coefficients, limit) in enumerate(rows):
+        terms: Mapping[Any, float] = {
+            columns[column]: value for column, value in zip(members, coefficients, strict=True)
+        }
+        expression = pulp.LpAffineExpression(terms)
+        held.append(pulp.LpConstraint(expression, constants.LpConstraintLE, f"r{index}", limit))
+        model.addConstraint(held[-1])
+    if solver == "cbc" and start is not None and objective @ start <= 0:
+        start = None
+    engine = None if seconds <= 0 else _engine(solver, seconds, start, gap, nodes, target, above)
+    answer = _solved(model, columns, held if relaxed else (), engine, start)
+    if above is not None and model.sol_status == constants.LpSolutionInfeasible:
+        answer = replace(answer, status="Optimal", bound=above)
+    short = gap and answer.bound is not None and answer.bound - objective @ answer.values > _SHORT
+    return replace(answer, status="Feasible") if short and answer.status == "Optimal" else answer
+
+
+def available(solver: SolverName) -> bool:
+    """Tell whether a solver is installed."""
+    return bool(_engine(solver, 1.0, None, 0.0, None, None, None).available())
+
+
+def _solved(
+    model: Any,
+    columns: Sequence[Any],
+    rows: Sequence[Any],
+    engine: Any,
+    start: Floats | None,
+) -> Answer:
+    """Solve a model; `rows`: those whose duals are wanted, where it is a relaxation."""
+    nothing = Answer("NotSolved", np.zeros(len(columns)), None, np.zeros(0))
+    if engine is None:
+        return nothing
+    if start is not None:
+        for column, value in zip(columns, start.tolist(), strict=True):
+            column.setInitialValue(value)
+    try:
+        model.solve(engine)
+    except pulp.PulpSolverError:
+        return nothing
+    status = _status(model.sol_status)
+    if status == "NotSolved":
+        return Answer(status, nothing.values, _bound(model), nothing.duals)
+    values = np.array([column.varValue or 0.0 for column in columns])
+    # Rows are at most their limit: whatever sign a solver tells, the price is not negative.
+    duals = np.abs(np.array([row.pi or 0.0 for row in rows]))
+    return Answer(status, values, _bound(model), duals)
+
+
+def _engine(
+    solver: SolverName,
+    seconds: float,
+    start: Floats | None,
+    gap: float,
+    nodes: int | None,
+    target: float | None,
+    above: float | None,
+) -> Any:
+    if solver == "highs":
+        options: dict[str, Any] = dict(_SEARCHED)
+        if nodes is not None:
+            options["mip_max_nodes"] = nodes
+        if above is not None:
+            options["objective_bound"] = -above
+        if target is not None:
+            options["objective_target"] = -target  # PuLP negates the objective
+        return _WarmHighs(start, msg=False, timeLimit=seconds, gapRel=gap, threads=1, **options)
+    return pulp.COIN_CMD(
+        path=pulp.PULP_CBC_CMD.pulp_cbc_path,
+        msg=False,
+        timeLimit=seconds,
+        gapRel=0.0,  # it would call what is within a gap optimal, and tell no bound
+        threads=1,
+        warmStart=start is not None,
+        maxNodes=nodes,
+    )
+
+
+def _or(bound: float | None, infinite: float) -> float:
+    return infinite if bound is None else bound
+
+
+def _status(sol_status: int) -> Status:
+    if sol_status == constants.LpSolutionOptimal:
+        return "Optimal"
+    return "Feasible" if sol_status == constants.LpSolutionIntegerFeasible else "NotSolved"
+
+
+def _bound(model: Any) -> float | None:
+    if getattr(model, "solverModel", None) is None:
+        return None
+    # PuLP hands HiGHS a minimisation of the negated objective.
+    return -float(model.solverModel.getInfo().mip_dual_bound)

@@ -1,0 +1,215 @@
+"""The part of POST /optimize that asks for generated MIG policies."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Self
+
+from pydantic import FailFast, Field, model_validator
+
+from dsf.api.invalid import Invalid
+from optimizer.candidates.candidates import GpuPool, Node, Rules
+from optimizer.candidates.demand import WHOLE
+from optimizer.mig.fragmentation import placed
+from optimizer.mig.geometry import Geometry, geometry
+from optimizer.mig.gpus import Costs, Gpu, Replace
+from optimizer.mig.layouts import Instance, Layout, conflict, ordered
+from optimizer.wire.base import ObjectName, Wire
+
+PoolName = Annotated[
+    str,
+    Field(max_length=63, pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?$"),
+]
+
+
+class MigInstance(Wire):
+    """A GPU instance that exists."""
+
+    gpu: Annotated[int, Field(ge=0, lt=16, description="Index of the GPU on its node.")] = 0
+    profile: Annotated[
+        str,
+        Field(
+            max_length=32,
+            description=f"Profile such as 1g.12gb+me, or {WHOLE!r} where MIG is off.",
+        ),
+    ]
+    start: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=7,
+            description="First memory slice, as nvidia-smi mig -lgi shows it; if none of a GPU's"
+            " instances has one, they are taken to stand where they leave the most room.",
+        ),
+    ] = None
+    busy: Annotated[bool, Field(description="In use by something that is not placed here.")] = False
+    workload: Annotated[
+        str, Field(max_length=253, description="The target workload that uses it; it is busy then.")
+    ] = ""
+
+
+class GpuNode(Wire):
+    """A node's GPUs, for which policies are to be generated."""
+
+    model: Annotated[
+        str,
+        Field(max_length=63, description="A30-24GB, H100-80GB, …, or nvidia.com/gpu.product."),
+    ]
+    count: Annotated[int, Field(ge=1, le=16, description="GPUs of the node.")] = 1
+    node: Annotated[
+        ObjectName | None,
+        Field(description="Its name; without one, the node labelled nvidia.com/gpu.present=true."),
+    ] = None
+    pool: Annotated[
+        PoolName,
+        Field(description="GPUs of one pool, and policies without one, share one policy."),
+    ] = ""
+    instances: Annotated[
+        tuple[MigInstance, ...] | None,
+        FailFast(),
+        Field(max_length=112, description="What the GPUs are divided into; none where not known."),
+    ] = None
+
+    @model_validator(mode="after")
+    def _legal(self) -> Self:
+        for item in self.instances or ():
+            if item.gpu >= self.count:
+                raise ValueError(f"instances: GPU {item.gpu} is not one of {self.count}")
+        self.gpus(frozenset())
+        return self
+
+    def gpus(self, workloads: frozenset[str]) -> tuple[Gpu, ...]:
+        """Return the GPUs; what other than these workloads uses supplies nothing.
+
+        ValueError where the instances can't be on a GPU together.
+        """
+        known = geometry(self.model)
+        if isinstance(known, Invalid):
+            raise ValueError(f"model: {known.message}")  # noqa: TRY004 - a wrong value
+        if self.instances is None:
+            return (Gpu(known),) * self.count
+        found = [
+            _gpu(index, known, [item for item in self.instances if item.gpu == index], workloads)
+            for index in range(self.count)
+        ]
+        busy = {index for index, gpu in enumerate(found) if gpu.busy or gpu.in_use}
+        return tuple(
+            replace(gpu, beside_busy=bool(busy - {index})) for index, gpu in enumerate(found)
+        )
+
+
+class MigOptions(Wire):
+    """How GPUs may be reconfigured; asks for generated policies wherever GPUs are known."""
+
+    reconfigure: Annotated[
+        Replace,
+        Field(
+            description="gpu: idle GPUs only, as mig-parted does; instance: busy instances stay;"
+            " drain: any GPU, once drained."
+        ),
+    ] = "gpu"
+    reconfigure_cost: Annotated[
+        float, Field(ge=0, le=1e9, description="What each GPU with another layout costs.")
+    ] = 0.0
+    drain_cost: Annotated[
+        float, Field(ge=0, le=1e9, description="What each busy instance of a drained GPU costs.")
+    ] = 0.0
+    max_candidates: Annotated[
+        int | None,
+        Field(ge=1, le=1000, description="Policies a pool may choose from; else as many as fit."),
+    ] = None
+    discover: Annotated[
+        bool,
+        Field(
+            description="Read the GPUs of clusters that list none from the ManagedCluster's labels"
+            " nvidia.com/gpu.product and nvidia.com/gpu.count, or from its claims"
+            " gpu-product.nvidia.com and gpu-count.nvidia.com."
+        ),
+    ] = False
+
+    def rules(self, clusters: int) -> Rules:
+        """Return the rules for a request with so many clusters."""
+        costs = Costs(self.reconfigure_cost, self.drain_cost)
+        return Rules(self.reconfigure, costs, self.max_candidates or _fair_share(clusters))
+
+
+_CANDIDATES_IN_ALL = 6_000
+_FEWEST, _MOST = 32, 400  # a single GPU has at most 28 layouts that matter
+
+
+def gpu_pools(
+    cluster: str, nodes: Sequence[GpuNode], workloads: frozenset[str]
+) -> tuple[GpuPool, ...]:
+    """Return the pools of a cluster's GPUs, in the order of the request."""
+    pools: dict[str, list[Node]] = {}
+    for item in nodes:
+        pools.setdefault(item.pool, []).append(Node(item.node or "", item.gpus(workloads)))
+    return tuple(GpuPool(cluster, tuple(found), name) for name, found in pools.items())
+
+
+def check_nodes(nodes: Sequence[GpuNode]) -> None:
+    """Raise ValueError where two entries speak of one node: it has one label for its layout."""
+    named = [item.node for item in nodes if item.node]
+    if len(nodes) > 1 and len(named) < len(nodes):
+        raise ValueError("gpus: a cluster with several entries needs a node in each")
+    twice = sorted({name for name in named if named.count(name) > 1})
+    if twice:
+        raise ValueError(f"gpus: node {twice[0]} is named twice; a node has one configuration")
+
+
+def _fair_share(clusters: int) -> int:
+    return min(_MOST, max(_FEWEST, _CANDIDATES_IN_ALL // max(1, clusters)))
+
+
+def _gpu(
+    index: int, known: Geometry, instances: Sequence[MigInstance], workloads: frozenset[str]
+) -> Gpu:
+    off = [item for item in instances if item.profile == WHOLE]
+    if off:
+        if len(instances) > 1:
+            raise ValueError(f"instances: GPU {index} is whole and divided at once")
+        used = off[0].busy or bool(off[0].workload)
+        return Gpu(known, whole=True, in_use=used and off[0].workload not in workloads)
+    held = _layout(index, known, instances)
+    users = dict(zip(held, instances, strict=True))
+    busy = [at for at, item in users.items() if item.busy or item.workload]
+    foreign = [at for at in busy if users[at].workload not in workloads]
+    return Gpu(known, _sorted(held), _sorted(busy), _sorted(foreign))
+
+
+def _layout(index: int, known: Geometry, instances: Sequence[MigInstance]) -> list[Instance]:
+    """Return where each of the instances stands, in their order."""
+    starts = [item.start for item in instances if item.start is not None]
+    if starts and len(starts) < len(instances):
+        raise ValueError(f"instances: GPU {index}: give every instance a start, or none")
+    names = [_profile(known, item.profile) for item in instances]
+    if not starts:
+        return _placed(index, known, names)
+    held = [Instance(name, start) for name, start in zip(names, starts, strict=True)]
+    why = conflict(known, held)
+    if why:
+        raise ValueError(f"instances: GPU {index}: {why}")
+    return held
+
+
+def _placed(index: int, known: Geometry, names: Sequence[str]) -> list[Instance]:
+    layout = placed(known, ordered(known, {name: names.count(name) for name in names}))
+    if layout is None:
+        raise ValueError(f"instances: GPU {index}: a {known.model} has no room for {names}")
+    free = list(layout)
+    found: list[Instance] = []
+    for name in names:
+        found.append(next(item for item in free if item.profile == name))
+        free.remove(found[-1])
+    return found
+
+
+def _profile(known: Geometry, name: str) -> str:
+    profile = known.profile(name)
+    if profile is None:
+        have = ", ".join(item.name for item in known.profiles)
+        raise ValueError(f"instances: {known.model} has no profile {name!r}; it has {have}")
+    return profile.name
+
+
+def _sorted(instances: Sequence[Instance]) -> Layout:
+    return tuple(sorted(instances, key=lambda item: item.start))

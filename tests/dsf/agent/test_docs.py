@@ -1,0 +1,47 @@
+"""The agent's document names what the agent shows."""
+
+import re
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from dsf.agent.metrics import AgentMetrics
+from dsf.agent.on_failure import EXPIRED, HELD, NO_SCORES, REPLACED
+from dsf.agent.scores import RULES
+from tests.repository import ROOT
+
+TEXT = (ROOT / "docs" / "agent.md").read_text(encoding="utf-8")
+SOURCES = [path.read_text(encoding="utf-8") for path in (ROOT / "dsf" / "agent").rglob("*.py")]
+REASON = re.compile(
+    r"""(?:Failure\(\s*(?:"source"|"scoring"|stage),|Invalid\(|_Unusable\(|_failure\(|return)
+        \s*"([A-Z][a-z]+[A-Za-z]+)"[,)]""",
+    re.VERBOSE,
+)
+ELSEWHERE = {
+    # Of the config as a whole, and of commands: in the log or on standard error.
+    "ConfigMapNotFound",
+    "DuplicateScore",
+    "DuplicateScorer",
+    "FileUnreadable",
+}
+
+
+def metrics() -> list[str]:
+    registry = CollectorRegistry()
+    agent = AgentMetrics(registry, lambda: 0.0)
+    agent.configured(0)
+    return [
+        f"{family.name}_total" if family.type == "counter" else family.name
+        for family in registry.collect()
+    ]
+
+
+@pytest.mark.parametrize("name", [*metrics(), *RULES, EXPIRED, HELD, NO_SCORES, REPLACED])
+def test_it_is_documented(name: str) -> None:
+    assert f"`{name}`" in TEXT
+
+
+def test_reasons_are_documented() -> None:
+    found = {reason for text in SOURCES for reason in REASON.findall(text)}
+    assert {"EmptyQuery", "ServerError", "SecretNotFound", "ForeignObject"} <= found
+    assert {reason for reason in found - ELSEWHERE if f"`{reason}`" not in TEXT} == set()

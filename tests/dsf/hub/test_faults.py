@@ -1,0 +1,418 @@
+"""What goes wrong between the controller and its API server: afterwards all is as it should be.
+
+In virtual time. The scorers are Internal and nobody answers at their address, which the hub takes
+for an API that only managed clusters reach.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from dsf.api.crds import crds
+from dsf.hub.run import HubController, Options
+from dsf.hub.work import summaries_text
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.embedded.ocm import ocm_crds
+from dsf.kube.errors import Conflict, Gone, KubeError, ServerError, TooManyRequests, Unreachable
+from dsf.kube.kinds import (
+    DYNAMIC_SCORER,
+    DYNAMIC_SCORING_CONFIG,
+    EVENT,
+    LEASE,
+    MANIFEST_WORK,
+    SECRET,
+    Kind,
+)
+from dsf.kube.port import Kube, Object, Subresource, WatchEvent
+from dsf.kube.wrappers import WRITES, Call, Counting, Fault, Faulty, Wrapper
+from dsf.runtime.leader import Elector
+from dsf.runtime.lease import Candidacy
+from tests.dsf.hub.builders import HUB, scorer, scoring_config
+from tests.dsf.hub.test_run import add_cluster, add_namespace, end_state, fresh
+from tests.dsf.hub.test_secrets import auth, in_base64, secret
+from tests.virtual_time import VirtualTimeLoop
+
+NOBODY = "http://127.0.0.1:1/config"
+CONFIG = "dynamic-scoring-config"
+CONVERGED_SECONDS = 60.0
+QUIET_SECONDS = 120.0
+
+pytestmark = pytest.mark.virtual_time
+
+
+async def new_hub() -> EmbeddedHub:
+    """A hub with two clusters, an empty config, a scorer with a token, and one without."""
+    hub = EmbeddedHub(crds=[*crds(), *ocm_crds()])
+    await add_namespace(hub, HUB)
+    for name in ("c1", "c2"):
+        await add_namespace(hub, name)
+        await add_cluster(hub, name)
+    await hub.create(SECRET, secret(key="first"))
+    await hub.create(DYNAMIC_SCORING_CONFIG, fresh(scoring_config()))
+    await add_scorer(hub, "guarded", **auth())
+    plain = {"scoring": {"path": "/x", "params": {"name": "plain", "interval": 30}}}
+    await add_scorer(hub, "plain", source={"type": "None"}, **plain)
+    return hub
+
+
+async def add_scorer(hub: EmbeddedHub, name: str, **spec: Any) -> None:
+    made = scorer(name, url=NOBODY, mode="None", location="Internal", **spec)
+    await hub.create(DYNAMIC_SCORER, fresh(made))
+
+
+async def change(hub: EmbeddedHub) -> None:
+    """Change what users can change: a mask, a scorer gone, a scorer changed, a token rotated."""
+    masks = [{"clusterName": "c1", "scoreName": "own"}]
+    await hub.patch(DYNAMIC_SCORING_CONFIG, CONFIG, {"spec": {"masks": masks}}, HUB)
+    await hub.delete(DYNAMIC_SCORER, "plain", HUB)
+    params = {"name": "own", "interval": 60}
+    await hub.patch(DYNAMIC_SCORER, "guarded", {"spec": {"scoring": {"params": params}}}, HUB)
+    await hub.patch(SECRET, "token", {"data": {"key": in_base64("second")}}, HUB)
+
+
+def start(kube: Kube, identity: str = "a") -> asyncio.Task[None]:
+    """Start a controller as its command does: it leads first."""
+    loop, registry = asyncio.get_running_loop(), CollectorRegistry()
+
+    def now() -> datetime:
+        return datetime(2026, 11, 20, tzinfo=UTC) + timedelta(seconds=loop.time())
+
+    options = Options(distribute_secrets=True)
+    hub = HubController(kube, options, now=now, draw=lambda: 0.5, registry=registry)
+    candidacy = Candidacy("dynamic-scoring-controller", HUB, identity)
+    elector = Elector(kube, candidacy, now=now, draw=lambda: 0.5, registry=registry)
+    return asyncio.create_task(hub.run(elector.run))
+
+
+@asynccontextmanager
+async def controller(kube: Kube) -> AsyncIterator[None]:
+    task = start(kube)
+    try:
+        yield
+    finally:
+        await stopped(task)
+    assert task.cancelled(), task.exception()
+
+
+async def stopped(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def without_faults() -> dict[str, Any]:
+    """Return the end state where nothing goes wrong."""
+    hub = await new_hub()
+    async with controller(hub):
+        await asyncio.sleep(CONVERGED_SECONDS)
+        await change(hub)
+        await asyncio.sleep(CONVERGED_SECONDS)
+    return await end_state(hub)
+
+
+@pytest.fixture(scope="module")
+def wanted() -> dict[str, Any]:
+    """The end state where nothing goes wrong."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(without_faults())
+
+
+async def test_without_faults_all_is_as_users_ask_for(wanted: dict[str, Any]) -> None:
+    assert {name for name in wanted if "secrets" in name} == {
+        "ManifestWork/c2/dynamic-scoring-secrets-manifestwork"
+    }
+    text = json.dumps(wanted["ManifestWork/c2/dynamic-scoring-config-manifestwork"])
+    assert "plain" not in text
+    assert "own" in text
+    assert "own" not in json.dumps(wanted["ManifestWork/c1/dynamic-scoring-config-manifestwork"])
+    assert in_base64("second") in json.dumps(wanted)
+
+
+class Weather:
+    """A schedule of faults that a test changes while it runs."""
+
+    def __init__(self) -> None:
+        self.now: Callable[[Call], KubeError | None] = lambda _: None
+
+    def __call__(self, call: Call) -> Fault | None:
+        error = self.now(call)
+        when = "after" if call.verb == "watch" and call.number % 2 else "before"
+        return Fault(error, when) if error else None
+
+
+def only(error: KubeError, *verbs: str) -> Callable[[Call], KubeError | None]:
+    return lambda call: error if not verbs or call.verb in verbs else None
+
+
+def every_other(error: KubeError, *verbs: str) -> Callable[[Call], KubeError | None]:
+    return lambda call: error if call.verb in verbs and call.number % 2 else None
+
+
+BAD = {
+    "gone for a minute": only(Unreachable("connection refused")),
+    "failing for a minute": only(ServerError("etcd leader changed")),
+    "busy": only(TooManyRequests("busy", details={"retryAfterSeconds": 7})),
+    "conflicts": every_other(Conflict("changed"), "patch", "update", "delete"),
+    "versions that are too old": only(Gone("too old"), "watch"),
+    "watches that break": only(Unreachable("reset"), "watch"),
+}
+
+
+@pytest.mark.parametrize("weather", BAD)
+async def test_after_it_all_is_as_without_it(weather: str, wanted: dict[str, Any]) -> None:
+    hub, sky = await new_hub(), Weather()
+    counting = Counting(hub)
+    async with controller(Faulty(counting, sky)):
+        await asyncio.sleep(CONVERGED_SECONDS)
+        sky.now = BAD[weather]
+        await asyncio.sleep(1)
+        await change(hub)
+        await asyncio.sleep(60)
+        sky.now = lambda _: None
+        await asyncio.sleep(CONVERGED_SECONDS)
+        assert await end_state(hub) == wanted
+        await quiet(counting)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("weather", BAD)
+async def test_a_start_in_it_ends_well(weather: str, wanted: dict[str, Any]) -> None:
+    hub, sky = await new_hub(), Weather()
+    sky.now = BAD[weather]
+    counting = Counting(hub)
+    async with controller(Faulty(counting, sky)):
+        await asyncio.sleep(60)
+        sky.now = lambda _: None
+        await asyncio.sleep(CONVERGED_SECONDS)
+        await change(hub)
+        await asyncio.sleep(CONVERGED_SECONDS)
+        assert await end_state(hub) == wanted
+        await quiet(counting)
+
+
+async def quiet(counting: Counting) -> None:
+    """Nothing is written any more, but for the Lease."""
+    before = written(counting)
+    await asyncio.sleep(QUIET_SECONDS)
+    assert written(counting) == before
+
+
+def written(counting: Counting) -> dict[Any, int]:
+    return {
+        key: count
+        for key, count in counting.calls.items()
+        if key[0] in WRITES and key[1] != LEASE.resource
+    }
+
+
+def busy_with_works(call: Call) -> KubeError | None:
+    if call.kind != MANIFEST_WORK or call.verb not in WRITES:
+        return None
+    return TooManyRequests("busy", details={"retryAfterSeconds": 60})
+
+
+async def test_a_busy_api_server_is_asked_no_sooner_than_it_says(wanted: dict[str, Any]) -> None:
+    hub, sky = await new_hub(), Weather()
+    counting = Counting(Faulty(hub, sky))
+    async with controller(counting):
+        await asyncio.sleep(CONVERGED_SECONDS)
+        sky.now = busy_with_works
+        before = Counter(counting.calls)
+        await change(hub)
+        for number in range(50):  # other news meanwhile
+            labels = {"metadata": {"labels": {"turn": str(number)}}}
+            await hub.patch(DYNAMIC_SCORER, "guarded", labels, HUB)
+            await asyncio.sleep(1)
+        tried = Counter(counting.calls) - before
+        works = MANIFEST_WORK.resource
+        assert tried["patch", works] <= 4  # summaries and Secrets of two clusters
+        assert tried["delete", works] <= 1
+        sky.now = lambda _: None
+        await asyncio.sleep(CONVERGED_SECONDS)
+        assert await end_state(hub) == wanted
+
+
+async def test_one_kind_that_failed_for_long_is_written_a_resync_later(
+    wanted: dict[str, Any],
+) -> None:
+    def refused(call: Call) -> KubeError | None:
+        failing = call.kind == DYNAMIC_SCORER and call.verb in WRITES
+        return ServerError("webhook: no endpoints") if failing else None
+
+    hub, sky = await new_hub(), Weather()
+    async with controller(Faulty(hub, sky)):
+        await asyncio.sleep(CONVERGED_SECONDS)
+        sky.now = refused
+        await change(hub)
+        await asyncio.sleep(1200)
+        sky.now = lambda _: None
+        await asyncio.sleep(40)
+        assert await end_state(hub) == wanted
+
+
+class Deaf(Wrapper):
+    """Its watches die without a word: nothing comes, until the client's own deadline."""
+
+    def __init__(self, inner: Kube) -> None:
+        super().__init__(inner)
+        self.deaf = False
+
+    async def watch(self, kind: Kind, *args: Any, **options: Any) -> AsyncIterator[WatchEvent]:
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + options["timeout_seconds"] + 15
+        async for event in super().watch(kind, *args, **options):
+            if self.deaf:
+                await asyncio.sleep(ends - loop.time())
+                raise Unreachable("no complete answer")
+            yield event
+
+
+async def test_a_watch_that_dies_silently_is_noticed(wanted: dict[str, Any]) -> None:
+    hub = await new_hub()
+    counting = Counting(hub)
+    deaf = Deaf(counting)
+    async with controller(deaf):
+        await asyncio.sleep(CONVERGED_SECONDS)
+        deaf.deaf = True
+        await change(hub)
+        await asyncio.sleep(5)
+        deaf.deaf = False
+        assert await end_state(hub) != wanted
+        await asyncio.sleep(330)
+        assert await end_state(hub) == wanted
+        await quiet(counting)
+
+
+class Late(Wrapper):
+    """Its watches of works are seconds behind."""
+
+    async def watch(self, kind: Kind, *args: Any, **options: Any) -> AsyncIterator[WatchEvent]:
+        async for event in super().watch(kind, *args, **options):
+            if kind == MANIFEST_WORK:
+                await asyncio.sleep(5)
+            yield event
+
+
+async def test_what_is_written_and_not_seen_yet_is_not_written_again() -> None:
+    hub = await new_hub()
+    counting = Counting(Late(hub))
+    async with controller(counting):
+        await asyncio.sleep(CONVERGED_SECONDS)
+        before = Counter(counting.calls)
+        params = {"name": "own", "interval": 60}
+        body = {"spec": {"scoring": {"params": params}}}
+        for number in range(40):  # other news meanwhile
+            await hub.patch(DYNAMIC_SCORER, "guarded", body, HUB)
+            labels = {"metadata": {"labels": {"turn": str(number)}}}
+            await hub.patch(DYNAMIC_SCORER, "plain", labels, HUB)
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(CONVERGED_SECONDS)
+        made = Counter(counting.calls) - before
+        assert made["patch", MANIFEST_WORK.resource] == 2  # one for each cluster
+        for cluster in ("c1", "c2"):
+            work = await hub.get(MANIFEST_WORK, "dynamic-scoring-config-manifestwork", cluster)
+            assert '"scoringInterval": 60' in summaries_text(work)
+        await quiet(counting)
+
+
+class Killed(Wrapper):
+    """The controller's process ends at one of its writes: nothing of it happens any more.
+
+    The write itself has reached the API server, or has not.
+    """
+
+    def __init__(self, inner: Kube, at: int, *, arrives: bool) -> None:
+        super().__init__(inner)
+        self.dead = asyncio.Event()
+        self._left = at
+        self._arrives = arrives
+
+    async def create(self, kind: Kind, obj: Mapping[str, Any]) -> Object:
+        return await self._write(super().create(kind, obj))
+
+    async def update(
+        self, kind: Kind, obj: Mapping[str, Any], *, subresource: Subresource | None = None
+    ) -> Object:
+        return await self._write(super().update(kind, obj, subresource=subresource))
+
+    async def patch(
+        self,
+        kind: Kind,
+        name: str,
+        patch: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        subresource: Subresource | None = None,
+    ) -> Object:
+        call = super().patch(kind, name, patch, namespace, subresource=subresource)
+        return await self._write(call)
+
+    async def delete(
+        self, kind: Kind, name: str, namespace: str | None = None, **preconditions: Any
+    ) -> None:
+        await self._write(super().delete(kind, name, namespace, **preconditions))
+
+    async def _write(self, call: Coroutine[Any, Any, Any]) -> Any:
+        self._left -= 1
+        if self._left > 0:
+            return await call
+        if self._left == 0 and self._arrives:
+            await call
+        else:
+            call.close()
+        self.dead.set()
+        return await asyncio.Event().wait()
+
+
+async def one_life(at: int, *, arrives: bool) -> tuple[dict[str, Any], EmbeddedHub, bool]:
+    """Return the end state where the process is killed at a write, and whether it came to that."""
+    hub = await new_hub()
+    killed = Killed(hub, at, arrives=arrives)
+    first = start(killed, "first")
+    second: asyncio.Task[None] | None = None
+    for step in (None, change):
+        if step:
+            await step(hub)
+        if second is None:
+            try:
+                async with asyncio.timeout(CONVERGED_SECONDS):
+                    await killed.dead.wait()
+            except TimeoutError:
+                continue
+            await stopped(first)
+            second = start(hub, "second")
+        await asyncio.sleep(CONVERGED_SECONDS)
+    for task in filter(None, (first, second)):
+        await stopped(task)
+    return await end_state(hub), hub, second is not None
+
+
+EVERY = pytest.param(1, marks=pytest.mark.exhaustive)
+
+
+@pytest.mark.parametrize("stride", [11, EVERY])
+async def test_killed_at_any_write_the_next_process_ends_where_the_first_would(
+    wanted: dict[str, Any], stride: int
+) -> None:
+    kills = 0
+    for at in range(1, 1000, stride):
+        for arrives in (False, True):
+            state, hub, came = await one_life(at, arrives=arrives)
+            assert state == wanted, f"killed at write {at}, arrived: {arrives}"
+            await nothing_is_told_twice(hub)
+            kills += came
+        if not came:
+            break
+    assert kills > 40 / stride
+
+
+async def nothing_is_told_twice(hub: EmbeddedHub) -> None:
+    events = (await hub.list(EVENT)).items
+    told = [(event["involvedObject"]["uid"], event["reason"], event["message"]) for event in events]
+    assert len(told) == len(set(told))

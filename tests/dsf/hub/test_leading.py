@@ -1,0 +1,106 @@
+"""Two controllers on one hub: one leads, the other stands by and takes over."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry
+
+from dsf.hub.run import HubController, Options
+from dsf.kube.kinds import DYNAMIC_SCORER, LEASE
+from dsf.kube.port import Kube
+from dsf.kube.wrappers import WRITES, Call, Wrapper
+from dsf.runtime.leader import Elector
+from dsf.runtime.lease import Candidacy
+from tests.dsf.hub.builders import HUB
+from tests.dsf.hub.scoring_api import scoring_api
+from tests.dsf.hub.test_run import (
+    eventually,
+    named,
+    register,
+    two_clusters,
+    until_distributed,
+    until_ready,
+)
+
+
+class Writes(Wrapper):
+    """Counts the writes to anything but the Lease."""
+
+    def __init__(self, inner: Kube) -> None:
+        super().__init__(inner)
+        self.count = 0
+
+    def before(self, call: Call) -> None:
+        self.count += call.verb in WRITES and call.kind != LEASE
+
+
+@dataclass
+class Replica:
+    controller: HubController
+    elector: Elector
+    writes: Writes
+    task: asyncio.Task[None]
+
+    async def stop(self) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def replica(kube: Kube, name: str) -> AsyncIterator[Replica]:
+    writes, registry = Writes(kube), CollectorRegistry()
+    options = Options(resync_seconds=0.1)
+    controller = HubController(writes, options, registry=registry)
+    candidacy = Candidacy("dynamic-scoring-controller", HUB, name, 2.0, 1.5, 0.05)
+    elector = Elector(writes, candidacy, registry=registry)
+    running = Replica(controller, elector, writes, asyncio.create_task(controller.run(elector.run)))
+    try:
+        yield running
+    finally:
+        await running.stop()
+
+
+async def leads(one: Replica) -> bool:
+    return one.elector.leading
+
+
+async def listed(one: Replica) -> bool:
+    return one.controller.missing() is None
+
+
+async def test_only_the_leader_writes_and_the_other_takes_over() -> None:
+    hub = await two_clusters()
+    async with scoring_api() as api, scoring_api(named("new")) as other, replica(hub, "a") as first:
+        await register(hub, "cpu", api)
+        await until_distributed(hub, c1=["cpu_score"], c2=["cpu_score"])
+        async with replica(hub, "b") as second:
+            await eventually(lambda: listed(second))
+            await hub.patch(DYNAMIC_SCORER, "cpu", {"spec": {"configURL": other.config_url}}, HUB)
+            await until_distributed(hub, c1=["new"], c2=["new"])
+            await until_ready(hub, "cpu")
+            assert (first.elector.leading, second.elector.leading) == (True, False)
+            assert second.writes.count == 0
+            await first.stop()
+            await eventually(lambda: leads(second))
+            await hub.patch(DYNAMIC_SCORER, "cpu", {"spec": {"configURL": api.config_url}}, HUB)
+            await until_distributed(hub, c1=["cpu_score"], c2=["cpu_score"])
+
+
+async def test_one_that_leads_again_asks_again() -> None:
+    hub = await two_clusters()
+    async with scoring_api() as api, replica(hub, "a") as first:
+        await register(hub, "cpu", api)
+        await until_ready(hub, "cpu")
+        lease = await hub.get(LEASE, "dynamic-scoring-controller", HUB)
+        theirs = {**lease["spec"], "holderIdentity": "another", "leaseDurationSeconds": 1}
+        await hub.patch(LEASE, "dynamic-scoring-controller", {"spec": theirs}, HUB)
+        await eventually(lambda: follows(first))
+        api.health = 503
+        await eventually(lambda: leads(first))
+        await until_distributed(hub, c1=[], c2=[])
+
+
+async def follows(one: Replica) -> bool:
+    return not one.elector.leading

@@ -1,0 +1,104 @@
+"""A real OpenTelemetry Collector between a program and the agent, where one is installed or built.
+
+Building takes minutes and 50 MB, so the suite leaves that to whoever wants it:
+
+    cd tests/real_sources/collector
+    go build -o ~/.cache/dynamic-scoring-framework/sources/otelcol .
+"""
+
+import asyncio
+import os
+import shutil
+import socket
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from opentelemetry.exporter.otlp.proto.http import Compression
+
+from dsf.agent.matrix import Fetched
+from dsf.agent.otlp.memory import Memory
+from dsf.agent.otlp.receiver import receiving
+from dsf.api.summary import dump_summaries
+from tests.dsf.agent.builders import sent
+from tests.dsf.agent.otlp.test_memory import wanting
+from tests.dsf.agent.otlp.test_receiver import _export
+from tests.dsf.agent.servers import eventually
+from tests.real_hub.harness.ports import LOOPBACK, Ports
+from tests.real_hub.harness.processes import Processes
+from tests.real_hub.harness.waiting import until
+from tests.real_sources.programs import cache
+
+BUILT = cache(os.environ) / "otelcol"
+COLLECTOR = shutil.which("otelcol") or (str(BUILT) if BUILT.exists() else None)
+
+pytestmark = pytest.mark.skipif(
+    COLLECTOR is None,
+    reason="no otelcol on PATH; to build one: tests/real_sources/test_collector.py",
+)
+
+
+@pytest.fixture
+async def memory() -> Memory:
+    return Memory(time.time)
+
+
+@pytest.fixture
+async def collector(
+    memory: Memory, processes: Processes, ports: Ports, tmp_path: Path
+) -> AsyncIterator[str]:
+    """The endpoint of a collector that sends on what it gets."""
+    port = ports.free()
+    async with receiving(f"{LOOPBACK}:0", memory) as url:
+        config = {
+            "receivers": {"otlp": {"protocols": {"http": {"endpoint": f"{LOOPBACK}:{port}"}}}},
+            "exporters": {
+                "otlphttp": {"endpoint": url, "retry_on_failure": {"initial_interval": "100ms"}}
+            },
+            "service": {
+                "telemetry": {"metrics": {"level": "none"}},
+                "pipelines": {"metrics": {"receivers": ["otlp"], "exporters": ["otlphttp"]}},
+            },
+        }
+        file = tmp_path / "collector.yaml"
+        file.write_text(yaml.safe_dump(config), encoding="utf-8")
+        processes.start("collector", [str(COLLECTOR), "--config", f"file:{file}"])
+        try:
+            await asyncio.to_thread(listening, processes, port)
+            yield f"http://{LOOPBACK}:{port}/v1/metrics"
+        finally:
+            await asyncio.to_thread(processes.stop, "collector")
+
+
+def listening(processes: Processes, port: int) -> None:
+    def connects() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex((LOOPBACK, port)) == 0
+
+    until("the collector to listen", connects, check=lambda: processes.check("collector"))
+
+
+async def test_what_a_collector_sends_on_arrives_even_if_the_agent_was_not_ready(
+    collector: str, memory: Memory
+) -> None:
+    scorer = wanting("requests;duration_bucket", source_range=0)
+    await asyncio.to_thread(_export, collector, Compression.Gzip, False)
+    memory.configure(dump_summaries([scorer]))
+
+    async def arrived() -> Any:
+        found = memory.fetch(scorer, time.time())
+        return sent(found) if isinstance(found, Fetched) else None
+
+    got = {
+        (one["metric"]["__name__"], one["metric"].get("le")): one["values"][0][1]
+        for one in await eventually(arrived)
+    }
+    assert got == {
+        ("requests", None): "7",
+        ("duration_bucket", "1"): "1",
+        ("duration_bucket", "2"): "1",
+        ("duration_bucket", "+Inf"): "2",
+    }

@@ -1,0 +1,33 @@
+"""The recorded refusals are what a real Prometheus says, and the agent repeats them."""
+
+import json
+
+import pytest
+
+from dsf.agent.answer import Answer
+from dsf.agent.failure import Failure
+from dsf.agent.matrix import parse
+from tests.real_sources.recorded.record import FILE, REQUESTS, ask
+
+RECORDED = json.loads(FILE.read_text(encoding="utf-8"))
+
+
+def test_every_request_is_recorded() -> None:
+    assert list(RECORDED) == list(REQUESTS)
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_prometheus_says_so(prometheus: str, name: str) -> None:
+    said = ask(prometheus, name)
+    assert said["status"] == RECORDED[name]["status"]
+    parsed = parse("http://h/", Answer(said["status"], said["content_type"], said["body"].encode()))
+    recorded = RECORDED[name]
+    again = parse(
+        "http://h/", Answer(recorded["status"], recorded["content_type"], recorded["body"].encode())
+    )
+    assert isinstance(parsed, Failure)
+    assert isinstance(again, Failure)
+    assert parsed.reason == again.reason
+    if said["body"] != recorded["body"]:
+        # Another version words it otherwise, but in the same form.
+        assert json.loads(said["body"]).keys() == json.loads(recorded["body"]).keys()
