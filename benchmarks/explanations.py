@@ -15,8 +15,8 @@ from benchmarks.instances import DEVICES, Instance, Kind, instance
 from benchmarks.yardstick import cpu_seconds
 from optimizer.domain.fleet import Candidate, Cluster, Fleet, Objective, Selector, Supply, Workload
 from optimizer.domain.scores import Scores
-from optimizer.explain.compose import Case
-from optimizer.explain.run import Task, explained
+from optimizer.explain.composition import Case
+from optimizer.explain.process.run import ExplanationJob, explain_here
 from optimizer.model.formulate import formulate
 from optimizer.solve.in_process import solve_here
 
@@ -74,7 +74,7 @@ def cost(given: Fleet, seconds: float) -> Cost:
     begun = cpu_seconds()
     solution = solve_here(problem, solver="highs", time_limit_seconds=300.0)
     solved = cpu_seconds()
-    found = explained(Task(Case(given, problem, solution), "highs", seconds))
+    found = explain_here(ExplanationJob(Case(given, problem, solution), "highs", seconds))
     done = cpu_seconds()
     bounds = sum(item.at_most is not None for item in found.places)
     margins = sum(item.margin is not None for item in found.places)

@@ -17,8 +17,8 @@ from dsf.kube.kinds import (
 from dsf.kube.port import Kube
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.settings import DEFAULTS, Settings
-from optimizer.explain.compose import case_of
-from optimizer.explain.run import explain
+from optimizer.explain.composition import case_of
+from optimizer.explain.process.run import explain
 from optimizer.model.formulate import formulate
 from optimizer.observe import again, every, observe, score_pages
 from optimizer.plan.generated_objects import changes, failures, successes

@@ -1,1 +1,5 @@
-"""Why a solution is as it is, computed by solving changed problems again."""
+"""Explanations of a solution, computed by solving changed problems.
+
+`conflicts`, `margins`, `tradeoffs` and this folder are pure; `process` is the shell that calls the
+solvers. May import `optimizer.solve` and everything below it.
+"""

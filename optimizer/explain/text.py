@@ -5,18 +5,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dsf.cli.columns import aligned
 from optimizer.domain.quantity import spelt
 from optimizer.wire.explanation import (
+    AssignmentReason,
+    AssignmentRef,
     BindingLimit,
-    Draining,
     Explanation,
-    Lost,
+    GpusToDrain,
+    ObjectiveLoss,
     ParetoPoint,
     ParetoSet,
-    PlaceReason,
-    Spot,
-    Step,
     TransitionPlan,
+    TransitionStep,
     UnplacedReason,
-    WhyNot,
+    WhyNotAnswer,
 )
 
 _SHOWN = 20
@@ -79,7 +79,7 @@ def _used_up(item: BindingLimit) -> str:
     return f"Used up: {limit}, {used}; price of one more: {price}."
 
 
-def _without(item: PlaceReason) -> str:
+def _without(item: AssignmentReason) -> str:
     workload, place, runner_up, without = _place(item)
     return f"{workload} on {place}: runner-up {runner_up}; without it: {without}."
 
@@ -91,7 +91,7 @@ def _table(heads: Row, rows: Iterable[Row]) -> str:
     return aligned(heads, [*listed[:_SHOWN], *more])
 
 
-def _place(item: PlaceReason) -> Row:
+def _place(item: AssignmentReason) -> Row:
     other = item.runner_up
     runner_up = f"{other.device} of {other.cluster} ({other.score:g})" if other else "none"
     if item.at_most is None:
@@ -101,11 +101,11 @@ def _place(item: PlaceReason) -> Row:
     return item.workload, _on(item), runner_up, f"{bound}{_lost(item.at_most)}, then {instead}"
 
 
-def _on(item: PlaceReason) -> str:
+def _on(item: AssignmentReason) -> str:
     return f"{item.device} of {item.cluster} ({item.score:g})"
 
 
-def _lost(lost: Lost) -> str:
+def _lost(lost: ObjectiveLoss) -> str:
     if lost.by_priority:
         parts = (f"{value:g} at priority {key}" for key, value in lost.by_priority.items() if value)
         return f"loses {', '.join(parts) or '0'}"
@@ -144,7 +144,7 @@ def _binding(item: BindingLimit) -> Row:
     return item.limit, spelt(item.used), f"{', '.join(parts) or '0'} (linear relaxation)"
 
 
-def _why_not(item: WhyNot) -> Row:
+def _why_not(item: WhyNotAnswer) -> Row:
     lost = "" if item.lost is None else _lost(item.lost).removeprefix("loses ")
     return item.asked, lost, item.message
 
@@ -174,7 +174,7 @@ def _transition(found: TransitionPlan) -> str:
     return f"Transition: {found.message}\n" + aligned(("step", "action", "what"), rows)
 
 
-def _actions(step: Step) -> Iterator[tuple[str, str]]:
+def _actions(step: TransitionStep) -> Iterator[tuple[str, str]]:
     for action, what in (
         ("idle first", ", ".join(map(_drained, step.draining))),
         ("release", ", ".join(f"{item.policy} on {item.cluster}" for item in step.release)),
@@ -187,14 +187,14 @@ def _actions(step: Step) -> Iterator[tuple[str, str]]:
             yield action, what
 
 
-def _drained(item: Draining) -> str:
+def _drained(item: GpusToDrain) -> str:
     named = item.gpus or ()
     more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
     which = f"GPU {', '.join(named[:_SHOWN])}{more}" if named else f"all that {item.policy} divides"
     return f"{which} on {item.cluster}"
 
 
-def _spots(places: Sequence[Spot]) -> str:
+def _spots(places: Sequence[AssignmentRef]) -> str:
     told = [f"{item.workload} on {item.device} of {item.cluster}" for item in places[:_SHOWN]]
     left = len(places) - _SHOWN
     return ", ".join(told) + (f" and {left} more" if left > 0 else "")

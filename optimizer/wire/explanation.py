@@ -5,13 +5,13 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class Result(BaseModel):
+class ExplanationPart(BaseModel):
     """A frozen part of an explanation."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class Lost(Result):
+class ObjectiveLoss(ExplanationPart):
     """What the objective loses; negative: it gains."""
 
     total: float
@@ -20,7 +20,7 @@ class Lost(Result):
     ]
 
 
-class RunnerUp(Result):
+class RunnerUp(ExplanationPart):
     """Where else a workload could run, rules aside."""
 
     cluster: str
@@ -28,7 +28,7 @@ class RunnerUp(Result):
     score: float
 
 
-class Spot(Result):
+class AssignmentRef(ExplanationPart):
     """A place of a workload."""
 
     workload: str
@@ -36,14 +36,14 @@ class Spot(Result):
     device: str
 
 
-class Enforced(Result):
+class EnforcedPolicy(ExplanationPart):
     """A cluster enforces a policy."""
 
     cluster: str
     policy: str
 
 
-class PlaceReason(Result):
+class AssignmentReason(ExplanationPart):
     """A place taken, and how much better it is than doing without it."""
 
     workload: str
@@ -56,29 +56,29 @@ class PlaceReason(Result):
         Field(description="Best other place by score alone; null: no other is usable."),
     ]
     margin: Annotated[
-        Lost | None,
+        ObjectiveLoss | None,
         Field(description="Lost in the best solution without this place; null: not computed."),
     ]
     at_most: Annotated[
-        Lost | None,
+        ObjectiveLoss | None,
         Field(
             description="The margin is no more than this, which a solution without the place"
             " loses; null: none is known."
         ),
     ] = None
     instead: Annotated[
-        tuple[Spot, ...], Field(description="The workload's places in that solution.")
+        tuple[AssignmentRef, ...], Field(description="The workload's places in that solution.")
     ] = ()
 
 
-class LimitInTheWay(Result):
+class ConflictingLimit(ExplanationPart):
     """A limit that keeps a workload out together with the others named."""
 
     rule: str
     message: str
 
 
-class Change(Result):
+class RepairChange(ExplanationPart):
     """What could be changed so that a workload is placed."""
 
     message: str
@@ -91,38 +91,39 @@ class Change(Result):
     ]
 
 
-class Remedy(Result):
+class Repair(ExplanationPart):
     """The cheapest change found: fewest limits, then smallest total size."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[RepairChange, ...]
     verified: Annotated[
         bool, Field(description="Solving again with these changes places the workload.")
     ]
-    places: Annotated[tuple[Spot, ...], Field(description="Where, in that solution.")]
+    places: Annotated[tuple[AssignmentRef, ...], Field(description="Where, in that solution.")]
     losing: Annotated[
         tuple[str, ...], Field(description="Workloads with fewer places in that solution.")
     ]
 
 
-class UnplacedReason(Result):
+class UnplacedReason(ExplanationPart):
     """Why a workload has no place, or fewer than it wants."""
 
     workload: str
     message: str
     limits: Annotated[
-        tuple[LimitInTheWay, ...],
+        tuple[ConflictingLimit, ...],
         Field(description="Together they leave no room while everything placed keeps running."),
     ] = ()
     irreducible: Annotated[
         bool, Field(description="True: shown by solving that without any one of them there is room")
     ] = False
     lost: Annotated[
-        Lost | None, Field(description="What placing it all the same would cost the objective.")
+        ObjectiveLoss | None,
+        Field(description="What placing it all the same would cost the objective."),
     ] = None
-    remedy: Remedy | None = None
+    remedy: Repair | None = None
 
 
-class BindingLimit(Result):
+class BindingLimit(ExplanationPart):
     """A limit that is used up."""
 
     cluster: Annotated[str, Field(description="Empty: the limit holds for several clusters.")]
@@ -137,25 +138,25 @@ class BindingLimit(Result):
     ]
 
 
-class WhyNot(Result):
+class WhyNotAnswer(ExplanationPart):
     """What it would cost to force a place or a policy."""
 
     asked: str
     possible: Annotated[bool | None, Field(description="null: not computed.")]
     message: str
-    lost: Lost | None = None
-    places: tuple[Spot, ...] = ()
+    lost: ObjectiveLoss | None = None
+    places: tuple[AssignmentRef, ...] = ()
 
 
-class ParetoPoint(Result):
+class ParetoPoint(ExplanationPart):
     """A solution that no other betters in one score without being worse in another."""
 
     values: Annotated[dict[str, float], Field(description="Sum over all places, by score.")]
-    policies: tuple[Enforced, ...]
-    places: tuple[Spot, ...]
+    policies: tuple[EnforcedPolicy, ...]
+    places: tuple[AssignmentRef, ...]
 
 
-class ParetoSet(Result):
+class ParetoSet(ExplanationPart):
     """Points, best in the first score first."""
 
     points: tuple[ParetoPoint, ...]
@@ -163,7 +164,7 @@ class ParetoSet(Result):
     message: str
 
 
-class Draining(Result):
+class GpusToDrain(ExplanationPart):
     """GPUs that must be idle when a policy is replaced: they get another layout."""
 
     cluster: str
@@ -174,33 +175,33 @@ class Draining(Result):
     ] = None
 
 
-class Step(Result):
+class TransitionStep(ExplanationPart):
     """Changes that may be made at once; the next step waits until they have settled."""
 
     draining: Annotated[
-        tuple[Draining, ...], Field(description="What must be idle before this step.")
+        tuple[GpusToDrain, ...], Field(description="What must be idle before this step.")
     ] = ()
-    enforce: tuple[Enforced, ...] = ()
-    release: tuple[Enforced, ...] = ()
-    start: tuple[Spot, ...] = ()
-    stop: tuple[Spot, ...] = ()
+    enforce: tuple[EnforcedPolicy, ...] = ()
+    release: tuple[EnforcedPolicy, ...] = ()
+    start: tuple[AssignmentRef, ...] = ()
+    stop: tuple[AssignmentRef, ...] = ()
     uncovered: Annotated[
         tuple[str, ...], Field(description="Workloads that lose a replica here for a while.")
     ] = ()
     detours: Annotated[
-        tuple[Spot, ...], Field(description="Places taken only until room has been made.")
+        tuple[AssignmentRef, ...], Field(description="Places taken only until room has been made.")
     ] = ()
 
 
-class TransitionPlan(Result):
+class TransitionPlan(ExplanationPart):
     """From what runs now to the solution; after every step all rules but `replicas` hold."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[TransitionStep, ...]
     uncovered: Annotated[
         tuple[str, ...], Field(description="Workloads that lose a replica for a while.")
     ]
     returning: Annotated[
-        tuple[Spot, ...],
+        tuple[AssignmentRef, ...],
         Field(description="Places that are left to make room, and taken again."),
     ] = ()
     least: Annotated[
@@ -209,13 +210,13 @@ class TransitionPlan(Result):
     message: str
 
 
-class Explanation(Result):
+class Explanation(ExplanationPart):
     """Everything computed about a plan; what was not is named."""
 
-    places: tuple[PlaceReason, ...] = ()
+    places: tuple[AssignmentReason, ...] = ()
     unplaced: tuple[UnplacedReason, ...] = ()
     binding: tuple[BindingLimit, ...] = ()
-    why_not: tuple[WhyNot, ...] = ()
+    why_not: tuple[WhyNotAnswer, ...] = ()
     pareto: ParetoSet | None = None
     transition: TransitionPlan | None = None
     not_computed: Annotated[

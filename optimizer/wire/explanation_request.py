@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from optimizer.wire.base import ObjectName, Wire
 
 
-class WhyNot(Wire):
+class WhyNotQuestion(Wire):
     """Why not this place, or this policy: what would forcing it cost?"""
 
     cluster: ObjectName

@@ -13,7 +13,7 @@ from dsf.api.dimension import DimensionFormat
 from dsf.api.invalid import Invalid
 from dsf.api.names import score_object_name
 from optimizer.wire.base import ObjectName, Wire, once
-from optimizer.wire.explanation_request import WhyNot
+from optimizer.wire.explanation_request import WhyNotQuestion
 from optimizer.wire.mig import GpuNode, MigOptions, check_nodes
 from optimizer.wire.preferences import ClusterWishes, PolicyWishes, Selector, WorkloadWishes
 from optimizer.wire.spelling import known_fields
@@ -234,7 +234,7 @@ class OptimizeRequest(Wire):
         bool, Field(description="Add an explanation, for at most as long as solving may take.")
     ] = False
     why_not: Annotated[
-        tuple[WhyNot, ...],
+        tuple[WhyNotQuestion, ...],
         FailFast(),
         Field(max_length=100, description="Places and policies to be explained as well."),
     ] = ()

@@ -18,7 +18,7 @@ FleetChange = Callable[[Fleet], Fleet]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Barrier:
+class RelaxableLimit:
     """A limit by name; `subject` is what it speaks of.
 
     `keeps`: the workload that it keeps running, which is not required where it is relaxed.
@@ -29,12 +29,12 @@ class Barrier:
     subject: tuple[str, ...]
     says: str
     relax: FleetChange
-    keeps: str = ""
-    offered: bool = True
+    keeps_running: str = ""
+    changeable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequiredReplicas:
     """A workload to be placed, and on how many clusters each workload runs then, itself included.
 
     Workloads that are not in `counts` may run or not.
@@ -44,7 +44,7 @@ class Wanted:
     counts: Mapping[str, int]
 
 
-def barriers(fleet: Fleet, wanted: Wanted) -> tuple[Barrier, ...]:
+def relaxable_limits(fleet: Fleet, wanted: RequiredReplicas) -> tuple[RelaxableLimit, ...]:
     """Return every named limit for one more place of a workload, its own wishes first."""
     target = next(item for item in fleet.workloads if item.name == wanted.workload)
     return (
@@ -58,7 +58,7 @@ def barriers(fleet: Fleet, wanted: Wanted) -> tuple[Barrier, ...]:
     )
 
 
-def relaxed(fleet: Fleet, without: Iterable[Barrier]) -> Fleet:
+def relaxed(fleet: Fleet, without: Iterable[RelaxableLimit]) -> Fleet:
     """Return the fleet in which some limits do not hold."""
     for barrier in without:
         fleet = barrier.relax(fleet)
@@ -102,7 +102,7 @@ def asked(workload: Workload, kind: str) -> Iterator[float]:
     yield from (amount for extra, amount in workload.extras if extra == kind)
 
 
-def _wishes(target: Workload) -> Iterator[Barrier]:
+def _wishes(target: Workload) -> Iterator[RelaxableLimit]:
     name = target.name
     wishes: tuple[tuple[str, object, object, str], ...] = (
         ("pinned", target.clusters, (), f"runs on {', '.join(target.clusters)} alone"),
@@ -119,7 +119,7 @@ def _wishes(target: Workload) -> Iterator[Barrier]:
         if value not in ((), "", None):
             field = fields.get(rule, rule)
             relax = partial(_without_wish, name, field, nothing)
-            yield Barrier(rule, (name,), f"workload {name} {says}", relax)
+            yield RelaxableLimit(rule, (name,), f"workload {name} {says}", relax)
 
 
 def _without_wish(name: str, field: str, nothing: object, fleet: Fleet) -> Fleet:
@@ -133,28 +133,28 @@ def _spreads(target: Workload) -> str:
     )
 
 
-def _apart(fleet: Fleet, target: Workload) -> Iterator[Barrier]:
+def _apart(fleet: Fleet, target: Workload) -> Iterator[RelaxableLimit]:
     for item in fleet.workloads:
         if item.name != target.name and any(
             selector(text).matches(target.labels) for text in item.apart
         ):
             says = f"workload {item.name} runs apart from {' and '.join(item.apart)}"
             relax = partial(with_workload, name=item.name, apart=())
-            yield Barrier("apart", (item.name,), says, relax)
+            yield RelaxableLimit("apart", (item.name,), says, relax)
 
 
-def _limits(fleet: Fleet) -> Iterator[Barrier]:
+def _limits(fleet: Fleet) -> Iterator[RelaxableLimit]:
     for limit in fleet.limits:
         per = f" per {limit.per}" if limit.per else ""
         says = f"{limit.name} is at most {spelt(limit.most)}{per}"
-        yield Barrier("limits", (limit.name,), says, partial(_without_limit, limit.name))
+        yield RelaxableLimit("limits", (limit.name,), says, partial(_without_limit, limit.name))
 
 
 def _without_limit(name: str, fleet: Fleet) -> Fleet:
     return replace(fleet, limits=tuple(item for item in fleet.limits if item.name != name))
 
 
-def _supplies(fleet: Fleet) -> Iterator[Barrier]:
+def _supplies(fleet: Fleet) -> Iterator[RelaxableLimit]:
     kinds = {item.kind for item in fleet.workloads}
     extras = {kind for item in fleet.workloads for kind, _ in item.extras}
     for cluster in fleet.clusters:
@@ -168,13 +168,13 @@ def _supplies(fleet: Fleet) -> Iterator[Barrier]:
                 yield _supply(fleet, cluster, kind, device)
 
 
-def _supply(fleet: Fleet, cluster: Cluster, kind: str, device: str) -> Barrier:
+def _supply(fleet: Fleet, cluster: Cluster, kind: str, device: str) -> RelaxableLimit:
     most = max((s.amount for s in _supplied(cluster) if s[:2] == (kind, device)), default=0.0)
     what = f"{kind} {device}".strip()
     says = f"cluster {cluster.name} supplies at most {spelt(most)} {what}"
     more = Supply(kind, device, enough(fleet, kind))
     relax = partial(with_supply, cluster=cluster.name, added=more)
-    return Barrier("capacity", (cluster.name, kind, device), says, relax)
+    return RelaxableLimit("capacity", (cluster.name, kind, device), says, relax)
 
 
 def _supplied(cluster: Cluster) -> Iterator[Supply]:
@@ -188,7 +188,7 @@ def _supplied(cluster: Cluster) -> Iterator[Supply]:
             yield supply._replace(amount=supply.amount + held.get(supply[:2], 0.0))
 
 
-def _policies(fleet: Fleet) -> Iterator[Barrier]:
+def _policies(fleet: Fleet) -> Iterator[RelaxableLimit]:
     for cluster in fleet.clusters:
         for pool in dict.fromkeys(item.pool for item in cluster.candidates):
             if sum(item.pool == pool for item in cluster.candidates) > 1:
@@ -197,7 +197,7 @@ def _policies(fleet: Fleet) -> Iterator[Barrier]:
                 change = partial(_each_its_own_pool, pool)
                 relax = partial(with_cluster, name=cluster.name, change=change)
                 subject = cluster.name, pool
-                yield Barrier("one_policy_per_pool", subject, says, relax, offered=False)
+                yield RelaxableLimit("one_policy_per_pool", subject, says, relax, changeable=False)
 
 
 def _each_its_own_pool(pool: str, cluster: Cluster) -> Cluster:
@@ -207,11 +207,11 @@ def _each_its_own_pool(pool: str, cluster: Cluster) -> Cluster:
     return replace(cluster, candidates=tuple(map(apart, cluster.candidates)))
 
 
-def _scores(fleet: Fleet, target: Workload) -> Iterator[Barrier]:
+def _scores(fleet: Fleet, target: Workload) -> Iterator[RelaxableLimit]:
     if any(missing_scores(fleet, target)):
         says = f"app {target.app} runs only on devices for which it has a usable score"
         relax = partial(_scored, target.app, target.kind)
-        yield Barrier("unscored", (target.app,), says, relax)
+        yield RelaxableLimit("unscored", (target.app,), says, relax)
 
 
 def missing_scores(fleet: Fleet, target: Workload) -> Iterator[tuple[str, tuple[str, str, str]]]:
@@ -239,9 +239,9 @@ def with_scores(fleet: Fleet, missing: Iterable[tuple[str, tuple[str, str, str]]
     return replace(fleet, scores=scores)
 
 
-def _others(wanted: Wanted) -> Iterator[Barrier]:
+def _others(wanted: RequiredReplicas) -> Iterator[RelaxableLimit]:
     for name, count in wanted.counts.items():
         if name != wanted.workload and count:
             where = "keeps running" if count == 1 else f"keeps running on {count} clusters"
             says = f"workload {name} {where}"
-            yield Barrier("runs", (name,), says, lambda fleet: fleet, keeps=name)
+            yield RelaxableLimit("runs", (name,), says, lambda fleet: fleet, keeps_running=name)

@@ -15,13 +15,19 @@ from typing import NamedTuple
 import numpy as np
 
 from optimizer.domain.solution import Decision, Place, Solution
-from optimizer.explain.margins.exchange import Equals
-from optimizer.explain.margins.forced import lost, outcome, without_places
-from optimizer.explain.ports import Near, Nearby, Resolve, Spent, nothing_near
+from optimizer.explain.margins.forced_problems import excluding, objective_loss, solve_forced
+from optimizer.explain.margins.symmetric_exchange import SymmetricExchange
+from optimizer.explain.solver_ports import (
+    BudgetExceeded,
+    FindNearOptimal,
+    NearOptimalDecisions,
+    ProblemSolver,
+    find_none,
+)
 from optimizer.model.problem import Bools, Problem, objective, tier_values
 from optimizer.model.rules import violations
 from optimizer.transition.board import Going, unhurried
-from optimizer.wire.explanation import Lost
+from optimizer.wire.explanation import ObjectiveLoss
 
 _NEAR = 8
 """Other devices of a workload whose places change hands in a first, small problem."""
@@ -31,7 +37,7 @@ class Margin(NamedTuple):
     """What is lost in a decision without a place; exact: no other loses less."""
 
     place: int
-    lost: Lost
+    lost: ObjectiveLoss
     exact: bool
     decision: Decision
 
@@ -43,13 +49,13 @@ class Margins:
         self,
         problem: Problem,
         solution: Solution,
-        resolve: Resolve,
-        nearby: Nearby = nothing_near,
+        resolve: ProblemSolver,
+        nearby: FindNearOptimal = find_none,
         going: Going = unhurried,
     ) -> None:
         self._problem, self._decision = problem, solution.decision
         self._resolve, self._nearby, self._going = resolve, nearby, going
-        self._equals = Equals(problem)
+        self._equals = SymmetricExchange(problem)
         self._values = dict[int, tuple[tuple[float, ...], Decision]]()
         self._open = set(range(len(solution.decision.places)))
 
@@ -57,14 +63,14 @@ class Margins:
         """Yield what decisions show that are found without solving the whole problem again."""
         for number in sorted(self._open):
             if not self._going():
-                raise Spent
+                raise BudgetExceeded
             other = self._equals.without(self._decision, self._place(number))
             if other is not None:
                 yield self._settled(number, other)
         for number in sorted(self._open):
             if number in self._open:
                 yield from self._close(number)
-        repair = _Repair(self._problem, self._decision)
+        repair = _Neighbourhood(self._problem, self._decision)
         for number in sorted(self._open):
             if number in self._open:
                 repaired = repair.without(self._place(number), self._resolve)
@@ -76,8 +82,8 @@ class Margins:
         for number in self._smallest_first():
             yield from self._sought(number)
         for number in self._smallest_first():
-            without = without_places(self._problem, [self._place(number)])
-            found = outcome(self._problem, self._decision, without, self._resolve)
+            without = excluding(self._problem, [self._place(number)])
+            found = solve_forced(self._problem, self._decision, without, self._resolve)
             if found.lost is not None:
                 yield from self._best(number, found.decision)
 
@@ -97,8 +103,8 @@ class Margins:
 
     def _sought(self, number: int) -> Iterator[Margin]:
         if not self._going():
-            raise Spent
-        found = self._near.sought(self._place(number))
+            raise BudgetExceeded
+        found = self._near.search_without(self._place(number))
         if found.status == "Optimal":
             yield from self._found(number, found.decision)
         elif found.status == "Feasible":
@@ -121,14 +127,16 @@ class Margins:
 
     def _settled(self, number: int, best: Decision) -> Margin:
         self._open.discard(number)
-        return Margin(number, lost(self._problem, self._decision, best), exact=True, decision=best)
+        return Margin(
+            number, objective_loss(self._problem, self._decision, best), exact=True, decision=best
+        )
 
     def _met(self, decision: Decision) -> Iterator[Margin]:
         """Yield what a decision tells of the open places that it lacks."""
         if violations(self._problem, decision):
             return
         values, taken = tier_values(self._problem, decision), set(decision.places)
-        loses = lost(self._problem, self._decision, decision)
+        loses = objective_loss(self._problem, self._decision, decision)
         nothing = not loses.total and not any(loses.by_priority.values())
         for number in sorted(self._open):
             known = self._values.get(number)
@@ -140,15 +148,17 @@ class Margins:
     def _most(self, number: int) -> float:
         """Return what is lost at most without a place, as far as it is known."""
         known = self._values.get(number)
-        return inf if known is None else lost(self._problem, self._decision, known[1]).total
+        return (
+            inf if known is None else objective_loss(self._problem, self._decision, known[1]).total
+        )
 
     @cached_property
-    def _near(self) -> Near:
+    def _near(self) -> NearOptimalDecisions:
         value = objective(self._problem, self._decision)
         return self._nearby(self._problem, value)
 
 
-class _Repair:
+class _Neighbourhood:
     """Decisions without a place in which the policies stay, and most workloads too."""
 
     def __init__(self, problem: Problem, decision: Decision) -> None:
@@ -164,7 +174,7 @@ class _Repair:
         self._slot = np.array([slot for _, slot in taken], dtype=np.int64)
         self._idle = np.setdiff1d(np.arange(len(problem.tasks)), self._task)
 
-    def without(self, place: Place, resolve: Resolve) -> Solution:
+    def without(self, place: Place, resolve: ProblemSolver) -> Solution:
         """Return the best solution without a place near the one that has it."""
         found = self._problem.indexes(place)
         if found is None:

@@ -6,13 +6,18 @@ import numpy as np
 
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Choice, Solution
-from optimizer.explain.margins.forced import Outcome, outcome, with_policy, with_workload_on
-from optimizer.explain.ports import Resolve
-from optimizer.explain.shown import spot
+from optimizer.explain.margins.forced_problems import (
+    ForcedSolution,
+    forcing_policy,
+    forcing_workload,
+    solve_forced,
+)
+from optimizer.explain.solver_ports import ProblemSolver
+from optimizer.explain.wire_values import assignment_value
 from optimizer.model.predicates import OBSTACLES, obstacles
 from optimizer.model.problem import Problem
 from optimizer.model.slot_index import Ground
-from optimizer.wire.explanation import WhyNot
+from optimizer.wire.explanation import WhyNotAnswer
 
 _SAYS = {
     name: " ".join((found.__doc__ or "").split()).rstrip(".") for name, found in OBSTACLES.items()
@@ -26,48 +31,52 @@ def why_not_place(
     workload: str,
     cluster: str,
     device: str | None,
-    resolve: Resolve,
-) -> WhyNot:
+    resolve: ProblemSolver,
+) -> WhyNotAnswer:
     """Return what it costs that a workload runs on a cluster, or on one of its devices."""
     on = f"{device} of cluster {cluster}" if device else f"cluster {cluster}"
     asked = f"workload {workload} on {on}"
     allowed = _allowed(problem, workload, cluster, device)
     if allowed is None:
-        return WhyNot(asked=asked, possible=False, message=_in_the_way(fleet, workload, cluster))
+        return WhyNotAnswer(
+            asked=asked, possible=False, message=_in_the_way(fleet, workload, cluster)
+        )
     number = problem.cluster_index[cluster]
-    forced = with_workload_on(allowed, workload, [number])
-    found = outcome(problem, solution.decision, forced, resolve, times=1, workload=workload)
+    forced = forcing_workload(allowed, workload, [number])
+    found = solve_forced(problem, solution.decision, forced, resolve, times=1, workload=workload)
     return _answer(solution, asked, found)
 
 
 def why_not_policy(
-    problem: Problem, solution: Solution, cluster: str, policy: str, resolve: Resolve
-) -> WhyNot:
+    problem: Problem, solution: Solution, cluster: str, policy: str, resolve: ProblemSolver
+) -> WhyNotAnswer:
     """Return what it costs that a cluster enforces a policy."""
     asked = f"policy {policy} on cluster {cluster}"
     option = problem.option_index.get(Choice(cluster, policy))
     if option is None:
         message = "it is no candidate there, or supplies nothing that a workload can use"
-        return WhyNot(asked=asked, possible=False, message=message)
-    found = outcome(problem, solution.decision, with_policy(problem, option), resolve, times=1)
+        return WhyNotAnswer(asked=asked, possible=False, message=message)
+    found = solve_forced(
+        problem, solution.decision, forcing_policy(problem, option), resolve, times=1
+    )
     return _answer(solution, asked, found)
 
 
-def _answer(before: Solution, asked: str, found: Outcome) -> WhyNot:
+def _answer(before: Solution, asked: str, found: ForcedSolution) -> WhyNotAnswer:
     if found.possible is None or before.status != "Optimal":
-        return WhyNot(asked=asked, possible=found.possible, message="not computed in time")
+        return WhyNotAnswer(asked=asked, possible=found.possible, message="not computed in time")
     if found.lost is None:
         message = "no decision that keeps all rules has it"
-        return WhyNot(asked=asked, possible=False, message=message)
+        return WhyNotAnswer(asked=asked, possible=False, message=message)
     old, new = set(before.decision.places), found.decision.places
-    moved = tuple(spot(place) for place in new if place not in old)
+    moved = tuple(assignment_value(place) for place in new if place not in old)
     gone = {place.workload for place in old} - {place.workload for place in new}
     message = f"the best solution with it is worth {found.lost.total:g} less"
     if found.lost.total <= 0:
         message = "a solution with it is worth as much"
     if gone:
         message += f"; without a place then: {', '.join(sorted(gone))}"
-    return WhyNot(asked=asked, possible=True, message=message, lost=found.lost, places=moved)
+    return WhyNotAnswer(asked=asked, possible=True, message=message, lost=found.lost, places=moved)
 
 
 def _allowed(problem: Problem, workload: str, cluster: str, device: str | None) -> Problem | None:

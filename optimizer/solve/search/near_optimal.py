@@ -96,7 +96,7 @@ class Core:
             )
         return self._having[task]
 
-    def sought(self, place: Place) -> Solution:
+    def search_without(self, place: Place) -> Solution:
         """Return a good decision that lacks a place; Optimal where nothing can be better."""
         part = self._problem.restricted(
             _all_but(self._problem, place), np.ones(len(self._problem.options), np.bool_)

@@ -1,0 +1,94 @@
+"""What is used up, and the price of one more unit of it.
+
+Prices are duals of the linear relaxation in which the chosen policies stay and workloads may run in
+parts. Workloads are whole, so what one more unit brings can be less, and several can bring more.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from optimizer.domain.solution import Decision
+from optimizer.explain.solver_ports import LinearSolver
+from optimizer.model.problem import Floats, Problem
+from optimizer.model.rules import COUPLING_RULES, LOCAL_RULES, Row
+from optimizer.wire.explanation import BindingLimit
+
+_FULL = 1e-6
+_ZERO = 1e-7
+_HIDDEN = ("supplied", "once_per_cluster", "replicas", "one_policy_per_pool")
+"""Rules whose rows are always full, or of which there is no unit to buy."""
+
+
+def binding_limits(
+    problem: Problem, decision: Decision, linear: LinearSolver
+) -> tuple[BindingLimit, ...]:
+    """Return every limit that a decision uses up, and its prices by priority."""
+    part = _with_chosen_policies(problem, decision)
+    rows = [(rule.__name__, row) for rule in (*LOCAL_RULES, *COUPLING_RULES) for row in rule(part)]
+    chosen = _chosen(part, decision)
+    prices = _prices(part, [row for _, row in rows], linear)
+    return tuple(_binding(part, rows, chosen, prices))
+
+
+def _with_chosen_policies(problem: Problem, decision: Decision) -> Problem:
+    options = np.zeros(len(problem.options), dtype=np.bool_)
+    options[[problem.option_index[item] for item in decision.choices]] = True
+    return problem.restricted(~np.isnan(problem.values), options)
+
+
+def _chosen(problem: Problem, decision: Decision) -> Floats:
+    wanted = {*decision.choices, *decision.places}
+    return np.array([float(item in wanted) for item in problem.variables])
+
+
+def _prices(
+    problem: Problem, rows: Sequence[Row], linear: LinearSolver
+) -> dict[int, Floats] | None:
+    """Return the duals of the rows by priority; a priority is solved under what higher ones got."""
+    found, held = dict[int, Floats](), list(rows)
+    enforced = Row(
+        "policies stay",
+        np.arange(len(problem.options)),
+        np.full(len(problem.options), -1.0),
+        -float(len(problem.options)),
+    )
+    held.append(enforced)
+    for tier, priority in enumerate(problem.tiers):
+        weights = problem.weights(tier)
+        answer = linear(weights, held, True)
+        if answer.status != "Optimal":
+            return None
+        found[priority] = answer.prices[: len(rows)]
+        columns = np.nonzero(weights)[0]
+        value = float(weights @ answer.values)
+        held.append(Row("keeps its value", columns, -weights[columns], _ZERO - value))
+    return found
+
+
+def _binding(
+    problem: Problem,
+    rows: Sequence[tuple[str, Row]],
+    chosen: Floats,
+    prices: dict[int, Floats] | None,
+) -> Iterator[BindingLimit]:
+    local = {rule.__name__ for rule in LOCAL_RULES}
+    for index, (rule, row) in enumerate(rows):
+        taken = chosen[row.columns] * row.coefficients
+        used = float(taken[row.coefficients > 0].sum())
+        full = row.limit - float(taken.sum()) <= _FULL * max(1.0, abs(row.limit))
+        if rule in _HIDDEN or not full or not used:
+            continue
+        cluster = problem.column_cluster[row.columns[0]] if rule in local else None
+        yield BindingLimit(
+            cluster="" if cluster is None else problem.clusters[int(cluster)],
+            limit=row.says.removesuffix(" suffices"),
+            used=round(used, 9),
+            price=None
+            if prices is None
+            else {priority: _shown(found[index]) for priority, found in prices.items()},
+        )
+
+
+def _shown(price: float) -> float:
+    return 0.0 if abs(price) < _ZERO else round(float(price), 6)

@@ -1,0 +1,228 @@
+"""Solutions of which none is better in one score without being worse in another.
+
+After the best of each score, every further point must better each known one in some score by at
+least a step (Sylva and Crema, European Journal of Operational Research 158, 2004); when there is no
+such point the set is complete.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from optimizer.domain.fleet import Fleet
+from optimizer.explain.solver_ports import BudgetExceeded, LinearSolution, LinearSolver
+from optimizer.explain.wire_values import assignment_value, policy_value
+from optimizer.model.problem import Floats, Problem
+from optimizer.model.rules import RULES, Row
+from optimizer.model.tie_breaking import tie_weights, trimmed
+from optimizer.wire.explanation import ParetoPoint, ParetoSet
+
+FRACTIONAL_STEP = 1e-3
+"""Where scores are no whole numbers: the step, relative to the largest score."""
+
+_HALF = 0.5
+_SAME = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MultiObjectiveProblem:
+    """A problem, and what each variable is worth in each score: [scores, variables].
+
+    `steps` [scores]: points that are closer count as one.
+    """
+
+    problem: Problem
+    names: tuple[str, ...]
+    worth: Floats
+    steps: Floats
+
+    @property
+    def together(self) -> Floats:
+        """What each variable is worth in all scores, each brought to the same size."""
+        scale = np.maximum(np.abs(self.worth).sum(axis=1), 1.0)
+        return np.asarray((self.worth / scale[:, np.newaxis]).sum(axis=0))
+
+    def least(self, score: int) -> float:
+        """Return what no value of a score falls below."""
+        return float(np.minimum(self.worth[score], 0.0).sum())
+
+    def values(self, columns: Floats) -> Floats:
+        """Return the values of chosen variables, by score."""
+        return np.asarray(self.worth @ columns[: self.worth.shape[1]])
+
+
+def multi_objective(fleet: Fleet, problem: Problem, names: Sequence[str]) -> MultiObjectiveProblem:
+    """Return the problem on the places that have all of the named scores, which the fleet holds."""
+    tables = [_table(fleet, problem, name) for name in names]
+    usable = ~np.isnan(problem.values) & ~np.isnan(np.sum(tables, axis=0))
+    part = problem.restricted(usable, np.ones(len(problem.options), dtype=np.bool_))
+    places = part.places
+    worth = np.zeros((len(names), len(part.options) + len(places.task)))
+    for row, name in enumerate(names):
+        table = _table(fleet, part, name)
+        worth[row, len(part.options) :] = table[places.task, places.slot]
+    whole = np.equal(np.rint(worth), worth).all(axis=1)
+    largest = np.abs(worth).max(axis=1, initial=0.0)
+    return MultiObjectiveProblem(
+        part, tuple(names), worth, np.where(whole, 1.0, np.maximum(FRACTIONAL_STEP * largest, 1e-9))
+    )
+
+
+def pareto_set(given: MultiObjectiveProblem, linear: LinearSolver, *, most: int) -> ParetoSet:
+    """Return at most so many points, in the order of the first score; said where there are more."""
+    patient = _patient(linear)
+    rows = [row for rule in RULES for row in rule(given.problem)]
+    search = _found(given, rows, patient, most)
+    points = sorted(
+        (_point(given, item) for item in _untied(given, rows, search.points, patient)),
+        key=lambda point: [-point.values[name] for name in given.names],
+    )
+    return ParetoSet(points=tuple(points), complete=search.complete, message=search.why)
+
+
+class _PointSearch(NamedTuple):
+    points: list[Floats]
+    complete: bool
+    why: str
+
+
+def _found(
+    given: MultiObjectiveProblem, rows: Sequence[Row], linear: LinearSolver, most: int
+) -> _PointSearch:
+    """Find the best of each score, then points that each known one is worse than in some score."""
+    found, late = list[Floats](), "the time did not allow more points"
+    for score in range(len(given.names)):
+        point = _best(given, rows, score, linear)
+        if point is None:
+            return _PointSearch(found, complete=False, why=late)
+        if not _known(given, found, point):
+            found.append(point)
+    while len(found) < most:
+        answer, further = _further(given, rows, found, linear)
+        if answer.status != "Optimal":
+            return _PointSearch(found, complete=False, why=late)
+        if not further:
+            return _PointSearch(found, complete=True, why="no other point exists")
+        found.append(answer.values[: given.worth.shape[1]])
+    return _PointSearch(found, complete=False, why=f"no more than {most} points are looked for")
+
+
+def _table(fleet: Fleet, problem: Problem, name: str) -> Floats:
+    """Return a score, counted as its objective says but unweighted, by task and slot."""
+    counted = next((item for item in fleet.objectives if item.score == name), None)
+    held = fleet.scores[name]
+    values = np.full(problem.values.shape, np.nan)
+    for task, slot in np.argwhere(~np.isnan(problem.values)).tolist():
+        cluster, _, device = problem.slots[slot]
+        score = held.get((problem.clusters[cluster], problem.tasks[task].app, device))
+        if score is not None:
+            plain = score if counted is None else replace(counted, weight=1.0).value(score)
+            values[task, slot] = plain
+    return values
+
+
+def _best(
+    given: MultiObjectiveProblem, rows: Sequence[Row], score: int, linear: LinearSolver
+) -> Floats | None:
+    """Return the best of a score, and of those the best in all others."""
+    first = linear(given.worth[score], rows, False)
+    if first.status != "Optimal":
+        return None
+    value = float(given.values(first.values)[score])
+    kept = _at_least(given.worth[score], value - float(given.steps[score]) / 2)
+    second = linear(given.together, [*rows, kept], False)
+    return second.values if second.status == "Optimal" else None
+
+
+def _further(
+    given: MultiObjectiveProblem, rows: Sequence[Row], found: Sequence[Floats], linear: LinearSolver
+) -> tuple[LinearSolution, bool]:
+    """Look for a point that each known one is worse than in some score.
+
+    One variable per known point and score says in which; the last one says that there is none.
+    """
+    scores, columns = given.worth.shape
+    none = columns + scores * len(found)
+    weights = np.zeros(none + 1)
+    weights[:columns] = given.together
+    weights[none] = -2.0 * scores
+    better = []
+    for index, point in enumerate(found):
+        first = columns + scores * index
+        better.append(_one_of([*range(first, first + scores), none]))
+        values = given.values(point)
+        better += [
+            _better(given, score, float(values[score]), first + score) for score in range(scores)
+        ]
+    answer = linear(weights, [*rows, *better], False)
+    return answer, bool(answer.status == "Optimal" and answer.values[none] < _HALF)
+
+
+def _one_of(columns: Sequence[int]) -> Row:
+    return Row("one of", np.array(columns), np.full(len(columns), -1.0), -1.0)
+
+
+def _better(given: MultiObjectiveProblem, score: int, value: float, switch: int) -> Row:
+    """Where the variable `switch` is set, the score is better than a value by a step."""
+    least = given.least(score)
+    columns = np.nonzero(given.worth[score])[0]
+    wanted = value + float(given.steps[score]) - least
+    return Row(
+        "better",
+        np.concatenate([columns, [switch]]),
+        np.concatenate([-given.worth[score][columns], [wanted]]),
+        -least,
+    )
+
+
+def _at_least(weights: Floats, value: float) -> Row:
+    columns = np.nonzero(weights)[0]
+    return Row("at least", columns, -weights[columns], -value)
+
+
+def _known(given: MultiObjectiveProblem, found: Sequence[Floats], point: Floats) -> bool:
+    values = given.values(point)
+    near = [np.abs(given.values(other) - values) < given.steps for other in found]
+    return any(bool(item.all()) for item in near)
+
+
+def _patient(linear: LinearSolver) -> LinearSolver:
+    """Return a solver that says NotSolved where the budget is spent: what was found stays."""
+
+    def solve(weights: Floats, rows: Sequence[Row], relaxed: bool) -> LinearSolution:
+        try:
+            return linear(weights, rows, relaxed)
+        except BudgetExceeded:
+            return LinearSolution("NotSolved", np.zeros(len(weights)), np.zeros(len(rows)))
+
+    return solve
+
+
+def _untied(
+    given: MultiObjectiveProblem, rows: Sequence[Row], found: Sequence[Floats], linear: LinearSolver
+) -> list[Floats]:
+    """Return for each point the decision that ties are broken towards, where that can be solved."""
+    weights = tie_weights(given.problem)
+    if weights is None:
+        return list(found)
+    made = []
+    for point in found:
+        least = given.values(point) - _SAME * np.maximum(1.0, np.abs(given.values(point)))
+        pairs = zip(given.worth, least.tolist(), strict=True)
+        kept = [_at_least(worth, value) for worth, value in pairs]
+        answer = linear(weights, [*rows, *kept], False)
+        made.append(answer.values if answer.status == "Optimal" else point)
+    return made
+
+
+def _point(given: MultiObjectiveProblem, columns: Floats) -> ParetoPoint:
+    chosen = np.nonzero(columns[: given.worth.shape[1]] > _HALF)[0]
+    decision = trimmed(given.problem, given.problem.decision(chosen.tolist()))
+    values = np.round(given.values(columns), 6).tolist()
+    return ParetoPoint(
+        values=dict(zip(given.names, values, strict=True)),
+        policies=tuple(map(policy_value, decision.choices)),
+        places=tuple(map(assignment_value, decision.places)),
+    )

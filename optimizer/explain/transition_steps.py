@@ -1,0 +1,95 @@
+"""The way from what runs now to a decision, as it is shown."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.solution import Choice, Decision, Place
+from optimizer.explain.wire_values import assignment_value, policy_value
+from optimizer.model.problem import Problem
+from optimizer.transition.board import Going
+from optimizer.transition.start import Start
+from optimizer.transition.swaps import Swaps, swaps
+from optimizer.transition.transition import Stage, transition
+from optimizer.wire.explanation import GpusToDrain, TransitionPlan, TransitionStep
+
+
+def transition_plan(
+    fleet: Fleet, problem: Problem, begin: Start, goal: Decision, going: Going
+) -> TransitionPlan | None:
+    """Return the steps from what runs now to a goal; None where nothing is known to run."""
+    unseen = dict(_unseen(fleet, problem, goal))
+    if not (begin.decision.choices or begin.decision.places or begin.unknown or unseen):
+        return None
+    asks = swaps(fleet)
+    found = transition(problem, begin.decision, goal, going, asks)
+    back = _returning(found.stages, begin.decision, goal)
+    words = [_words(found.uncovered, least=found.least)]
+    if back:
+        told = [f"{item.workload} on {item.cluster}" for item in back]
+        words.append(f"stopped to make room, and started again where it ran: {_few(told)}")
+    if begin.unknown:
+        words.append(f"not taken into account, since no rule allows it: {_few(begin.unknown)}")
+    if unseen:
+        told = [f"{item.policy} on {item.cluster}" for item in unseen.values()]
+        words.append(f"what uses the devices of these policies is not known here: {_few(told)}")
+    return TransitionPlan(
+        steps=tuple(_step(stage, unseen, asks) for stage in found.stages),
+        uncovered=found.uncovered,
+        returning=tuple(map(assignment_value, back)),
+        least=found.least,
+        message="; ".join(words),
+    )
+
+
+def _unseen(fleet: Fleet, problem: Problem, goal: Decision) -> Iterator[tuple[Choice, Choice]]:
+    """Yield the policies that a goal replaces but no workload of the problem can use."""
+    chosen = set(goal.choices)
+    for cluster in fleet.clusters:
+        pools = {
+            item.pool: Choice(cluster.name, item.policy)
+            for item in cluster.candidates
+            if (cluster.name, item.policy) in chosen
+        }
+        for item in cluster.candidates:
+            old = Choice(cluster.name, item.policy)
+            if item.current and item.pool in pools and old not in problem.option_index:
+                yield pools[item.pool], old
+
+
+def _words(uncovered: Sequence[str], *, least: bool) -> str:
+    if not uncovered:
+        return "every replica that can run all the time does"
+    proof = "no order of single changes is better" if least else "no better order was found"
+    return f"{_few(uncovered)} must lose a replica for a while: {proof}"
+
+
+def _few(names: Sequence[str], most: int = 10) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _returning(stages: Iterable[Stage], start: Decision, goal: Decision) -> tuple[Place, ...]:
+    stays, stopped = set(start.places) & set(goal.places), chain(*(item.stopped for item in stages))
+    return tuple(dict.fromkeys(place for place in stopped if place in stays))
+
+
+def _step(stage: Stage, unseen: Mapping[Choice, Choice], asks: Swaps) -> TransitionStep:
+    hidden = [(unseen[new], new) for new in stage.enforced if new in unseen]
+    also = [policy_value(old) for old, _ in hidden]
+    return TransitionStep(
+        draining=tuple(_draining((*stage.replaced, *hidden), asks)),
+        enforce=tuple(map(policy_value, stage.enforced)),
+        release=(*map(policy_value, stage.released), *also),
+        start=tuple(map(assignment_value, stage.started)),
+        stop=tuple(map(assignment_value, stage.stopped)),
+        uncovered=stage.uncovered,
+        detours=tuple(map(assignment_value, stage.detours)),
+    )
+
+
+def _draining(replaced: Iterable[tuple[Choice, Choice]], asks: Swaps) -> Iterator[GpusToDrain]:
+    for old, new in replaced:
+        idle = asks(old, new).idle
+        if idle is None or idle:
+            yield GpusToDrain(cluster=old.cluster, policy=old.policy, gpus=idle)

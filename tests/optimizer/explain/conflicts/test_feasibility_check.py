@@ -1,0 +1,85 @@
+"""Counting and packing never say what solving denies."""
+
+import random
+
+import pytest
+
+from optimizer.domain.solution import Decision
+from optimizer.explain.conflicts.feasibility_check import (
+    best_fit_decreasing,
+    check_feasibility,
+    exceeds_capacity,
+)
+from optimizer.explain.conflicts.feasibility_problem import WORTH, all_placed, feasibility_problem
+from optimizer.model.problem import Problem
+from optimizer.model.rules import violations
+from tests.optimizer.build import fleet
+from tests.optimizer.explain.solvers import RESOLVE, spent
+from tests.optimizer.random_problems import draw_fleet
+
+
+def asked(supply: int, *sizes: int) -> tuple[Problem, dict[str, int]]:
+    """One cluster with two devices of each so much, and workloads of these sizes."""
+    names = {f"w{number}": size for number, size in enumerate(sizes)}
+    scores = {("c", name, device): 1.0 for name in names for device in ("all", "3g")}
+    needed = dict.fromkeys(names, 1)
+    problem = feasibility_problem(
+        fleet({"c": [("all", supply), ("3g", supply)]}, names, scores), needed
+    )
+    assert problem is not None
+    return problem, needed
+
+
+def test_sums_that_exceed_the_supply_have_no_room() -> None:
+    assert exceeds_capacity(*asked(4, 2, 3))
+    assert not exceeds_capacity(*asked(5, 2, 3))
+
+
+def test_large_ones_have_no_room_although_sums_fit() -> None:
+    clusters = {name: [("all", 3)] for name in ("c", "d")}
+    names = {"v": 2, "w": 2, "x": 2}
+    scores = {(c, name, "all"): 1.0 for c in clusters for name in names}
+    needed = dict.fromkeys(names, 1)
+    problem = feasibility_problem(fleet(clusters, names, scores), needed)
+    assert problem is not None
+    assert check_feasibility(problem, needed, spent) is False
+
+
+def test_what_packs_at_once_asks_no_solver() -> None:
+    problem, needed = asked(5, 2, 3)
+    found = check_feasibility(problem, needed, spent)
+    assert isinstance(found, Decision)
+    assert len(found.places) == len(needed)
+
+
+def check(seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311 - to repeat, not to guard
+    given = draw_fleet(rng, clusters=rng.randint(1, 4), workloads=rng.randint(2, 6))
+    needed = {item.name: rng.randint(1, item.replicas) for item in given.workloads}
+    needed = {name: count for name, count in needed.items() if rng.random() < 0.7}
+    problem = feasibility_problem(given, needed)
+    if problem is None:
+        return
+    solution = RESOLVE(problem)
+    answer = all_placed(solution, sum(needed.values()))
+    assert solution.objective_value <= WORTH * sum(needed.values())
+    if exceeds_capacity(problem, needed):
+        assert answer is False
+    packed = best_fit_decreasing(problem, needed)
+    if packed is not None:
+        assert answer is True
+        assert violations(problem, packed) == ()
+        assert len(packed.places) == sum(needed.values())
+    assert bool(check_feasibility(problem, needed, RESOLVE)) is answer
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_counting_and_packing_agree_with_solving(seed: int) -> None:
+    check(seed)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("first", range(1_000, 1_600, 100))
+def test_many_rooms(first: int) -> None:
+    for seed in range(first, first + 100):
+        check(seed)

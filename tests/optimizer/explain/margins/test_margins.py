@@ -1,0 +1,252 @@
+"""Runner-ups, margins and the price of force, checked against trying everything."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.instances import Kind, instance
+from benchmarks.instances import problem as benchmark_problem
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.scores import Scores
+from optimizer.domain.solution import Choice, Place, Solution, Variable
+from optimizer.explain.margins.assignment_reasons import assignment_reasons
+from optimizer.explain.margins.margins import Margin, Margins
+from optimizer.explain.margins.symmetric_exchange import SymmetricExchange
+from optimizer.explain.margins.why_not import why_not_place, why_not_policy
+from optimizer.explain.solver_ports import FindNearOptimal, ProblemSolver, find_none
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Problem, tier_values
+from optimizer.model.rules import RULES, violations
+from optimizer.plan.placed import placed
+from optimizer.wire.explanation import AssignmentReason
+from tests.optimizer.build import fleet
+from tests.optimizer.explain.solvers import RESOLVE, close, spent
+from tests.optimizer.random_problems import draw_fleet, random_fleet
+
+GUIDE = fleet(
+    {"one": [("all", 1), ("3g", 2)], "two": [("3g", 2), ("2g", 3)]},
+    {"a": 2, "b": 2},
+    {
+        (cluster, app, device): score
+        for cluster in ("one", "two")
+        for (app, device), score in {
+            ("a", "3g"): 60.0,
+            ("b", "3g"): 55.0,
+            ("a", "2g"): 10.0,
+            ("b", "2g"): 15.0,
+        }.items()
+    },
+)
+
+
+def margins(
+    problem: Problem,
+    solution: Solution,
+    resolve: ProblemSolver,
+    nearby: FindNearOptimal = find_none,
+) -> list[Margin]:
+    sought = Margins(problem, solution, resolve, nearby)
+    return [*sought.bounds(), *sought.exact()]
+
+
+def reasons(
+    problem: Problem, solution: Solution, resolve: ProblemSolver = RESOLVE
+) -> list[AssignmentReason]:
+    known = {item.place: item for item in margins(problem, solution, resolve)}
+    return list(assignment_reasons(problem, solution, placed(problem, solution), known))
+
+
+def of_one_priority(given: Fleet) -> Fleet:
+    return replace(given, workloads=tuple(replace(w, priority=0) for w in given.workloads))
+
+
+def twins(given: Fleet) -> Fleet:
+    """A fleet in which the first workload and the first cluster have an equal."""
+    first, cluster = given.workloads[0], given.clusters[0]
+    scores = {
+        name: Scores.of(
+            dict(held)
+            | {("twin", *key[1:]): value for key, value in held.items() if key[0] == cluster.name}
+        )
+        for name, held in given.scores.items()
+    }
+    return replace(
+        given,
+        workloads=(*given.workloads, replace(first, name="twin")),
+        clusters=(*given.clusters, replace(cluster, name="twin")),
+        scores=scores,
+    )
+
+
+def values_with(problem: Problem, variable: Variable, *, chosen: bool) -> tuple[float, ...] | None:
+    """The best value by tier of all decisions that have a variable, or that lack it."""
+    count = len(problem.weights())
+    subsets = ((np.arange(2**count)[:, np.newaxis] >> np.arange(count)) & 1).astype(float)
+    subsets = subsets[subsets[:, problem.variables.index(variable)] == float(chosen)]
+    for rule in RULES:
+        for row in rule(problem):
+            subsets = subsets[subsets[:, row.columns] @ row.coefficients <= row.limit + 1e-9]
+    found = []
+    for tier in range(len(problem.tiers)):
+        if not len(subsets):
+            return None
+        worth = subsets @ problem.weights(tier)
+        found.append(float(worth.max()))
+        subsets = subsets[worth >= worth.max() - 1e-9]
+    return tuple(found)
+
+
+def test_a_place_has_a_runner_up_and_a_margin() -> None:
+    problem = formulate(GUIDE)
+    first, _ = reasons(problem, RESOLVE(problem))
+    assert (first.workload, first.cluster, first.score) == ("a", "one", 60)
+    assert first.runner_up is not None
+    assert (first.runner_up.cluster, first.runner_up.score) == ("two", 60)
+    assert first.margin is not None
+    assert first.margin.total == 0
+    assert [item.cluster for item in first.instead] == ["two"]
+
+
+def test_without_time_there_is_no_margin() -> None:
+    problem = formulate(GUIDE)
+    solution = RESOLVE(problem)
+    found = reasons(problem, solution, spent)
+    assert [item.margin for item in found] == [None, None]
+    assert found[0].runner_up is not None
+
+
+def test_why_not_another_device_or_policy() -> None:
+    problem = formulate(GUIDE)
+    solution = RESOLVE(problem)
+    found = why_not_place(GUIDE, problem, solution, "a", "two", "2g", RESOLVE)
+    assert found.lost is not None
+    assert found.lost.total == 115 - (10 + 55)
+    found = why_not_policy(problem, solution, "two", "2g", RESOLVE)
+    assert found.lost is not None
+    assert found.lost.total == 115 - (60 + 15)
+
+
+def test_why_not_where_it_is_impossible() -> None:
+    problem = formulate(GUIDE)
+    solution = RESOLVE(problem)
+    found = why_not_place(GUIDE, problem, solution, "a", "one", "all", RESOLVE)
+    assert found.possible is False
+    assert "NoSupply: No policy" in found.message
+    assert why_not_policy(problem, solution, "one", "none", RESOLVE).possible is False
+    unknown = why_not_place(GUIDE, problem, solution, "x", "one", None, RESOLVE)
+    assert unknown.message.startswith("the request names no workload x")
+    nowhere = why_not_place(GUIDE, problem, solution, "a", "x", None, RESOLVE)
+    assert nowhere.message == "the request names no cluster x"
+
+
+def test_a_margin_is_bounded_before_it_is_known() -> None:
+    problem = formulate(random_fleet(3, most_variables=13))
+    solution = RESOLVE(problem)
+    sought = Margins(problem, solution, RESOLVE)
+    numbers = set(range(len(solution.decision.places)))
+    assert len(numbers) > 1
+    bounds = list(sought.bounds())
+    assert {item.place for item in bounds} == numbers
+    known = {item.place for item in bounds if item.exact}
+    assert known < numbers
+    assert known | {item.place for item in sought.exact() if item.exact} == numbers
+
+
+def test_equals_settle_margins_without_any_solver() -> None:
+    scores = {(c, app, "3g"): 10.0 for c in ("one", "two") for app in ("a", "b")}
+    problem = formulate(fleet({c: [("3g", 2)] for c in ("one", "two")}, {"a": 2, "b": 2}, scores))
+    found = list(Margins(problem, RESOLVE(problem), spent).bounds())
+    assert [(item.exact, item.lost.total) for item in found] == [(True, 0), (True, 0)]
+    assert [len(item.decision.places) for item in found] == [2, 2]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_equals_change_hands_at_no_loss(seed: int) -> None:
+    problem = formulate(twins(random_fleet(seed, most_variables=12)))
+    solution = RESOLVE(problem)
+    equals = SymmetricExchange(problem)
+    for place in solution.decision.places:
+        other = equals.without(solution.decision, place)
+        if other is not None:
+            assert place not in other.places
+            assert violations(problem, other) == ()
+            assert tier_values(problem, other) == tier_values(problem, solution.decision)
+
+
+def check_close(problem: Problem) -> None:
+    solution = RESOLVE(problem)
+    slow = {item.place: item.lost for item in margins(problem, solution, RESOLVE) if item.exact}
+    quick = {
+        item.place: item.lost for item in margins(problem, solution, spent, close) if item.exact
+    }
+    assert quick.items() <= slow.items()
+    assert len(slow) == len(solution.decision.places)
+
+
+@pytest.mark.parametrize("kind", ["prof", "dist"])
+def test_decisions_close_to_the_best_tell_every_margin(kind: Kind) -> None:
+    problem = benchmark_problem(instance(3, 5, kind))
+    solution = RESOLVE(problem)
+    found = margins(problem, solution, spent, close)
+    assert {item.place for item in found if item.exact} == set(range(len(solution.decision.places)))
+    check_close(problem)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_decisions_close_to_the_best_tell_what_solving_tells(seed: int) -> None:
+    check_close(formulate(of_one_priority(random_fleet(seed, most_variables=14))))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_many_close_decisions(seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311 - to repeat, not to guard
+    check_close(formulate(of_one_priority(draw_fleet(rng, clusters=4, workloads=8))))
+
+
+def check(given: Fleet) -> None:
+    problem = formulate(given)
+    solution = RESOLVE(problem)
+    before = tier_values(problem, solution.decision)
+    for item in margins(problem, solution, RESOLVE):
+        place = solution.decision.places[item.place]
+        assert place not in item.decision.places
+        assert violations(problem, item.decision) == ()
+        without = values_with(problem, place, chosen=False)
+        assert without is not None
+        after = tier_values(problem, item.decision)
+        assert after <= tuple(value + 1e-6 for value in without)
+    for reason, place in zip(reasons(problem, solution), solution.decision.places, strict=True):
+        assert reason.margin is not None
+        without = values_with(problem, place, chosen=False)
+        assert without is not None
+        assert reason.margin.total == pytest.approx(sum(before) - sum(without))
+    for variable in problem.variables:
+        check_force(given, problem, solution, variable)
+
+
+def check_force(given: Fleet, problem: Problem, solution: Solution, variable: Variable) -> None:
+    match variable:
+        case Place(workload, cluster, device):
+            found = why_not_place(given, problem, solution, workload, cluster, device, RESOLVE)
+        case Choice(cluster, policy):
+            found = why_not_policy(problem, solution, cluster, policy, RESOLVE)
+    best = values_with(problem, variable, chosen=True)
+    assert found.possible is (best is not None)
+    if best is not None:
+        before = tier_values(problem, solution.decision)
+        assert found.lost is not None
+        assert found.lost.total == pytest.approx(sum(before) - sum(best))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_margins_and_force_agree_with_trying_everything(seed: int) -> None:
+    check(random_fleet(seed, most_variables=12))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(2_000, 2_060))
+def test_many_margins(seed: int) -> None:
+    check(random_fleet(seed, most_variables=13))

@@ -1,0 +1,58 @@
+"""Solvers to pass in: the product's, and a second one that checks it."""
+
+import time
+from collections.abc import Iterable
+from functools import partial
+
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.solution import Decision, Solution
+from optimizer.explain.conflicts.feasibility_problem import (
+    all_placed,
+    feasibility_problem,
+    required_without,
+)
+from optimizer.explain.conflicts.relaxable_limits import RelaxableLimit, RequiredReplicas, relaxed
+from optimizer.explain.process.linear_programs import linear_solver
+from optimizer.explain.solver_ports import ProblemSolver
+from optimizer.model.problem import Problem, upper_bound
+from optimizer.solve.in_process import solve_here
+from optimizer.solve.search.near_optimal import Core
+from tests.optimizer.brute_force import MOST_VARIABLES, best
+
+RESOLVE: ProblemSolver = partial(solve_here, solver="highs", time_limit_seconds=60)
+CBC: ProblemSolver = partial(solve_here, solver="cbc", time_limit_seconds=60)
+LINEAR = linear_solver("highs", until=time.monotonic() + 3600)
+
+
+def checked(problem: Problem) -> Solution:
+    """Solve by trying everything where the problem is small, else by CBC."""
+    if len(problem.weights()) > MOST_VARIABLES - 2:
+        return CBC(problem)
+    found = best(problem)
+    value = sum(found.values)
+    return Solution("Optimal", found.decisions[0], value, value, 0.0, "cbc")
+
+
+def spent(problem: Problem) -> Solution:
+    """What a solver says whose budget is spent."""
+    return Solution("NotSolved", Decision(), 0.0, upper_bound(problem), 0.0, "highs")
+
+
+def close(problem: Problem, value: float) -> Core:
+    """The decisions close to an optimum that is worth so much."""
+    return Core(problem, value, solver="highs", left=lambda: 60.0)
+
+
+def possible(
+    fleet: Fleet,
+    wanted: RequiredReplicas,
+    without: Iterable[RelaxableLimit],
+    resolve: ProblemSolver,
+) -> bool | None:
+    """Tell whether all that is wanted can run without some limits, by solving; None: not known."""
+    given_up = list(without)
+    needed = required_without(wanted, given_up)
+    problem = feasibility_problem(relaxed(fleet, given_up), needed)
+    if problem is None:
+        return False
+    return all_placed(resolve(problem), sum(needed.values()))

@@ -1,0 +1,43 @@
+"""The documentation's example is what the command prints.
+
+Written again by `python -m tests.optimizer.explanation.test_documented`.
+"""
+
+from click.testing import CliRunner
+
+from optimizer.cli.commands import plan
+from optimizer.explain import composition
+from tests.repository import ROOT
+
+PAGE = ROOT / "docs" / "optimizer-explanations.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+def printed() -> str:
+    found = CliRunner().invoke(plan, [f"-f{ROOT / 'docs/examples/explanations'}", "--explain"])
+    assert found.exit_code == 0
+    return found.stdout[found.stdout.index("WHY HERE") :].rstrip("\n")
+
+
+def shown() -> str:
+    return TEXT.partition("```text\n")[2].partition("\n```")[0]
+
+
+def test_the_example_is_what_the_command_prints() -> None:
+    assert shown() == printed()
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    assert f"| used up, Pareto set | {composition.MAX_PRICED_ASSIGNMENTS:,} places |" in TEXT
+    assert (
+        f"| conflicts | {composition.MAX_CONFLICT_ASSIGNMENTS:,} places, {composition.MAX_UNPLACED} "
+        in TEXT
+    )
+    assert f"At most {composition.MAX_PARETO_POINTS} are looked for" in TEXT
+    assert (
+        f"| transition | {composition.MAX_TRANSITION_ASSIGNMENTS:,} places taken or left |" in TEXT
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(TEXT.replace(shown(), printed()), encoding="utf-8")
