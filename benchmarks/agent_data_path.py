@@ -22,10 +22,10 @@ from typing import Any
 import yaml
 from aiohttp import web
 
-from dsf.agent.exchange import Limits
-from dsf.agent.http_client import http_client
-from dsf.agent.publish import Publisher
-from dsf.agent.run import Settings, rounder, utc_now
+from dsf.agent.fetch.http_client import http_client
+from dsf.agent.fetch.http_exchange import CallLimits
+from dsf.agent.publish.publisher import Publisher
+from dsf.agent.run import AgentSettings, round_runner, utc_now
 from dsf.api.summary import ScorerSummary
 from dsf.kube.connect import connect
 
@@ -153,11 +153,11 @@ async def compare(url: str, hub_kubeconfig: Path) -> None:
         scoring_interval=60,
         score_dimension_format="${namespace};${pod}",
     )
-    settings = Settings(cluster="cluster1", limits=Limits(max_bytes=1 << 28))
+    settings = AgentSettings(cluster="cluster1", limits=CallLimits(max_bytes=1 << 28))
     async with (
         http_client() as client,
         connect(hub_kubeconfig) as hub,
-        rounder(settings, None, utc_now) as performer,
+        round_runner(settings, None, utc_now) as performer,
     ):
 
         async def fetch_and_decode() -> int:

@@ -23,13 +23,13 @@ import yaml
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from dsf.agent import report
-from dsf.agent.exchange import Limits
-from dsf.agent.loop import Agent
+from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.metrics import AgentMetrics
-from dsf.agent.publish import Publisher
+from dsf.agent.publish.plan import round_report
+from dsf.agent.publish.publisher import Publisher
 from dsf.agent.round import Round
-from dsf.agent.scores import Entry, Scores
+from dsf.agent.round_loop import Agent
+from dsf.agent.score.result_rules import AddOnPlacementScoreItem, RoundScores
 from dsf.api import names
 from dsf.api.summary import ScorerSummary, dump_summaries
 from dsf.kube.embedded import EmbeddedHub
@@ -189,8 +189,10 @@ class Unchanged:
         """Perform one round."""
         self.rounds += 1
         await asyncio.sleep(0.5)
-        scores = Scores(tuple(Entry(f"web-{n}", n % 100) for n in range(SERIES)))
-        return Round(summary, report.success(scores), None, {})
+        scores = RoundScores(
+            tuple(AddOnPlacementScoreItem(f"web-{n}", n % 100) for n in range(SERIES))
+        )
+        return Round(summary, round_report.success(scores), None, {})
 
 
 async def hour() -> None:
@@ -199,7 +201,7 @@ async def hour() -> None:
     await hub.create(NAMESPACE, {"metadata": {"name": CLUSTER}})
     counting = Counting(hub)
     metrics = AgentMetrics(CollectorRegistry(), lambda: performer.now().timestamp())
-    agent = Agent(performer, Publisher(counting, CLUSTER, performer.now), metrics, Limits())
+    agent = Agent(performer, Publisher(counting, CLUSTER, performer.now), metrics, CallLimits())
     running = asyncio.create_task(agent.run())
     agent.configure(dump_summaries(summaries("http://scorer.example")))
     await asyncio.sleep(60)

@@ -27,12 +27,12 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 
 from benchmarks.agent_data_path import kubeconfig, labels
+from dsf.agent.otlp.memory.sample_windows import MemoryBounds
 from dsf.agent.otlp.receiver import MAX_BYTES, MAX_CALLS
-from dsf.agent.otlp.window import Bounds
 from dsf.api.summary import ScorerSummary, dump_summaries
 
-SERIES, STEP = Bounds().series, 60
-POINTS = Bounds().samples // SERIES
+SERIES, STEP = MemoryBounds().series, 60
+POINTS = MemoryBounds().samples // SERIES
 ROUNDS = 3
 VALUES = Path("charts/dynamic-scoring-framework/values.yaml")
 RECEIVING = re.compile(r'"message": "receiving OTLP", "url": "([^"]+)"')

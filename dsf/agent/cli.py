@@ -13,7 +13,7 @@ from dsf.cli.options import KUBECONFIG, Namespace, endpoint_option, log_options
 
 if TYPE_CHECKING:
     from dsf.agent.round import Round
-    from dsf.agent.run import Settings
+    from dsf.agent.run import AgentSettings
     from dsf.api.invalid import Invalid
     from dsf.kube.port import Kube
 
@@ -102,14 +102,14 @@ def agent(
     It reads the scorers from the ConfigMap dynamic-scoring-config, their time series from the
     sources that they name, has them scored, and publishes AddOnPlacementScores to the hub.
     """
-    from dsf.agent.hosts import listed
-    from dsf.agent.run import Settings
+    from dsf.agent.run import AgentSettings
+    from dsf.agent.wire.allowed_hosts import listed
     from dsf.runtime.logs import set_up
 
     set_up(rest["log_level"], rest["log_format"])
     if rest["otlp"] and not (once or explain):
         _require_otlp()
-    settings = Settings(
+    settings = AgentSettings(
         cluster=rest["cluster_name"],
         namespace=rest["namespace"],
         metrics_bind_address=rest["metrics_bind_address"],
@@ -146,7 +146,7 @@ def _lacks(module: str) -> bool:
         return True
 
 
-def _run(settings: "Settings", hub_kubeconfig: Path, kubeconfig: Path | None) -> None:
+def _run(settings: "AgentSettings", hub_kubeconfig: Path, kubeconfig: Path | None) -> None:
     from dsf.runtime.endpoints import CannotListen
     from dsf.runtime.process import run
 
@@ -156,7 +156,7 @@ def _run(settings: "Settings", hub_kubeconfig: Path, kubeconfig: Path | None) ->
         raise click.ClickException(str(error)) from error
 
 
-async def _serve(settings: "Settings", hub_kubeconfig: Path, kubeconfig: Path | None) -> None:
+async def _serve(settings: "AgentSettings", hub_kubeconfig: Path, kubeconfig: Path | None) -> None:
     from dsf.agent.run import run
     from dsf.kube.connect import connect
 
@@ -167,9 +167,9 @@ async def _serve(settings: "Settings", hub_kubeconfig: Path, kubeconfig: Path | 
 
 
 async def _once(
-    settings: "Settings", kubeconfig: Path | None, *, explaining: bool
+    settings: "AgentSettings", kubeconfig: Path | None, *, explaining: bool
 ) -> "tuple[Round, ...] | Invalid":
-    from dsf.agent.once import perform_once
+    from dsf.agent.dry_run import perform_once
 
     async with AsyncExitStack() as stack:
         managed = await _managed(stack, settings, kubeconfig)
@@ -177,7 +177,7 @@ async def _once(
 
 
 async def _managed(
-    stack: AsyncExitStack, settings: "Settings", kubeconfig: Path | None
+    stack: AsyncExitStack, settings: "AgentSettings", kubeconfig: Path | None
 ) -> "Kube | None":
     """With a summaries file the managed cluster is only needed for Secrets: connect if told to."""
     in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ
@@ -191,7 +191,7 @@ async def _managed(
 def _print(
     cluster: str, rounds: "tuple[Round, ...] | Invalid", *, explaining: bool = False
 ) -> None:
-    from dsf.agent.once import explained, render
+    from dsf.agent.dry_run import explained, render
     from dsf.agent.run import utc_now
     from dsf.api.invalid import Invalid
 

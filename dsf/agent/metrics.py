@@ -28,9 +28,9 @@ from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from dsf.agent.answer import shown
-from dsf.agent.latest import LatestScores
-from dsf.agent.scores import LABEL_LIMIT, Rule
+from dsf.agent.latest_scores import LatestScores
+from dsf.agent.score.result_rules import LABEL_LIMIT, Rule
+from dsf.agent.wire.http_answer import shown
 
 SUCCESS = "success"
 

@@ -5,16 +5,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from dsf.agent import report
-from dsf.agent.explain import Evidence
 from dsf.agent.failure import Failure
-from dsf.agent.in_flight import Hold, InFlight
-from dsf.agent.matrix import Fetched
-from dsf.agent.report import Report
-from dsf.agent.scores import MAX_SERIES, Form, convert
-from dsf.agent.scoring import ScoringApi
-from dsf.agent.series import Series
-from dsf.agent.sources import Sources
+from dsf.agent.fetch.answer_budget import AnswerBudget, AnswerReservation
+from dsf.agent.fetch.scoring_call import ScoringApi
+from dsf.agent.fetch.sources import Sources
+from dsf.agent.publish.plan import round_report
+from dsf.agent.publish.plan.round_report import RoundReport
+from dsf.agent.score.explanation import RoundEvidence
+from dsf.agent.score.result_rules import MAX_SERIES, ConversionSettings, convert
+from dsf.agent.wire.encoded_series import EncodedSeries
+from dsf.agent.wire.prometheus_answer import FetchedSeries
 from dsf.api.dimension import DimensionFormat
 from dsf.api.invalid import Invalid
 from dsf.api.scoring_api import ScoreResult
@@ -29,14 +29,14 @@ class Round:
     """
 
     summary: ScorerSummary
-    report: Report
+    report: RoundReport
     failure: Failure | None
     seconds: dict[str, float]
-    evidence: Evidence | None = None
+    evidence: RoundEvidence | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Rounder:
+class RoundRunner:
     """Performs the rounds of a managed cluster; `now` is the time of day.
 
     `max_series` limits the label sets of one score, `in_flight` the answers of all rounds;
@@ -47,7 +47,7 @@ class Rounder:
     sources: Sources
     scoring: ScoringApi
     now: Callable[[], datetime]
-    in_flight: InFlight
+    in_flight: AnswerBudget
     max_series: int = MAX_SERIES
     explaining: bool = False
 
@@ -56,14 +56,16 @@ class Rounder:
         with self.in_flight.round(self.sources.limits.max_bytes + self.scoring.max_bytes) as hold:
             return await self._perform(summary, hold)
 
-    async def _perform(self, summary: ScorerSummary, hold: Hold) -> Round:
+    async def _perform(self, summary: ScorerSummary, hold: AnswerReservation) -> Round:
         clock = asyncio.get_running_loop().time
         began = clock()
         fetched = await self.sources.fetch(summary, self.now().timestamp(), hold)
         hold.expect(self.scoring.max_bytes)
         seconds = {"fetch": clock() - began}
         if isinstance(fetched, Failure):
-            return Round(summary, report.failed(fetched), fetched, seconds, self._evidence(summary))
+            return Round(
+                summary, round_report.failed(fetched), fetched, seconds, self._evidence(summary)
+            )
         began = clock()
         response = await self.scoring.score(summary, fetched.series, hold)
         seconds["perform"] = clock() - began
@@ -72,31 +74,37 @@ class Rounder:
         form = self._form(summary)
         if isinstance(form, Failure):
             return self._unscored(summary, form, fetched, seconds)
-        reported = report.success(convert(response.results, form), fetched.warnings)
+        reported = round_report.success(convert(response.results, form), fetched.warnings)
         evidence = self._evidence(summary, fetched.series, response.results, form)
         return Round(summary, reported, None, seconds, evidence)
 
     def _unscored(
-        self, summary: ScorerSummary, failure: Failure, fetched: Fetched, seconds: dict[str, float]
+        self,
+        summary: ScorerSummary,
+        failure: Failure,
+        fetched: FetchedSeries,
+        seconds: dict[str, float],
     ) -> Round:
-        reported = report.failed(failure, fetched.warnings)
+        reported = round_report.failed(failure, fetched.warnings)
         evidence = self._evidence(summary, fetched.series)
         return Round(summary, reported, failure, seconds, evidence)
 
-    def _form(self, summary: ScorerSummary) -> Form | Failure:
+    def _form(self, summary: ScorerSummary) -> ConversionSettings | Failure:
         dimension = DimensionFormat.parse(summary.score_dimension_format)
         if isinstance(dimension, Invalid):
             return Failure("scoring", dimension.reason, dimension.message)
         normalize = summary.scoring_normalize
-        return Form(self.cluster, summary.score_name, dimension, normalize, series=self.max_series)
+        return ConversionSettings(
+            self.cluster, summary.score_name, dimension, normalize, series=self.max_series
+        )
 
     def _evidence(
         self,
         summary: ScorerSummary,
-        series: Sequence[Series] = (),
+        series: Sequence[EncodedSeries] = (),
         results: Sequence[ScoreResult] = (),
-        form: Form | None = None,
-    ) -> Evidence | None:
+        form: ConversionSettings | None = None,
+    ) -> RoundEvidence | None:
         if not self.explaining:
             return None
-        return Evidence(self.sources.endpoint(summary), series, results, form)
+        return RoundEvidence(self.sources.endpoint(summary), series, results, form)

@@ -14,27 +14,27 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry
 
 from dsf import __version__
-from dsf.agent.addon_lease import AddOnLease
-from dsf.agent.claim import Claim
-from dsf.agent.exchange import Limits
-from dsf.agent.http_client import http_client
-from dsf.agent.in_flight import InFlight
-from dsf.agent.loop import Agent
+from dsf.agent.fetch.answer_budget import AnswerBudget
+from dsf.agent.fetch.credentials import IN_CLUSTER, AgentSecrets, ServiceAccount
+from dsf.agent.fetch.http_client import http_client
+from dsf.agent.fetch.http_exchange import CallLimits
+from dsf.agent.fetch.scoring_call import Observe, ScoringApi, unobserved
+from dsf.agent.fetch.sources import ReceivedSource, Sources
+from dsf.agent.fetch.watched_secrets import WatchedSecrets
 from dsf.agent.metrics import AgentMetrics
-from dsf.agent.publish import Publisher
-from dsf.agent.round import Rounder
-from dsf.agent.scores import MAX_SERIES
-from dsf.agent.scoring import Observe, ScoringApi, unobserved
-from dsf.agent.secrets import IN_CLUSTER, Secrets, ServiceAccount
-from dsf.agent.sources import Received, Sources
-from dsf.agent.watch import watch_config_map, watch_file
-from dsf.agent.watched import WatchedSecrets
+from dsf.agent.publish.addon_lease import AddOnLease
+from dsf.agent.publish.plan.publisher_identity import PublisherIdentity
+from dsf.agent.publish.publisher import Publisher
+from dsf.agent.round import RoundRunner
+from dsf.agent.round_loop import Agent
+from dsf.agent.score.result_rules import MAX_SERIES
+from dsf.agent.summaries_watch import watch_config_map, watch_file
 from dsf.api import names
 from dsf.kube.port import Kube
 from dsf.runtime.endpoints import serve_endpoints
 
 if TYPE_CHECKING:
-    from dsf.agent.otlp.memory import Memory
+    from dsf.agent.otlp.memory.received_metrics import ReceivedMetrics
 
 ANSWERS_IN_FLIGHT = 48 << 20
 
@@ -47,7 +47,7 @@ def utc_now() -> datetime:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class AgentSettings:
     """What an agent is told at its start; `summaries_file` replaces the ConfigMap.
 
     `prometheus_url` replaces the server of every Prometheus source: clusters differ in where
@@ -62,7 +62,7 @@ class Settings:
     namespace: str = names.AGENT_NAMESPACE
     metrics_bind_address: str = "127.0.0.1:8080"
     summaries_file: Path | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: CallLimits = field(default_factory=CallLimits)
     prometheus_url: str = ""
     service_account_token_hosts: tuple[str, ...] = IN_CLUSTER
     otlp_bind_address: str = ""
@@ -72,7 +72,7 @@ class Settings:
 
 
 async def run(
-    settings: Settings,
+    settings: AgentSettings,
     *,
     hub: Kube,
     managed: Kube | None,
@@ -90,14 +90,14 @@ async def run(
     """
     registry = CollectorRegistry()
     metrics = AgentMetrics(registry, lambda: now().timestamp())
-    claim = Claim("" if managed else socket.gethostname())
+    claim = PublisherIdentity("" if managed else socket.gethostname())
     publisher = Publisher(hub, settings.cluster, now, claim=claim)
     watched = (
         WatchedSecrets(managed, settings.namespace, settings.watched_secrets) if managed else None
     )
     async with (
         _otlp(settings, now, receiving, registry) as received,
-        rounder(settings, managed, now, received, _observe(metrics), watched) as performer,
+        round_runner(settings, managed, now, received, _observe(metrics), watched) as performer,
     ):
         metrics.holding(lambda: performer.in_flight.held)
         agent = Agent(performer, publisher, metrics, settings.limits)
@@ -130,7 +130,7 @@ def _observe(metrics: AgentMetrics) -> Observe:
     )
 
 
-def _say(settings: Settings, url: str) -> None:
+def _say(settings: AgentSettings, url: str) -> None:
     log.info(
         "agent started",
         extra={
@@ -144,53 +144,55 @@ def _say(settings: Settings, url: str) -> None:
 
 
 @asynccontextmanager
-async def rounder(
-    settings: Settings,
+async def round_runner(
+    settings: AgentSettings,
     managed: Kube | None,
     now: Callable[[], datetime],
-    received: Received | None = None,
+    received: ReceivedSource | None = None,
     observe: Observe = unobserved,
     watched: WatchedSecrets | None = None,
-) -> AsyncIterator[Rounder]:
+) -> AsyncIterator[RoundRunner]:
     """Yield what performs rounds, with its HTTP client open."""
     own = ServiceAccount(settings.service_account_token_hosts)
-    secrets = Secrets(managed, settings.namespace, own, watched)
+    secrets = AgentSecrets(managed, settings.namespace, own, watched)
     async with http_client() as client:
         scoring = ScoringApi(client, secrets, settings.limits, observe, settings.max_series)
         one_round = settings.limits.max_bytes + scoring.max_bytes
-        yield Rounder(
+        yield RoundRunner(
             settings.cluster,
             Sources(client, secrets, settings.limits, settings.prometheus_url, received),
             scoring,
             now,
-            InFlight(max(settings.answers_in_flight, one_round)),
+            AnswerBudget(max(settings.answers_in_flight, one_round)),
             settings.max_series,
         )
 
 
 @asynccontextmanager
 async def _otlp(
-    settings: Settings,
+    settings: AgentSettings,
     now: Callable[[], datetime],
     receiving: Callable[[str], None],
     registry: CollectorRegistry,
-) -> "AsyncIterator[Memory | None]":
+) -> "AsyncIterator[ReceivedMetrics | None]":
     """Receive OTLP while the context lasts; its messages are imported where they are wanted."""
     if not settings.otlp_bind_address:
         yield None
         return
     from dsf.agent.otlp import receiver  # noqa: PLC0415 - see above
-    from dsf.agent.otlp.memory import Memory  # noqa: PLC0415 - see above
-    from dsf.agent.otlp.metrics import OtlpMetrics  # noqa: PLC0415 - see above
+    from dsf.agent.otlp.memory.received_metrics import ReceivedMetrics  # noqa: PLC0415 - see above
+    from dsf.agent.otlp.memory_metrics import OtlpMetrics  # noqa: PLC0415 - see above
 
-    memory = Memory(lambda: now().timestamp())
+    memory = ReceivedMetrics(lambda: now().timestamp())
     registry.register(OtlpMetrics(memory))
     async with receiver.receiving(settings.otlp_bind_address, memory) as url:
         receiving(url)
         yield memory
 
 
-async def _watch(settings: Settings, managed: Kube | None, emit: Callable[[str], None]) -> None:
+async def _watch(
+    settings: AgentSettings, managed: Kube | None, emit: Callable[[str], None]
+) -> None:
     if settings.summaries_file is not None:
         await watch_file(settings.summaries_file, emit)
     elif managed is not None:

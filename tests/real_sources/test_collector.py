@@ -19,12 +19,12 @@ import pytest
 import yaml
 from opentelemetry.exporter.otlp.proto.http import Compression
 
-from dsf.agent.matrix import Fetched
-from dsf.agent.otlp.memory import Memory
+from dsf.agent.otlp.memory.received_metrics import ReceivedMetrics
 from dsf.agent.otlp.receiver import receiving
+from dsf.agent.wire.prometheus_answer import FetchedSeries
 from dsf.api.summary import dump_summaries
 from tests.dsf.agent.builders import sent
-from tests.dsf.agent.otlp.test_memory import wanting
+from tests.dsf.agent.otlp.memory.test_received_metrics import wanting
 from tests.dsf.agent.otlp.test_receiver import _export
 from tests.dsf.agent.servers import eventually
 from tests.real_hub.harness.ports import LOOPBACK, Ports
@@ -42,13 +42,13 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-async def memory() -> Memory:
-    return Memory(time.time)
+async def memory() -> ReceivedMetrics:
+    return ReceivedMetrics(time.time)
 
 
 @pytest.fixture
 async def collector(
-    memory: Memory, processes: Processes, ports: Ports, tmp_path: Path
+    memory: ReceivedMetrics, processes: Processes, ports: Ports, tmp_path: Path
 ) -> AsyncIterator[str]:
     """The endpoint of a collector that sends on what it gets."""
     port = ports.free()
@@ -82,7 +82,7 @@ def listening(processes: Processes, port: int) -> None:
 
 
 async def test_what_a_collector_sends_on_arrives_even_if_the_agent_was_not_ready(
-    collector: str, memory: Memory
+    collector: str, memory: ReceivedMetrics
 ) -> None:
     scorer = wanting("requests;duration_bucket", source_range=0)
     await asyncio.to_thread(_export, collector, Compression.Gzip, False)
@@ -90,7 +90,7 @@ async def test_what_a_collector_sends_on_arrives_even_if_the_agent_was_not_ready
 
     async def arrived() -> Any:
         found = memory.fetch(scorer, time.time())
-        return sent(found) if isinstance(found, Fetched) else None
+        return sent(found) if isinstance(found, FetchedSeries) else None
 
     got = {
         (one["metric"]["__name__"], one["metric"].get("le")): one["values"][0][1]

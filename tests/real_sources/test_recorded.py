@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from dsf.agent.answer import Answer
 from dsf.agent.failure import Failure
-from dsf.agent.matrix import parse
+from dsf.agent.wire.http_answer import HttpAnswer
+from dsf.agent.wire.prometheus_answer import parse
 from tests.real_sources.recorded.record import FILE, REQUESTS, ask
 
 RECORDED = json.loads(FILE.read_text(encoding="utf-8"))
@@ -20,10 +20,13 @@ def test_every_request_is_recorded() -> None:
 def test_prometheus_says_so(prometheus: str, name: str) -> None:
     said = ask(prometheus, name)
     assert said["status"] == RECORDED[name]["status"]
-    parsed = parse("http://h/", Answer(said["status"], said["content_type"], said["body"].encode()))
+    parsed = parse(
+        "http://h/", HttpAnswer(said["status"], said["content_type"], said["body"].encode())
+    )
     recorded = RECORDED[name]
     again = parse(
-        "http://h/", Answer(recorded["status"], recorded["content_type"], recorded["body"].encode())
+        "http://h/",
+        HttpAnswer(recorded["status"], recorded["content_type"], recorded["body"].encode()),
     )
     assert isinstance(parsed, Failure)
     assert isinstance(again, Failure)

@@ -1,4 +1,5 @@
-"""Receiving OTLP metrics: an agent's own short memory of what programs send it.
+"""Receives OTLP metrics over HTTP, and counts them.
 
-Imported only by an agent that is told to receive, since the messages cost memory.
+Shell: an HTTP server. Needs the extra `otlp` (protobuf messages and RE2).
+May import `dsf.agent.fetch.bounded_body` and `dsf.runtime`; what is kept is decided in `memory`.
 """

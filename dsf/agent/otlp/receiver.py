@@ -18,8 +18,8 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceResponse,
 )
 
-from dsf.agent.inflate import TooLarge, UnknownEncoding, UnusableBody, read_body
-from dsf.agent.otlp.memory import Memory
+from dsf.agent.fetch.bounded_body import TooLarge, UnknownEncoding, UnusableBody, read_body
+from dsf.agent.otlp.memory.received_metrics import ReceivedMetrics
 from dsf.runtime.endpoints import serving
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ _STATUS = {TooLarge: 413, UnknownEncoding: 415}
 _INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _UNAVAILABLE = 3, 8, 14
 
 
-class Refused(Exception):
+class ExportRefused(Exception):
     """An export that is not taken; `code` is gRPC's, as a `google.rpc.Status` has it."""
 
     def __init__(self, status: int, code: int, message: str) -> None:
@@ -48,7 +48,7 @@ class Refused(Exception):
 
 
 @asynccontextmanager
-async def receiving(bind: str, memory: Memory) -> AsyncIterator[str]:
+async def receiving(bind: str, memory: ReceivedMetrics) -> AsyncIterator[str]:
     """Receive on `host:port` while the context lasts, and yield the base URL.
 
     Bodies are at most `MAX_BYTES` after decompression, `MAX_CALLS` are read at a time, and one of
@@ -65,7 +65,7 @@ async def receiving(bind: str, memory: Memory) -> AsyncIterator[str]:
 
 
 class _Receiver:
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: ReceivedMetrics) -> None:
         self._memory = memory
         self._calls = 0
         self._decoding = asyncio.Lock()
@@ -78,7 +78,7 @@ class _Receiver:
             # Decoded, an export may take thirty times its bytes.
             async with self._decoding:
                 refused = await self._add(body, request.content_type)
-        except Refused as refusal:
+        except ExportRefused as refusal:
             return _refusal(refusal, kind)
         finally:
             self._calls -= 1
@@ -96,11 +96,13 @@ class _Receiver:
     async def _read(self, request: web.Request) -> bytearray:
         if request.content_type not in {PROTOBUF, JSON}:
             message = f"the content type has to be {PROTOBUF} or {JSON}"
-            raise Refused(415, _INVALID_ARGUMENT, message)
+            raise ExportRefused(415, _INVALID_ARGUMENT, message)
         if not self._memory.configured:
-            raise Refused(503, _UNAVAILABLE, "the agent does not know its scorers yet")
+            raise ExportRefused(503, _UNAVAILABLE, "the agent does not know its scorers yet")
         if self._calls > MAX_CALLS:
-            raise Refused(429, _RESOURCE_EXHAUSTED, f"{MAX_CALLS} exports are being read already")
+            raise ExportRefused(
+                429, _RESOURCE_EXHAUSTED, f"{MAX_CALLS} exports are being read already"
+            )
         return await _body(request)
 
 
@@ -111,17 +113,17 @@ async def _body(request: web.Request) -> bytearray:
             return await read_body(request.content.iter_any(), encoding, MAX_BYTES)
     except TimeoutError:
         message = f"the body was not complete after {BODY_SECONDS:g} s"
-        raise Refused(408, _UNAVAILABLE, message) from None
+        raise ExportRefused(408, _UNAVAILABLE, message) from None
     except UnusableBody as error:
         status = _STATUS.get(type(error), 400)
-        raise Refused(status, _INVALID_ARGUMENT, f"the body {error}") from error
+        raise ExportRefused(status, _INVALID_ARGUMENT, f"the body {error}") from error
 
 
 def _decoded(body: bytes, kind: str) -> ExportMetricsServiceRequest:
     request = ExportMetricsServiceRequest()
     if kind == JSON and body.count(b"{") + body.count(b"[") > MAX_JSON_NODES:
         message = f"the body has more than {MAX_JSON_NODES} JSON objects and lists: send less"
-        raise Refused(413, _INVALID_ARGUMENT, message)
+        raise ExportRefused(413, _INVALID_ARGUMENT, message)
     try:
         if kind == JSON:
             json_format.Parse(body, request, ignore_unknown_fields=True)
@@ -129,7 +131,7 @@ def _decoded(body: bytes, kind: str) -> ExportMetricsServiceRequest:
             request.ParseFromString(body)
     except (DecodeError, json_format.ParseError, ValueError, RecursionError) as error:
         message = "the body is no ExportMetricsServiceRequest"
-        raise Refused(400, _INVALID_ARGUMENT, message) from error
+        raise ExportRefused(400, _INVALID_ARGUMENT, message) from error
     return request
 
 
@@ -145,7 +147,7 @@ def _accepted(refused: Mapping[str, int], kind: str) -> web.Response:
     return web.Response(body=response.SerializeToString(), content_type=PROTOBUF)
 
 
-def _refusal(refusal: Refused, kind: str) -> web.Response:
+def _refusal(refusal: ExportRefused, kind: str) -> web.Response:
     """Return the answer; protocols want a `google.rpc.Status` in the request's own form."""
     retry = {"Retry-After": str(RETRY_SECONDS)} if refusal.status in {429, 503} else {}
     if kind == JSON:

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from dsf.agent.matrix import Fetched
-from dsf.agent.series import Document
+from dsf.agent.wire.encoded_series import ScoringRequestBody
+from dsf.agent.wire.prometheus_answer import FetchedSeries
 from dsf.api.summary import ScorerSummary
 
 
@@ -24,9 +24,9 @@ def summary(name: str = "sample-scorer", **changes: Any) -> ScorerSummary:
     return ScorerSummary(**(fields | changes))
 
 
-def sent(found: Fetched) -> Any:
+def sent(found: FetchedSeries) -> Any:
     """Return the series as a scorer gets them."""
-    document = Document(found.series)
+    document = ScoringRequestBody(found.series)
     body = b"".join(document)
     assert len(document) == len(body)
     return json.loads(body)["data"]

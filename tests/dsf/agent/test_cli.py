@@ -211,7 +211,7 @@ async def test_a_used_port_is_named(tmp_path: Path) -> None:
 
 async def test_the_agent_loads_no_web_framework() -> None:
     code = (
-        "import sys, dsf.agent.cli, dsf.agent.run, dsf.agent.once, dsf.kube.connect;"
+        "import sys, dsf.agent.cli, dsf.agent.run, dsf.agent.dry_run, dsf.kube.connect;"
         "print(sorted({'fastapi', 'starlette', 'uvicorn', 'numpy', 'pulp'} & set(sys.modules)))"
     )
     started = await asyncio.create_subprocess_exec(

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dsf.agent import report
-from dsf.agent.exchange import Limits
 from dsf.agent.failure import Failure
-from dsf.agent.loop import Agent
+from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.metrics import AgentMetrics
-from dsf.agent.publish import Publisher
+from dsf.agent.publish.plan import round_report
+from dsf.agent.publish.publisher import Publisher
 from dsf.agent.round import Round
-from dsf.agent.scores import Form, convert
+from dsf.agent.round_loop import Agent
+from dsf.agent.score.result_rules import ConversionSettings, convert
 from dsf.api.dimension import DimensionFormat
 from dsf.api.invalid import Invalid
 from dsf.api.score_rules import OnFailure
@@ -64,12 +64,14 @@ class Scorers:
         self.under_way[wanted.name] -= 1
         answer = self.answers[wanted.name](time)  # may raise, as a bug would
         if isinstance(answer, Failure):
-            return Round(wanted, report.failed(answer), answer, {"fetch": 0.5, "perform": 0.5})
+            return Round(
+                wanted, round_report.failed(answer), answer, {"fetch": 0.5, "perform": 0.5}
+            )
         dimension = DimensionFormat.parse("${app}")
         assert not isinstance(dimension, Invalid)
         results = [ScoreResult(metric={"app": "a"}, score=answer)]
-        scores = convert(results, Form(CLUSTER, wanted.score_name, dimension))
-        return Round(wanted, report.success(scores), None, {"fetch": 0.5, "perform": 0.5})
+        scores = convert(results, ConversionSettings(CLUSTER, wanted.score_name, dimension))
+        return Round(wanted, round_report.success(scores), None, {"fetch": 0.5, "perform": 0.5})
 
 
 @dataclass
@@ -89,7 +91,7 @@ class World:
         now = self.scorers.now
         metrics = AgentMetrics(self.registry, lambda: now().timestamp())
         self.publisher = Publisher(faulty, CLUSTER, now)
-        self.agent = Agent(self.scorers, self.publisher, metrics, Limits())
+        self.agent = Agent(self.scorers, self.publisher, metrics, CallLimits())
 
     @asynccontextmanager
     async def running(self, *summaries: ScorerSummary) -> AsyncIterator[None]:

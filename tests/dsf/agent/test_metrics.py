@@ -4,7 +4,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 
 from dsf.agent.metrics import SUCCESS, AgentMetrics
-from dsf.agent.scores import Sample
+from dsf.agent.score.result_rules import MetricSample
 from dsf.api.score_rules import OnFailure
 
 HOLD = OnFailure(policy="Hold", hold_seconds=60)
@@ -18,8 +18,8 @@ class Clock:
         return self.now
 
 
-def sample(score: float, app: str, score_name: str = "my_score") -> Sample:
-    return Sample(("cluster1", "", "", "", app, "", "", 'me"ta\n', score_name), score)
+def sample(score: float, app: str, score_name: str = "my_score") -> MetricSample:
+    return MetricSample(("cluster1", "", "", "", app, "", "", 'me"ta\n', score_name), score)
 
 
 def build() -> tuple[CollectorRegistry, AgentMetrics, Clock]:

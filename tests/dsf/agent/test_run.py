@@ -14,9 +14,9 @@ import httpx
 import pytest
 from aiohttp import web
 
-from dsf.agent.exchange import Limits
-from dsf.agent.run import Settings, run
-from dsf.agent.watch import watch_file
+from dsf.agent.fetch.http_exchange import CallLimits
+from dsf.agent.run import AgentSettings, run
+from dsf.agent.summaries_watch import watch_file
 from dsf.api.summary import ScorerSummary, dump_summaries
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import NotFound, Unreachable
@@ -28,8 +28,8 @@ from tests.dsf.agent.builders import summary
 from tests.dsf.agent.conftest import AGENT_NAMESPACE, CLUSTER
 from tests.dsf.agent.servers import Handler, Server, eventually, matrix, replying, scores, serving
 
-PATIENT = Limits(min_seconds=600, max_seconds=600, max_bytes=1 << 20)
-HASTY = Limits(min_seconds=0.5, max_seconds=0.5)
+PATIENT = CallLimits(min_seconds=600, max_seconds=600, max_bytes=1 << 20)
+HASTY = CallLimits(min_seconds=0.5, max_seconds=0.5)
 SERIES = ({"node": "n1", "namespace": "ns", "pod": "a"}, [[1, "1.5"]])
 RESULT = {"node": "n1", "namespace": "ns", "pod": "a"}
 
@@ -112,10 +112,10 @@ async def agent(
     *,
     hub: Kube | None = None,
     summaries_file: Path | None = None,
-    limits: Limits = PATIENT,
+    limits: CallLimits = PATIENT,
     holder: str = "pod-a",
 ) -> AsyncIterator[None]:
-    settings = Settings(
+    settings = AgentSettings(
         cluster=CLUSTER,
         metrics_bind_address="127.0.0.1:0",
         summaries_file=summaries_file,

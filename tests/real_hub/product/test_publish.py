@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dsf.agent import report
-from dsf.agent.publish import Publisher
-from dsf.agent.scores import Form, convert
+from dsf.agent.publish.plan import round_report
+from dsf.agent.publish.publisher import Publisher
+from dsf.agent.score.result_rules import ConversionSettings, convert
 from dsf.api.dimension import DimensionFormat
 from dsf.api.scoring_api import ScoreResult
 from dsf.api.summary import ScorerSummary
@@ -70,13 +70,15 @@ async def test_scores_are_taken_as_they_were_converted(
         ScoreResult(metric={"app": name}, score=score)
         for name, score in zip(names, numbers(len(names)), strict=False)
     ]
-    scores = convert(results, Form("east", SUMMARY.score_name, dimension, series=20_000))
+    scores = convert(
+        results, ConversionSettings("east", SUMMARY.score_name, dimension, series=20_000)
+    )
     assert ("EntryCut" in scores.adjusted) == cut
 
     async with connect(folder / "kubeconfig") as kube:
         publisher = Publisher(kube, "east", lambda: datetime.now(UTC))
         for _ in range(2):  # the second time everything is there already
-            told = await publisher.publish(SUMMARY, report.success(scores), seconds=60)
+            told = await publisher.publish(SUMMARY, round_report.success(scores), seconds=60)
             assert told.failure is None
     entries = hub.api.get(*own_object, "east")["status"]["scores"]
     assert [(e["name"], e["value"]) for e in entries] == [(e.name, e.value) for e in scores.entries]

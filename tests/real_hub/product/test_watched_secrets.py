@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dsf.agent.secrets import Endpoint, Secrets
-from dsf.agent.tokens import Token
-from dsf.agent.watched import WatchedSecrets
+from dsf.agent.fetch.credentials import AgentSecrets, CalledEndpoint
+from dsf.agent.fetch.watched_secrets import WatchedSecrets
+from dsf.agent.wire.secret_data import Token
 from dsf.kube.connect import connect
 from dsf.kube.errors import Forbidden
 from dsf.kube.kinds import SECRET
@@ -65,7 +65,7 @@ async def test_the_secret_named_is_watched_and_no_other_can_be_seen(
     async with connect(account) as kube:
         watched = WatchedSecrets(kube, NAMESPACE, ["api-auth"])
         running = asyncio.create_task(watched.run())
-        secrets = Secrets(kube, NAMESPACE, watched=watched)
+        secrets = AgentSecrets(kube, NAMESPACE, watched=watched)
         for token in ("first", "second"):
             await asyncio.to_thread(east.apply, secret("api-auth", token))
             await until_sent(secrets, watched, token)
@@ -79,13 +79,13 @@ async def test_the_secret_named_is_watched_and_no_other_can_be_seen(
                 await kube.list(SECRET, NAMESPACE, fields=fields)
 
 
-async def until_sent(secrets: Secrets, watched: WatchedSecrets, token: str) -> None:
+async def until_sent(secrets: AgentSecrets, watched: WatchedSecrets, token: str) -> None:
     """Wait until calls would carry the token, without asking the API server for it."""
     async with asyncio.timeout(PATIENCE):
         while True:
             known = watched.find("api-auth") is not None
-            if known and await secrets.token(Endpoint("https://a/", "api-auth", "token")) == Token(
-                token
-            ):
+            if known and await secrets.token(
+                CalledEndpoint("https://a/", "api-auth", "token")
+            ) == Token(token):
                 return
             await asyncio.sleep(0.05)

@@ -8,14 +8,14 @@ from typing import Any
 
 import httpx
 
-from dsf.agent.run import Settings, run
+from dsf.agent.run import AgentSettings, run
 from dsf.api.summary import dump_summaries
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import NotFound
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from tests.dsf.agent.conftest import CLUSTER
 from tests.dsf.agent.otlp.builders import document, gauge, number
-from tests.dsf.agent.otlp.test_memory import wanting
+from tests.dsf.agent.otlp.memory.test_received_metrics import wanting
 from tests.dsf.agent.servers import eventually, replying, scores, serving
 
 
@@ -25,7 +25,7 @@ async def test_what_is_sent_becomes_scores(hub: EmbeddedHub, tmp_path: Path) -> 
         one = wanting("gpu.util", scoring_endpoint=f"{scorer.url}/scoring", scoring_interval=1)
         file = tmp_path / "summaries.json"
         file.write_text(dump_summaries([one]), encoding="utf-8")
-        settings = Settings(
+        settings = AgentSettings(
             cluster=CLUSTER,
             metrics_bind_address="127.0.0.1:0",
             summaries_file=file,

@@ -18,8 +18,7 @@ from opentelemetry.sdk.metrics import Histogram, MeterProvider
 from opentelemetry.sdk.metrics.export import AggregationTemporality, PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 
-from dsf.agent.matrix import Fetched
-from dsf.agent.otlp.memory import Memory
+from dsf.agent.otlp.memory.received_metrics import ReceivedMetrics
 from dsf.agent.otlp.receiver import (
     JSON,
     MAX_BYTES,
@@ -28,11 +27,12 @@ from dsf.agent.otlp.receiver import (
     PROTOBUF,
     receiving,
 )
+from dsf.agent.wire.prometheus_answer import FetchedSeries
 from dsf.api.summary import dump_summaries
 from dsf.runtime.endpoints import CannotListen
 from tests.dsf.agent.builders import sent
 from tests.dsf.agent.otlp.builders import NOW, document, gauge, number, request
-from tests.dsf.agent.otlp.test_memory import wanting
+from tests.dsf.agent.otlp.memory.test_received_metrics import wanting
 from tests.dsf.agent.servers import eventually
 
 ONE = wanting("util")
@@ -40,14 +40,14 @@ EXPORT = (gauge("util", number(0.5, pod="a")),)
 
 
 @pytest.fixture
-async def memory() -> Memory:
-    made = Memory(lambda: NOW)
+async def memory() -> ReceivedMetrics:
+    made = ReceivedMetrics(lambda: NOW)
     made.configure(dump_summaries([ONE]))
     return made
 
 
 @pytest.fixture
-async def url(memory: Memory) -> AsyncIterator[str]:
+async def url(memory: ReceivedMetrics) -> AsyncIterator[str]:
     async with receiving("127.0.0.1:0", memory) as found:
         yield found
 
@@ -58,26 +58,26 @@ async def post(url: str, body: bytes, kind: str = PROTOBUF, **headers: str) -> h
         return await client.post(f"{url}/v1/metrics", content=body, headers=named)
 
 
-def kept(memory: Memory) -> Any:
+def kept(memory: ReceivedMetrics) -> Any:
     found = memory.fetch(ONE, NOW)
-    return [s["values"] for s in sent(found)] if isinstance(found, Fetched) else []
+    return [s["values"] for s in sent(found)] if isinstance(found, FetchedSeries) else []
 
 
-async def test_protobuf(url: str, memory: Memory) -> None:
+async def test_protobuf(url: str, memory: ReceivedMetrics) -> None:
     answer = await post(url, request(*EXPORT).SerializeToString())
     assert (answer.status_code, answer.headers["content-type"]) == (200, PROTOBUF)
     assert not ExportMetricsServiceResponse.FromString(answer.content).HasField("partial_success")
     assert kept(memory) == [[[NOW, "0.5"]]]
 
 
-async def test_json(url: str, memory: Memory) -> None:
+async def test_json(url: str, memory: ReceivedMetrics) -> None:
     body = json.dumps({**document(*EXPORT), "new": {"in": "a later version"}}).encode()
     answer = await post(url, body, "application/json; charset=utf-8")
     assert (answer.status_code, answer.json()) == (200, {})
     assert kept(memory) == [[[NOW, "0.5"]]]
 
 
-async def test_gzip(url: str, memory: Memory) -> None:
+async def test_gzip(url: str, memory: ReceivedMetrics) -> None:
     body = gzip.compress(request(*EXPORT).SerializeToString())
     assert (await post(url, body, Content_Encoding="gzip")).status_code == 200
     assert kept(memory) == [[[NOW, "0.5"]]]
@@ -125,7 +125,7 @@ async def test_what_cannot_be_taken_is_refused_for_good(
 
 
 async def test_before_its_scorers_are_known_the_sender_is_told_to_come_again() -> None:
-    async with receiving("127.0.0.1:0", Memory(lambda: NOW)) as url:
+    async with receiving("127.0.0.1:0", ReceivedMetrics(lambda: NOW)) as url:
         answer = await post(url, request(*EXPORT).SerializeToString())
     assert answer.status_code == 503
     assert int(answer.headers["retry-after"]) > 0
@@ -158,7 +158,7 @@ async def test_other_paths_and_methods(url: str) -> None:
         assert (await client.post(f"{url}/v1/traces")).status_code == 404
 
 
-async def test_an_address_in_use_is_named_with_its_flag(url: str, memory: Memory) -> None:
+async def test_an_address_in_use_is_named_with_its_flag(url: str, memory: ReceivedMetrics) -> None:
     with pytest.raises(CannotListen, match="--otlp-bind-address"):
         async with receiving(url.removeprefix("http://"), memory):
             raise AssertionError("never reached")
@@ -169,12 +169,12 @@ async def test_an_address_in_use_is_named_with_its_flag(url: str, memory: Memory
 async def test_the_sdks_own_exporter(compression: Compression, *, delta: bool) -> None:
     names = "requests;util;duration_bucket;duration_count;duration_sum"
     one = wanting(f'{names};open{{service.name="shop"}}', source_range=0)
-    memory = Memory(time.time)
+    memory = ReceivedMetrics(time.time)
     memory.configure(dump_summaries([one]))
     async with receiving("127.0.0.1:0", memory) as url:
         await asyncio.to_thread(_export, f"{url}/v1/metrics", compression, delta)
     found = memory.fetch(one, time.time())
-    assert isinstance(found, Fetched)
+    assert isinstance(found, FetchedSeries)
     got = {
         (s["metric"]["__name__"], s["metric"].get("le"), s["metric"]["pod"]): s["values"][-1][1]
         for s in sent(found)

@@ -1,0 +1,81 @@
+"""One round of every scorer, shown and not published: a dry run for scorer authors."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+import yaml
+
+from dsf.agent.publish.plan.placement_score import placement_score, status_patch
+from dsf.agent.round import Round
+from dsf.agent.run import AgentSettings, round_runner, utc_now
+from dsf.agent.schedule import scorer_selection
+from dsf.agent.score.expiry import validity
+from dsf.agent.score.explanation import explain
+from dsf.agent.summaries_watch import read, summaries_of
+from dsf.api import names
+from dsf.api.invalid import Invalid
+from dsf.kube.errors import NotFound
+from dsf.kube.kinds import CONFIG_MAP
+from dsf.kube.port import Kube, Object
+
+
+async def perform_once(
+    settings: AgentSettings, managed: Kube | None, *, explaining: bool = False
+) -> tuple[Round, ...] | Invalid:
+    """Perform one round of every scorer at the same time. Raises KubeError."""
+    text = await _text(settings, managed)
+    if isinstance(text, Invalid):
+        return text
+    read_config = scorer_selection.parse(text)
+    if isinstance(read_config, Invalid):
+        where = settings.summaries_file or f"ConfigMap {settings.namespace}/{names.CONFIG_MAP}"
+        return Invalid(read_config.reason, f"{where}: {read_config.message}")
+    if read_config.problems:
+        return read_config.problems[0]
+    async with round_runner(settings, managed, utc_now) as plain:
+        performer = replace(plain, explaining=explaining)
+        rounds = [performer.perform(summary) for summary in read_config.summaries]
+        return tuple(await asyncio.gather(*rounds))
+
+
+def render(cluster: str, rounds: Iterable[Round], now: datetime) -> str:
+    """Return the AddOnPlacementScores that would be published, as a YAML stream."""
+    return "".join(_document(cluster, done, now) for done in rounds)
+
+
+def explained(rounds: Iterable[Round]) -> str:
+    """Return where each value came from, scorer by scorer."""
+    told = [
+        explain(done.summary, done.evidence, done.report.scores, done.failure)
+        for done in rounds
+        if done.evidence
+    ]
+    return "\n".join(told)
+
+
+def _document(cluster: str, done: Round, now: datetime) -> str:
+    summary = done.summary
+    obj: Object = placement_score(cluster, summary.score_name)
+    unseen = {"metadata": {"resourceVersion": ""}}
+    patch = status_patch(unseen, done.report, now=now, valid_for=validity(summary.scoring_interval))
+    obj["status"] = (patch or {}).get("status")
+    note = "# scoreDestination None: only on /metrics\n"
+    head = f"---\n{note if summary.score_destination == 'None' else ''}"
+    return head + yaml.safe_dump(obj, sort_keys=False, allow_unicode=True, width=100)
+
+
+async def _text(settings: AgentSettings, managed: Kube | None) -> str | Invalid:
+    if settings.summaries_file is not None:
+        text = await asyncio.to_thread(read, settings.summaries_file)
+        message = f"{settings.summaries_file} can't be read"
+        return Invalid("FileUnreadable", message) if text is None else text
+    if managed is None:
+        raise ValueError("a summaries file or the managed cluster's API server is needed")
+    try:
+        found = await managed.get(CONFIG_MAP, names.CONFIG_MAP, settings.namespace)
+    except NotFound:
+        message = f"no ConfigMap {names.CONFIG_MAP} in namespace {settings.namespace}"
+        return Invalid("ConfigMapNotFound", f"{message}; or name a file with --summaries-file")
+    return summaries_of(found)

@@ -1,0 +1,201 @@
+"""One HTTP exchange with a host that somebody else named: bounded in time and size."""
+
+import asyncio
+import os
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, Self
+
+import httpx
+
+from dsf.agent.failure import Failure, Stage
+from dsf.agent.fetch.answer_budget import AnswerReservation
+from dsf.agent.fetch.bounded_body import TooLarge, UnusableBody, read_body
+from dsf.agent.fetch.http_client import HttpClient
+from dsf.agent.wire.http_answer import HttpAnswer, is_http_url, retry_after, shown
+
+_REDIRECTS = range(300, 400)
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """Bounds of each call: its deadline follows the scorer's interval, within a floor and ceiling.
+
+    `max_bytes` counts the body after decompression.
+    """
+
+    min_seconds: float = 10.0
+    max_seconds: float = 120.0
+    max_bytes: int = 32 << 20
+
+    def deadline(self, interval_seconds: float) -> float:
+        """Return the seconds that one stage of a round may take."""
+        return min(max(interval_seconds, self.min_seconds), self.max_seconds)
+
+
+class StreamedBody(Protocol):
+    """What is sent piece by piece; its length is in bytes."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[bytes]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundRequest:
+    """What is sent; `ca` has the PEM certificates that are trusted in place of public ones."""
+
+    method: str
+    url: str
+    body: bytes | StreamedBody = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    ca: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallDeadline:
+    """A moment of the running loop's clock by which something has to be done."""
+
+    seconds: float
+    at: float
+
+    @classmethod
+    def within(cls, seconds: float) -> Self:
+        """Return the deadline that ends `seconds` from now."""
+        return cls(seconds, asyncio.get_running_loop().time() + seconds)
+
+
+async def exchange(
+    client: HttpClient,
+    request: OutboundRequest,
+    *,
+    stage: Stage,
+    deadline: CallDeadline,
+    max_bytes: int,
+    hold: AnswerReservation | None = None,
+) -> HttpAnswer | Failure:
+    """Send a request and read the whole answer, whatever its status.
+
+    `hold` is what the round may hold of answers; None where nobody else holds any.
+    """
+    where = shown(request.url)
+    if not is_http_url(request.url):
+        message = f"{where} is no http or https URL: correct the scorer's endpoint"
+        return Failure(stage, "InvalidURL", message)
+    try:
+        async with asyncio.timeout_at(deadline.at):
+            return await _answer(client, request, max_bytes, hold)
+    except TimeoutError:
+        return Failure(stage, *_late(where, deadline, hold))
+    except UnusableBody as error:
+        reason = "ResponseTooLarge" if isinstance(error, TooLarge) else "InvalidResponse"
+        return Failure(stage, reason, f"the answer of {where} {error}")
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+        message = f"{where} is no usable URL: correct the scorer's endpoint"
+        return Failure(stage, "InvalidURL", message)
+    except (httpx.HTTPError, ssl.SSLError) as error:
+        return Failure(stage, *_broken(where, error))
+
+
+def _late(where: str, deadline: CallDeadline, hold: AnswerReservation | None) -> tuple[str, str]:
+    """Return the reason and the message for an answer that was not complete in time."""
+    if hold is None or not hold.waits:
+        message = f"{where} did not answer completely within {deadline.seconds:g} s"
+        return "DeadlineExceeded", f"{message}: see what slows it down"
+    message = (
+        f"the answer of {where} waited in vain for {deadline.seconds:g} s: other rounds hold the"
+        f" {hold.total >> 20} MiB of answers that all may hold together; ask for less, or raise"
+        " --answers-in-flight (spokeSetting.agent.answersInFlight) and the agent's memory"
+    )
+    return "AgentBusy", message
+
+
+async def _answer(
+    client: HttpClient, request: OutboundRequest, max_bytes: int, hold: AnswerReservation | None
+) -> HttpAnswer:
+    pool = client.pool(request.ca)
+    response = await pool.send(_message(pool, request), stream=True)
+    try:
+        redirect = response.status_code in _REDIRECTS
+        body = bytearray() if redirect else await _body(response, max_bytes, hold)
+    finally:
+        await response.aclose()
+    if not response.is_success:
+        body = _without_token(body, request.headers)
+    kind = response.headers.get("content-type", "")
+    return HttpAnswer(response.status_code, kind, body, retry_after(response.headers))
+
+
+def _message(pool: httpx.AsyncClient, request: OutboundRequest) -> httpx.Request:
+    body, headers = request.body, dict(request.headers)
+    if isinstance(body, bytes):
+        return pool.build_request(
+            request.method, request.url, content=body or None, headers=headers
+        )
+    headers["Content-Length"] = str(len(body))
+    return pool.build_request(request.method, request.url, content=_pieces(body), headers=headers)
+
+
+async def _pieces(body: StreamedBody) -> AsyncIterator[bytes]:
+    for piece in body:
+        yield piece
+
+
+def _without_token(body: bytearray, headers: Mapping[str, str]) -> bytearray:
+    """A server may echo what it was sent; error bodies end up in front of people."""
+    _, _, token = headers.get("Authorization", "").partition(" ")
+    return body.replace(token.encode(), b"[redacted]") if token else body
+
+
+async def _body(
+    response: httpx.Response, max_bytes: int, hold: AnswerReservation | None
+) -> bytearray:
+    """Read and inflate: httpx itself inflates a chunk without any limit."""
+    encoding, size = response.headers.get("content-encoding", ""), 0
+    try:
+        room = hold.read if hold else None
+        body = await read_body(response.aiter_raw(), encoding, max_bytes, room)
+        size = len(body)
+    finally:
+        if hold:
+            hold.keep(size)
+    return body
+
+
+def _broken(where: str, error: httpx.HTTPError | ssl.SSLError) -> tuple[str, str]:
+    """Return the reason and the message for a call that got no answer."""
+    if isinstance(error, ssl.SSLError):
+        message = f"the authority for {where} is no PEM certificate: correct the Secret of"
+        return "InvalidAuthority", f"{message} tls.caSecretRef"
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            message = f"the certificate of {where} is not trusted: {cause.verify_message}"
+            return "CertificateNotTrusted", f"{message}; name its authority by tls.caSecretRef"
+    return "Unreachable", f"{where}: {_why(error)}"
+
+
+def _why(error: httpx.HTTPError) -> str:
+    """Return the operating system's words or our own; never what was sent."""
+    system = [cause for cause in _causes(error) if isinstance(cause, OSError) and cause.strerror]
+    if system:
+        return f"{_words(system[-1])}; is the address right, and the server up?"
+    if isinstance(error, httpx.RemoteProtocolError | httpx.ReadError | httpx.WriteError):
+        return "the connection broke before the answer was complete"
+    return f"the call failed ({type(error).__name__})"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error:
+        yield error
+        if isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        else:
+            error = error.__cause__ or error.__context__
+
+
+def _words(error: OSError) -> str:
+    """asyncio words a refused connection as a Python tuple; the system's own word is shorter."""
+    if isinstance(error, ConnectionError) and error.errno:
+        return os.strerror(error.errno)
+    return str(error.strerror)

@@ -1,0 +1,158 @@
+"""Where the time series of a round come from."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dsf.agent.failure import Failure
+from dsf.agent.fetch.answer_budget import AnswerReservation
+from dsf.agent.fetch.credentials import AgentSecrets, source
+from dsf.agent.fetch.http_client import HttpClient
+from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequest, exchange
+from dsf.agent.wire import prometheus_answer, prometheus_query
+from dsf.agent.wire.http_answer import excerpt, shown
+from dsf.agent.wire.prometheus_answer import FetchedSeries
+from dsf.agent.wire.prometheus_query import PrometheusQuery
+from dsf.api.invalid import Invalid
+from dsf.api.scorer import TENANT_HEADER
+from dsf.api.summary import ScorerSummary
+
+Read = Callable[
+    [ScorerSummary, float, AnswerReservation | None], Awaitable[FetchedSeries | Failure]
+]
+
+_FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+class ReceivedSource(Protocol):
+    """What was sent to the agent by itself."""
+
+    def fetch(self, summary: ScorerSummary, now: float) -> FetchedSeries | Failure:
+        """Return the series of a scorer as of `now` (unix seconds)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The source types that a summary may name, over one shared client.
+
+    `prometheus_url` is where this cluster's Prometheus is, whatever host the scorers name;
+    `received` is what OTLP senders have sent, None where the agent receives nothing.
+    """
+
+    client: HttpClient
+    secrets: AgentSecrets
+    limits: CallLimits
+    prometheus_url: str = ""
+    received: ReceivedSource | None = None
+
+    async def fetch(
+        self, summary: ScorerSummary, now: float, hold: AnswerReservation | None = None
+    ) -> FetchedSeries | Failure:
+        """Return the series that a scorer asks for, as of `now` (unix seconds)."""
+        read = self._read_of(summary)
+        if read is None:
+            named = excerpt(summary.source_type)
+            message = f"source type {named} is unknown: use Prometheus, OpenTelemetry or None"
+            return Failure("source", "UnsupportedSource", message)
+        return await read(summary, now, hold)
+
+    def endpoint(self, summary: ScorerSummary) -> str:
+        """Return which URL is asked for a scorer's series; empty where none is."""
+        if self._read_of(summary) != self._prometheus:
+            return ""
+        try:
+            return prometheus_query.located(summary.source_endpoint, self.prometheus_url)
+        except ValueError:
+            return summary.source_endpoint
+
+    def _read_of(self, summary: ScorerSummary) -> Read | None:
+        return self._types().get(summary.source_type.strip().lower())
+
+    def _types(self) -> Mapping[str, Read]:
+        return {
+            "prometheus": self._prometheus,
+            "opentelemetry": self._open_telemetry,
+            "none": _nothing,
+            "": _nothing,
+        }
+
+    async def _open_telemetry(
+        self, summary: ScorerSummary, now: float, _hold: AnswerReservation | None
+    ) -> FetchedSeries | Failure:
+        if self.received is None:
+            message = (
+                "this agent receives no OTLP: run it with --otlp (in the chart:"
+                " spokeSetting.agent.otlp.enabled); --once and --explain receive none"
+            )
+            return Failure("source", "NotReceiving", message)
+        return self.received.fetch(summary, now)
+
+    async def _prometheus(
+        self, summary: ScorerSummary, now: float, hold: AnswerReservation | None
+    ) -> FetchedSeries | Failure:
+        queries = prometheus_query.split_queries(summary.source_query)
+        if not queries:
+            message = "the query is empty: set spec.source.params.query, or source type None"
+            return Failure("source", "EmptyQuery", message)
+        calls = self._calls(summary, queries, now)
+        if isinstance(calls, Failure):
+            return calls
+        endpoint = source(summary, calls[0].url)
+        access = await self.secrets.credentials(endpoint)
+        if isinstance(access, Invalid):
+            return Failure("source", access.reason, access.message)
+        tenant = summary.source_endpoint_tenant
+        headers = access.headers | ({TENANT_HEADER: tenant} if tenant else {})
+        requests = [_request(call, headers, access.ca) for call in calls]
+        deadline = CallDeadline.within(self.limits.deadline(summary.scoring_interval))
+        fetched = await self._all(requests, deadline, hold)
+        self.secrets.refused(endpoint, fetched)
+        return fetched
+
+    async def _all(
+        self,
+        requests: Sequence[OutboundRequest],
+        deadline: CallDeadline,
+        hold: AnswerReservation | None,
+    ) -> FetchedSeries | Failure:
+        """Ask one query after the other, all within one deadline and one limit of size."""
+        parts, room = list[FetchedSeries](), self.limits.max_bytes
+        for request in requests:
+            answer = await exchange(
+                self.client, request, stage="source", deadline=deadline, max_bytes=room, hold=hold
+            )
+            if isinstance(answer, Failure):
+                return answer
+            room -= len(answer.body)
+            fetched = prometheus_answer.parse(request.url, answer)
+            if isinstance(fetched, Failure):
+                return fetched
+            parts.append(fetched)
+        return prometheus_answer.joined(parts)
+
+    def _calls(
+        self, summary: ScorerSummary, queries: Sequence[str], now: float
+    ) -> Sequence[PrometheusQuery] | Failure:
+        try:
+            endpoint = prometheus_query.located(summary.source_endpoint, self.prometheus_url)
+            window = (summary.source_range, summary.source_step)
+            return [
+                prometheus_query.build(endpoint, text, range_=window[0], step=window[1], now=now)
+                for text in queries
+            ]
+        except ValueError:
+            message = f"{shown(summary.source_endpoint)}: correct spec.source.host and path"
+            return Failure("source", "InvalidURL", message)
+
+
+def _request(call: PrometheusQuery, headers: Mapping[str, str], ca: str) -> OutboundRequest:
+    if call.method == "GET":
+        return OutboundRequest("GET", f"{call.url}?{call.encoded}", headers=headers, ca=ca)
+    return OutboundRequest("POST", call.url, call.encoded.encode(), {**headers, **_FORM}, ca)
+
+
+async def _nothing(
+    _summary: ScorerSummary, _now: float, _hold: AnswerReservation | None
+) -> FetchedSeries:
+    return FetchedSeries()

@@ -1,0 +1,73 @@
+"""Whether a series is selected; regular expressions are RE2's, whose time grows with the text."""
+
+from collections.abc import Iterable, Mapping
+
+import re2
+
+from dsf.agent.otlp.memory.data_points import Labels
+from dsf.api.invalid import Invalid
+from dsf.api.series_selector import NAME, Matcher, SeriesSelector
+
+MEMORY_BYTES = 1 << 20
+"""What a regular expression and its automaton may take."""
+
+
+class CompiledSelectors:
+    """Whether any of several selectors takes a series."""
+
+    def __init__(self, selectors: Iterable[SeriesSelector]) -> None:
+        self._selectors = [[_test(matcher) for matcher in one.matchers] for one in selectors]
+
+    def takes(self, labels: Labels) -> bool:
+        """Tell whether a series with these labels is selected."""
+        found = dict(labels)
+        return any(all(test(found) for test in selector) for selector in self._selectors)
+
+    def takes_name(self, name: str) -> bool:
+        """Tell whether a series of this name may be selected."""
+        found = {NAME: name}
+        return any(
+            all(test(found) for test in selector if test.label == NAME)
+            for selector in self._selectors
+        )
+
+
+def compiled(selectors: Iterable[SeriesSelector]) -> CompiledSelectors | Invalid:
+    """Return the selection; Invalid where RE2 does not understand an expression."""
+    try:
+        return CompiledSelectors(selectors)
+    except re2.error as error:
+        return Invalid("InvalidSelector", f"a regular expression of the query: {_why(error)}")
+
+
+def _test(matcher: Matcher) -> "_CompiledMatcher":
+    positive = matcher.operator in {"=", "=~"}
+    if matcher.operator in {"=", "!="}:
+        return _CompiledMatcher(matcher.label, positive, text=matcher.value)
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = MEMORY_BYTES
+    return _CompiledMatcher(matcher.label, positive, pattern=re2.compile(matcher.value, options))
+
+
+class _CompiledMatcher:
+    """One matcher, ready to be asked."""
+
+    def __init__(
+        self, label: str, positive: bool, *, text: str = "", pattern: "re2._Regexp | None" = None
+    ) -> None:
+        self.label = label
+        self._positive = positive
+        self._text = text
+        self._pattern = pattern
+
+    def __call__(self, labels: Mapping[str, str]) -> bool:
+        value = labels.get(self.label, "")
+        if self._pattern is None:
+            return (value == self._text) is self._positive
+        return (self._pattern.fullmatch(value) is not None) is self._positive
+
+
+def _why(error: re2.error) -> str:
+    said = error.args[0] if error.args else ""
+    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)

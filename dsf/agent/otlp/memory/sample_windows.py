@@ -1,0 +1,212 @@
+"""What is kept of received points: per scorer the series that it wants, for as long as it wants.
+
+Of the points of one series that fall into one step the last is kept. Deltas are added up from the
+first one on, so that they read like the counters that Prometheus scrapes.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from dsf.agent.otlp.memory.data_points import EXPONENTIAL, DataPoint, Labels, text
+from dsf.agent.wire.encoded_series import EncodedSeries
+
+INSTANT_SECONDS = 300.0
+"""How old the latest point may be for a range of 0: what Prometheus looks back."""
+
+FUTURE_SECONDS = 300.0
+"""How far a sender's clock may be ahead."""
+
+TAKEN, UNWANTED = "taken", ""
+STALE = "older than a point of its series that came before"
+AHEAD = "more than 300 s ahead of the agent's clock"
+TOO_MANY_SERIES = "more series than the agent keeps"
+TOO_MANY_SAMPLES = "more samples than the agent keeps"
+LABELS_LIMIT = 4096
+LABELS_TOO_LONG = f"labels of more than {LABELS_LIMIT} characters"
+
+
+class SeriesFilter(Protocol):
+    """Which series a scorer wants."""
+
+    def takes(self, labels: Labels) -> bool:
+        """Tell whether it wants the series with these labels."""
+        ...
+
+    def takes_name(self, name: str) -> bool:
+        """Tell whether it may want series of this name."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBounds:
+    """What all windows of an agent hold at most; a sample takes 16 bytes, a series about 1 KiB.
+
+    What is sent to a scorer takes 40 bytes for each sample on top: see `benchmarks/agent_otlp.py`.
+    """
+
+    series: int = 10_000
+    samples: int = 500_000
+
+
+@dataclass(slots=True)
+class SeriesBuffer:
+    """The samples of one series, oldest first; `total` is the sum of its deltas."""
+
+    times: "array[float]" = field(default_factory=lambda: array("d"))
+    values: "array[float]" = field(default_factory=lambda: array("d"))
+    total: float = 0.0
+
+    def add(self, point: DataPoint, step: float) -> int | None:
+        """Take a point; return how many samples were added, None where it comes too late."""
+        if self.times and point.seconds <= self.times[-1]:
+            return None
+        self.total += point.value if point.delta else 0.0
+        value = self.total if point.delta else point.value
+        if self.times and self.times[-1] // step == point.seconds // step:
+            self.times[-1], self.values[-1] = point.seconds, value
+            return 0
+        self.times.append(point.seconds)
+        self.values.append(value)
+        return 1
+
+    def drop_before(self, seconds: float) -> int:
+        """Forget older samples and return how many there were."""
+        old = bisect_left(self.times, seconds)
+        del self.times[:old], self.values[:old]
+        return old
+
+    def samples(self, since: int) -> bytes:
+        """Return the samples from an index on, in matrix form."""
+        pairs = zip(self.times[since:], self.values[since:], strict=True)
+        return msgspec.json.encode(
+            [(int(time) if time.is_integer() else time, text(value)) for time, value in pairs]
+        )
+
+
+@dataclass(slots=True)
+class SampleWindow:
+    """The series that one scorer wants; `range_` and `step` are seconds, a range of 0 the latest.
+
+    Windows of the same query, range and step are the same.
+    """
+
+    query: str
+    range_: float
+    step: float
+    wanted: SeriesFilter = field(compare=False)
+    tracks: dict[Labels, SeriesBuffer] = field(default_factory=dict, compare=False)
+
+    @property
+    def kept(self) -> float:
+        """How long a sample is kept, in seconds."""
+        return max(self.range_, INSTANT_SECONDS)
+
+    def series(self, now: float) -> tuple[EncodedSeries, ...]:
+        """Return what the scorer is sent."""
+        since = now - (self.range_ or INSTANT_SECONDS)
+        return tuple(
+            EncodedSeries(
+                msgspec.json.encode(dict(labels)), track.samples(self._first(track, since))
+            )
+            for labels, track in self.tracks.items()
+            if track.times and track.times[-1] >= since
+        )
+
+    def _first(self, track: SeriesBuffer, since: float) -> int:
+        return bisect_left(track.times, since) if self.range_ else len(track.times) - 1
+
+
+@dataclass(slots=True)
+class SampleWindows:
+    """The windows of an agent by the name of the scorer."""
+
+    bounds: MemoryBounds = field(default_factory=MemoryBounds)
+    windows: dict[str, SampleWindow] = field(default_factory=dict)
+    taken: int = 0
+    series_held: int = 0
+    samples_held: int = 0
+    _routes: dict[Labels, tuple[SampleWindow, ...]] = field(default_factory=dict)
+
+    def configure(self, wanted: Iterable[tuple[str, SampleWindow]]) -> None:
+        """Keep a window for each scorer named; one that is the same as before keeps its series."""
+        before = self.windows
+        self.windows = {
+            name: before[name] if before.get(name) == window else window for name, window in wanted
+        }
+        self._routes.clear()
+        tracks = [track for window in self.windows.values() for track in window.tracks.values()]
+        self.series_held = len(tracks)
+        self.samples_held = sum(len(track.times) for track in tracks)
+
+    def takes_name(self, name: str) -> bool:
+        """Tell whether any scorer may want series of this name."""
+        return any(window.wanted.takes_name(name) for window in self.windows.values())
+
+    def add(self, points: Iterable[DataPoint], now: float) -> Counter[str]:
+        """Take points and return how many were refused, by reason; unwanted ones are dropped."""
+        outcomes = Counter(self._take(point, now) for point in points)
+        del outcomes[UNWANTED]
+        self.taken += outcomes.pop(TAKEN, 0)
+        return outcomes
+
+    def fetch(self, scorer: str, now: float) -> Sequence[EncodedSeries]:
+        """Return the series of a scorer as of `now`, and forget what is too old for it."""
+        window = self.windows.get(scorer)
+        if window is None:
+            return ()
+        for labels, track in list(window.tracks.items()):
+            self.samples_held -= track.drop_before(now - window.kept)
+            if not track.times:
+                del window.tracks[labels]
+                self.series_held -= 1
+        return window.series(now)
+
+    def _take(self, point: DataPoint, now: float) -> str:
+        windows = self._route(point.labels)
+        if point.problem:
+            return UNWANTED if point.problem == EXPONENTIAL and not windows else point.problem
+        if not windows:
+            return UNWANTED
+        timed = point if point.seconds else point._replace(seconds=round(now, 3))
+        if timed.seconds > now + FUTURE_SECONDS:
+            return AHEAD
+        problems = [self._keep(window, timed, now) for window in windows]
+        return TAKEN if TAKEN in problems else problems[0]
+
+    def _route(self, labels: Labels) -> tuple[SampleWindow, ...]:
+        """Remember which windows a series belongs to: its labels come again and again."""
+        found = self._routes.get(labels)
+        if found is None:
+            if len(self._routes) >= 2 * self.bounds.series:
+                self._routes.clear()
+            found = tuple(window for window in self.windows.values() if window.wanted.takes(labels))
+            if not _too_long(labels):
+                self._routes[labels] = found
+        return found
+
+    def _keep(self, window: SampleWindow, point: DataPoint, now: float) -> str:
+        if point.seconds < now - window.kept:
+            return UNWANTED
+        track = window.tracks.get(point.labels)
+        if track is None:
+            if _too_long(point.labels):
+                return LABELS_TOO_LONG
+            if self.series_held >= self.bounds.series:
+                return TOO_MANY_SERIES
+            track = window.tracks[point.labels] = SeriesBuffer()
+            self.series_held += 1
+        if self.samples_held >= self.bounds.samples:
+            return TOO_MANY_SAMPLES
+        added = track.add(point, window.step)
+        self.samples_held += added or 0
+        return STALE if added is None else TAKEN
+
+
+def _too_long(labels: Labels) -> bool:
+    return sum(len(name) + len(value) for name, value in labels) > LABELS_LIMIT

@@ -1,0 +1,35 @@
+"""What an agent counts of OTLP.
+
+dynamic_scoring_otlp_points_total{outcome}   points received: taken, or why they were refused
+dynamic_scoring_otlp_series                  series that the agent holds
+dynamic_scoring_otlp_samples                 samples that the agent holds
+"""
+
+from collections.abc import Iterable
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from dsf.agent.otlp.memory.received_metrics import ReceivedMetrics
+
+
+class OtlpMetrics(Collector):
+    """The state of a memory, read when it is asked for."""
+
+    def __init__(self, memory: ReceivedMetrics) -> None:
+        self._memory = memory
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the metric families."""
+        points = CounterMetricFamily(
+            "dynamic_scoring_otlp_points",
+            "Data points that a scorer wants: taken, or why they were refused.",
+            labels=["outcome"],
+        )
+        for outcome, count in sorted(self._memory.outcomes.items()):
+            points.add_metric([outcome], count)
+        yield points
+        series, samples = self._memory.held
+        yield GaugeMetricFamily("dynamic_scoring_otlp_series", "Series held.", value=series)
+        yield GaugeMetricFamily("dynamic_scoring_otlp_samples", "Samples held.", value=samples)

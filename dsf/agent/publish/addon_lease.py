@@ -1,0 +1,140 @@
+"""The add-on's Lease: OCM tells by it whether the add-on is available, agents who of them works.
+
+OCM looks for a Lease of the add-on's name in the add-on's namespace, and counts the add-on as
+available while it was renewed within the last five minutes. Where OCM's add-on manager deploys the
+agent from a template, it asks for the Deployment's availability instead.
+
+Source: registration/spoke/addon/lease_controller.go of OCM 1.2.1.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from dsf.agent.publish.plan.publisher_identity import PublisherIdentity
+from dsf.api import names
+from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from dsf.kube.kinds import LEASE
+from dsf.kube.port import Kube, Object
+from dsf.runtime.lease import Candidacy, Sighting, decide, released
+
+log = logging.getLogger(__name__)
+
+SECONDS = 60
+RENEWALS = 3
+"""In the time after which a holder that renews no more has lost the Lease."""
+CALL_SECONDS = 10.0
+ATTEMPTS = 3
+
+
+@dataclass(slots=True)
+class AddOnLease:
+    """Holds the Lease for one agent, and tells its `claim` of others that do.
+
+    Where it can't be read or written nothing is known of others: the agent goes on as it was, and
+    stands by no longer once it has seen no renewal for as long as the Lease lasts.
+    It is read by patches that change nothing: they need no other right than renewals do.
+    """
+
+    kube: Kube
+    namespace: str
+    holder: str
+    claim: PublisherIdentity
+    now: Callable[[], datetime]
+    decided: asyncio.Event = field(default_factory=asyncio.Event)
+    _observed: Object | None = None
+    _seen: Sighting | None = None
+
+    async def keep(self, ready: Callable[[], bool]) -> None:
+        """Renew the Lease while the agent is ready, until cancelled; then give it back."""
+        refused = ""
+        try:
+            while True:
+                if ready():
+                    error = await self.renew()
+                    if error and error != refused:
+                        log.warning("lease not renewed", extra={"lease": names.ADDON, "why": error})
+                    refused = error
+                await asyncio.sleep(SECONDS / RENEWALS if ready() else 0.1)
+        finally:
+            await self._release()
+
+    async def renew(self) -> str:
+        """Renew the Lease, or create it; return the error, empty where there was none."""
+        error = ""
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                await self._renew()
+        except TimeoutError:
+            error = f"no answer within {CALL_SECONDS:g} s"
+        except KubeError as refused:
+            error = f"{type(refused).__name__}: {refused}"
+        if error and self.claim.rival and self._is_over():
+            log.warning("standing by no longer: no renewal seen", extra={"lease": names.ADDON})
+            self.claim.rival = ""
+        self.decided.set()
+        return error
+
+    def _is_over(self) -> bool:
+        return not self._seen or self._seen.at + SECONDS <= asyncio.get_running_loop().time()
+
+    async def _renew(self) -> None:
+        for _ in range(ATTEMPTS):
+            with suppress(AlreadyExists, Conflict):  # another agent was quicker
+                return await self._attempt()
+        raise Conflict("it is changed by others again and again")
+
+    async def _attempt(self) -> None:
+        observed = self._observed or await self._read()
+        at = asyncio.get_running_loop().time()
+        verdict = decide(self._candidacy, observed, self._seen, at=at, now=micro_time(self.now()))
+        self._seen, self._observed = verdict.sighting, None  # what fails is read anew
+        if verdict.write is None:
+            self._note(observed or {}, rival=str((observed or {})["spec"]["holderIdentity"]))
+        else:
+            self._observed = await self._write(observed, verdict.write)
+            self._note(self._observed, rival="")
+
+    async def _write(self, observed: Object | None, wanted: Object) -> Object:
+        if observed is None:
+            return await self.kube.create(LEASE, wanted)
+        version = observed["metadata"]["resourceVersion"]
+        return await self._patch({"metadata": {"resourceVersion": version}, "spec": wanted["spec"]})
+
+    async def _read(self) -> Object | None:
+        try:
+            return await self._patch({})
+        except NotFound:
+            return None
+
+    async def _patch(self, patch: Object) -> Object:
+        return await self.kube.patch(LEASE, names.ADDON, patch, self.namespace)
+
+    async def _release(self) -> None:
+        """Give the Lease back, so that the next agent need not wait; else it expires."""
+        if self._observed is None:
+            return
+        given_up = released(self._candidacy, self._observed, now=micro_time(self.now()))
+        with suppress(KubeError, TimeoutError):
+            async with asyncio.timeout(CALL_SECONDS):
+                if given_up:
+                    await self._write(self._observed, given_up)
+
+    def _note(self, lease: Object, *, rival: str) -> None:
+        if rival != self.claim.rival:
+            told = f"held by {rival}: standing by" if rival else "held"
+            log.warning("the add-on's lease is %s", told, extra={"lease": names.ADDON})
+        self.claim.take(str(lease["metadata"]["uid"]))
+        self.claim.rival = rival
+
+    @property
+    def _candidacy(self) -> Candidacy:
+        return Candidacy(names.ADDON, self.namespace, self.holder, lease_seconds=SECONDS)
+
+
+def micro_time(moment: datetime) -> str:
+    """Return an aware time as `meta/v1` MicroTime."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

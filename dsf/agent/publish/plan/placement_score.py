@@ -1,0 +1,125 @@
+"""The AddOnPlacementScore: its name, its owner, and when its status is worth a write.
+
+Source: AddOnPlacementScore of `cluster.open-cluster-management.io/v1alpha1`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+from dsf.agent.publish.plan.round_report import RoundReport
+from dsf.agent.score.expiry import EXPIRE, decide_expiry, read_time
+from dsf.agent.score.result_rules import RoundScores
+from dsf.api import names
+from dsf.api.conditions import Condition, merged
+from dsf.api.score_rules import OnFailure
+from dsf.api.times import rfc3339
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
+from dsf.kube.port import Object
+
+MANAGED_BY = names.ADDON
+
+_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+
+
+def placement_score(cluster: str, score_name: str) -> Object:
+    """Return the object to create; its status follows by `status_patch`."""
+    return {
+        "apiVersion": ADD_ON_PLACEMENT_SCORE.api_version,
+        "kind": ADD_ON_PLACEMENT_SCORE.kind,
+        "metadata": {
+            "namespace": cluster,
+            "name": names.score_object_name(score_name),
+            "labels": {
+                names.SCORE_NAME_LABEL: score_label(score_name),
+                names.MANAGED_BY_LABEL: MANAGED_BY,
+            },
+        },
+    }
+
+
+def is_own(obj: Mapping[str, Any], score_name: str) -> bool:
+    """Tell whether the labels say that the object is the agent's, for that very score."""
+    labels = obj["metadata"].get("labels") or {}
+    return labels.get(names.MANAGED_BY_LABEL) == MANAGED_BY and labels.get(
+        names.SCORE_NAME_LABEL
+    ) == score_label(score_name)
+
+
+def score_label(score_name: str) -> str:
+    """Return a score's name as a label value; where it does not fit, a hash of it."""
+    if _LABEL.fullmatch(score_name):
+        return score_name
+    return f"sha256-{sha256(score_name.encode()).hexdigest()[:32]}"
+
+
+def status_patch(
+    observed: Mapping[str, Any],
+    report: RoundReport,
+    *,
+    now: datetime,
+    valid_for: timedelta,
+    on_failure: OnFailure = EXPIRE,
+) -> Object | None:
+    """Return the merge patch of the status, or None where nothing is worth a write.
+
+    Worth a write are other scores, other conditions, and scores that have spent half of their
+    validity. The message of a condition that else stays as it is waits for the next write of good
+    scores: it may count something that differs in every round. The patch holds only while the
+    object is the observed one.
+    """
+    status = observed.get("status") or {}
+    if report.scores is None:
+        stands = decide_expiry(status, on_failure, now=now, valid_for=valid_for)
+        told = (*report.conditions, *filter(None, [stands.condition]))
+        changes = stands.changes | _conditions(status, told, now)
+    else:
+        changes = _good(status, report.scores, report.conditions, now=now, valid_for=valid_for)
+    if not changes:
+        return None
+    version = observed["metadata"]["resourceVersion"]
+    return {"metadata": {"resourceVersion": version}, "status": changes}
+
+
+def _good(
+    status: Mapping[str, Any],
+    scores: RoundScores,
+    told: Iterable[Condition],
+    *,
+    now: datetime,
+    valid_for: timedelta,
+) -> Object:
+    entries, conditions = _entries(status, scores), _conditions(status, told, now)
+    news = conditions and _reasons(conditions) != _reasons(status)
+    if not (entries or news or _half_spent(status, now, valid_for)):
+        return {}
+    return {**entries, **conditions, "validUntil": rfc3339(now + valid_for)}
+
+
+def _reasons(status: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    conditions = status.get("conditions") or []
+    return [(one.get("type"), one.get("status"), one.get("reason")) for one in conditions]
+
+
+def _entries(status: Mapping[str, Any], scores: RoundScores) -> Object:
+    entries = items(scores)
+    return {} if entries == status.get("scores") else {"scores": entries}
+
+
+def _conditions(status: Mapping[str, Any], told: Iterable[Condition], now: datetime) -> Object:
+    before = status.get("conditions") or []
+    conditions = merged(before, told, now=rfc3339(now))
+    return {} if conditions == before else {"conditions": conditions}
+
+
+def items(scores: RoundScores) -> list[Object]:
+    """Return the entries as `status.scores` has them."""
+    return [{"name": entry.name, "value": entry.value} for entry in scores.entries]
+
+
+def _half_spent(status: Mapping[str, Any], now: datetime, valid_for: timedelta) -> bool:
+    """Also true for a time that is missing, unreadable or later than it may be."""
+    until = read_time(status.get("validUntil"))
+    return until is None or not valid_for / 2 < until - now <= valid_for

@@ -1,0 +1,84 @@
+"""What a round tells the AddOnPlacementScore's readers: scores, and one condition per stage."""
+
+from dataclasses import dataclass
+
+from dsf.agent.failure import Failure
+from dsf.agent.score.expiry import PUBLISHED
+from dsf.agent.score.result_rules import LABEL_LIMIT, RoundScores, Rule
+from dsf.api.conditions import Condition
+
+SOURCE_FETCHED = "SourceFetched"
+SCORED = "Scored"
+
+_REMARKS: dict[Rule, str] = {
+    "NotFinite": "dropped {} scores that are not finite",
+    "LabelCut": f"cut labels of {{}} results to {LABEL_LIMIT} characters",
+    "MissingLabel": "{} results lack a label that scoreDimensionFormat names",
+    "Duplicate": "dropped {} results of a name that came before",
+    "OutOfRange": "brought {} scores into -100..100",
+    "SeriesLimit": "left out {} label sets beyond the limit of a score: return fewer results",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RoundReport:
+    """The outcome of one round, as the object's status tells it.
+
+    `scores` is None where a stage failed: see `on_failure` for what becomes of the last good ones.
+    """
+
+    scores: RoundScores | None
+    conditions: tuple[Condition, ...]
+
+
+def success(scores: RoundScores, warnings: tuple[str, ...] = ()) -> RoundReport:
+    """Return the report of a round that ended with scores; what was adjusted is said."""
+    return RoundReport(scores, (_fetched(warnings), _scored(scores), _published(scores)))
+
+
+def failed(failure: Failure, warnings: tuple[str, ...] = ()) -> RoundReport:
+    """Return the report of a round that a stage ended, or a bug of the agent."""
+    if failure.stage == "agent":
+        unknown = Condition(SOURCE_FETCHED, "Unknown", failure.reason, "The agent broke.")
+        return RoundReport(None, (unknown, _false(SCORED, failure)))
+    if failure.stage == "source":
+        why = "The source could not be read, so the scoring API was not called."
+        return RoundReport(
+            None,
+            (_false(SOURCE_FETCHED, failure), Condition(SCORED, "Unknown", "NotAttempted", why)),
+        )
+    return RoundReport(None, (_fetched(warnings), _false(SCORED, failure)))
+
+
+def _fetched(warnings: tuple[str, ...]) -> Condition:
+    reason = "FetchedWithWarnings" if warnings else "Fetched"
+    return Condition(SOURCE_FETCHED, "True", reason, "; ".join(warnings))
+
+
+def _scored(scores: RoundScores) -> Condition:
+    remarks = [
+        said.format(scores.adjusted[rule])
+        for rule, said in _REMARKS.items()
+        if rule in scores.adjusted
+    ]
+    if remarks:
+        return Condition(SCORED, "True", "ScoresAdjusted", "; ".join(remarks))
+    if not scores.entries:
+        return Condition(SCORED, "True", "NoResults", "The scoring API returned no results.")
+    return Condition(SCORED, "True", "Scored")
+
+
+def _published(scores: RoundScores) -> Condition:
+    cut = scores.adjusted.get("EntryCut", 0)
+    if not cut:
+        return Condition(PUBLISHED, "True", "Published")
+    message = (
+        f"{cut} of {cut + len(scores.entries)} entries do not fit into one object;"
+        " the last by name are left out: let the scorer return fewer results, or choose a coarser"
+        " scoreDimensionFormat"
+    )
+    return Condition(PUBLISHED, "True", "EntriesCut", message)
+
+
+def _false(type_: str, failure: Failure) -> Condition:
+    return Condition(type_, "False", failure.reason, failure.message)

@@ -1,0 +1,252 @@
+"""Writing AddOnPlacementScores to the hub, no more often than needed."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from dsf.agent.failure import Failure
+from dsf.agent.publish.plan.placement_score import MANAGED_BY, is_own, placement_score, status_patch
+from dsf.agent.publish.plan.publisher_identity import ANOTHER_AGENT, PublisherIdentity
+from dsf.agent.publish.plan.round_report import RoundReport
+from dsf.agent.publish.plan.write_pauses import WritePause, WritePauses
+from dsf.agent.score.expiry import EXPIRE, decide_expiry, validity
+from dsf.api import names
+from dsf.api.score_rules import OnFailure
+from dsf.api.summary import ScorerSummary
+from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
+from dsf.kube.port import Kube, Object
+from dsf.runtime.backoff import retry_after
+
+log = logging.getLogger(__name__)
+
+_LASTING = {"ForeignObject", "InvalidScoreName"}
+
+ATTEMPTS = 3
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class PublishResult:
+    """What publishing came to: API writes made, and when to publish the same again (seconds).
+
+    `again` is None where nothing changes but by a round.
+    """
+
+    failure: Failure | None = None
+    writes: int = 0
+    again: float | None = None
+
+
+@dataclass(slots=True)
+class Publisher:
+    """Writes to one managed cluster's namespace on the hub.
+
+    The last version of each object is remembered, so that a round that changes nothing asks
+    nothing; each patch holds only for that version. A score that the hub does not take is left
+    alone for a while, longer each time; a hub that asks for a pause gets it from all scorers.
+    """
+
+    hub: Kube
+    cluster: str
+    now: Callable[[], datetime]
+    pauses: WritePauses = field(default_factory=lambda: WritePauses(random.random))
+    claim: PublisherIdentity = field(default_factory=PublisherIdentity)
+    _observed: dict[str, Object] = field(default_factory=dict)
+    _writes: dict[str, int] = field(default_factory=dict)
+
+    async def publish(
+        self,
+        summary: ScorerSummary,
+        report: RoundReport,
+        *,
+        seconds: float,
+        ended: datetime | None = None,
+    ) -> PublishResult:
+        """Bring the object of a scorer up to date within `seconds`.
+
+        `ended` is when the round of the report did, from which its scores are valid; now where it
+        is None.
+        """
+        score, clock = summary.score_name, asyncio.get_running_loop().time
+        if report.scores is not None and self._outlived(summary, ended):
+            return PublishResult()
+        self._writes[score] = 0
+        pause = self.pauses.current(score, clock())
+        if pause is None:
+            pause = await self._within(seconds, summary, report, ended)
+        writes = self._writes.pop(score)
+        if pause:
+            return PublishResult(pause.failure, writes, max(0.0, pause.until - clock()))
+        return PublishResult(
+            None, writes, None if report.scores is not None else self._again(summary)
+        )
+
+    def missing(self) -> str | None:
+        """Return why another agent keeps this one from publishing, None where none does."""
+        refused = self.claim.refused() or self.pauses.failing(ANOTHER_AGENT)
+        return refused.message if refused else None
+
+    def forget(self, score_name: str) -> None:
+        """Forget the failures of a score that is gone."""
+        self.pauses.forget(score_name)
+
+    def _outlived(self, summary: ScorerSummary, ended: datetime | None) -> bool:
+        valid_for = validity(summary.scoring_interval)
+        return ended is not None and ended + valid_for <= self.now()
+
+    async def _within(
+        self, seconds: float, summary: ScorerSummary, report: RoundReport, ended: datetime | None
+    ) -> WritePause | None:
+        clock, score = asyncio.get_running_loop().time, summary.score_name
+        lasting, asked = False, 0.0
+        try:
+            async with asyncio.timeout(seconds):
+                failure = await self._publish(summary, report, ended)
+            lasting = failure is not None and failure.reason in _LASTING
+        except TimeoutError:
+            failure = _failure("DeadlineExceeded", f"the hub did not answer within {seconds:g} s")
+        except KubeError as error:
+            failure = _failure(type(error).__name__, f"the hub said: {error}")
+            lasting, asked = not error.retryable, retry_after(error)
+        if failure is None:
+            self.pauses.forget(score)
+            return None
+        pause = self.pauses.failed(score, failure, clock(), lasting=lasting)
+        return self.pauses.asked(failure, clock() + asked) if asked else pause
+
+    def _again(self, summary: ScorerSummary) -> float | None:
+        status = self._observed[names.score_object_name(summary.score_name)].get("status") or {}
+        now, valid_for = self.now(), validity(summary.scoring_interval)
+        again = decide_expiry(status, _rule(summary), now=now, valid_for=valid_for).again
+        return None if again is None else max(0.0, (again - now).total_seconds())
+
+    async def sweep(self, wanted: Callable[[], Collection[str]]) -> bool:
+        """Delete the agent's own objects of scores that are not wanted. Raises KubeError.
+
+        What another agent keeps valid is left to it. False where this one stands by: then nothing
+        is done.
+        """
+        if self.claim.refused():
+            return False
+        for obj in await self._own():
+            if any(is_own(obj, score_name) for score_name in wanted()):
+                continue
+            if theirs := self.claim.foreign(obj, self.now()):
+                log.warning("score not deleted", extra={"why": theirs.message})
+                continue
+            name = obj["metadata"]["name"]
+            self._observed.pop(name, None)
+            with suppress(NotFound, Conflict):
+                await self.hub.delete(
+                    ADD_ON_PLACEMENT_SCORE, name, self.cluster, uid=obj["metadata"].get("uid")
+                )
+        return True
+
+    async def _publish(
+        self, summary: ScorerSummary, report: RoundReport, ended: datetime | None
+    ) -> Failure | None:
+        name = names.score_object_name(summary.score_name)
+        if not name:
+            message = f"the score name {summary.score_name!r} has no letter or digit: rename it"
+            return _failure("InvalidScoreName", message)
+        if refused := self.claim.refused():
+            return refused
+        for _ in range(ATTEMPTS):
+            observed = self._observed.get(name) or await self._read_or_create(summary.score_name)
+            if not is_own(observed, summary.score_name):
+                return _foreign(observed, summary.score_name)
+            if theirs := self.claim.foreign(observed, self.now()):
+                return theirs
+            try:
+                self._observed[name] = _slim(await self._patch(observed, summary, report, ended))
+            except (Conflict, NotFound):
+                self._observed.pop(name, None)
+            else:
+                return None
+        return _failure("Conflict", f"{self.cluster}/{name} is changed by others again and again")
+
+    async def _patch(
+        self, observed: Object, summary: ScorerSummary, report: RoundReport, ended: datetime | None
+    ) -> Object:
+        fresh = report.scores is not None
+        patch = status_patch(
+            observed,
+            replace(report, conditions=(*report.conditions, *self.claim.condition)),
+            now=ended if fresh and ended else self.now(),
+            valid_for=validity(summary.scoring_interval),
+            on_failure=_rule(summary),
+        )
+        if patch is None:
+            return observed
+        name = observed["metadata"]["name"]
+        self._writes[summary.score_name] += 1
+        return await self.hub.patch(
+            ADD_ON_PLACEMENT_SCORE, name, patch, self.cluster, subresource="status"
+        )
+
+    async def _read_or_create(self, score_name: str) -> Object:
+        wanted = placement_score(self.cluster, score_name)
+        name = wanted["metadata"]["name"]
+        with suppress(NotFound):
+            return await self.hub.get(ADD_ON_PLACEMENT_SCORE, name, self.cluster)
+        self._writes[score_name] += 1
+        try:
+            return await self.hub.create(ADD_ON_PLACEMENT_SCORE, wanted)
+        except AlreadyExists:
+            return await self.hub.get(ADD_ON_PLACEMENT_SCORE, name, self.cluster)
+
+    async def _own(self) -> list[Object]:
+        labels = f"{names.MANAGED_BY_LABEL}={MANAGED_BY},{names.SCORE_NAME_LABEL}"
+        owned: list[Object] = []
+        token = ""
+        while True:
+            page = await self.hub.list(
+                ADD_ON_PLACEMENT_SCORE,
+                self.cluster,
+                labels=labels,
+                limit=PAGE,
+                continue_token=token,
+            )
+            owned += page.items
+            token = page.continue_token
+            if not token:
+                return owned
+
+
+def _rule(summary: ScorerSummary) -> OnFailure:
+    return summary.scoring_on_failure or EXPIRE
+
+
+def _slim(obj: Object) -> Object:
+    """managedFields outweigh the scores, and nobody here reads them."""
+    return {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k != "managedFields"}}
+
+
+def _failure(reason: str, message: str) -> Failure:
+    return Failure("publish", reason, message)
+
+
+def _foreign(obj: Object, score_name: str) -> Failure:
+    """An object without labels may be that of an older agent, or somebody's own: people decide."""
+    metadata = obj["metadata"]
+    labels = metadata.get("labels") or {}
+    owner = labels.get(names.SCORE_NAME_LABEL) or labels.get(names.MANAGED_BY_LABEL)
+    if owner:
+        whose = f"belongs to somebody else (owner by its labels: {owner})"
+        advice = "delete it, or rename the score"
+    else:
+        own = placement_score(metadata["namespace"], score_name)["metadata"]["labels"]
+        pairs = " ".join(f"{key}={value}" for key, value in own.items())
+        whose = "has no label that says whose it is"
+        advice = (
+            f"if an older agent made it, hand it over by `kubectl label addonplacementscores"
+            f" -n {metadata['namespace']} {metadata['name']} {pairs}`; else rename the score"
+        )
+    name = f"{metadata['namespace']}/{metadata['name']}"
+    message = f"AddOnPlacementScore {name} {whose} and is left alone: {advice}"
+    return _failure("ForeignObject", message)

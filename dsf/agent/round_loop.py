@@ -1,0 +1,233 @@
+"""The shell around `rounds.step`: one event at a time, every round a task of its own."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from typing import Protocol
+
+from dsf.agent.failure import Failure, broken
+from dsf.agent.fetch.http_exchange import CallLimits
+from dsf.agent.metrics import SUCCESS, AgentMetrics
+from dsf.agent.publish.plan import round_report
+from dsf.agent.publish.plan.round_report import RoundReport
+from dsf.agent.publish.publisher import Publisher, PublishResult
+from dsf.agent.round import Round
+from dsf.agent.schedule import round_schedule, scorer_selection
+from dsf.agent.schedule.round_schedule import (
+    ApplyOnFailure,
+    ConfigChanged,
+    OnFailureApplied,
+    RoundFinished,
+    StartRound,
+    StopScorer,
+    Tick,
+    WakeAt,
+)
+from dsf.agent.score.expiry import EXPIRE, validity
+from dsf.api.invalid import Invalid
+from dsf.api.summary import ScorerSummary
+from dsf.kube.errors import KubeError
+
+log = logging.getLogger(__name__)
+
+SWEEP_RETRY_SECONDS = 30.0
+
+
+class Performer(Protocol):
+    """What performs rounds; `now` is the time of day."""
+
+    @property
+    def cluster(self) -> str:
+        """Name of the managed cluster."""
+
+    @property
+    def now(self) -> Callable[[], datetime]:
+        """Returns the time of day."""
+
+    async def perform(self, summary: ScorerSummary) -> Round:
+        """Perform one round; a failure of a stage is a value."""
+
+
+class Agent:
+    """Runs the rounds of one managed cluster's scorers."""
+
+    def __init__(
+        self, performer: Performer, publisher: Publisher, metrics: AgentMetrics, limits: CallLimits
+    ) -> None:
+        self._performer = performer
+        self._publisher = publisher
+        self._metrics = metrics
+        self._limits = limits
+        self._events: asyncio.Queue[round_schedule.Event] = asyncio.Queue()
+        self._state = round_schedule.RoundSchedule(performer.cluster)
+        self._missing: str | None = "no scorer summaries have been read yet"
+        self._sweep = asyncio.Event()
+        self._told: dict[str, tuple[RoundReport, datetime]] = {}
+
+    def missing(self) -> str | None:
+        """Return what is missing to be ready, None where nothing is."""
+        return self._missing or self._publisher.missing()
+
+    def configured(self) -> bool:
+        """Tell whether the scorers are known."""
+        return self._missing is None
+
+    def configure(self, text: str) -> None:
+        """Act on the text of `data.summaries` from now on; one that is invalid changes nothing."""
+        read = scorer_selection.parse(text)
+        if isinstance(read, Invalid):
+            self._metrics.refused()
+            self._missing = self._missing and read.message
+            log.error("summaries kept as they were", extra=_why(read))
+            return
+        for problem in read.problems:
+            log.error("scorer left out", extra=_why(problem))
+        log.info("summaries read", extra={"scorers": len(read.summaries)})
+        self._missing = None
+        self._metrics.configured(len(read.summaries))
+        self._events.put_nowait(ConfigChanged(read.summaries))
+
+    async def run(self) -> None:
+        """Run rounds until cancelled."""
+        clock = asyncio.get_running_loop().time
+        wake: float | None = None
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._sweeping())
+            while True:
+                event = await self._next(wake)
+                self._state, commands = round_schedule.step(self._state, event, clock())
+                if isinstance(event, ConfigChanged):
+                    self._sweep.set()
+                for command in commands:
+                    self._obey(command, tasks)
+                wake = next((c.time for c in commands if isinstance(c, WakeAt)), None)
+
+    def _obey(self, command: round_schedule.Command, tasks: asyncio.TaskGroup) -> None:
+        match command:
+            case StartRound(summary):
+                tasks.create_task(self._round(summary))
+            case ApplyOnFailure(summary):
+                tasks.create_task(self._settle(summary))
+            case StopScorer(summary):
+                self._stop(summary)
+
+    async def _next(self, wake: float | None) -> round_schedule.Event:
+        try:
+            async with asyncio.timeout_at(wake):
+                return await self._events.get()
+        except TimeoutError:
+            return Tick()
+
+    def _stop(self, summary: ScorerSummary) -> None:
+        self._told.pop(summary.name, None)
+        self._publisher.forget(summary.score_name)
+        current = (one.wanted for one in self._state.scorers.values())
+        if not any(one and one.score_name == summary.score_name for one in current):
+            self._metrics.remove(summary.score_name)
+        self._sweep.set()
+
+    async def _round(self, summary: ScorerSummary) -> None:
+        ended = RoundFinished(summary.name, failed=True)
+        try:
+            done = await self._performed(summary)
+            published = await self._published(done)
+            self._note(done, published.failure)
+            ended = RoundFinished(
+                summary.name,
+                failed=done.failure is not None,
+                retry_after=done.failure.retry_after if done.failure else None,
+                on_failure_in=published.again,
+            )
+        except Exception:
+            log.exception("round broke", extra={"scorer": summary.name})
+            self._metrics.broke(summary.score_name)
+        finally:
+            self._events.put_nowait(ended)
+
+    async def _performed(self, summary: ScorerSummary) -> Round:
+        """Perform a round; one that breaks by a bug of the agent is a failed one, and says so."""
+        try:
+            return await self._performer.perform(summary)
+        except Exception as error:
+            log.exception("round broke", extra={"scorer": summary.name})
+            self._metrics.broke(summary.score_name)
+            failure = broken(error)
+            return Round(summary, round_report.failed(failure), failure, {})
+
+    async def _published(self, done: Round) -> PublishResult:
+        summary, told = done.summary, done.report
+        rule = summary.scoring_on_failure or EXPIRE
+        ended = self._performer.now()
+        if told.scores is None:
+            self._metrics.scores.ruled(summary.score_name, rule)
+        else:
+            self._metrics.adjusted(summary.score_name, told.scores.adjusted)
+            valid_until = ended + validity(summary.scoring_interval)
+            self._metrics.scores.replace(
+                summary.score_name, told.scores.samples, valid_until.timestamp(), rule
+            )
+        if summary.score_destination == "None":
+            return PublishResult()
+        self._told[summary.name] = told, ended
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        published = await self._publish(summary, told, ended)
+        done.seconds["send"] = clock() - began
+        return published
+
+    async def _settle(self, summary: ScorerSummary) -> None:
+        """Publish once more what the last round told: time has passed since."""
+        again: float | None = None
+        try:
+            if told := self._told.get(summary.name):
+                published = await self._publish(summary, *told)
+                again = published.again
+                if published.failure:
+                    log.warning(
+                        "scores not settled yet",
+                        extra={"scorer": summary.name, **_why(published.failure)},
+                    )
+        except Exception:
+            log.exception("settling broke", extra={"scorer": summary.name})
+            self._metrics.broke(summary.score_name)
+        finally:
+            self._events.put_nowait(OnFailureApplied(summary.name, again))
+
+    async def _publish(
+        self, summary: ScorerSummary, told: RoundReport, ended: datetime
+    ) -> PublishResult:
+        """Publish, and keep what was told only while it may have to be published again."""
+        seconds = self._limits.deadline(summary.scoring_interval)
+        published = await self._publisher.publish(summary, told, seconds=seconds, ended=ended)
+        if published.again is None:
+            self._told.pop(summary.name, None)
+        saved = not published.writes and published.failure is None
+        self._metrics.published(summary.score_name, published.writes, saved=saved)
+        return published
+
+    def _note(self, done: Round, unpublished: Failure | None) -> None:
+        failures = [failure for failure in (done.failure, unpublished) if failure]
+        for failure in failures:
+            log.warning("round failed", extra={"scorer": done.summary.name, **_why(failure)})
+        status = f"{failures[0].stage}_failed" if failures else SUCCESS
+        self._metrics.finished(done.summary.score_name, status, done.seconds)
+
+    async def _sweeping(self) -> None:
+        """Delete what no scorer publishes any more, at the start and whenever one has stopped."""
+        while True:
+            await self._sweep.wait()
+            self._sweep.clear()
+            try:
+                if await self._publisher.sweep(lambda: round_schedule.scores(self._state)):
+                    continue
+            except KubeError as error:
+                log.warning("old scores not deleted yet", extra={"error": str(error)})
+            except Exception:
+                log.exception("deleting old scores broke")
+            await asyncio.sleep(SWEEP_RETRY_SECONDS)
+            self._sweep.set()
+
+
+def _why(problem: Invalid | Failure) -> dict[str, str]:
+    return {"reason": problem.reason, "error": problem.message}

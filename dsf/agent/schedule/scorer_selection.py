@@ -1,0 +1,46 @@
+"""Which of the distributed summaries are acted on, and what is wrong with the others."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dsf.api import names
+from dsf.api.invalid import Invalid
+from dsf.api.summary import ScorerSummary, load_summaries
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedScorers:
+    """Summaries of distinct scorers and scores, and the problems of those left out."""
+
+    summaries: tuple[ScorerSummary, ...] = ()
+    problems: tuple[Invalid, ...] = ()
+
+
+def parse(text: str) -> SelectedScorers | Invalid:
+    """Return the configuration in `data.summaries`; Invalid where the whole text is unusable."""
+    loaded = load_summaries(text)
+    return loaded if isinstance(loaded, Invalid) else select(loaded)
+
+
+def select(summaries: Iterable[ScorerSummary]) -> SelectedScorers:
+    """Return the summaries that can be acted on side by side.
+
+    Of two of one name, or whose scores would share an AddOnPlacementScore, the first in the order
+    of names counts.
+    """
+    kept, problems = dict[str, ScorerSummary](), list[Invalid]()
+    owners: dict[str, str] = {}
+    for summary in sorted(summaries, key=lambda one: (one.name, one.score_name)):
+        shared = names.score_object_name(summary.score_name)
+        if summary.name in kept:
+            message = f"scorer {summary.name} stands twice; the first by score name is used"
+            problems.append(Invalid("DuplicateScorer", message))
+        elif shared in owners:
+            message = (
+                f"score {summary.score_name} of scorer {summary.name} would be published as"
+                f" {shared}, which belongs to scorer {owners[shared]}: rename one of the scores"
+            )
+            problems.append(Invalid("DuplicateScore", message))
+        else:
+            kept[summary.name], owners[shared] = summary, summary.name
+    return SelectedScorers(tuple(kept.values()), tuple(problems))

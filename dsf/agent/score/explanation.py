@@ -1,0 +1,142 @@
+"""Where each value of a round came from, as text for people who write scorers."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from dsf.agent.failure import Failure, Stage
+from dsf.agent.score.expiry import validity
+from dsf.agent.score.result_rules import ConversionSettings, JudgedResult, RoundScores, Rule, judge
+from dsf.agent.wire.encoded_series import EncodedSeries
+from dsf.agent.wire.http_answer import excerpt, shown
+from dsf.api import names
+from dsf.api.dimension import PLACEHOLDERS
+from dsf.api.scoring_api import ScoreResult
+from dsf.api.summary import ScorerSummary
+from dsf.cli.columns import aligned
+
+NOTHING = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class RoundEvidence:
+    """What a round went by; a stage that was not reached left nothing.
+
+    `endpoint` is where the series were asked for, which need not be where the scorer says.
+    """
+
+    endpoint: str = ""
+    series: Sequence[EncodedSeries] = ()
+    results: Sequence[ScoreResult] = ()
+    form: ConversionSettings | None = None
+
+
+def explain(
+    summary: ScorerSummary,
+    evidence: RoundEvidence,
+    scores: RoundScores | None,
+    failure: Failure | None,
+) -> str:
+    """Return what a scorer was asked, what it answered, and what became of each result."""
+    facts = [
+        *_source(summary, evidence, failure),
+        ("scoring", _scoring(summary, evidence, failure)),
+        ("normalize", str(summary.scoring_normalize or "none: scores count as they are")),
+        ("format", summary.score_dimension_format),
+        ("on failure", str(summary.scoring_on_failure or "Expire")),
+        *_published(summary, evidence, scores),
+    ]
+    width = max(len(name) for name, _ in facts)
+    told = [f"scorer {summary.name}", *(f"  {name.ljust(width)}  {fact}" for name, fact in facts)]
+    if evidence.form and scores is not None and evidence.results:
+        told += ["", _table(evidence.form, evidence.results, scores)]
+    return "\n".join(told) + "\n"
+
+
+def _source(
+    summary: ScorerSummary, evidence: RoundEvidence, failure: Failure | None
+) -> Iterator[tuple[str, str]]:
+    samples = sum(len(json.loads(bytes(one.values))) for one in evidence.series)
+    sent = f"{len(evidence.series)} series, {_times(samples, 'sample')} sent"
+    where = f" {shown(evidence.endpoint)}" if evidence.endpoint else ""
+    yield "source", f"{summary.source_type}{where}: {_failed(failure, 'source') or sent}"
+    if summary.source_query:
+        window = f"last {summary.source_range} s, one sample in {summary.source_step} s"
+        when = window if summary.source_range else "instant value"
+        yield "query", f"{excerpt(summary.source_query)} ({when})"
+
+
+def _scoring(summary: ScorerSummary, evidence: RoundEvidence, failure: Failure | None) -> str:
+    answered = _failed(failure, "scoring") or _count(evidence.results, "result")
+    told = "not called" if _failed(failure, "source") else answered
+    return f"{shown(summary.scoring_endpoint)}: {told}"
+
+
+def _failed(failure: Failure | None, stage: Stage) -> str:
+    return f"failed, {failure.reason}" if failure and failure.stage == stage else ""
+
+
+def _published(
+    summary: ScorerSummary, evidence: RoundEvidence, scores: RoundScores | None
+) -> Iterator[tuple[str, str]]:
+    if scores is None or evidence.form is None:
+        return
+    valid = f"valid for {validity(summary.scoring_interval).total_seconds():g} s"
+    if summary.score_destination == "None":
+        yield "published", "only on /metrics (scoreDestination None)"
+        return
+    entries = f"{len(scores.entries)} of {_count(evidence.results, 'result')}, {valid}"
+    name = f"{evidence.form.cluster}/{names.score_object_name(summary.score_name)}"
+    yield "published", f"AddOnPlacementScore {name}: {entries}"
+
+
+def _table(form: ConversionSettings, results: Sequence[ScoreResult], scores: RoundScores) -> str:
+    header = ["labels", "score", "normalized", "floor", "value", "entry", "rules"]
+    verdicts = judge(results, form)
+    return aligned(header, [*_rows(form, results, verdicts, scores)])
+
+
+def _rows(
+    form: ConversionSettings,
+    results: Iterable[ScoreResult],
+    verdicts: Iterable[JudgedResult],
+    scores: RoundScores,
+) -> Iterator[list[str]]:
+    entries = {entry.name for entry in scores.entries}
+    labels = {sample.labels for sample in scores.samples}
+    for result, verdict in zip(results, verdicts, strict=True):
+        cut = _cut(verdict, entries, labels)
+        there = verdict.value is not None and cut is None
+        yield [
+            _labels(verdict),
+            f"{result.score:g}",
+            f"{verdict.score:g}" if form.normalize else NOTHING,
+            str(math.floor(verdict.score)) if math.isfinite(verdict.score) else NOTHING,
+            str(verdict.value) if there else NOTHING,
+            excerpt(verdict.name) or '""' if there else NOTHING,
+            ", ".join([*verdict.rules, *([cut] if cut else [])]) or NOTHING,
+        ]
+
+
+def _cut(verdict: JudgedResult, entries: set[str], labels: set[tuple[str, ...]]) -> Rule | None:
+    if verdict.value is None or verdict.name in entries:
+        return None
+    return "EntryCut" if verdict.labels in labels else "SeriesLimit"
+
+
+def _labels(verdict: JudgedResult) -> str:
+    named = zip(PLACEHOLDERS, verdict.labels, strict=True)
+    told = [f"{name}={value}" for name, value in named if value and name not in _STAMPED]
+    return excerpt(",".join(told)) or NOTHING
+
+
+_STAMPED = {"cluster", "scoreName"}
+
+
+def _count(items: Sequence[object], noun: str) -> str:
+    return _times(len(items), noun)
+
+
+def _times(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,190 @@
+"""From the results of a scoring call to the entries of an AddOnPlacementScore.
+
+The rules, in this order, for each result:
+
+1. A score that is not finite, before or after `scoring.normalize`, is dropped (NotFinite).
+2. The labels are cut to 256 characters (LabelCut); one that the dimension format names and the
+   result lacks is empty (MissingLabel). The agent itself sets `cluster` and `scoreName`, whatever
+   the result says.
+3. The first result of a name counts; later ones of the same name are dropped (Duplicate). The
+   metrics drop only a later one whose labels are all the same.
+4. The value is rounded down and brought into -100..100, what OCM accepts (OutOfRange).
+
+Then, for all of them: where there are more label sets than a score may have, the last in their
+order are left out of metrics and entries (SeriesLimit). Entries are ordered by name; where they
+are too many bytes for one object, the last of that order are left out (EntryCut).
+
+What each rule did is counted. A response that lacks the form of the scoring API (`score` no
+number, a label that is no text) is refused as a whole before any rule.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, get_args
+
+from dsf.api.dimension import PLACEHOLDERS, DimensionFormat
+from dsf.api.score_rules import Normalize
+from dsf.api.scoring_api import ScoreResult
+
+Rule = Literal[
+    "NotFinite",
+    "LabelCut",
+    "MissingLabel",
+    "Duplicate",
+    "OutOfRange",
+    "SeriesLimit",
+    "EntryCut",
+]
+RULES: tuple[Rule, ...] = get_args(Rule)
+
+LABEL_LIMIT = 256
+LOWEST, HIGHEST = -100, 100
+
+MAX_SERIES = 10_000
+"""Label sets that one score may have, in the metrics and in its object."""
+
+OBJECT_BYTES = 1 << 20
+"""Room for the entries; etcd accepts 1.5 MiB per object (etcd's `--max-request-bytes`)."""
+
+_STAMPED = {"cluster", "scoreName"}
+
+Labels = tuple[str, ...]
+"""Label values in the order of PLACEHOLDERS."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddOnPlacementScoreItem:
+    """One item of `status.scores`."""
+
+    name: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSample:
+    """One score as a metric: normalized where the scorer asks for it, not rounded."""
+
+    labels: Labels
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class RoundScores:
+    """What a round publishes, and how many results each rule changed or dropped."""
+
+    entries: tuple[AddOnPlacementScoreItem, ...] = ()
+    samples: tuple[MetricSample, ...] = ()
+    adjusted: Mapping[Rule, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionSettings:
+    """How a scorer's results are read; `series` and `object_bytes` limit what is published."""
+
+    cluster: str
+    score_name: str
+    dimension: DimensionFormat
+    normalize: Normalize | None = None
+    series: int = MAX_SERIES
+    object_bytes: int = OBJECT_BYTES
+
+
+class JudgedResult(NamedTuple):
+    """What the rules say of one result; `value` is None where it makes no entry."""
+
+    labels: Labels
+    score: float
+    name: str
+    value: int | None
+    rules: tuple[Rule, ...]
+
+
+def convert(results: Iterable[ScoreResult], form: ConversionSettings) -> RoundScores:
+    """Apply the rules to the results in the order of the response."""
+    return assemble(judge(results, form), form)
+
+
+def judge(results: Iterable[ScoreResult], form: ConversionSettings) -> list[JudgedResult]:
+    """Return the verdict on each result, in the order of the response."""
+    needed = [label for label in form.dimension.fields if label not in _STAMPED]
+    names, verdicts = set[str](), list[JudgedResult]()
+    for result in results:
+        verdict = _verdict(result, form, needed, names)
+        if verdict.value is not None:
+            names.add(verdict.name)
+        verdicts.append(verdict)
+    return verdicts
+
+
+def assemble(verdicts: Iterable[JudgedResult], form: ConversionSettings) -> RoundScores:
+    """Return what is published of judged results, within the limits."""
+    adjusted = Counter[Rule]()
+    samples, entries = dict[Labels, float](), dict[str, JudgedResult]()
+    for verdict in verdicts:
+        adjusted.update(verdict.rules)
+        if math.isfinite(verdict.score):
+            samples.setdefault(verdict.labels, verdict.score)
+        if verdict.value is not None:
+            entries[verdict.name] = verdict
+    kept = sorted(samples)[: form.series]
+    adjusted["SeriesLimit"] = len(samples) - len(kept)
+    if len(kept) < len(samples):
+        within = frozenset(kept)
+        entries = {name: one for name, one in entries.items() if one.labels in within}
+    fitting = _fitting(sorted(entries), form.object_bytes)
+    adjusted["EntryCut"] = len(entries) - len(fitting)
+    return RoundScores(
+        entries=tuple(AddOnPlacementScoreItem(name, entries[name].value or 0) for name in fitting),
+        samples=tuple(MetricSample(labels, samples[labels]) for labels in kept),
+        adjusted={rule: adjusted[rule] for rule in RULES if adjusted[rule]},
+    )
+
+
+def _verdict(
+    result: ScoreResult, form: ConversionSettings, needed: Iterable[str], taken: set[str]
+) -> JudgedResult:
+    stamped = {**result.metric, "cluster": form.cluster, "scoreName": form.score_name}
+    labels = {label: stamped.get(label, "")[:LABEL_LIMIT] for label in PLACEHOLDERS}
+    score = _scaled(result.score, form.normalize)
+    if not math.isfinite(score):
+        return JudgedResult(tuple(labels.values()), score, "", None, ("NotFinite",))
+    rules = list[Rule]()
+    if any(len(stamped.get(label, "")) > LABEL_LIMIT for label in PLACEHOLDERS):
+        rules.append("LabelCut")
+    if any(label not in stamped for label in needed):
+        rules.append("MissingLabel")
+    name = form.dimension.render(labels)
+    if name in taken:
+        rules.append("Duplicate")
+        return JudgedResult(tuple(labels.values()), score, name, None, tuple(rules))
+    floor = math.floor(score)
+    value = min(max(floor, LOWEST), HIGHEST)
+    if value != floor:
+        rules.append("OutOfRange")
+    return JudgedResult(tuple(labels.values()), score, name, value, tuple(rules))
+
+
+def _scaled(score: float, scale: Normalize | None) -> float:
+    if scale and math.isfinite(score):
+        score = scale.of(score)
+    return score + 0.0  # makes 0 of -0
+
+
+def _fitting(names: list[str], room: int) -> list[str]:
+    for index, name in enumerate(names):
+        room -= _size(name)
+        if room < 0:
+            return names[:index]
+    return names
+
+
+def _size(name: str) -> int:
+    """Return the bytes of an entry: once in `status.scores`, once as a key of managedFields."""
+    text = json.dumps(name)
+    entry = len('{"name":,"value":-100},') + len(text)
+    return (
+        entry + len('"k:{\\"name\\":}":{".":{},"f:name":{},"f:value":{}},') + len(json.dumps(text))
+    )

@@ -1,0 +1,122 @@
+"""HTTP answers of sources and scoring APIs, and what a person is told about bad ones."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import ValidationError
+
+from dsf.agent.failure import Failure, Stage
+from dsf.kube.redact import redact
+
+UNAUTHORIZED = "Unauthorized"
+EXCERPT_LIMIT = 300
+RETRY_AFTER_LIMIT = 86_400.0
+
+_UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
+_OK = range(200, 300)
+_REDIRECT = range(300, 400)
+_SERVER_ERROR = range(500, 600)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """An HTTP answer that was read to its end; see Failure for `retry_after`."""
+
+    status: int
+    content_type: str
+    body: bytes | bytearray
+    retry_after: float | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the status is 2xx."""
+        return self.status in _OK
+
+
+def shown(url: str) -> str:
+    """Return a URL as it may be shown: without user, password, query and fragment."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "(not a URL)"
+    host = f"[{host}]" if ":" in host else host
+    return excerpt(urlunsplit((parts.scheme, f"{host}{port}", parts.path, "", "")))
+
+
+def is_http_url(url: str) -> bool:
+    """Tell whether a URL has the scheme http or https and a host."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of a Retry-After header, at most a day; None where there is none.
+
+    A date counts from the answer's own Date, so that clocks need not agree.
+    Source: RFC 9110, 10.2.3.
+    """
+    text = headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text[:9]), RETRY_AFTER_LIMIT)
+    try:
+        wait = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("date", ""))
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return min(max(wait.total_seconds(), 0.0), RETRY_AFTER_LIMIT)
+
+
+def excerpt(text: str | bytes | bytearray) -> str:
+    """Return text from a stranger on one line, cut, without controls and credentials."""
+    if not isinstance(text, str):
+        text = text[: 4 * EXCERPT_LIMIT].decode(errors="replace")
+    line = redact(_UNPRINTABLE.sub(" ", text[: 4 * EXCERPT_LIMIT]).strip())
+    return line if len(line) <= EXCERPT_LIMIT else f"{line[:EXCERPT_LIMIT]}…"
+
+
+def refusal(stage: Stage, url: str, answer: HttpAnswer) -> Failure:
+    """Return the failure that an answer with a status other than 2xx means."""
+    reason, advice = meaning(answer.status)
+    kind = answer.content_type.partition(";")[0].strip()
+    said = excerpt(answer.body)
+    what = f"{shown(url)} answered {answer.status}" + (f" ({excerpt(kind)})" if kind else "")
+    message = f"{what}{f': {said}' if said else ''}; {advice}"
+    return Failure(stage, reason, message, answer.retry_after)
+
+
+def misfit(
+    stage: Stage, url: str, answer: HttpAnswer, form: str, why: str | ValidationError
+) -> Failure:
+    """Return the failure for a 2xx answer whose body does not have the form asked for."""
+    kind = excerpt(answer.content_type) or "no content type"
+    why = _first(why) if isinstance(why, ValidationError) else why
+    message = f"{shown(url)} answered {answer.status} ({kind}), but not {form}: {why}"
+    return Failure(stage, "InvalidResponse", message)
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return excerpt(f"{place}: {first['msg']}" if place else first["msg"])
+
+
+def meaning(status: int) -> tuple[str, str]:
+    """Return the reason that a status other than 2xx stands for, and what to do."""
+    if status in _REDIRECT:
+        return "Redirected", "redirects are not followed: set the endpoint to the final URL"
+    if status in {401, 403}:
+        return UNAUTHORIZED, "check the scorer's auth.tokenSecretRef and that Secret's token"
+    if status == 404:  # noqa: PLR2004 - HTTP's own number
+        return "NotFound", "check the endpoint's path"
+    if status == 429:  # noqa: PLR2004 - HTTP's own number
+        return "TooManyRequests", "raise the scorer's interval or the server's limit"
+    if status in _SERVER_ERROR:
+        return "ServerError", "look at that server's log"
+    return "UnexpectedStatus", "a status of 2xx was expected"

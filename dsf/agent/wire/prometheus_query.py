@@ -1,0 +1,100 @@
+"""From a scorer summary to the parameters of Prometheus' query API.
+
+Source: https://prometheus.io/docs/prometheus/latest/querying/api/
+"""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from dsf.api.scorer import DEFAULT_SOURCE_PATH, DEFAULT_STEP_SECONDS
+
+GET_LIMIT = 2000
+"""Longer parameters than this many characters go by POST."""
+
+_RANGE = "/query_range"
+_INSTANT = "/query"
+_TOKEN = re.compile(
+    r"""
+      "(?:\\.|[^"\\])*"?      # text in double quotes
+    | '(?:\\.|[^'\\])*'?      # text in single quotes
+    | `[^`]*`?                # raw text
+    | \#[^\n]*                # a comment
+    | [{};]
+    | [^"'`\#{};]+
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PrometheusQuery:
+    """One call of the query API: GET with the parameters in the URL, or POST as a form."""
+
+    url: str
+    parameters: tuple[tuple[str, str], ...]
+
+    @property
+    def method(self) -> str:
+        """GET, or POST where the parameters are too long for a URL."""
+        return "POST" if len(self.encoded) > GET_LIMIT else "GET"
+
+    @property
+    def encoded(self) -> str:
+        """The parameters, form-encoded."""
+        return urlencode(self.parameters)
+
+
+def split_queries(text: str) -> tuple[str, ...]:
+    """Split queries joined by `;`; one in quotes, braces or a comment belongs to its query."""
+    queries, depth = [""], 0
+    for piece in _TOKEN.findall(text):
+        if piece == ";" and depth == 0:
+            queries.append("")
+            continue
+        depth = max(0, depth + {"{": 1, "}": -1}.get(piece, 0))
+        queries[-1] += piece
+    return tuple(query.strip() for query in queries if query.strip())
+
+
+def located(endpoint: str, server: str) -> str:
+    """Return the endpoint as it is on another server; unchanged where `server` is empty.
+
+    `server` is a URL; a path in it goes in front, as with a proxy. Parameters that the endpoint
+    carries are kept. Raises ValueError.
+    """
+    if not server:
+        return endpoint
+    parts = urlsplit(endpoint)
+    path = server.rstrip("/") + (parts.path or DEFAULT_SOURCE_PATH)
+    return f"{path}?{parts.query}" if parts.query else path
+
+
+def build(endpoint: str, query: str, *, range_: int, step: int, now: float) -> PrometheusQuery:
+    """Return the call for one query over the last `range_` seconds until `now` (unix seconds).
+
+    A range of 0, or an endpoint that ends in `/query`, asks for the instant value. Parameters
+    that the endpoint carries are kept. Raises ValueError where the endpoint is no URL.
+    """
+    parts = urlsplit(endpoint)
+    path = DEFAULT_SOURCE_PATH if parts.path in {"", "/"} else parts.path
+    if range_ <= 0 and path.endswith(_RANGE):
+        path = path.removesuffix(_RANGE) + _INSTANT
+    instant = range_ <= 0 or path.endswith(_INSTANT)
+    when = _instant(now) if instant else _window(range_, step, now)
+    return PrometheusQuery(
+        url=urlunsplit((parts.scheme, parts.netloc, path, "", "")),
+        parameters=(*parse_qsl(parts.query, keep_blank_values=True), ("query", query), *when),
+    )
+
+
+def _instant(now: float) -> tuple[tuple[str, str], ...]:
+    return (("time", f"{now:.3f}"),)
+
+
+def _window(range_: int, step: int, now: float) -> tuple[tuple[str, str], ...]:
+    return (
+        ("start", f"{now - range_:.3f}"),
+        ("end", f"{now:.3f}"),
+        ("step", str(step if step > 0 else DEFAULT_STEP_SECONDS)),
+    )

@@ -1,0 +1,398 @@
+"""Rounds as scripts of events and commands."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsf.agent.schedule.round_schedule import (
+    CEILING_SECONDS,
+    RETRY_AFTER_SECONDS,
+    SPREAD_SECONDS,
+    ApplyOnFailure,
+    Command,
+    ConfigChanged,
+    Event,
+    OnFailureApplied,
+    RoundFinished,
+    RoundSchedule,
+    StartRound,
+    StopScorer,
+    Tick,
+    WakeAt,
+    scores,
+    step,
+)
+from dsf.api.summary import ScorerSummary
+from tests.dsf.agent.builders import summary
+
+A = summary("a", scoring_interval=30)
+B = summary("b", scoring_interval=10)
+
+
+@dataclass
+class Script:
+    """Plays events and notes every command with its time."""
+
+    cluster: str = "cluster1"
+    now: float = 1000.0
+    state: RoundSchedule = field(init=False)
+    commands: tuple[Command, ...] = ()
+    started: list[tuple[float, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.state = RoundSchedule(self.cluster)
+
+    def play(self, event: Event, at: float | None = None) -> tuple[Command, ...]:
+        self.now = self.now if at is None else at
+        self.state, self.commands = step(self.state, event, self.now)
+        self.started += [(self.now, s.name) for s in starts(self.commands)]
+        return self.commands
+
+    @property
+    def wake(self) -> float | None:
+        return next((c.time for c in self.commands if isinstance(c, WakeAt)), None)
+
+    def run(self, seconds: float, *, takes: float = 1.0, failed: bool = False) -> None:
+        """Let time pass; every round ends `takes` seconds after its start."""
+        end, ends = self.now + seconds, list[tuple[float, str]]()
+        while True:
+            ends += [(self.now + takes, s.name) for s in starts(self.commands)]
+            times = [at for at, _ in ends] + ([] if self.wake is None else [self.wake])
+            if not times or min(times) > end:
+                break
+            if ends and min(ends)[0] == min(times):
+                at, name = min(ends)
+                ends.remove((at, name))
+                self.play(RoundFinished(name, failed), at)
+            else:
+                self.play(Tick(), min(times))
+        self.now = end
+
+    def times(self, name: str) -> list[float]:
+        return [at for at, started in self.started if started == name]
+
+    def gaps(self, name: str) -> list[float]:
+        return [round(later - earlier, 6) for earlier, later in pairwise(self.times(name))]
+
+
+def starts(commands: Sequence[Command]) -> list[ScorerSummary]:
+    return [c.summary for c in commands if isinstance(c, StartRound)]
+
+
+def stops(commands: Sequence[Command]) -> list[ScorerSummary]:
+    return [c.summary for c in commands if isinstance(c, StopScorer)]
+
+
+def begun(*summaries: ScorerSummary, cluster: str = "cluster1") -> Script:
+    """A script in which the first round of every scorer runs."""
+    script = Script(cluster)
+    script.play(ConfigChanged(summaries))
+    script.play(Tick(), script.now + SPREAD_SECONDS)
+    return script
+
+
+def test_nothing_is_to_be_done_without_scorers() -> None:
+    assert Script().play(ConfigChanged(())) == ()
+
+
+def test_the_first_round_starts_at_once_with_a_small_spread() -> None:
+    script = Script()
+    script.play(ConfigChanged((A,)))
+
+    assert script.wake is not None
+    assert 1000.0 <= script.wake <= 1000.0 + SPREAD_SECONDS
+    assert starts(script.play(Tick(), script.wake)) == [A]
+
+
+def test_the_spread_differs_from_cluster_to_cluster_and_is_stable() -> None:
+    def first(cluster: str) -> float | None:
+        script = Script(cluster)
+        script.play(ConfigChanged((A,)))
+        return script.wake
+
+    assert len({first(f"cluster{n}") for n in range(20)}) == 20
+    assert first("cluster1") == first("cluster1")
+
+
+def test_rounds_follow_each_other_by_the_interval() -> None:
+    script = begun(A)
+    script.run(600)
+
+    gaps = script.gaps("a")
+    assert 15 <= gaps[0] <= 45
+    assert gaps[1:] == [30.0] * len(gaps[1:])
+    assert len(gaps) >= 18
+
+
+def test_a_fleet_spreads_over_the_interval() -> None:
+    seconds = set()
+    for n in range(100):
+        script = begun(A, cluster=f"cluster{n}")
+        script.run(120)
+        seconds.add(int(script.times("a")[-1] % 30))
+    assert len(seconds) > 20
+
+
+def test_a_slow_scorer_delays_nobody_and_never_overlaps() -> None:
+    script = begun(A, B)
+    script.play(RoundFinished("b"))
+    for _ in range(10):
+        assert script.wake is not None
+        assert starts(script.play(Tick(), script.wake)) == [B]
+        script.play(RoundFinished("b"), script.now + 1)
+
+    assert len(script.times("a")) == 1
+
+
+def test_a_round_longer_than_its_interval_skips_slots() -> None:
+    script = begun(B)
+    script.play(RoundFinished("b"), script.now + 34)
+    assert script.wake is not None
+    assert script.now <= script.wake <= script.now + 10
+
+
+def test_a_changed_summary_acts_at_the_next_round() -> None:
+    script = begun(A)
+    changed = A.model_copy(update={"source_query": "down"})
+
+    assert starts(script.play(ConfigChanged((changed,)))) == []
+    script.play(RoundFinished("a"), script.now + 1)
+    assert script.wake is not None
+    assert starts(script.play(Tick(), script.wake)) == [changed]
+
+
+def test_a_shorter_interval_does_not_wait_for_the_longer_one_to_end() -> None:
+    weekly = A.model_copy(update={"scoring_interval": 604_800})
+    script = begun(weekly)
+    script.play(RoundFinished("a"), script.now + 1)
+    script.play(ConfigChanged((A,)), script.now + 1)
+
+    assert script.wake is not None
+    assert script.wake <= script.now + 30
+
+
+def test_an_unchanged_summary_changes_nothing() -> None:
+    script = begun(A)
+    script.play(RoundFinished("a"), script.now + 1)
+    before = script.wake
+    script.play(ConfigChanged((A,)), script.now + 1)
+    assert script.wake == before
+
+
+def test_a_removed_scorer_stops() -> None:
+    script = begun(A, B)
+    script.play(RoundFinished("a"))
+    script.play(RoundFinished("b"))
+
+    assert stops(script.play(ConfigChanged((B,)))) == [A]
+    assert scores(script.state) == {"b_score"}
+
+
+def test_a_scorer_removed_during_its_round_stops_when_the_round_ends() -> None:
+    script = begun(A)
+
+    assert script.play(ConfigChanged(())) == ()
+    assert scores(script.state) == {"a_score"}
+    assert stops(script.play(RoundFinished("a"), script.now + 1)) == [A]
+    assert scores(script.state) == set()
+
+
+def test_a_scorer_that_comes_back_during_its_last_round_does_not_overlap() -> None:
+    script = begun(A)
+    script.play(ConfigChanged(()))
+    assert starts(script.play(ConfigChanged((A,)))) == []
+
+    assert stops(script.play(RoundFinished("a"), script.now + 1)) == []
+    assert script.wake is not None
+    assert starts(script.play(Tick(), script.wake)) == [A]
+
+
+def test_a_renamed_score_leaves_the_old_one_behind() -> None:
+    script = begun(A)
+    renamed = A.model_copy(update={"score_name": "new_score"})
+
+    assert stops(script.play(ConfigChanged((renamed,)))) == []
+    assert stops(script.play(RoundFinished("a"), script.now + 1)) == [A]
+    assert stops(script.play(ConfigChanged((A,)))) == [renamed]
+
+
+def test_a_score_that_is_no_longer_published_is_left_behind() -> None:
+    script = begun(A)
+    script.play(RoundFinished("a"))
+    metrics_only = A.model_copy(update={"score_destination": "None"})
+
+    assert stops(script.play(ConfigChanged((metrics_only,)))) == [A]
+    assert scores(script.state) == set()
+
+
+def test_failures_double_the_pause_up_to_a_ceiling() -> None:
+    script = begun(A)
+    script.run(20_000, failed=True)
+
+    gaps = script.gaps("a")
+    assert gaps[1:5] == [60.0, 120.0, 240.0, 300.0]
+    assert max(gaps) == CEILING_SECONDS
+
+
+def test_a_success_ends_the_back_off() -> None:
+    script = begun(A)
+    script.run(3_000, failed=True)
+    script.run(400)
+    assert script.gaps("a")[-1] == 30.0
+
+
+def test_a_changed_summary_ends_the_back_off() -> None:
+    script = begun(A)
+    script.run(3_000, failed=True)
+    mended = A.model_copy(update={"source_query": "right"})
+    script.play(ConfigChanged((mended,)))
+    assert script.wake is not None
+    assert script.wake <= script.now + 30
+
+
+def test_a_server_that_asks_for_a_pause_gets_it() -> None:
+    script = begun(A)
+    script.play(RoundFinished("a", failed=True, retry_after=700), script.now + 1)
+    assert script.wake is not None
+    assert 700 <= script.wake - script.now <= 730
+
+
+def test_a_pause_that_is_asked_for_has_a_ceiling_too() -> None:
+    script = begun(A)
+    script.play(RoundFinished("a", failed=True, retry_after=1e9), script.now + 1)
+    assert script.wake is not None
+    assert script.wake - script.now <= RETRY_AFTER_SECONDS + 30
+
+
+def test_a_changed_summary_ends_a_pause_that_was_asked_for() -> None:
+    script = begun(A)
+    script.play(RoundFinished("a", failed=True, retry_after=700), script.now + 1)
+    script.play(ConfigChanged((A.model_copy(update={"source_query": "right"}),)))
+    assert script.wake is not None
+    assert script.wake <= script.now + 30
+
+
+def settling(script: Script) -> list[ScorerSummary]:
+    return [c.summary for c in script.commands if isinstance(c, ApplyOnFailure)]
+
+
+def test_expiring_scores_are_settled_between_rounds() -> None:
+    script = begun(A)
+    script.play(RoundFinished("a", failed=True, retry_after=700, on_failure_in=40), script.now + 1)
+    assert script.wake == script.now + 40
+    script.play(Tick(), script.wake)
+    assert (settling(script), script.times("a")) == ([A], script.times("a")[:1])
+
+    script.play(OnFailureApplied("a", on_failure_in=45), script.now + 1)
+    assert script.wake == script.now + 45
+
+
+def test_a_round_is_not_started_while_scores_are_settled() -> None:
+    script = begun(A)
+    script.play(RoundFinished("a", failed=True, on_failure_in=5), script.now + 1)
+    script.play(Tick(), script.now + 5)
+    assert settling(script) == [A]
+    assert starts(script.play(Tick(), script.now + 400)) == []
+    assert starts(script.play(OnFailureApplied("a"), script.now + 1)) == [A]
+
+
+def test_a_round_settles_what_is_due_with_it() -> None:
+    script = begun(A)
+    script.play(RoundFinished("a", failed=True, on_failure_in=30), script.now + 1)
+    script.play(Tick(), script.now + 400)
+    assert (starts(script.commands), settling(script)) == ([A], [])
+    script.play(RoundFinished("a"), script.now + 1)
+    assert script.state.scorers["a"].on_failure_due == float("inf")
+
+
+def test_a_scorer_removed_while_its_scores_are_settled_stops_then() -> None:
+    script = begun(A)
+    script.play(RoundFinished("a", failed=True, on_failure_in=5), script.now + 1)
+    script.play(Tick(), script.now + 5)
+    assert script.play(ConfigChanged(())) == ()
+    assert stops(script.play(OnFailureApplied("a", on_failure_in=5), script.now + 1)) == [A]
+    assert script.wake is None
+
+
+def test_settling_keeps_the_back_off() -> None:
+    script = begun(A)
+    script.run(3_000, failed=True)
+    due, failures = script.state.scorers["a"].due, script.state.scorers["a"].failures
+    state = script.state
+    running = {"a": replace(state.scorers["a"], running=A)}
+    script.state = RoundSchedule(state.cluster, running)
+    script.play(OnFailureApplied("a", on_failure_in=10))
+    assert (script.state.scorers["a"].due, script.state.scorers["a"].failures) == (due, failures)
+
+
+def test_an_interval_longer_than_the_ceiling_is_kept_while_failing() -> None:
+    hourly = A.model_copy(update={"scoring_interval": 3600})
+    script = begun(hourly)
+    script.run(40_000, failed=True)
+    assert set(script.gaps("a")[1:]) == {3600.0}
+
+
+def test_the_end_of_an_unknown_round_is_ignored() -> None:
+    script = begun(A)
+    before = script.state
+    script.play(RoundFinished("somebody"))
+    assert script.state == before
+
+
+def test_the_same_events_give_the_same_commands() -> None:
+    first, second = begun(A, B), begun(A, B)
+    first.run(300)
+    second.run(300)
+    assert first.started == second.started
+
+
+POOL = (A, B, A.model_copy(update={"source_query": "other"}), summary("c", scoring_interval=1))
+EVENTS = st.one_of(
+    st.lists(st.sampled_from(POOL), unique_by=lambda s: s.name).map(
+        lambda chosen: ConfigChanged(tuple(chosen))
+    ),
+    st.builds(
+        RoundFinished,
+        st.sampled_from(["a", "b", "c"]),
+        st.booleans(),
+        st.none() | st.floats(0, 1e9),
+        st.none() | st.floats(0, 1000),
+    ),
+    st.builds(OnFailureApplied, st.sampled_from(["a", "b", "c"]), st.none() | st.floats(0, 1000)),
+    st.just(Tick()),
+)
+
+
+@given(st.lists(st.tuples(EVENTS, st.floats(0, 400)), max_size=40))
+def test_whatever_happens(script: list[tuple[Event, float]]) -> None:
+    state, now = RoundSchedule("cluster1"), 0.0
+    wanted: dict[str, ScorerSummary] = {}
+    running: dict[str, ScorerSummary] = {}
+    for event, passed in script:
+        now += passed
+        state, commands = step(state, event, now)
+        if isinstance(event, ConfigChanged):
+            wanted = {s.name: s for s in event.summaries}
+        elif isinstance(event, RoundFinished | OnFailureApplied):
+            running.pop(event.scorer, None)
+        for stopped in stops(commands):
+            assert stopped.name not in running
+            assert stopped.name not in wanted or wanted[stopped.name] != stopped
+        begun_ = [c.summary for c in commands if isinstance(c, StartRound | ApplyOnFailure)]
+        for started in begun_:
+            assert started.name not in running
+            assert wanted[started.name] == started
+            running[started.name] = started
+
+        idle = [s for name, s in wanted.items() if name not in running]
+        wakes = [c.time for c in commands if isinstance(c, WakeAt)]
+        assert len(wakes) == bool(idle)
+        for summary_ in idle:
+            interval = summary_.scoring_interval
+            due = state.scorers[summary_.name].due
+            assert wakes[0] <= due
+            assert now < due <= now + max(RETRY_AFTER_SECONDS, interval) + 2 * interval
+        assert set(state.scorers) == wanted.keys() | running.keys()
