@@ -18,7 +18,7 @@ from optimizer.domain.scores import Scores
 from optimizer.explain.composition import Case
 from optimizer.explain.process.run import ExplanationJob, explain_here
 from optimizer.model.formulate import formulate
-from optimizer.solve.in_process import solve_here
+from optimizer.solve.strategy import solve_problem
 
 CASES: tuple[tuple[int, int, Kind, bool], ...] = (
     (10, 30, "dist", False),
@@ -72,7 +72,7 @@ def cost(given: Fleet, seconds: float) -> Cost:
     """Solve a fleet to the optimum, then explain everything."""
     problem = formulate(given)
     begun = cpu_seconds()
-    solution = solve_here(problem, solver="highs", time_limit_seconds=300.0)
+    solution = solve_problem(problem, solver="highs", time_limit_seconds=300.0)
     solved = cpu_seconds()
     found = explain_here(ExplanationJob(Case(given, problem, solution), "highs", seconds))
     done = cpu_seconds()

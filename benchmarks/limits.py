@@ -14,8 +14,8 @@ from typing import NamedTuple
 from benchmarks.instances import Kind, instance, problem
 from optimizer.domain.solution import Solution
 from optimizer.model.problem import Problem
-from optimizer.solve.in_process import solve_here
-from optimizer.solve.process import solve
+from optimizer.solve.solver_process import solve
+from optimizer.solve.strategy import solve_problem
 
 _KINDS: tuple[Kind, ...] = ("dist", "prof")
 _SIZES = ((20, 50), (100, 200), (200, 500))
@@ -47,7 +47,7 @@ async def _in_service(given: Problem, seconds: float) -> Kept:
 def here(given: Problem, seconds: float) -> Kept:
     """Solve in this process."""
     started = time.perf_counter()
-    solution = solve_here(given, solver="highs", time_limit_seconds=seconds)
+    solution = solve_problem(given, solver="highs", time_limit_seconds=seconds)
     return Kept(seconds, time.perf_counter() - started, solution)
 
 

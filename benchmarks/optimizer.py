@@ -90,14 +90,14 @@ def measured(case: Case, *, profiled: bool = False) -> Measured:
 def _solve(case: Case, answers: "Connection[Measured, None]", profiled: bool) -> None:
     import numpy.ma  # noqa: F401, PLC0415 - numpy imports it where unique() is called first
 
-    from optimizer.solve.in_process import solve_here  # noqa: PLC0415 - its CPU is the child's
+    from optimizer.solve.strategy import solve_problem  # noqa: PLC0415 - its CPU is the child's
 
     given = problem(instance(case.clusters, case.workloads, case.kind, case.seed))
     profile = cProfile.Profile(time.process_time)
     before = cpu_seconds()
     if profiled:
         profile.enable()
-    solution = solve_here(given, solver="highs", time_limit_seconds=case.seconds, gap=case.gap)
+    solution = solve_problem(given, solver="highs", time_limit_seconds=case.seconds, gap=case.gap)
     profile.disable()
     cpu = cpu_seconds() - before
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10

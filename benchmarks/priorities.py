@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.instances import Kind, instance, problem
 from optimizer.domain.solution import Tier
 from optimizer.model.problem import Problem
-from optimizer.solve.in_process import solve_here
+from optimizer.solve.strategy import solve_problem
 
 
 class Case(NamedTuple):
@@ -52,7 +52,7 @@ def solved(case: Case) -> tuple[tuple[Tier, ...], float]:
     """Return the tiers of a solution and its CPU seconds."""
     given = tiered(problem(instance(case.clusters, case.workloads, case.kind)), case.priorities)
     before = time.process_time()
-    solution = solve_here(
+    solution = solve_problem(
         given, solver="highs", time_limit_seconds=case.seconds, clock=time.process_time
     )
     return solution.tiers, time.process_time() - before

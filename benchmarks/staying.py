@@ -2,7 +2,7 @@
 
 python -m benchmarks.staying
 
-`left`: moves that would still change no value, of those that `towards_current` knows.
+`left`: moves that would still change no value, of those that `reduce_moves` knows.
 """
 
 import time
@@ -13,8 +13,8 @@ import numpy as np
 from benchmarks.instances import Kind, instance, problem
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import Problem
-from optimizer.solve.heuristics.staying import towards_current
-from optimizer.solve.in_process import solve_here
+from optimizer.solve.heuristics.move_reduction import reduce_moves
+from optimizer.solve.strategy import solve_problem
 
 _KINDS: tuple[Kind, ...] = ("dist", "prof")
 _CHANGED = 6  # workloads
@@ -55,11 +55,13 @@ def main() -> None:
     """Print how many workloads and policies of 100 x 200 change."""
     for kind in _KINDS:
         given = problem(instance(100, 200, kind))
-        first = solve_here(given, solver="highs", time_limit_seconds=_SECONDS, gap=_GAP).decision
+        first = solve_problem(given, solver="highs", time_limit_seconds=_SECONDS, gap=_GAP).decision
         again, before = changed(given, first), time.process_time()
-        second = solve_here(again, solver="highs", time_limit_seconds=_SECONDS, gap=_GAP).decision
+        second = solve_problem(
+            again, solver="highs", time_limit_seconds=_SECONDS, gap=_GAP
+        ).decision
         cpu = time.process_time() - before
-        more = towards_current(again, second, lambda: False)
+        more = reduce_moves(again, second, lambda: False)
         print(
             f"100 x 200 {kind}: {moved(again, second)} workloads moved,"
             f" {moved(again, second) - moved(again, more)} left,"

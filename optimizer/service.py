@@ -29,7 +29,7 @@ from optimizer.snapshot.labels import name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.score_list import score_list
 from optimizer.snapshot.score_table import score_object
-from optimizer.solve.process import prepare, solve
+from optimizer.solve.solver_process import solve, start_fork_server
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import TOO_MANY_REQUESTS, UNPROCESSABLE, RequestProblem
 from optimizer.wire.result import Applied, ObjectRef, ResetResult, ScoreObject
@@ -130,7 +130,7 @@ class Optimizer:
         ]
 
     async def _plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
-        prepare()
+        start_fork_server()
         observation = await observe(self._kube, request.namespace)
         fleet = await again(lambda: self._fleet(observation, request))
         if isinstance(fleet, RequestProblem):

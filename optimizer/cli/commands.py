@@ -181,9 +181,9 @@ async def _serve(
     from dsf.runtime.clock import utc_now
     from optimizer.api.serving import serve, url
     from optimizer.service import Optimizer
-    from optimizer.solve.process import prepare
+    from optimizer.solve.solver_process import start_fork_server
 
-    prepare()
+    start_fork_server()
     async with connect(kubeconfig, context) as kube:
         service = Optimizer(kube, settings_of(rest), now=utc_now)
         app = _app(service, read_only=rest["read_only"], allowed_hosts=rest["allowed_host"])

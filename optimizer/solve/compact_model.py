@@ -9,13 +9,13 @@ from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import Problem
 from optimizer.model.rules import RULES, Row
-from optimizer.solve.blocks.blocks import Floats
+from optimizer.solve.blocks.block_problem import Floats
 from optimizer.solve.solver_adapters import maximise
 from optimizer.wire.result import Status
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CompactResult:
     """What solving a model found; `bound` is None where the solver did not tell one."""
 
     status: Status
@@ -23,12 +23,12 @@ class Outcome:
     bound: float | None
 
 
-def every_row(problem: Problem) -> list[Row]:
+def all_rows(problem: Problem) -> list[Row]:
     """Return the rows of all rules."""
     return [row for rule in RULES for row in rule(problem)]
 
 
-def solve_compact(
+def solve_compact_model(
     problem: Problem,
     rows: Sequence[Row],
     weights: Floats,
@@ -37,7 +37,7 @@ def solve_compact(
     seconds: float,
     start: Decision | None = None,
     gap: float = 0.0,
-) -> Outcome:
+) -> CompactResult:
     """Maximise `weights` over the variables of a problem under rows; `gap` is good enough."""
     answer = maximise(
         weights,
@@ -45,16 +45,16 @@ def solve_compact(
         [1.0] * len(weights),
         solver=solver,
         seconds=seconds,
-        start=None if start is None else columns_of(problem, start),
+        start=None if start is None else variable_values(problem, start),
         gap=gap,
     )
     if answer.status == "NotSolved":
-        return Outcome("NotSolved", Decision(), answer.bound)
+        return CompactResult("NotSolved", Decision(), answer.bound)
     chosen = np.flatnonzero(answer.values > 0.5).tolist()  # noqa: PLR2004 - binary
-    return Outcome(answer.status, problem.decision(chosen), answer.bound)
+    return CompactResult(answer.status, problem.decision(chosen), answer.bound)
 
 
-def columns_of(problem: Problem, decision: Decision) -> Floats | None:
+def variable_values(problem: Problem, decision: Decision) -> Floats | None:
     """Return a decision as values of the variables; None where the problem lacks one of them."""
     values = np.zeros(len(problem.options) + len(problem.places.task))
     numbers = np.full(problem.values.shape, -1, np.int64)

@@ -8,10 +8,10 @@ import numpy as np
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import Problem
 from optimizer.model.rules import COUPLING_RULES, replicas
-from optimizer.solve.blocks.blocks import Flags, Ints
+from optimizer.solve.blocks.block_problem import Flags, Ints
 
 
-def parts(problem: Problem) -> list[Problem]:
+def independent_components(problem: Problem) -> list[Problem]:
     """Return the independent parts: no task and no row of a rule speaks of two of them.
 
     Clusters on which nothing can run belong to none. A part has all priorities, those too that no
@@ -34,7 +34,7 @@ def parts(problem: Problem) -> list[Problem]:
     return [replace(part, priorities=problem.tiers) for part in cut]
 
 
-def joined(problem: Problem, decisions: Iterable[Decision]) -> Decision:
+def combined(problem: Problem, decisions: Iterable[Decision]) -> Decision:
     """Return decisions on parts as one on the whole, in its order."""
     every = list(decisions)
     options = sorted(problem.option_index[item] for one in every for item in one.choices)
@@ -50,7 +50,7 @@ def joined(problem: Problem, decisions: Iterable[Decision]) -> Decision:
     )
 
 
-def of_part(part: Problem, decision: Decision) -> Decision:
+def within_component(part: Problem, decision: Decision) -> Decision:
     """Return what a decision says of a part."""
     return Decision(
         tuple(choice for choice in decision.choices if choice in part.option_index),

@@ -10,16 +10,16 @@ from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, Solution
 from optimizer.model.lexicographic import better
 from optimizer.model.problem import Problem, upper_bounds
-from optimizer.solve.heuristics.neighbourhood import Held
-from optimizer.solve.search.search import Effort
-from optimizer.solve.solution_of import solution_of
+from optimizer.solve.blocks.columns import ColumnSelection
+from optimizer.solve.pricing.lagrangian_dual import SearchContext
+from optimizer.solve.solution_status import with_status
 
 _TELLING = 0.05  # of the time at most is for reports
 _OVER = 0.04  # of the limit that a step may go beyond it
 _LONG = 0.3  # seconds; what takes longer keeps to its time by itself: a solver
 
 
-class Progress:
+class SolveProgress:
     """Tells the seconds left, and reports decisions that are better than those before."""
 
     def __init__(
@@ -37,7 +37,7 @@ class Progress:
         self._limits = upper_bounds(problem)
         self._asked = clock()
         self._best: Decision | None = None
-        self.left = _once_over(self._left)
+        self.left = _latched(self._left)
 
     def _left(self) -> float:
         """Return the seconds left; 0 or less too where another step like the last is too long."""
@@ -64,11 +64,11 @@ class Progress:
     def solution(self, decision: Decision | None, bounds: Sequence[float]) -> Solution:
         """Return what is known of a decision by now; `bounds`: those of the first tiers."""
         seconds = self._clock() - self._started
-        return solution_of(self._problem, decision, (bounds, self._limits), seconds, self._solver)
+        return with_status(self._problem, decision, (bounds, self._limits), seconds, self._solver)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SolveContext:
     """How to solve, and until when; `tell` is given how to make a decision, and bounds of tiers."""
 
     solver: SolverName
@@ -77,10 +77,10 @@ class Run:
     left: Callable[[], float]
     tell: Callable[[Callable[[], Decision | None], Sequence[float]], None]
 
-    def sharing(self, share: float) -> "Run":
+    def sharing(self, share: float) -> "SolveContext":
         """Return the same with a share of the time that is left."""
         kept = (1.0 - share) * self.left()
-        return replace(self, left=_once_over(lambda: self.left() - kept))
+        return replace(self, left=_latched(lambda: self.left() - kept))
 
     def know(self, decision: Decision | None, bounds: Sequence[float]) -> None:
         """Tell a decision that is made already."""
@@ -90,12 +90,14 @@ class Run:
         """Tell whether the time is up."""
         return self.left() <= 0
 
-    def effort(self, found: Callable[[Held, float], None] = lambda _held, _bound: None) -> Effort:
+    def effort(
+        self, found: Callable[[ColumnSelection, float], None] = lambda _held, _bound: None
+    ) -> SearchContext:
         """Return the same for a search over blocks."""
-        return Effort(self.solver, self.gap, self.seed, self.left, found)
+        return SearchContext(self.solver, self.gap, self.seed, self.left, found)
 
 
-def _once_over(left: Callable[[], float]) -> Callable[[], float]:
+def _latched(left: Callable[[], float]) -> Callable[[], float]:
     """Return the same, except that what is over once stays so, however short steps become."""
     over = False
 

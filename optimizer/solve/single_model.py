@@ -10,24 +10,24 @@ from optimizer.model.lexicographic import SAME_VALUE, better
 from optimizer.model.problem import Floats, Problem, tier_values
 from optimizer.model.rules import Row, violations
 from optimizer.model.tie_breaking import tie_weights
-from optimizer.solve.compact_model import Outcome, every_row, solve_compact
-from optimizer.solve.progress import Run
+from optimizer.solve.compact_model import CompactResult, all_rows, solve_compact_model
+from optimizer.solve.progress import SolveContext
 
 _TIE_VARIABLES = 200  # beyond that the second solve can cost ten times the first
 
 
-def solve_whole(
-    problem: Problem, known: Decision | None, run: Run
+def solve_single_model(
+    problem: Problem, known: Decision | None, run: SolveContext
 ) -> tuple[Decision | None, list[float]]:
     """Return a decision no worse than `known`, and the bounds of the tiers solved."""
-    rows, bounds = every_row(problem), list[float]()
-    outcome = Outcome("NotSolved", Decision(), None)
+    rows, bounds = all_rows(problem), list[float]()
+    outcome = CompactResult("NotSolved", Decision(), None)
     for tier in range(len(problem.tiers)):
-        if counts_nothing(problem, tier):
+        if is_zero_tier(problem, tier):
             bounds.append(0.0)
             continue
         weights = problem.weights(tier)
-        outcome = solve_compact(
+        outcome = solve_compact_model(
             problem,
             rows,
             weights,
@@ -37,7 +37,7 @@ def solve_whole(
             gap=run.gap if len(problem.tiers) == 1 else 0.0,
         )
         if outcome.status == "NotSolved" or violations(problem, outcome.decision):
-            outcome = Outcome("NotSolved", Decision(), outcome.bound)
+            outcome = CompactResult("NotSolved", Decision(), outcome.bound)
         else:
             known = better(problem, known, outcome.decision)
             run.know(known, bounds)
@@ -46,23 +46,23 @@ def solve_whole(
             return known, bounds
         value = tier_values(problem, outcome.decision)[tier]
         bounds.append(value)
-        rows.append(at_least(weights, value))
+        rows.append(value_floor(weights, value))
     if problem.places.value.size <= _TIE_VARIABLES:
-        outcome = _untied(problem, rows, outcome, run)
+        outcome = _tie_broken(problem, rows, outcome, run)
     return better(problem, outcome.decision, known), bounds
 
 
 def solve_tier(
-    problem: Problem, tier: int, known: Decision | None, run: Run
+    problem: Problem, tier: int, known: Decision | None, run: SolveContext
 ) -> tuple[Decision | None, float]:
     """Return a decision that keeps what earlier tiers have, and a bound of this tier."""
-    rows = every_row(problem)
+    rows = all_rows(problem)
     if known is not None:
         for earlier in range(tier):
             value = tier_values(problem, known)[earlier]
-            rows.append(at_least(problem.weights(earlier), value))
+            rows.append(value_floor(problem.weights(earlier), value))
     weights = problem.weights(tier)
-    outcome = solve_compact(
+    outcome = solve_compact_model(
         problem, rows, weights, solver=run.solver, seconds=run.left(), start=known
     )
     trivial = float(np.maximum(weights, 0.0).sum())
@@ -70,24 +70,26 @@ def solve_tier(
     return better(problem, known, outcome.decision), bound
 
 
-def counts_nothing(problem: Problem, tier: int) -> bool:
+def is_zero_tier(problem: Problem, tier: int) -> bool:
     """Tell whether every decision has 0 in a tier, as in parts that have no task of a priority."""
     costs = tier == len(problem.tiers) - 1 and any(option.value for option in problem.options)
     return not costs and not (problem.task_tier == tier).any()
 
 
-def at_least(weights: Floats, value: float) -> Row:
+def value_floor(weights: Floats, value: float) -> Row:
     """Return the row that what `weights` count has a value, but for rounding."""
     columns = np.nonzero(weights)[0]
     return Row("the value is the best one", columns, -weights[columns], SAME_VALUE - value)
 
 
-def _untied(problem: Problem, rows: Sequence[Row], found: Outcome, run: Run) -> Outcome:
+def _tie_broken(
+    problem: Problem, rows: Sequence[Row], found: CompactResult, run: SolveContext
+) -> CompactResult:
     """Solve once more among decisions of equal value; keep the first where that fails."""
     weights = tie_weights(problem)
     if weights is None or run.over():
         return found
-    second = solve_compact(problem, rows, weights, solver=run.solver, seconds=run.left())
+    second = solve_compact_model(problem, rows, weights, solver=run.solver, seconds=run.left())
     if second.status != "Optimal" or violations(problem, second.decision):
         return found
     both = zip(

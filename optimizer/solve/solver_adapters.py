@@ -14,11 +14,11 @@ import pulp
 from pulp import constants
 
 from optimizer.domain.settings import SolverName
-from optimizer.solve.blocks.blocks import Floats
+from optimizer.solve.blocks.block_problem import Floats
 from optimizer.wire.result import Status
 
 _SHORT = 1e-6
-_SEARCHED = {
+_HIGHS_OPTIONS = {
     "mip_heuristic_run_rens": False,
     "mip_heuristic_run_rins": False,
     "mip_heuristic_run_root_reduced_cost": False,
@@ -28,7 +28,7 @@ _SEARCHED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SolverResult:
     """What a solver said: `bound` is None where it did not; `duals` are those of a relaxation."""
 
     status: Status
@@ -37,7 +37,7 @@ class Answer:
     duals: Floats
 
 
-class _Model(pulp.LpProblem):  # type: ignore[misc] # pulp has no types
+class _PulpModel(pulp.LpProblem):  # type: ignore[misc] # pulp has no types
     """A model that knows its columns: PuLP looks for them in every row, each time anew."""
 
     columns: Sequence[Any] = ()
@@ -114,7 +114,7 @@ def maximise(
     nodes: int | None = None,
     target: float | None = None,
     above: float | None = None,
-) -> Answer:
+) -> SolverResult:
     """Maximise over whole numbers (any, if relaxed) from 0 to `upper`; rows are at most limits.
 
     HiGHS ends where it has `target`, or where its bound is within `gap`, as Feasible unless it is
@@ -122,7 +122,7 @@ def maximise(
     looked at: Optimal then says that nothing else is worth more than this and the value, which is
     that of taking nothing where HiGHS finds nothing at all.
     """
-    model = _Model("placement", constants.LpMaximize)
+    model = _PulpModel("placement", constants.LpMaximize)
     kind = constants.LpContinuous if relaxed else constants.LpInteger
     # PuLP sorts by name: padded, the columns stay in this order, and a start is what it should be
     names = (f"v{index:08}" for index in range(len(upper)))
@@ -142,27 +142,27 @@ def maximise(
     if solver == "cbc" and start is not None and objective @ start <= 0:
         start = None
     engine = None if seconds <= 0 else _engine(solver, seconds, start, gap, nodes, target, above)
-    answer = _solved(model, columns, held if relaxed else (), engine, start)
+    answer = _run_solver(model, columns, held if relaxed else (), engine, start)
     if above is not None and model.sol_status == constants.LpSolutionInfeasible:
         answer = replace(answer, status="Optimal", bound=above)
     short = gap and answer.bound is not None and answer.bound - objective @ answer.values > _SHORT
     return replace(answer, status="Feasible") if short and answer.status == "Optimal" else answer
 
 
-def available(solver: SolverName) -> bool:
+def is_available(solver: SolverName) -> bool:
     """Tell whether a solver is installed."""
     return bool(_engine(solver, 1.0, None, 0.0, None, None, None).available())
 
 
-def _solved(
+def _run_solver(
     model: Any,
     columns: Sequence[Any],
     rows: Sequence[Any],
     engine: Any,
     start: Floats | None,
-) -> Answer:
+) -> SolverResult:
     """Solve a model; `rows`: those whose duals are wanted, where it is a relaxation."""
-    nothing = Answer("NotSolved", np.zeros(len(columns)), None, np.zeros(0))
+    nothing = SolverResult("NotSolved", np.zeros(len(columns)), None, np.zeros(0))
     if engine is None:
         return nothing
     if start is not None:
@@ -174,11 +174,11 @@ def _solved(
         return nothing
     status = _status(model.sol_status)
     if status == "NotSolved":
-        return Answer(status, nothing.values, _bound(model), nothing.duals)
+        return SolverResult(status, nothing.values, _bound(model), nothing.duals)
     values = np.array([column.varValue or 0.0 for column in columns])
     # Rows are at most their limit: whatever sign a solver tells, the price is not negative.
     duals = np.abs(np.array([row.pi or 0.0 for row in rows]))
-    return Answer(status, values, _bound(model), duals)
+    return SolverResult(status, values, _bound(model), duals)
 
 
 def _engine(
@@ -191,7 +191,7 @@ def _engine(
     above: float | None,
 ) -> Any:
     if solver == "highs":
-        options: dict[str, Any] = dict(_SEARCHED)
+        options: dict[str, Any] = dict(_HIGHS_OPTIONS)
         if nodes is not None:
             options["mip_max_nodes"] = nodes
         if above is not None:

@@ -12,7 +12,7 @@ from optimizer.model.formulate import formulate
 from optimizer.plan.plan import Plan, plan, result, stale
 from optimizer.snapshot.fleet_reader import read_fleet
 from optimizer.snapshot.observation import Observation
-from optimizer.solve.in_process import solve_here
+from optimizer.solve.strategy import solve_problem
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
 from tests.optimizer.build import NOW, guide, managed_cluster, obj, request, score, workload
@@ -25,7 +25,7 @@ def attempt(
     fleet = read_fleet(observation, asked, settings=DEFAULTS, now=NOW)
     assert isinstance(fleet, Fleet)
     problem = formulate(fleet)
-    solution = solve_here(problem, solver="highs", time_limit_seconds=60)
+    solution = solve_problem(problem, solver="highs", time_limit_seconds=60)
     return plan(
         observation, asked, fleet=fleet, problem=problem, solution=solution, settings=DEFAULTS
     )

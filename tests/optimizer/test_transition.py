@@ -18,7 +18,7 @@ from optimizer.mig.layouts import Multiset
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Option, Problem
 from optimizer.model.rules import RULES, capacity, one_policy_per_pool, supplied, violations
-from optimizer.solve.in_process import solve_here
+from optimizer.solve.strategy import solve_problem
 from optimizer.transition.board import Going, unhurried
 from optimizer.transition.start import start, surged
 from optimizer.transition.swaps import swaps
@@ -514,7 +514,7 @@ def random_case(seed: int) -> tuple[Fleet, Decision, Decision]:
         values = np.array([[rng.randint(5, 60) for _ in row] for row in problem.values])
         other = replace(problem, values=np.where(np.isnan(problem.values), np.nan, values))
         decisions = [
-            solve_here(item, solver="highs", time_limit_seconds=60).decision
+            solve_problem(item, solver="highs", time_limit_seconds=60).decision
             for item in (other, problem)
         ]
         if len(set(decisions[0].places) ^ set(decisions[1].places)) > 1:

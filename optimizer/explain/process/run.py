@@ -11,7 +11,7 @@ from optimizer.domain.solution import Solution
 from optimizer.explain.composition import Case, ReportProgress, report_nothing
 from optimizer.explain.solver_ports import BudgetExceeded
 from optimizer.model.problem import Problem
-from optimizer.solve.process import isolated
+from optimizer.solve.solver_process import run_supervised
 from optimizer.wire.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ async def explain(case: Case, *, solver: SolverName, time_limit_seconds: float) 
     """Explain a solution; what the time did not allow is named in the explanation."""
     until = time.monotonic() + time_limit_seconds  # it takes a while to start a process
     task = ExplanationJob(case, solver, time_limit_seconds, until)
-    made = await isolated(run_job, task, seconds=time_limit_seconds)
+    made = await run_supervised(run_job, task, seconds=time_limit_seconds)
     if made is None:
         return Explanation(not_computed=(_UNTOLD,))
     return made
@@ -65,8 +65,8 @@ def explain_here(task: ExplanationJob, report: ReportProgress = report_nothing) 
     """Explain here and now; each problem is given the time that is left."""
     from optimizer.explain.composition import compose  # noqa: PLC0415 - the parent needs none
     from optimizer.explain.process.linear_programs import linear_solver  # noqa: PLC0415
-    from optimizer.solve.in_process import solve_here  # noqa: PLC0415 - the parent never loads PuLP
-    from optimizer.solve.search.near_optimal import Core  # noqa: PLC0415
+    from optimizer.solve.search.near_optimal_columns import NearOptimalColumns  # noqa: PLC0415
+    from optimizer.solve.strategy import solve_problem  # noqa: PLC0415 - the parent never loads PuLP
 
     until = min(task.until, time.monotonic() + task.time_limit_seconds)
 
@@ -76,13 +76,13 @@ def explain_here(task: ExplanationJob, report: ReportProgress = report_nothing) 
     def resolve(problem: Problem) -> Solution:
         if left() <= 0:
             raise BudgetExceeded
-        return solve_here(problem, solver=task.solver, time_limit_seconds=left())
+        return solve_problem(problem, solver=task.solver, time_limit_seconds=left())
 
-    known = dict[Problem, Core]()
+    known = dict[Problem, NearOptimalColumns]()
 
-    def nearby(problem: Problem, value: float) -> Core:
+    def nearby(problem: Problem, value: float) -> NearOptimalColumns:
         if problem not in known:
-            known[problem] = Core(problem, value, solver=task.solver, left=left)
+            known[problem] = NearOptimalColumns(problem, value, solver=task.solver, left=left)
         return known[problem]
 
     prices = linear_solver(task.solver, until=until)

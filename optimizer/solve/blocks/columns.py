@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.solve.blocks.blocks import Blocks, Floats, Ints, Part
-from optimizer.solve.pricing.prices import Answers, Prices
+from optimizer.solve.blocks.block_problem import BlockProblem, Floats, Ints, Prices, Subproblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +32,13 @@ class Columns:
         at = np.arange(starts[-1]) + np.repeat(self.starts[chosen] - starts[:-1], lengths)
         return Columns(self.modes[chosen], starts, self.tasks[at], self.slots[at])
 
-    def values(self, blocks: Blocks) -> Floats:
+    def values(self, blocks: BlockProblem) -> Floats:
         """Return what each column adds to the objective."""
         places = blocks.values[self.tasks, self.slots]
         total: Floats = blocks.mode_values[self.modes] + np.bincount(self.owners, places, len(self))
         return total
 
-    def uses(self, blocks: Blocks) -> tuple[Ints, Ints, Floats]:
+    def uses(self, blocks: BlockProblem) -> tuple[Ints, Ints, Floats]:
         """Return which columns count how much in which further rows: columns, rows, amounts."""
         at, of_places, amounts = self.uses_of_places(blocks)
         columns, of_modes, more = self.uses_of_modes(blocks)
@@ -49,7 +48,7 @@ class Columns:
             np.concatenate([amounts, more]),
         )
 
-    def uses_of_places(self, blocks: Blocks) -> tuple[Ints, Ints, Floats]:
+    def uses_of_places(self, blocks: BlockProblem) -> tuple[Ints, Ints, Floats]:
         """Return which places count how much in which further rows."""
         rows, slots = blocks.rows, len(blocks.slot_sites)
         keys = rows.place_tasks * slots + rows.place_slots
@@ -57,14 +56,14 @@ class Columns:
         at, entries = _matches(keys[order], self.tasks * slots + self.slots)
         return at, rows.place_rows[order][entries], rows.place_coefficients[order][entries]
 
-    def uses_of_modes(self, blocks: Blocks) -> tuple[Ints, Ints, Floats]:
+    def uses_of_modes(self, blocks: BlockProblem) -> tuple[Ints, Ints, Floats]:
         """Return which columns' modes count how much in which further rows."""
         rows = blocks.rows
         order = np.argsort(rows.mode_modes, kind="stable")
         columns, chosen = _matches(rows.mode_modes[order], self.modes)
         return columns, rows.mode_rows[order][chosen], rows.mode_coefficients[order][chosen]
 
-    def profits(self, blocks: Blocks, prices: Prices) -> Floats:
+    def profits(self, blocks: BlockProblem, prices: Prices) -> Floats:
         """Return what each column is worth beyond its prices."""
         paid = np.bincount(self.owners, prices.tasks[self.tasks], len(self))
         columns, rows, amounts = self.uses(blocks)
@@ -73,10 +72,22 @@ class Columns:
         return profits
 
 
-class Pool:
+@dataclass(frozen=True, slots=True)
+class ColumnSelection:
+    """A decision: columns and how often each is taken."""
+
+    columns: Columns
+    multiplicities: Ints
+
+    def value(self, blocks: BlockProblem) -> float:
+        """Return what it is worth."""
+        return float(self.columns.values(blocks) @ self.multiplicities)
+
+
+class ColumnPool:
     """Columns met so far, each once, and how often since the last count began."""
 
-    def __init__(self, blocks: Blocks) -> None:
+    def __init__(self, blocks: BlockProblem) -> None:
         self._blocks = blocks
         self._columns: dict[tuple[int, bytes, bytes], int] = {}
         self.met: dict[tuple[int, bytes, bytes], int] = {}
@@ -84,14 +95,10 @@ class Pool:
     def __len__(self) -> int:
         return len(self._columns)
 
-    def add(self, answers: Answers) -> None:
-        """Take up what the sites answer."""
-        self.add_places(answers.modes, answers.tasks, answers.slots)
-
-    def add_places(self, modes: Ints, tasks: Ints, slots: Ints) -> None:
+    def add(self, modes: Ints, tasks: Ints, slots: Ints) -> None:
         """Take up columns of these modes, one of a site at most, with these places."""
         blocks = self._blocks
-        columns = columns_of(blocks, modes, tasks, slots)
+        columns = columns_from_places(blocks, modes, tasks, slots)
         tasks, slots, starts = columns.tasks, columns.slots, columns.starts.tolist()
         modes_list = columns.modes.tolist()
         for index, mode in enumerate(modes_list):
@@ -119,7 +126,7 @@ class Pool:
         return _decoded(self.met), np.fromiter(self.met.values(), np.int64, len(self.met))
 
 
-def columns_of(blocks: Blocks, modes: Ints, tasks: Ints, slots: Ints) -> Columns:
+def columns_from_places(blocks: BlockProblem, modes: Ints, tasks: Ints, slots: Ints) -> Columns:
     """Return the columns of these modes, one of a site at most, with these places on them.
 
     Of a task that fills more places of a site than it may, the places worth least go.
@@ -140,7 +147,7 @@ def columns_of(blocks: Blocks, modes: Ints, tasks: Ints, slots: Ints) -> Columns
     return Columns(modes[by_site], starts, tasks, slots)
 
 
-def joined_columns(pieces: Iterable[Columns]) -> Columns:
+def concatenated_columns(pieces: Iterable[Columns]) -> Columns:
     """Return columns one after another."""
     pieces = list(pieces)
     none = np.zeros(0, np.int64)
@@ -153,7 +160,7 @@ def joined_columns(pieces: Iterable[Columns]) -> Columns:
     )
 
 
-def lifted(columns: Columns, part: Part) -> Columns:
+def to_whole_problem(columns: Columns, part: Subproblem) -> Columns:
     """Return columns of a part as columns of the whole."""
     return Columns(
         part.modes[columns.modes],

@@ -7,12 +7,12 @@ import numpy as np
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import ANY, Problem, Slot
 from optimizer.model.tie_breaking import trimmed
-from optimizer.solve.blocks.blocks import Floats, Ints
-from optimizer.solve.blocks.linking_constraints import Further
+from optimizer.solve.blocks.block_problem import Floats, Ints
+from optimizer.solve.blocks.linking_constraints import LinkingConstraints
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class FixedPriorities:
     """Options enforced and places taken, by number."""
 
     options: tuple[int, ...]
@@ -39,7 +39,7 @@ class Settled:
             number for number, option in enumerate(problem.options) if option[:2] in own
         )
 
-    def rows(self, problem: Problem, further: Further) -> Further:
+    def rows(self, problem: Problem, further: LinkingConstraints) -> LinkingConstraints:
         """Return further rows with what is left of their limits."""
         taken = np.zeros(problem.values.shape, np.bool_)
         taken[self.tasks, self.slots] = True
@@ -64,7 +64,7 @@ class Settled:
         )
 
 
-def settled(problem: Problem, decision: Decision, tier: int) -> Settled:
+def fix_priorities(problem: Problem, decision: Decision, tier: int) -> FixedPriorities:
     """Return what tiers before `tier` have of a decision, with those whom they want near."""
     names = {
         task.name
@@ -76,7 +76,7 @@ def settled(problem: Problem, decision: Decision, tier: int) -> Settled:
     places = tuple(place for place in decision.places if place.workload in names)
     kept = trimmed(problem, Decision(decision.choices, places))
     pairs = [pair for place in kept.places if (pair := problem.indexes(place)) is not None]
-    return Settled(
+    return FixedPriorities(
         tuple(problem.option_index[choice] for choice in kept.choices),
         np.array([task for task, _ in pairs], np.int64),
         np.array([slot for _, slot in pairs], np.int64),

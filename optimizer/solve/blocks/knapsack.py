@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.solve.blocks.blocks import Floats, Ints
-from optimizer.solve.blocks.candidates import Candidates
+from optimizer.solve.blocks.block_problem import Floats, Ints
+from optimizer.solve.blocks.knapsack_items import KnapsackItems
 
 _CHUNK = 200_000  # sums that are compared at once
 _WIDE = 64  # tasks of a size from which on the best are picked before they are sorted
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _SizeStage:
     """Tasks of one size: `gains[slot, n]` by the first n of `tasks[slot]`; `best` without them."""
 
     size: int
@@ -26,39 +26,43 @@ class _Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Filling:
+class KnapsackTable:
     """`best[slot, capacity]`: the largest profit. The steps tell what makes it."""
 
     best: Floats
-    steps: tuple[_Step, ...]
+    steps: tuple[_SizeStage, ...]
 
 
-def fill(
-    groups: list[Candidates], prices: Floats, row_prices: Floats, *, slots: int, capacity: int
-) -> Filling:
+def solve_knapsacks(
+    groups: list[KnapsackItems], prices: Floats, row_prices: Floats, *, slots: int, capacity: int
+) -> KnapsackTable:
     """Return the best filling of every slot at every capacity up to `capacity`.
 
     A task is taken only where it is worth more than its prices.
     """
     best = np.zeros((slots, capacity + 1))
-    steps: list[_Step] = []
+    steps: list[_SizeStage] = []
     for group in groups:
         if group.size > capacity:
             continue
         profits = group.profits(prices, row_prices)
         room = capacity // group.size if group.size else profits.shape[1]
-        tasks, profits = _largest(group.tasks, profits, room)
+        tasks, profits = _most_profitable(group.tasks, profits, room)
         most = int(np.count_nonzero(profits.max(axis=0, initial=0.0) > 0))
         if not most:
             continue
         gains = np.zeros((slots, most + 1))
         np.maximum(profits[:, :most], 0.0).cumsum(axis=1, out=gains[:, 1:])
-        steps.append(_Step(group.size, tasks, gains, best))
-        best = _with(best, gains, group.size) if len(steps) > 1 else _alone(gains, group.size, best)
-    return Filling(best, tuple(steps))
+        steps.append(_SizeStage(group.size, tasks, gains, best))
+        best = (
+            _next_stage(best, gains, group.size)
+            if len(steps) > 1
+            else _first_stage(gains, group.size, best)
+        )
+    return KnapsackTable(best, tuple(steps))
 
 
-def contents(filling: Filling, slots: Ints, capacities: Ints) -> tuple[Ints, Ints]:
+def knapsack_contents(filling: KnapsackTable, slots: Ints, capacities: Ints) -> tuple[Ints, Ints]:
     """Return which tasks fill the given slots best: positions in `slots`, and tasks."""
     left = capacities.copy()
     positions: list[Ints] = [np.zeros(0, np.int64)]
@@ -76,14 +80,14 @@ def contents(filling: Filling, slots: Ints, capacities: Ints) -> tuple[Ints, Int
     return np.concatenate(positions), np.concatenate(found)
 
 
-def _alone(gains: Floats, size: int, best: Floats) -> Floats:
+def _first_stage(gains: Floats, size: int, best: Floats) -> Floats:
     """Return what slots are worth at most with tasks of a size alone."""
     most, width = gains.shape[1] - 1, best.shape[1]
     counts = np.minimum(np.arange(width) // size, most) if size else np.full(width, most)
     return gains[:, counts]
 
 
-def _with(best: Floats, gains: Floats, size: int) -> Floats:
+def _next_stage(best: Floats, gains: Floats, size: int) -> Floats:
     """Return what slots are worth at most with tasks of a size, whatever their number."""
     slots, width = best.shape
     most = gains.shape[1] - 1
@@ -107,7 +111,7 @@ def _with(best: Floats, gains: Floats, size: int) -> Floats:
     return more
 
 
-def _largest(tasks: Ints, profits: Floats, room: int) -> tuple[Ints, Floats]:
+def _most_profitable(tasks: Ints, profits: Floats, room: int) -> tuple[Ints, Floats]:
     """Return the `room` most profitable candidates of each slot, most profitable first."""
     count, width = profits.shape
     if width > max(room, _WIDE):

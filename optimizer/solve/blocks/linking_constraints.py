@@ -12,9 +12,9 @@ from optimizer.model import rules
 from optimizer.model.lexicographic import SAME_VALUE
 from optimizer.model.problem import Problem, grouped
 from optimizer.model.rules import Row
-from optimizer.solve.blocks.blocks import Flags, Ints
+from optimizer.solve.blocks.block_problem import Flags, Ints
 
-_BUILT_IN = (
+_BLOCK_RULES = (
     rules.one_policy_per_pool,
     rules.capacity,
     rules.supplied,
@@ -24,7 +24,7 @@ _BUILT_IN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Further:
+class LinkingConstraints:
     """Entries of rows: of places (row, task, slot, coefficient), of options likewise."""
 
     limits: tuple[float, ...]
@@ -49,18 +49,20 @@ class Further:
         return found
 
 
-def further_rows(problem: Problem, inexact: frozenset[str]) -> Further:
+def linking_constraints(problem: Problem, inexact: frozenset[str]) -> LinkingConstraints:
     """Return the rows of all rules that are not built in, and of those built in that need it.
 
     `inexact`: kinds whose amounts the blocks only approximate.
     """
-    rows = [row for rule in rules.RULES if rule not in _BUILT_IN for row in rule(problem)]
-    rows += _capacities(problem, inexact)
-    rows += _once(problem)
+    rows = [row for rule in rules.RULES if rule not in _BLOCK_RULES for row in rule(problem)]
+    rows += _capacity_rows(problem, inexact)
+    rows += _once_per_cluster_rows(problem)
     return _entries(problem, rows)
 
 
-def keeping(problem: Problem, further: Further, values: Sequence[float]) -> Further:
+def with_priority_floors(
+    problem: Problem, further: LinkingConstraints, values: Sequence[float]
+) -> LinkingConstraints:
     """Return the rows with one more for each of the first tiers: that it has these values."""
     tiers = problem.task_tier[problem.places.task]
     first = len(further.limits)
@@ -82,15 +84,15 @@ def keeping(problem: Problem, further: Further, values: Sequence[float]) -> Furt
     )
 
 
-def bound_by_rules(problem: Problem) -> frozenset[int]:
+def linked_tasks(problem: Problem) -> frozenset[int]:
     """Return the tasks of which rules speak that are not built in."""
-    rows = (row for rule in rules.RULES if rule not in _BUILT_IN for row in rule(problem))
+    rows = (row for rule in rules.RULES if rule not in _BLOCK_RULES for row in rule(problem))
     columns = np.concatenate([np.zeros(0, np.int64), *(row.columns for row in rows)])
     places = columns[columns >= len(problem.options)] - len(problem.options)
     return frozenset(problem.places.task[places].tolist()) if len(places) else frozenset()
 
 
-def _capacities(problem: Problem, inexact: frozenset[str]) -> Iterator[Row]:
+def _capacity_rows(problem: Problem, inexact: frozenset[str]) -> Iterator[Row]:
     """Yield the capacity of slots from which further kinds of a request are taken."""
     taken = {kind for task in problem.tasks for kind, _ in task.extras} | inexact
     if not taken:
@@ -101,7 +103,7 @@ def _capacities(problem: Problem, inexact: frozenset[str]) -> Iterator[Row]:
             yield row
 
 
-def _once(problem: Problem) -> Iterator[Row]:
+def _once_per_cluster_rows(problem: Problem) -> Iterator[Row]:
     """Yield that replicas run on different clusters, where a cluster has several slots for them."""
     if any(task.replicas > 1 for task in problem.tasks):
         several = {task.name for task in problem.tasks if task.replicas > 1}
@@ -111,7 +113,7 @@ def _once(problem: Problem) -> Iterator[Row]:
                 yield row
 
 
-def _entries(problem: Problem, rows: list[Row]) -> Further:
+def _entries(problem: Problem, rows: list[Row]) -> LinkingConstraints:
     none, nothing = np.zeros(0, np.int64), np.zeros(0)
     number = np.repeat(np.arange(len(rows)), [len(row.columns) for row in rows])
     columns = np.concatenate([none, *(row.columns for row in rows)])
@@ -123,7 +125,7 @@ def _entries(problem: Problem, rows: list[Row]) -> Further:
     of_options = columns < first
     places = columns[~of_options] - first
     some = bool(len(places))
-    return Further(
+    return LinkingConstraints(
         tuple(row.limit / own for row, own in zip(rows, scale.tolist(), strict=True)),
         number[~of_options],
         problem.places.task[places] if some else none,

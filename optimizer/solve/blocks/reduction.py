@@ -12,20 +12,24 @@ import numpy as np
 
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import ANY, Problem
-from optimizer.solve.blocks.blocks import Blocks, Flags, Floats, Ints, Rows
-from optimizer.solve.blocks.classes import site_classes, task_classes
+from optimizer.solve.blocks.block_problem import BlockProblem, Flags, Floats, Ints, LinkingRows
+from optimizer.solve.blocks.capacity_units import CapacityUnits, capacity_units
 from optimizer.solve.blocks.columns import Columns
-from optimizer.solve.blocks.fixed_priorities import Settled
-from optimizer.solve.blocks.linking_constraints import Further, further_rows, keeping
-from optimizer.solve.blocks.sites import Site, sites_of, undominated
-from optimizer.solve.blocks.units import Units, units_of
+from optimizer.solve.blocks.fixed_priorities import FixedPriorities
+from optimizer.solve.blocks.identical_classes import merge_identical_sites, merge_identical_tasks
+from optimizer.solve.blocks.linking_constraints import (
+    LinkingConstraints,
+    linking_constraints,
+    with_priority_floors,
+)
+from optimizer.solve.blocks.sites import Site, sites_of, undominated_options
 
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
     """Blocks, and what their classes stand for: tasks, and equal sites in order."""
 
-    blocks: Blocks
+    blocks: BlockProblem
     tasks: tuple[Ints, ...]
     sites: tuple[tuple[Site, ...], ...]
 
@@ -107,11 +111,11 @@ class Reduction:
         return wanted, options
 
 
-def reduced(
+def reduce_to_blocks(
     problem: Problem,
     weights: Floats,
     option_weight: float = 1.0,
-    settled: Settled | None = None,
+    settled: FixedPriorities | None = None,
     *,
     kept: Sequence[float] = (),
     usable: tuple[Flags, Flags] | None = None,
@@ -123,18 +127,18 @@ def reduced(
     `settled`: decided already, the blocks are what is left. `kept`: values that the first tiers
     must have. None too where `stop` says so.
     """
-    units = units_of(problem)
+    units = capacity_units(problem)
     kinds = {slot.kind for slot in problem.slots}
-    further = further_rows(problem, frozenset(kinds - units.exact))
+    further = linking_constraints(problem, frozenset(kinds - units.exact))
     if kept:
-        further = keeping(problem, further, kept)
+        further = with_priority_floors(problem, further, kept)
     values = problem.values * weights[:, None]
     dropped = np.isnan(values)
     # A task that counts for nothing here is there for the rules alone.
     dropped |= ((values < 0) | (weights == 0)[:, None]) & ~further.wanted(values.shape)
     if stop():
         return None
-    options = undominated(problem, further.options)
+    options = undominated_options(problem, further.options)
     if usable is not None:
         dropped |= ~usable[0]
         options &= frozenset(np.flatnonzero(usable[1]).tolist())
@@ -155,13 +159,13 @@ def reduced(
     )
     if not sites or stop():
         return None
-    single, by_size = _single(problem, sites, values, units, further, option_weight)
+    single, by_size = _unmerged(problem, sites, values, units, further, option_weight)
     if stop():
         return None
-    blocks, members = task_classes(single)
+    blocks, members = merge_identical_tasks(single)
     if stop():
         return None
-    blocks, equal = site_classes(blocks)
+    blocks, equal = merge_identical_sites(blocks)
     return Reduction(
         blocks,
         tuple(by_size[own] for own in members),
@@ -169,14 +173,14 @@ def reduced(
     )
 
 
-def _single(
+def _unmerged(
     problem: Problem,
     sites: Sequence[Site],
     values: Floats,
-    units: Units,
-    further: Further,
+    units: CapacityUnits,
+    further: LinkingConstraints,
     option_weight: float,
-) -> tuple[Blocks, Ints]:
+) -> tuple[BlockProblem, Ints]:
     """Return blocks of every task and site by itself, and the task of each row of values."""
     order = np.array([slot for site in sites for slot in site.slots], np.int64)
     modes = [mode for site in sites for mode in site.modes]
@@ -190,7 +194,7 @@ def _single(
     chosen = values[np.ix_(by_size, order)]
     chosen[sizes[by_size][:, None] > most[None, :]] = -np.inf
     costs = [option_weight * sum(problem.options[o].value for o in mode) for mode in modes]
-    blocks = Blocks(
+    blocks = BlockProblem(
         values=chosen,
         sizes=sizes[by_size],
         counts=np.array([task.replicas for task in problem.tasks], np.int64)[by_size],
@@ -199,15 +203,17 @@ def _single(
         copies=np.ones(len(sites), np.int64),
         mode_sites=np.repeat(np.arange(len(sites)), [len(site.modes) for site in sites]),
         mode_values=np.array(costs, np.float64),
-        part_modes=supplies[:, 0],
-        part_slots=supplies[:, 1],
-        part_supplies=supplies[:, 2],
+        supply_modes=supplies[:, 0],
+        supply_slots=supplies[:, 1],
+        supply_amounts=supplies[:, 2],
         rows=_rows(problem, further, by_size, order, modes),
     )
     return blocks, by_size
 
 
-def _supplies(problem: Problem, sites: Sequence[Site], at: dict[int, int], units: Units) -> Ints:
+def _supplies(
+    problem: Problem, sites: Sequence[Site], at: dict[int, int], units: CapacityUnits
+) -> Ints:
     """Return (mode, slot, supply) of every mode and slot of its site."""
     found: list[tuple[int, int, int]] = []
     mode_number = 0
@@ -230,8 +236,12 @@ def _supplies(problem: Problem, sites: Sequence[Site], at: dict[int, int], units
 
 
 def _rows(
-    problem: Problem, further: Further, by_size: Ints, order: Ints, modes: list[tuple[int, ...]]
-) -> Rows:
+    problem: Problem,
+    further: LinkingConstraints,
+    by_size: Ints,
+    order: Ints,
+    modes: list[tuple[int, ...]],
+) -> LinkingRows:
     """Return the further rows in the numbers of the blocks; places that are gone are left out."""
     task_at = np.argsort(by_size)
     slot_at = np.full(len(problem.slots), -1, np.int64)
@@ -251,7 +261,7 @@ def _rows(
         )
         for mode in by_option.get(option, ())
     ]
-    return Rows(
+    return LinkingRows(
         np.array(further.limits, np.float64),
         further.place_rows[inside],
         task_at[further.place_tasks[inside]],

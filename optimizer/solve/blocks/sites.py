@@ -6,7 +6,7 @@ from itertools import product
 
 from optimizer.model.problem import Option, Problem
 
-MOST_MODES = 1_000
+MOST_MODES_OF_A_SITE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def sites_of(
             count = 1
             for group in groups:
                 count *= 1 + len(group)
-            if count > MOST_MODES:
+            if count > MOST_MODES_OF_A_SITE:
                 return None
             modes = product(*([None, *group] for group in groups))
             chosen = tuple(tuple(o for o in mode if o is not None) for mode in modes)
@@ -50,7 +50,7 @@ def sites_of(
     return found
 
 
-def undominated(problem: Problem, tied: frozenset[int]) -> frozenset[int]:
+def undominated_options(problem: Problem, tied: frozenset[int]) -> frozenset[int]:
     """Return the options without those that another of their pool replaces at no loss.
 
     `tied`: options of which further rows speak; they stay, and replace nothing.
@@ -64,13 +64,13 @@ def undominated(problem: Problem, tied: frozenset[int]) -> frozenset[int]:
         gone: set[int] = set()
         for number in free:
             rivals = (rival for rival in free if rival != number and rival not in gone)
-            if any(_replaces(problem, rival, number) for rival in rivals):
+            if any(_dominates(problem, rival, number) for rival in rivals):
                 gone.add(number)
         kept |= set(members) - gone
     return frozenset(kept)
 
 
-def _replaces(problem: Problem, rival: int, number: int) -> bool:
+def _dominates(problem: Problem, rival: int, number: int) -> bool:
     """Tell whether a rival supplies as much of everything, costs no more, and is preferred."""
     better, worse = problem.options[rival], problem.options[number]
     given = _amounts(better)

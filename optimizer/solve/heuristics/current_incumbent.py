@@ -5,7 +5,7 @@ from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 
 
-def standing(problem: Problem) -> Decision | None:
+def incumbent_from_current_state(problem: Problem) -> Decision | None:
     """Return the current policies and places as far as they fit; None where they break a rule."""
     options = [number for number, option in enumerate(problem.options) if option.current]
     left = problem.base.copy()

@@ -12,8 +12,8 @@ from optimizer.domain.solution import Decision
 from optimizer.model.lexicographic import worth_more
 from optimizer.model.problem import ANY, Problem, Slot, tier_values
 from optimizer.model.rules import violations
-from optimizer.solve.blocks.blocks import Flags, Floats, Ints
-from optimizer.solve.blocks.linking_constraints import further_rows
+from optimizer.solve.blocks.block_problem import Flags, Floats, Ints
+from optimizer.solve.blocks.linking_constraints import linking_constraints
 
 _TOLERANCE = 1e-9
 _PRICE = 0.25  # of what an amount is worth on average that taking it costs
@@ -35,7 +35,7 @@ def greedy(problem: Problem, stop: Callable[[], bool]) -> Decision:
     return nothing if worth_more(none, worth) else found
 
 
-def filled(problem: Problem, decision: Decision, stop: Callable[[], bool]) -> Decision:
+def fill_remaining(problem: Problem, decision: Decision, stop: Callable[[], bool]) -> Decision:
     """Return a decision with the places besides that cost nothing, not even those worth nothing."""
     state = _State(problem)
     state.hold(decision)
@@ -60,7 +60,7 @@ class _State:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self.further = further_rows(problem, frozenset())
+        self.further = linking_constraints(problem, frozenset())
         self._of_tasks = _entries(self.further.place_tasks, len(problem.tasks))
         self._of_options = _entries(self.further.option_numbers, len(problem.options))
         self._limits = np.array(self.further.limits, np.float64)

@@ -10,11 +10,15 @@ from collections.abc import Callable
 import numpy as np
 
 from optimizer.domain.settings import SolverName
-from optimizer.solve.blocks.blocks import Blocks
-from optimizer.solve.blocks.candidates import Candidates
-from optimizer.solve.blocks.columns import Columns, Pool
-from optimizer.solve.pricing.master import relaxed_master
-from optimizer.solve.pricing.prices import Answers, Prices, places, respond
+from optimizer.solve.blocks.block_problem import BlockProblem, Prices
+from optimizer.solve.blocks.columns import ColumnPool, Columns
+from optimizer.solve.blocks.knapsack_items import KnapsackItems
+from optimizer.solve.pricing.lagrangian_relaxation import (
+    PricingResult,
+    places_of_modes,
+    price_blocks,
+)
+from optimizer.solve.pricing.restricted_master import solve_relaxed_master
 
 _ROUNDS = 40
 _MOST = 3_000  # columns in one master
@@ -22,42 +26,46 @@ _CLOSED = 1e-6
 _BLEND = 0.5  # how far prices asked for lie from the best known towards the master's
 
 
-def generated(
-    blocks: Blocks,
-    groups: list[Candidates] | None,
+def generate_columns(
+    blocks: BlockProblem,
+    groups: list[KnapsackItems] | None,
     prices: Prices,
-    pool: Pool,
+    pool: ColumnPool,
     *,
     solver: SolverName,
     left: Callable[[], float],
 ) -> tuple[float, Prices, Columns]:
     """Return the lowest bound reached with its prices, and the columns of the last master."""
-    answers = respond(blocks, groups, prices)
+    answers = price_blocks(blocks, groups, prices)
     lowest, best = answers.bound, prices
-    columns = close(blocks, pool.columns(), prices, answers, _MOST)
+    columns = best_columns(blocks, pool.columns(), prices, answers, _MOST)
     for _ in range(_ROUNDS):
-        solved = relaxed_master(blocks, columns, solver=solver, seconds=left())
+        solved = solve_relaxed_master(blocks, columns, solver=solver, seconds=left())
         if solved is None:
             break
         value = float(solved[0] @ columns.values(blocks))
         if lowest - value <= _CLOSED * abs(lowest):
             break
-        met = Pool(blocks)
+        met = ColumnPool(blocks)
         met.extend(columns)
         known = len(met)
         for blend in (1.0, _BLEND):
             asked = _between(best, solved[1], blend)
-            answers = respond(blocks, groups, asked)
-            _every_mode(blocks, answers, met)
+            answers = price_blocks(blocks, groups, asked)
+            _add_every_mode(blocks, answers, met)
             if answers.bound < lowest:
                 lowest, best = answers.bound, asked
         if len(met) == known or left() <= 0:
             break
-        columns = close(blocks, met.columns(), best, respond(blocks, groups, best), _MOST)
+        columns = best_columns(
+            blocks, met.columns(), best, price_blocks(blocks, groups, best), _MOST
+        )
     return lowest, best, columns
 
 
-def close(blocks: Blocks, columns: Columns, prices: Prices, answers: Answers, most: int) -> Columns:
+def best_columns(
+    blocks: BlockProblem, columns: Columns, prices: Prices, answers: PricingResult, most: int
+) -> Columns:
     """Return the columns that lose least against their site's best answer, `most` of them."""
     lost = answers.worth[blocks.mode_sites[columns.modes]] - columns.profits(blocks, prices)
     return columns.pick(np.sort(np.argsort(lost, kind="stable")[:most]))
@@ -69,9 +77,9 @@ def _between(one: Prices, other: Prices, share: float) -> Prices:
     )
 
 
-def _every_mode(blocks: Blocks, answers: Answers, pool: Pool) -> None:
+def _add_every_mode(blocks: BlockProblem, answers: PricingResult, pool: ColumnPool) -> None:
     """Take up the best filling of every mode, one mode of each site at a time."""
     rank = np.arange(len(blocks.mode_sites)) - np.searchsorted(blocks.mode_sites, blocks.mode_sites)
     for index in range(1, int(rank.max(initial=0)) + 1):
         modes = np.flatnonzero(rank == index)
-        pool.add_places(modes, *places(blocks, answers.filling, modes))
+        pool.add(modes, *places_of_modes(blocks, answers.knapsacks, modes))

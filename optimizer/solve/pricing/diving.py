@@ -4,10 +4,25 @@ from collections.abc import Callable
 
 import numpy as np
 
-from optimizer.solve.blocks.blocks import Blocks, Floats, Ints, part
-from optimizer.solve.blocks.columns import Columns, Pool, joined_columns, lifted
-from optimizer.solve.pricing.feasible_columns import within
-from optimizer.solve.pricing.prices import Answers, Prices, considered, descend
+from optimizer.solve.blocks.block_problem import (
+    BlockProblem,
+    Floats,
+    Ints,
+    Prices,
+    residual_subproblem,
+)
+from optimizer.solve.blocks.columns import (
+    ColumnPool,
+    Columns,
+    concatenated_columns,
+    to_whole_problem,
+)
+from optimizer.solve.pricing.feasible_columns import feasible_columns
+from optimizer.solve.pricing.lagrangian_relaxation import (
+    PricingResult,
+    items_if_few,
+    lower_bound_by_subgradients,
+)
 
 _STEPS = 24  # of pricing between two rounds of fixing; the answers of the last half are counted
 _SHARE = 0.25  # of the sites fixed in a round
@@ -17,7 +32,7 @@ _TOLERANCE = 1e-7
 
 
 def dive(
-    blocks: Blocks, prices: Prices, *, stop: Callable[[], bool], hasty: bool = False
+    blocks: BlockProblem, prices: Prices, *, stop: Callable[[], bool], hasty: bool = False
 ) -> tuple[Columns, Ints]:
     """Return columns and how often to take each; stops early with what is fixed by then.
 
@@ -25,18 +40,18 @@ def dive(
     where deciding nothing breaks a row: what is fixed one by one would break it too.
     """
     if (blocks.rows.limits < -_TOLERANCE).any():
-        return joined_columns([]), np.zeros(0, np.int64)
+        return concatenated_columns([]), np.zeros(0, np.int64)
     steps, share = (_HASTY_STEPS, 1.0) if hasty else (_STEPS, _SHARE)
     copies, counts, limits = blocks.copies.copy(), blocks.counts.copy(), blocks.rows.limits.copy()
     pieces: list[Columns] = []
     times: list[Ints] = [np.zeros(0, np.int64)]
     while copies.any() and counts.any() and not stop():
-        rest = part(blocks, copies, counts, limits)
+        rest = residual_subproblem(blocks, copies, counts, limits)
         known = Prices(prices.tasks[rest.tasks], prices.rows)
-        found, often, learnt = _met(rest.blocks, known, steps, stop)
-        columns, whole = within(blocks, lifted(found, rest), limits)
+        found, often, learnt = _price_again(rest.blocks, known, steps, stop)
+        columns, whole = feasible_columns(blocks, to_whole_problem(found, rest), limits)
         often = often[whole]
-        taken = _fixed(blocks, columns, often, (copies, counts, limits), share)
+        taken = _fix_columns(blocks, columns, often, (copies, counts, limits), share)
         if not taken.any():
             break
         hit = np.flatnonzero(taken)
@@ -45,32 +60,36 @@ def dive(
         known_tasks = prices.tasks.copy()
         known_tasks[rest.tasks] = learnt.tasks
         prices = Prices(known_tasks, learnt.rows)
-    return joined_columns(pieces), np.concatenate(times)
+    return concatenated_columns(pieces), np.concatenate(times)
 
 
-def _met(
-    blocks: Blocks, prices: Prices, most: int, stop: Callable[[], bool]
+def _price_again(
+    blocks: BlockProblem, prices: Prices, most: int, stop: Callable[[], bool]
 ) -> tuple[Columns, Floats, Prices]:
     """Price a problem again; return the columns met towards the end, how often, and the prices."""
-    pool, steps = Pool(blocks), 0
+    pool, steps = ColumnPool(blocks), 0
     first = most // 2
 
-    def seen(answers: Answers, _prices: Prices) -> None:
+    def seen(answers: PricingResult, _prices: Prices) -> None:
         nonlocal steps
         steps += 1
         if steps > first:
-            pool.add(answers)
+            pool.add(answers.modes, answers.tasks, answers.slots)
 
-    groups = considered(blocks)
-    _, learnt = descend(
+    groups = items_if_few(blocks)
+    _, learnt = lower_bound_by_subgradients(
         blocks, groups, prices, reach=_REACH, seen=seen, stop=lambda: steps >= most or stop()
     )
     columns, met = pool.counted()
     return columns, met / max(1, steps - first), learnt
 
 
-def _fixed(
-    blocks: Blocks, columns: Columns, often: Floats, left: tuple[Ints, Ints, Floats], share: float
+def _fix_columns(
+    blocks: BlockProblem,
+    columns: Columns,
+    often: Floats,
+    left: tuple[Ints, Ints, Floats],
+    share: float,
 ) -> Ints:
     """Decide how often to take columns, the most frequent first, and take it off what is left."""
     copies, counts, limits = left

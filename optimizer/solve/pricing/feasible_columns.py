@@ -6,13 +6,15 @@ kind than the cluster has: without some of its places it is a column that can be
 
 import numpy as np
 
-from optimizer.solve.blocks.blocks import Blocks, Flags, Floats, Ints
+from optimizer.solve.blocks.block_problem import BlockProblem, Flags, Floats, Ints
 from optimizer.solve.blocks.columns import Columns
 
 _TOLERANCE = 1e-7
 
 
-def within(blocks: Blocks, columns: Columns, limits: Floats) -> tuple[Columns, Ints]:
+def feasible_columns(
+    blocks: BlockProblem, columns: Columns, limits: Floats
+) -> tuple[Columns, Ints]:
     """Return columns without the places by which they alone exceed limits, and their numbers.
 
     Of the places that could go, those go that are worth least for what they use.
@@ -26,7 +28,7 @@ def within(blocks: Blocks, columns: Columns, limits: Floats) -> tuple[Columns, I
     return Columns(columns.modes[full], starts, columns.tasks[kept], columns.slots[kept]), full
 
 
-def _drop(blocks: Blocks, columns: Columns, limits: Floats, kept: Flags) -> None:
+def _drop(blocks: BlockProblem, columns: Columns, limits: Floats, kept: Flags) -> None:
     """Unmark places of the columns that exceed limits by themselves."""
     places, rows, amounts = columns.uses_of_places(blocks)
     owners, mode_rows, mode_amounts = columns.uses_of_modes(blocks)

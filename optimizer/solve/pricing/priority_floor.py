@@ -9,15 +9,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from optimizer.solve.blocks.blocks import Blocks
-from optimizer.solve.pricing.lagrangian import Effort, searched_prices
-from optimizer.solve.pricing.prices import Prices
+from optimizer.solve.blocks.block_problem import BlockProblem, Prices
+from optimizer.solve.pricing.lagrangian_dual import SearchContext, solve_lagrangian_dual
 
 _LEVELS = ((16.0, 64.0), (4.0, 1.0))
 """Prices tried, in values of the best place: upwards, then downwards, while that helps."""
 
 
-def first_kept_prices(blocks: Blocks, count: int, effort: Effort) -> Prices | None:
+def priority_floor_prices(blocks: BlockProblem, count: int, effort: SearchContext) -> Prices | None:
     """Return prices to start from where the last `count` rows say what must be kept.
 
     None where the time is up before there are any.
@@ -29,7 +28,9 @@ def first_kept_prices(blocks: Blocks, count: int, effort: Effort) -> Prices | No
             if effort.left() <= 0:
                 return best
             price = level * max(most, 1.0)
-            found = searched_prices(_weighed(blocks, count, price), effort, collect=False)
+            found = solve_lagrangian_dual(
+                _with_floors_priced(blocks, count, price), effort, collect=False
+            )
             bound = found.bound + price * float(blocks.rows.limits[-count:].sum())
             if bound >= lowest:
                 break
@@ -38,7 +39,7 @@ def first_kept_prices(blocks: Blocks, count: int, effort: Effort) -> Prices | No
     return best
 
 
-def _weighed(blocks: Blocks, count: int, price: float) -> Blocks:
+def _with_floors_priced(blocks: BlockProblem, count: int, price: float) -> BlockProblem:
     """Return the same with the last rows as a part of values instead, at a price."""
     rows, values = blocks.rows, blocks.values.copy()
     first = len(rows.limits) - count

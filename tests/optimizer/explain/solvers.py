@@ -15,12 +15,12 @@ from optimizer.explain.conflicts.relaxable_limits import RelaxableLimit, Require
 from optimizer.explain.process.linear_programs import linear_solver
 from optimizer.explain.solver_ports import ProblemSolver
 from optimizer.model.problem import Problem, upper_bound
-from optimizer.solve.in_process import solve_here
-from optimizer.solve.search.near_optimal import Core
+from optimizer.solve.search.near_optimal_columns import NearOptimalColumns
+from optimizer.solve.strategy import solve_problem
 from tests.optimizer.brute_force import MOST_VARIABLES, best
 
-RESOLVE: ProblemSolver = partial(solve_here, solver="highs", time_limit_seconds=60)
-CBC: ProblemSolver = partial(solve_here, solver="cbc", time_limit_seconds=60)
+RESOLVE: ProblemSolver = partial(solve_problem, solver="highs", time_limit_seconds=60)
+CBC: ProblemSolver = partial(solve_problem, solver="cbc", time_limit_seconds=60)
 LINEAR = linear_solver("highs", until=time.monotonic() + 3600)
 
 
@@ -38,9 +38,9 @@ def spent(problem: Problem) -> Solution:
     return Solution("NotSolved", Decision(), 0.0, upper_bound(problem), 0.0, "highs")
 
 
-def close(problem: Problem, value: float) -> Core:
+def close(problem: Problem, value: float) -> NearOptimalColumns:
     """The decisions close to an optimum that is worth so much."""
-    return Core(problem, value, solver="highs", left=lambda: 60.0)
+    return NearOptimalColumns(problem, value, solver="highs", left=lambda: 60.0)
 
 
 def possible(

@@ -25,7 +25,7 @@ from optimizer.domain.scores import Scores
 from optimizer.domain.solution import Choice, Decision, Solution, Tier
 from optimizer.mig.gpus import Costs, Gpu, devices
 from optimizer.model.formulate import formulate
-from optimizer.solve.in_process import solve_here
+from optimizer.solve.strategy import solve_problem
 from tests.optimizer.mig.test_layouts import of
 
 ALL = 1000
@@ -86,7 +86,7 @@ def draw(rng: random.Random) -> tuple[Fleet, Pools, Costs]:
 
 
 def solved(fleet: Fleet) -> Solution:
-    return solve_here(formulate(fleet), solver="highs", time_limit_seconds=60)
+    return solve_problem(formulate(fleet), solver="highs", time_limit_seconds=60)
 
 
 def check(seed: int) -> bool:

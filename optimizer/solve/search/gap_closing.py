@@ -5,13 +5,17 @@ from math import ceil
 
 import numpy as np
 
-from optimizer.solve.blocks.blocks import Blocks
-from optimizer.solve.blocks.columns import Columns, Pool
-from optimizer.solve.heuristics.neighbourhood import Held
-from optimizer.solve.pricing.lagrangian import Effort, Priced, repeated, rounded
-from optimizer.solve.pricing.master import feasible, master
-from optimizer.solve.pricing.prices import Answers
-from optimizer.solve.search.enumeration import nearest
+from optimizer.solve.blocks.block_problem import BlockProblem
+from optimizer.solve.blocks.columns import ColumnPool, Columns, ColumnSelection
+from optimizer.solve.pricing.lagrangian_dual import (
+    LagrangianDual,
+    SearchContext,
+    has_repeated_classes,
+    rounded_bound,
+)
+from optimizer.solve.pricing.lagrangian_relaxation import PricingResult
+from optimizer.solve.pricing.restricted_master import is_feasible, solve_master
+from optimizer.solve.search.column_enumeration import best_columns_within
 
 _WHOLE = 1e-6
 _HALF = 0.5
@@ -21,31 +25,31 @@ _SCANTY = 4e-4  # of the bound: columns that lose less are too few to make a dec
 _COARSE = 1e-3  # a gap from which on only decisions are looked for that are good enough
 
 
-def closing(
-    blocks: Blocks,
-    priced: Priced,
-    answers: Answers,
-    held: Held,
+def close_gap(
+    blocks: BlockProblem,
+    priced: LagrangianDual,
+    answers: PricingResult,
+    held: ColumnSelection,
     bound: float,
-    effort: Effort,
+    effort: SearchContext,
     limits: Sequence[int],
     complete: bool = False,
-) -> tuple[Held, float]:
+) -> tuple[ColumnSelection, float]:
     """Choose among ever more of the columns that lose little against the best answers.
 
     Returns the best decision and the bound that follows: what is not among the columns that lose
     `reach` at most is worth no more than what all best answers are, less this.
     """
-    if priced.groups is None:
+    if priced.items is None:
         return held, bound
-    whole, equals = blocks.whole, repeated(blocks)
+    whole, equals = blocks.whole, has_repeated_classes(blocks)
     for limit in limits:
         value = held.value(blocks)
         if bound - value <= max(effort.gap * abs(value), _WHOLE) or effort.left() <= 0:
             break
-        above = _useless(value, bound, effort.gap, whole)
+        above = cutoff(value, bound, effort.gap, whole)
         slack = max(0.0, priced.bound - above)
-        near = nearest(
+        near = best_columns_within(
             blocks,
             priced.prices,
             answers,
@@ -53,15 +57,17 @@ def closing(
             limit=limit,
             stop=lambda: effort.left() <= 0,
         )
-        every = near.reach >= slack
+        every = near.complete_loss >= slack
         if effort.left() <= 0 or (complete and not every):
             break
         if not every and not equals:
-            if near.reach < _SCANTY * priced.bound:
+            if near.complete_loss < _SCANTY * priced.bound:
                 continue
-            above = max(above, priced.bound - _FURTHER * near.reach)
+            above = max(above, priced.bound - _FURTHER * near.complete_loss)
         target = bound / (1.0 + effort.gap)
-        taken = _taken(blocks, priced, held, near.columns, every, above, target, effort)
+        taken = _solve_restricted_master(
+            blocks, priced, held, near.columns, every, above, target, effort
+        )
         if taken is None:
             continue
         found, proven = taken
@@ -69,12 +75,12 @@ def closing(
             held = found
             effort.found(held, bound)
         if proven:
-            known = max(held.value(blocks), above, priced.bound - near.reach)
-            bound = min(bound, rounded(known, whole))
+            known = max(held.value(blocks), above, priced.bound - near.complete_loss)
+            bound = min(bound, rounded_bound(known, whole))
     return held, bound
 
 
-def _useless(value: float, bound: float, gap: float, whole: bool) -> float:
+def cutoff(value: float, bound: float, gap: float, whole: bool) -> float:
     """Return what a decision is of no use that is worth no more: not better, or not good enough."""
     least = bound / (1.0 + gap) if gap >= _COARSE else value
     if whole:
@@ -82,24 +88,24 @@ def _useless(value: float, bound: float, gap: float, whole: bool) -> float:
     return max(value, least - _WHOLE * abs(least)) if least > value else value
 
 
-def _taken(
-    blocks: Blocks,
-    priced: Priced,
-    held: Held,
+def _solve_restricted_master(
+    blocks: BlockProblem,
+    priced: LagrangianDual,
+    held: ColumnSelection,
     near: Columns,
     every: bool,
     above: float,
     target: float,
-    effort: Effort,
-) -> tuple[Held, bool] | None:
+    effort: SearchContext,
+) -> tuple[ColumnSelection, bool] | None:
     """Choose among columns, those held and met, unless these are all; tell whether it is proven."""
-    pool = Pool(blocks)
+    pool = ColumnPool(blocks)
     pool.extend(held.columns)
     pool.extend(near)
-    if not every and repeated(blocks):
+    if not every and has_repeated_classes(blocks):
         pool.extend(priced.pool.columns())
     columns = pool.columns()
-    taken = master(
+    taken = solve_master(
         blocks,
         columns,
         solver=effort.solver,
@@ -108,7 +114,7 @@ def _taken(
         target=target,
         above=above,
     )
-    if taken is None or not feasible(blocks, columns, taken.times):
+    if taken is None or not is_feasible(blocks, columns, taken.multiplicities):
         return None
-    hit = np.flatnonzero(taken.times)
-    return Held(columns.pick(hit), taken.times[hit]), taken.proven
+    hit = np.flatnonzero(taken.multiplicities)
+    return ColumnSelection(columns.pick(hit), taken.multiplicities[hit]), taken.proven

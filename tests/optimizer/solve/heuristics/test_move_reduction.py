@@ -8,9 +8,9 @@ from benchmarks.instances import instance, problem
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import violations
-from optimizer.solve.heuristics.exchanged import kept
-from optimizer.solve.heuristics.staying import towards_current
-from optimizer.solve.in_process import solve_here
+from optimizer.solve.heuristics.cluster_exchange import unchanged_count
+from optimizer.solve.heuristics.move_reduction import reduce_moves
+from optimizer.solve.strategy import solve_problem
 from tests.optimizer.brute_force import legal
 from tests.optimizer.random_problems import random_problem
 
@@ -35,23 +35,23 @@ def running(given: Problem, decision: Decision, shift: int = 0) -> Problem:
 @pytest.mark.parametrize("seed", range(30))
 def test_no_value_is_lost_and_no_rule_broken(seed: int) -> None:
     given = random_problem(seed, most_variables=40)
-    decision = solve_here(given, solver="highs", time_limit_seconds=60).decision
+    decision = solve_problem(given, solver="highs", time_limit_seconds=60).decision
     given = running(given, decision, shift=1)
-    stayed = towards_current(given, decision, lambda: False)
+    stayed = reduce_moves(given, decision, lambda: False)
     assert violations(given, stayed) == ()
     assert legal(given, stayed)
     assert tier_values(given, stayed) == pytest.approx(tier_values(given, decision))
-    assert kept(given, stayed) >= kept(given, decision)
+    assert unchanged_count(given, stayed) >= unchanged_count(given, decision)
 
 
 def test_equal_workloads_and_clusters_are_not_moved_about() -> None:
     """The same fleet the other way round has the same optimum, found in another order."""
     given = problem(instance(30, 60, "prof"))
-    decision = solve_here(given, solver="highs", time_limit_seconds=60, gap=0.01).decision
+    decision = solve_problem(given, solver="highs", time_limit_seconds=60, gap=0.01).decision
     again = running(given, decision)
     reverse = replace(given, tasks=given.tasks[::-1], values=given.values[::-1].copy())
-    other = solve_here(reverse, solver="highs", time_limit_seconds=60, gap=0.01).decision
-    stayed = towards_current(again, other, lambda: False)
+    other = solve_problem(reverse, solver="highs", time_limit_seconds=60, gap=0.01).decision
+    stayed = reduce_moves(again, other, lambda: False)
     assert tier_values(again, stayed) == pytest.approx(tier_values(again, other))
     assert violations(again, stayed) == ()
-    assert kept(again, stayed) > kept(again, other)
+    assert unchanged_count(again, stayed) > unchanged_count(again, other)

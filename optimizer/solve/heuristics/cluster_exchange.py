@@ -7,10 +7,12 @@ import numpy as np
 
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import Problem
-from optimizer.solve.blocks.linking_constraints import bound_by_rules
+from optimizer.solve.blocks.linking_constraints import linked_tasks
 
 
-def exchanged(problem: Problem, decision: Decision, stop: Callable[[], bool]) -> Decision:
+def exchange_equal_clusters(
+    problem: Problem, decision: Decision, stop: Callable[[], bool]
+) -> Decision:
     """Return a decision of the same value in which no fewer of the policies of now stay."""
     options: list[list[int]] = [[] for _ in problem.clusters]
     places: list[list[tuple[int, int]]] = [[] for _ in problem.clusters]
@@ -20,7 +22,7 @@ def exchanged(problem: Problem, decision: Decision, stop: Callable[[], bool]) ->
         pair = problem.indexes(place)
         if pair is not None:
             places[problem.cluster_index[place.cluster]].append(pair)
-    fixed, members = bound_by_rules(problem), _numbers(problem)
+    fixed, members = linked_tasks(problem), _members_of_clusters(problem)
     for own in _equal_clusters(problem, *members):
         for one, two in combinations(own, 2):
             if stop():
@@ -34,7 +36,7 @@ def exchanged(problem: Problem, decision: Decision, stop: Callable[[], bool]) ->
     )
 
 
-def kept(problem: Problem, decision: Decision) -> int:
+def unchanged_count(problem: Problem, decision: Decision) -> int:
     """Return how many places and policies are those of now."""
     stay = sum(
         problem.cluster_index[place.cluster]
@@ -63,7 +65,7 @@ def _equal_clusters(
     return [own for own in found.values() if len(own) > 1]
 
 
-def _numbers(problem: Problem) -> tuple[list[list[int]], list[list[int]]]:
+def _members_of_clusters(problem: Problem) -> tuple[list[list[int]], list[list[int]]]:
     """Return the slots and the options of each cluster."""
     slots: list[list[int]] = [[] for _ in problem.clusters]
     options: list[list[int]] = [[] for _ in problem.clusters]
@@ -88,11 +90,11 @@ def _exchange(
     had, here, there = options[one] + options[two], places[one], places[two]
     before = (
         sum(problem.options[option].current for option in had),
-        _staying(problem, here, one) + _staying(problem, there, two),
+        _unmoved_count(problem, here, one) + _unmoved_count(problem, there, two),
     )
     after = (
         sum(problem.options[across[option]].current for option in had),
-        _staying(problem, here, two) + _staying(problem, there, one),
+        _unmoved_count(problem, here, two) + _unmoved_count(problem, there, one),
     )
     if after <= before:
         return
@@ -114,5 +116,5 @@ def _exchange(
     )
 
 
-def _staying(problem: Problem, places: list[tuple[int, int]], cluster: int) -> int:
+def _unmoved_count(problem: Problem, places: list[tuple[int, int]], cluster: int) -> int:
     return sum(cluster in problem.tasks[task].current for task, _ in places)

@@ -11,32 +11,32 @@ import numpy as np
 
 from optimizer.domain.solution import Choice, Decision
 from optimizer.model.problem import ANY, Problem, Slot
-from optimizer.solve.blocks.linking_constraints import bound_by_rules
-from optimizer.solve.heuristics.exchanged import exchanged, kept
+from optimizer.solve.blocks.linking_constraints import linked_tasks
+from optimizer.solve.heuristics.cluster_exchange import exchange_equal_clusters, unchanged_count
 
 _SAME = 1e-9
 
 
-def towards_current(problem: Problem, decision: Decision, stop: Callable[[], bool]) -> Decision:
+def reduce_moves(problem: Problem, decision: Decision, stop: Callable[[], bool]) -> Decision:
     """Return a decision of the same value in which no fewer places and policies stay."""
     if not any(task.current for task in problem.tasks):
         return decision
     best = decision
-    for start in (decision, exchanged(problem, decision, stop)):
-        board, changed = _Board(problem, start), True
+    for start in (decision, exchange_equal_clusters(problem, decision, stop)):
+        board, changed = _MoveReduction(problem, start), True
         while changed and not stop():
             changed = board.improved(stop)
         found = board.decision(start.choices)
-        best = found if kept(problem, found) > kept(problem, best) else best
+        best = found if unchanged_count(problem, found) > unchanged_count(problem, best) else best
     return best
 
 
-class _Board:
+class _MoveReduction:
     """Who runs on which slots, and what is left of them."""
 
     def __init__(self, problem: Problem, decision: Decision) -> None:
         self._problem = problem
-        self._fixed = bound_by_rules(problem)
+        self._fixed = linked_tasks(problem)
         self._left = problem.base.copy()
         self._there = problem.base > 0
         for choice in decision.choices:

@@ -11,7 +11,7 @@ import pytest
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem, objective
 from optimizer.model.rules import violations
-from optimizer.solve.process import isolated, solve
+from optimizer.solve.solver_process import run_supervised, solve
 from tests.optimizer.build import fleet
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ def _hang_after(answers_given: tuple[str, ...], answers: "Connection[str, None]"
 
 
 async def test_a_process_that_dies_leaves_the_best_that_it_found() -> None:
-    assert await isolated(_die_after, ("good", "better"), seconds=60) == "better"
-    assert await isolated(_die_after, (), seconds=60) is None
+    assert await run_supervised(_die_after, ("good", "better"), seconds=60) == "better"
+    assert await run_supervised(_die_after, (), seconds=60) is None
 
 
 class Clock:
@@ -85,14 +85,14 @@ async def test_a_process_that_does_not_end_leaves_the_best_that_it_found(seconds
     """A tenth beyond the limit it is waited for no more."""
     clock = Clock(_LOOKS, 1.1 * seconds)
     given = ("good", "better")
-    assert await isolated(_hang_after, given, seconds=seconds, clock=clock) == "better"
+    assert await run_supervised(_hang_after, given, seconds=seconds, clock=clock) == "better"
     assert await asyncio.to_thread(_no_process_is_left)
 
 
 async def test_at_the_limit_itself_an_answer_still_counts() -> None:
     clock = Clock(_LOOKS, 60.0)
     given = ("good", "better", "best")
-    assert await isolated(_die_after, given, seconds=60.0, clock=clock) == "best"
+    assert await run_supervised(_die_after, given, seconds=60.0, clock=clock) == "best"
 
 
 def _stuck(_: None, answers: "Connection[str, None]") -> None:
@@ -100,7 +100,7 @@ def _stuck(_: None, answers: "Connection[str, None]") -> None:
 
 
 async def test_a_process_that_says_nothing_is_not_waited_for() -> None:
-    assert await isolated(_stuck, None, seconds=0.1) is None
+    assert await run_supervised(_stuck, None, seconds=0.1) is None
     assert await asyncio.to_thread(_no_process_is_left)
 
 

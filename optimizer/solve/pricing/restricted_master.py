@@ -5,25 +5,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain.settings import SolverName
-from optimizer.solve.blocks.blocks import Blocks, Floats, Ints
+from optimizer.solve.blocks.block_problem import BlockProblem, Floats, Ints, Prices
 from optimizer.solve.blocks.columns import Columns
-from optimizer.solve.pricing.prices import Prices
-from optimizer.solve.solver_adapters import Answer, maximise
+from optimizer.solve.solver_adapters import SolverResult, maximise
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class MasterResult:
     """How often each column is taken; `proven`: nothing is worth more than that and `above`."""
 
-    times: Ints
+    multiplicities: Ints
     proven: bool
 
 
-def relaxed_master(
-    blocks: Blocks, columns: Columns, *, solver: SolverName, seconds: float
+def solve_relaxed_master(
+    blocks: BlockProblem, columns: Columns, *, solver: SolverName, seconds: float
 ) -> tuple[Floats, Prices] | None:
     """Return how often columns are taken if parts may be, and the prices; None if unsolved."""
-    answer = _solved(blocks, columns, solver=solver, seconds=seconds, relaxed=True)
+    answer = _solve_model(blocks, columns, solver=solver, seconds=seconds, relaxed=True)
     if answer.status != "Optimal":
         return None
     sites, tasks = len(blocks.copies), len(blocks.sizes)
@@ -31,8 +30,8 @@ def relaxed_master(
     return answer.values, Prices(duals[sites : sites + tasks], duals[sites + tasks :])
 
 
-def master(
-    blocks: Blocks,
+def solve_master(
+    blocks: BlockProblem,
     columns: Columns,
     *,
     solver: SolverName,
@@ -41,12 +40,12 @@ def master(
     nodes: int | None = None,
     target: float | None = None,
     above: float | None = None,
-) -> Taken | None:
+) -> MasterResult | None:
     """Choose among columns, `target` is good enough; None if nothing was found in time.
 
     Choices that are worth no more than `above` need not be looked at.
     """
-    answer = _solved(
+    answer = _solve_model(
         blocks,
         columns,
         solver=solver,
@@ -59,10 +58,10 @@ def master(
     )
     if answer.status == "NotSolved":
         return None
-    return Taken(np.rint(answer.values).astype(np.int64), answer.status == "Optimal")
+    return MasterResult(np.rint(answer.values).astype(np.int64), answer.status == "Optimal")
 
 
-def feasible(blocks: Blocks, columns: Columns, times: Ints) -> bool:
+def is_feasible(blocks: BlockProblem, columns: Columns, times: Ints) -> bool:
     """Tell whether taking columns so often keeps every row."""
     sites = np.bincount(blocks.mode_sites[columns.modes], times, len(blocks.copies))
     tasks = np.bincount(columns.tasks, times[columns.owners], len(blocks.sizes))
@@ -75,8 +74,8 @@ def feasible(blocks: Blocks, columns: Columns, times: Ints) -> bool:
     )
 
 
-def _solved(
-    blocks: Blocks,
+def _solve_model(
+    blocks: BlockProblem,
     columns: Columns,
     *,
     solver: SolverName,
@@ -86,7 +85,7 @@ def _solved(
     nodes: int | None = None,
     target: float | None = None,
     above: float | None = None,
-) -> Answer:
+) -> SolverResult:
     sites = blocks.mode_sites[columns.modes]
     every = np.arange(len(columns))
     of, further, amounts = columns.uses(blocks)

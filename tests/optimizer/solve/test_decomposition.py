@@ -12,16 +12,17 @@ from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, Place, Solution
 from optimizer.model.problem import ANY, Limit, Option, Problem, Slot, Task, objective, tier_values
 from optimizer.model.rules import violations
-from optimizer.solve.blocks.candidates import every_candidate
-from optimizer.solve.blocks.classes import site_classes, task_classes
-from optimizer.solve.blocks.reduction import reduced
-from optimizer.solve.heuristics.neighbourhood import Held
-from optimizer.solve.in_process import solve_here
-from optimizer.solve.independent_components import parts
-from optimizer.solve.pricing.master import master
-from optimizer.solve.pricing.prices import Prices, considered, respond
-from optimizer.solve.search.enumeration import near_best
-from optimizer.solve.search.search import Effort, search
+from optimizer.solve.blocks.block_problem import Prices
+from optimizer.solve.blocks.columns import ColumnSelection
+from optimizer.solve.blocks.identical_classes import merge_identical_sites, merge_identical_tasks
+from optimizer.solve.blocks.knapsack_items import all_items
+from optimizer.solve.blocks.reduction import reduce_to_blocks
+from optimizer.solve.independent_components import independent_components
+from optimizer.solve.pricing.lagrangian_relaxation import items_if_few, price_blocks
+from optimizer.solve.pricing.restricted_master import solve_master
+from optimizer.solve.search.block_search import SearchContext, search_blocks
+from optimizer.solve.search.column_enumeration import all_columns_within
+from optimizer.solve.strategy import solve_problem
 from tests.optimizer.brute_force import best
 from tests.optimizer.random_problems import random_problem
 
@@ -31,11 +32,11 @@ EVERYTHING = 10**9
 
 
 def decomposed(given: Problem, solver: SolverName = "highs", gap: float = 0.0) -> Solution:
-    return solve_here(given, solver=solver, time_limit_seconds=60, gap=gap, small=0)
+    return solve_problem(given, solver=solver, time_limit_seconds=60, gap=gap, small=0)
 
 
 def whole(given: Problem) -> Solution:
-    return solve_here(given, solver="highs", time_limit_seconds=60, small=EVERYTHING)
+    return solve_problem(given, solver="highs", time_limit_seconds=60, small=EVERYTHING)
 
 
 def small_instance(kind: Kind, seed: int = 1) -> Instance:
@@ -65,28 +66,28 @@ def check_reduced(seed: int) -> None:
     last = float(len(given.tiers) == 1)
     wanted = best(given).values[0]
     assert tier_values(given, whole(given).decision)[0] == pytest.approx(wanted)
-    reduction = reduced(given, weights, last)
+    reduction = reduce_to_blocks(given, weights, last)
     if reduction is None:
         assert wanted == 0.0
         return
     blocks = reduction.blocks
-    groups = every_candidate(blocks)
+    groups = all_items(blocks)
     free = Prices(np.zeros(len(blocks.sizes)), np.zeros(len(blocks.rows.limits)))
-    columns = near_best(
+    columns = all_columns_within(
         blocks,
         free,
-        respond(blocks, groups, free),
+        price_blocks(blocks, groups, free),
         slack=1e6,
         limit=100_000,
         stop=lambda: False,
     )
     assert columns is not None
-    taken = master(blocks, columns, solver="highs", seconds=60)
+    taken = solve_master(blocks, columns, solver="highs", seconds=60)
     assert taken is not None
     assert taken.proven
-    assert float(columns.values(blocks) @ taken.times) == pytest.approx(wanted)
-    hit = np.flatnonzero(taken.times)
-    decision = reduction.decision(given, columns.pick(hit), taken.times[hit])
+    assert float(columns.values(blocks) @ taken.multiplicities) == pytest.approx(wanted)
+    hit = np.flatnonzero(taken.multiplicities)
+    decision = reduction.decision(given, columns.pick(hit), taken.multiplicities[hit])
     assert violations(given, decision) == ()
     assert tier_values(given, decision)[0] == pytest.approx(wanted)
 
@@ -136,25 +137,25 @@ def test_the_same_input_has_the_same_answer() -> None:
 def test_no_price_whatever_gives_a_bound_below_the_optimum() -> None:
     given = problem(small_instance("dist"))
     optimum = whole(given).objective_value
-    reduction = reduced(given, np.ones(len(given.tasks)))
+    reduction = reduce_to_blocks(given, np.ones(len(given.tasks)))
     assert reduction is not None
     blocks = reduction.blocks
     random = np.random.default_rng(7)
     for _ in range(50):
         prices = Prices(random.uniform(0, 90, len(blocks.sizes)), np.zeros(0))
-        assert respond(blocks, considered(blocks), prices).bound >= optimum - 1e-6
+        assert price_blocks(blocks, items_if_few(blocks), prices).bound >= optimum - 1e-6
 
 
 def test_equal_tasks_and_clusters_become_classes() -> None:
     given = problem(instance(100, 200, "prof"))
-    reduction = reduced(given, np.ones(len(given.tasks)))
+    reduction = reduce_to_blocks(given, np.ones(len(given.tasks)))
     assert reduction is not None
     assert len(reduction.blocks.copies) <= 12
     assert len(reduction.blocks.sizes) <= 32
     assert int(reduction.blocks.copies.sum()) == 100
     assert int(reduction.blocks.counts.sum()) == 200
-    merged, _ = task_classes(reduction.blocks)
-    assert len(site_classes(merged)[1]) == len(reduction.blocks.copies)
+    merged, _ = merge_identical_tasks(reduction.blocks)
+    assert len(merge_identical_sites(merged)[1]) == len(reduction.blocks.copies)
 
 
 def test_an_option_that_another_replaces_at_no_loss_is_gone() -> None:
@@ -163,7 +164,7 @@ def test_an_option_that_another_replaces_at_no_loss_is_gone() -> None:
     worse = Option(given.options[0].cluster, "", "worse", ((slot, 0.5),))
     more = replace(given, options=(*given.options, worse))
     for one in (given, more):
-        reduction = reduced(one, np.ones(len(one.tasks)))
+        reduction = reduce_to_blocks(one, np.ones(len(one.tasks)))
         assert reduction is not None
         assert len(reduction.blocks.mode_sites) == 4 * 6
 
@@ -181,7 +182,7 @@ def test_a_gap_is_a_promise_and_ends_the_search() -> None:
 def test_a_time_limit_is_kept_and_what_is_said_of_it_true(limit: float) -> None:
     given = problem(instance(30, 70, "dist"))
     started = time.process_time()
-    solution = solve_here(given, solver="highs", time_limit_seconds=limit)
+    solution = solve_problem(given, solver="highs", time_limit_seconds=limit)
     # CPU time: never more than wall-clock time, and independent of how busy the machine is.
     assert time.process_time() - started < limit + 2.0
     assert violations(given, solution.decision) == ()
@@ -193,8 +194,8 @@ def test_a_time_limit_is_kept_and_what_is_said_of_it_true(limit: float) -> None:
 
 def test_what_runs_now_is_what_a_solver_falls_back_on() -> None:
     given = problem(instance(12, 28, "dist"))
-    known = solve_here(given, solver="highs", time_limit_seconds=60, gap=0.01)
-    hurried = solve_here(given, solver="highs", time_limit_seconds=0.0, incumbent=known.decision)
+    known = solve_problem(given, solver="highs", time_limit_seconds=60, gap=0.01)
+    hurried = solve_problem(given, solver="highs", time_limit_seconds=0.0, incumbent=known.decision)
     assert hurried.objective_value >= known.objective_value
     assert hurried.decision != Decision()
 
@@ -208,7 +209,7 @@ def in_regions(given: Problem, regions: int) -> Problem:
 
 def test_what_has_nothing_to_do_with_each_other_is_solved_apart() -> None:
     given = in_regions(problem(instance(9, 21, "dist")), 3)
-    assert [len(part.tasks) for part in parts(given)] == [7, 7, 7]
+    assert [len(part.tasks) for part in independent_components(given)] == [7, 7, 7]
     one, other = decomposed(given), whole(given)
     assert (one.status, other.status) == ("Optimal", "Optimal")
     assert one.objective_value == other.objective_value
@@ -220,25 +221,25 @@ def test_rows_that_couple_clusters_keep_parts_together() -> None:
     counted = given.slot_cluster % 3 != 2
     limit = Limit("power", 5.0, counted, np.ones(21), np.zeros(len(given.options)))
     coupled = replace(given, limits=(limit,))
-    assert sorted(len(part.tasks) for part in parts(coupled)) == [7, 14]
+    assert sorted(len(part.tasks) for part in independent_components(coupled)) == [7, 14]
     assert decomposed(coupled).objective_value == whole(coupled).objective_value
 
 
 @pytest.mark.parametrize("kind", ["prof", "dist"])
 def test_a_known_decision_is_where_the_search_starts(kind: Kind) -> None:
     given = problem(instance(12, 28, kind))
-    known = solve_here(given, solver="highs", time_limit_seconds=60, gap=0.02).decision
-    reduction = reduced(given, np.ones(len(given.tasks)))
+    known = solve_problem(given, solver="highs", time_limit_seconds=60, gap=0.02).decision
+    reduction = reduce_to_blocks(given, np.ones(len(given.tasks)))
     assert reduction is not None
-    start = Held(*reduction.columns(given, known))
+    start = ColumnSelection(*reduction.columns(given, known))
     assert start.value(reduction.blocks) == objective(given, known)
-    again = reduction.decision(given, start.columns, start.times)
+    again = reduction.decision(given, start.columns, start.multiplicities)
     assert objective(given, again) == objective(given, known)
     met: list[float] = []
-    effort = Effort(
+    effort = SearchContext(
         "highs", 0.0, 0, Budget(60).left, lambda held, _: met.append(held.value(reduction.blocks))
     )
-    search(reduction.blocks, effort, start)
+    search_blocks(reduction.blocks, effort, start)
     assert met[0] == objective(given, known)
     assert met == sorted(met)
 
@@ -257,14 +258,14 @@ class Budget:
 @pytest.mark.parametrize("kind", ["prof", "dist", "rand"])
 def test_the_answer_and_its_bound_never_get_worse_with_more_time(kind: Kind) -> None:
     given = problem(instance(10, 24, kind))
-    reduction = reduced(given, np.ones(len(given.tasks)))
+    reduction = reduce_to_blocks(given, np.ones(len(given.tasks)))
     assert reduction is not None
     blocks = reduction.blocks
     found = [
-        search(blocks, Effort("highs", 0.0, 0, left=Budget(looks).left))
+        search_blocks(blocks, SearchContext("highs", 0.0, 0, left=Budget(looks).left))
         for looks in (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 4_000)
     ]
-    values = [one.held.value(blocks) for one in found]
+    values = [one.incumbent.value(blocks) for one in found]
     bounds = [one.bound for one in found]
     assert values == sorted(values)
     assert bounds == sorted(bounds, reverse=True)
@@ -275,7 +276,7 @@ def test_the_answer_and_its_bound_never_get_worse_with_more_time(kind: Kind) -> 
 def test_what_is_reported_on_the_way_gets_ever_better_and_is_true(small: int) -> None:
     given = problem(instance(12, 28, "dist"))
     reported: list[Solution] = []
-    last = solve_here(
+    last = solve_problem(
         given,
         solver="highs",
         time_limit_seconds=60,
@@ -316,17 +317,17 @@ def with_cpu(given: Problem) -> Problem:
 
 def test_sites_that_ask_for_too_much_of_a_further_kind_still_get_something() -> None:
     given = with_cpu(problem(instance(12, 28, "dist")))
-    reduction = reduced(given, np.ones(len(given.tasks)))
+    reduction = reduce_to_blocks(given, np.ones(len(given.tasks)))
     assert reduction is not None
-    found = search(reduction.blocks, Effort("highs", 0.0, 0, left=lambda: 60.0))
-    decision = reduction.decision(given, found.held.columns, found.held.times)
+    found = search_blocks(reduction.blocks, SearchContext("highs", 0.0, 0, left=lambda: 60.0))
+    decision = reduction.decision(given, found.incumbent.columns, found.incumbent.multiplicities)
     assert violations(given, decision) == ()
     assert objective(given, decision) >= 0.9 * found.bound
 
 
 def test_a_gap_holds_for_what_is_left_to_the_solver_too() -> None:
     """One model of everything needs a hundred times as long to prove the last few percent."""
-    solution = solve_here(
+    solution = solve_problem(
         with_cpu(problem(instance(12, 28, "dist"))),
         solver="highs",
         time_limit_seconds=60,
@@ -358,7 +359,7 @@ def check_tiers(seed: int) -> None:
     """Equal brute force tier by tier, reported ever better on the way, with bounds that hold."""
     given = tiered(random_problem(seed), 3, seed)
     reported: list[Solution] = []
-    solution = solve_here(
+    solution = solve_problem(
         given, solver="highs", time_limit_seconds=60, small=0, report=reported.append
     )
     wanted = best(given).values
@@ -412,7 +413,7 @@ def test_nothing_to_be_had_is_seen_in_few_steps(seed: int) -> None:
         looks += 1
         return 0.0
 
-    solution = solve_here(
+    solution = solve_problem(
         random_problem(seed), solver="highs", time_limit_seconds=60, small=0, clock=clock
     )
     assert (solution.status, solution.objective_value) == ("Optimal", 0.0)

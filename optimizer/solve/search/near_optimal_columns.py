@@ -13,14 +13,26 @@ import numpy as np
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, Place, Solution
 from optimizer.model.problem import Problem, objective
-from optimizer.solve.blocks.blocks import Blocks, Flags, Floats, Ints, Rows
+from optimizer.solve.blocks.block_problem import (
+    BlockProblem,
+    Flags,
+    Floats,
+    Ints,
+    LinkingRows,
+    Prices,
+)
 from optimizer.solve.blocks.columns import Columns
-from optimizer.solve.blocks.reduction import Reduction, reduced
-from optimizer.solve.pricing.column_generation import generated
-from optimizer.solve.pricing.master import feasible, master, relaxed_master
-from optimizer.solve.pricing.prices import Answers, Prices, respond
-from optimizer.solve.search.enumeration import near_best
-from optimizer.solve.search.search import Effort, search, searched_prices
+from optimizer.solve.blocks.reduction import Reduction, reduce_to_blocks
+from optimizer.solve.pricing.column_generation import generate_columns
+from optimizer.solve.pricing.lagrangian_dual import SearchContext, solve_lagrangian_dual
+from optimizer.solve.pricing.lagrangian_relaxation import PricingResult, price_blocks
+from optimizer.solve.pricing.restricted_master import (
+    is_feasible,
+    solve_master,
+    solve_relaxed_master,
+)
+from optimizer.solve.search.block_search import search_blocks
+from optimizer.solve.search.column_enumeration import all_columns_within
 from optimizer.wire.result import Status
 
 _MOST = 12_000  # columns that a choice is made among
@@ -34,16 +46,16 @@ _NOTHING = Decision()
 
 
 @dataclass(frozen=True, slots=True)
-class _Priced:
+class _PricedBlocks:
     """The blocks of a problem with the prices of their relaxation."""
 
     whole: Reduction
     prices: Prices
-    answers: Answers
+    pricing: PricingResult
 
 
 @dataclass(frozen=True, slots=True)
-class _Window:
+class _LossWindow:
     """The columns of which every decision worth `least` consists, and what each loses at least.
 
     A decision that has a column is worth at most the bound of the prices less what that loses.
@@ -54,7 +66,7 @@ class _Window:
     lost: Floats
 
 
-class Core:
+class NearOptimalColumns:
     """The decisions of a problem of one priority that lose little against its optimum."""
 
     def __init__(
@@ -62,7 +74,7 @@ class Core:
     ) -> None:
         self._problem, self._value = problem, value
         self._solver, self._left = solver, left
-        self._priced = _prices(problem, Effort(solver, 0.0, 0, left))
+        self._priced = _prices(problem, SearchContext(solver, 0.0, 0, left))
         self._having = dict[int, Solution]()
         self._windows = [] if self._priced is None else list(self._found(self._priced))
 
@@ -101,30 +113,32 @@ class Core:
         part = self._problem.restricted(
             _all_but(self._problem, place), np.ones(len(self._problem.options), np.bool_)
         )
-        whole = reduced(part, np.ones(len(part.tasks))) if self._priced is not None else None
+        whole = (
+            reduce_to_blocks(part, np.ones(len(part.tasks))) if self._priced is not None else None
+        )
         if whole is None:
             return self._solution("NotSolved")
         ends = self._left() - min(_SEARCHING, self._left())
-        effort = Effort(self._solver, 0.0, 0, lambda: self._left() - ends, most=self._value)
-        held = search(whole.blocks, effort).held
+        effort = SearchContext(self._solver, 0.0, 0, lambda: self._left() - ends, most=self._value)
+        held = search_blocks(whole.blocks, effort).incumbent
         value = held.value(whole.blocks)
         status: Status = "Optimal" if self._value - value <= _WHOLE else "Feasible"
-        return self._solution(status, whole.decision(part, held.columns, held.times))
+        return self._solution(status, whole.decision(part, held.columns, held.multiplicities))
 
-    def _chosen(self, place: Place, window: _Window, least: float) -> Solution:
+    def _chosen(self, place: Place, window: _LossWindow, least: float) -> Solution:
         lacking = self._lacking(place, window.columns)
         if lacking is None or self._priced is None:
             return self._solution("NotSolved")
-        lacking &= window.lost <= self._priced.answers.bound - least + _WHOLE
+        lacking &= window.lost <= self._priced.pricing.bound - least + _WHOLE
         columns = window.columns.pick(np.flatnonzero(lacking))
         return self._best(columns, self._priced.whole.blocks, least)
 
-    def _best(self, columns: Columns, blocks: Blocks, least: float) -> Solution:
+    def _best(self, columns: Columns, blocks: BlockProblem, least: float) -> Solution:
         """Return the best choice of columns; Infeasible where it is worth less than `least`."""
         if self._priced is None:
             return self._solution("NotSolved")
         times = self._times(columns, blocks, least)
-        if times is None or not feasible(blocks, columns, times):
+        if times is None or not is_feasible(blocks, columns, times):
             return self._solution("NotSolved")
         hit = np.flatnonzero(times)
         decision = self._priced.whole.decision(self._problem, columns.pick(hit), times[hit])
@@ -132,12 +146,12 @@ class Core:
             return self._solution("Infeasible")
         return self._solution("Optimal", decision)
 
-    def _times(self, columns: Columns, blocks: Blocks, least: float) -> Ints | None:
+    def _times(self, columns: Columns, blocks: BlockProblem, least: float) -> Ints | None:
         """Return how often to take columns, none where the best is worth less than `least`.
 
         Their relaxation tells that mostly; None: not known, or no choice keeps the rows.
         """
-        parts = relaxed_master(blocks, columns, solver=self._solver, seconds=self._left())
+        parts = solve_relaxed_master(blocks, columns, solver=self._solver, seconds=self._left())
         if parts is None:
             return None
         times = np.rint(parts[0]).astype(np.int64)
@@ -145,7 +159,7 @@ class Core:
             return np.zeros(len(columns), np.int64)
         if np.abs(times - parts[0]).max(initial=0.0) <= _WHOLE:
             return times
-        taken = master(
+        taken = solve_master(
             blocks,
             columns,
             solver=self._solver,
@@ -153,7 +167,7 @@ class Core:
             start=np.zeros(len(columns), np.int64),
             above=least - max(self._step / 2, _WHOLE),
         )
-        return taken.times if taken is not None and taken.proven else None
+        return taken.multiplicities if taken is not None and taken.proven else None
 
     @property
     def _step(self) -> float:
@@ -164,15 +178,15 @@ class Core:
         value = objective(self._problem, decision)
         return Solution(status, decision, value, None, 0.0, self._solver)
 
-    def _found(self, priced: _Priced) -> Iterator[_Window]:
+    def _found(self, priced: _PricedBlocks) -> Iterator[_LossWindow]:
         """Yield ever wider windows, up to so many columns as can be chosen among quickly."""
-        gap, before = priced.answers.bound - self._value, 0
+        gap, before = priced.pricing.bound - self._value, 0
         loss = max(self._step, _LEAST * abs(self._value))
         while self._left() > 0:
-            columns = near_best(
+            columns = all_columns_within(
                 priced.whole.blocks,
                 priced.prices,
-                priced.answers,
+                priced.pricing,
                 slack=gap + loss,
                 limit=_MOST,
                 stop=lambda: self._left() <= 0,
@@ -180,9 +194,9 @@ class Core:
             if columns is None or len(columns) == before:
                 return
             before = len(columns)
-            worth = priced.answers.worth[priced.whole.blocks.mode_sites[columns.modes]]
+            worth = priced.pricing.worth[priced.whole.blocks.mode_sites[columns.modes]]
             lost = worth - columns.profits(priced.whole.blocks, priced.prices)
-            yield _Window(columns, self._value - loss, lost)
+            yield _LossWindow(columns, self._value - loss, lost)
             loss *= _WIDER
 
     def _lacking(self, place: Place, columns: Columns) -> Flags | None:
@@ -212,25 +226,25 @@ class Core:
         return lacking
 
 
-def _prices(problem: Problem, effort: Effort) -> _Priced | None:
+def _prices(problem: Problem, effort: SearchContext) -> _PricedBlocks | None:
     """Return the prices of a problem; None where it has several priorities, or is too large."""
     if len(problem.tiers) != 1 or np.count_nonzero(~np.isnan(problem.values)) > _PLACES:
         return None
-    whole = reduced(problem, np.ones(len(problem.tasks)))
+    whole = reduce_to_blocks(problem, np.ones(len(problem.tasks)))
     if whole is None or len(whole.tasks) + len(whole.sites) > _CLASSES:
         return None
     blocks = whole.blocks
-    found = searched_prices(blocks, effort)
-    if found.groups is None:
+    found = solve_lagrangian_dual(blocks, effort)
+    if found.items is None:
         return None
-    _, prices, _ = generated(
-        blocks, found.groups, found.prices, found.pool, solver=effort.solver, left=effort.left
+    _, prices, _ = generate_columns(
+        blocks, found.items, found.prices, found.pool, solver=effort.solver, left=effort.left
     )
-    answers = respond(blocks, found.groups, prices)
-    return _Priced(whole, prices, answers)
+    answers = price_blocks(blocks, found.items, prices)
+    return _PricedBlocks(whole, prices, answers)
 
 
-def _with_one_of(blocks: Blocks, task: int) -> Rows:
+def _with_one_of(blocks: BlockProblem, task: int) -> LinkingRows:
     """Return further rows of which one asks for a place of a task."""
     rows, slots = blocks.rows, np.arange(len(blocks.slot_sites))
     return replace(

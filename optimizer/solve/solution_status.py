@@ -8,7 +8,7 @@ from optimizer.model.problem import Problem, objective, tier_values
 from optimizer.model.tie_breaking import trimmed
 
 
-def solution_of(
+def with_status(
     problem: Problem,
     decision: Decision | None,
     known_bounds: tuple[Sequence[float], Sequence[float]],

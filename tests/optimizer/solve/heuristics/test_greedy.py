@@ -11,8 +11,8 @@ from benchmarks.instances import Kind, instance, problem
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import objective, tier_values
 from optimizer.model.rules import violations
-from optimizer.solve.heuristics.greedy import filled, greedy
-from optimizer.solve.in_process import solve_here
+from optimizer.solve.heuristics.greedy import fill_remaining, greedy
+from optimizer.solve.strategy import solve_problem
 from tests.optimizer.brute_force import legal
 from tests.optimizer.random_problems import random_problem
 
@@ -30,7 +30,7 @@ def test_every_rule_is_kept(seed: int) -> None:
 @pytest.mark.parametrize(("kind", "share"), [("prof", 0.85), ("dist", 0.85), ("rand", 0.9)])
 def test_it_is_worth_most_of_what_there_is(kind: Kind, share: float) -> None:
     given = problem(instance(100, 200, kind))
-    solution = solve_here(given, solver="highs", time_limit_seconds=60, gap=0.03)
+    solution = solve_problem(given, solver="highs", time_limit_seconds=60, gap=0.03)
     decision = greedy(given, lambda: False)
     assert objective(given, decision) >= share * (solution.bound or 0.0)
 
@@ -57,7 +57,7 @@ def test_it_is_never_worth_less_than_nothing() -> None:
 def test_what_is_filled_keeps_all_that_there_was_and_every_rule(seed: int) -> None:
     given = random_problem(seed, most_variables=40)
     decision = greedy(given, partial(next, chain(repeat(False, 2), repeat(True))))
-    found = filled(given, decision, lambda: False)
+    found = fill_remaining(given, decision, lambda: False)
     assert set(decision.places) <= set(found.places)
     assert violations(given, found) == ()
     assert tier_values(given, found) >= tier_values(given, decision)
@@ -66,7 +66,7 @@ def test_what_is_filled_keeps_all_that_there_was_and_every_rule(seed: int) -> No
 def test_what_is_worth_nothing_is_placed_where_there_is_room() -> None:
     given = problem(instance(20, 50, "dist"))
     given = replace(given, values=np.where(np.isnan(given.values), np.nan, 0.0))
-    solution = solve_here(given, solver="highs", time_limit_seconds=60)
+    solution = solve_problem(given, solver="highs", time_limit_seconds=60)
     assert solution.status == "Optimal"
     assert len(solution.decision.places) > len(given.clusters)
-    assert filled(given, solution.decision, lambda: False) == solution.decision
+    assert fill_remaining(given, solution.decision, lambda: False) == solution.decision

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from optimizer.solve.blocks.blocks import Blocks, Ints, selected
+from optimizer.solve.blocks.block_problem import BlockProblem, Ints, subproblem_of
 
 
-def task_classes(blocks: Blocks) -> tuple[Blocks, tuple[Ints, ...]]:
+def merge_identical_tasks(blocks: BlockProblem) -> tuple[BlockProblem, tuple[Ints, ...]]:
     """Merge equal tasks; also return the members of each class, in order."""
     rows = blocks.rows
     entries = _entries(rows.place_tasks, len(blocks.sizes))
@@ -46,7 +46,7 @@ def task_classes(blocks: Blocks) -> tuple[Blocks, tuple[Ints, ...]]:
     return merged, members
 
 
-def site_classes(blocks: Blocks) -> tuple[Blocks, tuple[Ints, ...]]:
+def merge_identical_sites(blocks: BlockProblem) -> tuple[BlockProblem, tuple[Ints, ...]]:
     """Merge equal sites; also return the members of each class, in order."""
     members = _members(_site_keys(blocks))
     if len(members) == len(blocks.copies):
@@ -54,15 +54,15 @@ def site_classes(blocks: Blocks) -> tuple[Blocks, tuple[Ints, ...]]:
     copies = np.zeros(len(blocks.copies), np.int64)
     copies[[own[0] for own in members]] = [blocks.copies[own].sum() for own in members]
     every_task = np.ones(len(blocks.sizes), np.bool_)
-    merged = selected(blocks, every_task, copies, blocks.counts, blocks.rows.limits).blocks
+    merged = subproblem_of(blocks, every_task, copies, blocks.counts, blocks.rows.limits).blocks
     return merged, members
 
 
-def _site_keys(blocks: Blocks) -> Iterable[Hashable]:
+def _site_keys(blocks: BlockProblem) -> Iterable[Hashable]:
     sites, rows = len(blocks.copies), blocks.rows
     first_slot = np.searchsorted(blocks.slot_sites, np.arange(sites + 1))
     first_mode = np.searchsorted(blocks.mode_sites, np.arange(sites + 1))
-    first_part = np.searchsorted(blocks.part_modes, first_mode)
+    first_part = np.searchsorted(blocks.supply_modes, first_mode)
     places = _entries(blocks.slot_sites[rows.place_slots], sites)
     chosen = _entries(blocks.mode_sites[rows.mode_modes], sites)
     for site in range(sites):
@@ -73,9 +73,9 @@ def _site_keys(blocks: Blocks) -> Iterable[Hashable]:
         yield (
             blocks.values[:, slots].tobytes(),
             blocks.mode_values[modes].tobytes(),
-            (blocks.part_modes[parts] - first_mode[site]).tobytes(),
-            (blocks.part_slots[parts] - first_slot[site]).tobytes(),
-            blocks.part_supplies[parts].tobytes(),
+            (blocks.supply_modes[parts] - first_mode[site]).tobytes(),
+            (blocks.supply_slots[parts] - first_slot[site]).tobytes(),
+            blocks.supply_amounts[parts].tobytes(),
             rows.place_rows[mine].tobytes(),
             rows.place_tasks[mine].tobytes(),
             (rows.place_slots[mine] - first_slot[site]).tobytes(),

@@ -3,25 +3,25 @@
 import numpy as np
 import pytest
 
-from optimizer.solve.blocks.blocks import Blocks
+from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.columns import Columns
-from optimizer.solve.blocks.reduction import reduced
-from optimizer.solve.pricing.lagrangian import Effort, searched_prices
-from optimizer.solve.pricing.prices import Prices, respond
-from optimizer.solve.search.enumeration import near_best, nearest
-from optimizer.solve.search.restricted_master import closing
+from optimizer.solve.blocks.reduction import reduce_to_blocks
+from optimizer.solve.pricing.lagrangian_dual import SearchContext, solve_lagrangian_dual
+from optimizer.solve.pricing.lagrangian_relaxation import price_blocks
+from optimizer.solve.search.column_enumeration import all_columns_within, best_columns_within
+from optimizer.solve.search.gap_closing import close_gap
 from tests.optimizer.brute_force import best
 from tests.optimizer.random_problems import random_problem
 
-EFFORT = Effort("highs", 0.0, 0, lambda: 60.0)
+EFFORT = SearchContext("highs", 0.0, 0, lambda: 60.0)
 ALL = 100_000
 
 
-def blocks_of(seed: int) -> tuple[Blocks, float] | None:
+def blocks_of(seed: int) -> tuple[BlockProblem, float] | None:
     """Return the blocks of a random problem's first priority, and what its optimum is worth."""
     given = random_problem(seed)
     weights = np.array([float(task.priority == given.tiers[0]) for task in given.tasks])
-    found = reduced(given, weights, float(len(given.tiers) == 1))
+    found = reduce_to_blocks(given, weights, float(len(given.tiers) == 1))
     return None if found is None else (found.blocks, best(given).values[0])
 
 
@@ -44,17 +44,19 @@ def test_all_columns_that_lose_no_more_than_said_are_among_those_kept(
         return
     blocks, _ = case
     prices = Prices(np.full(len(blocks.sizes), 7.0), np.zeros(len(blocks.rows.limits)))
-    answers = respond(blocks, searched_prices(blocks, EFFORT).groups, prices)
+    answers = price_blocks(blocks, solve_lagrangian_dual(blocks, EFFORT).items, prices)
 
     def never() -> bool:
         return False
 
-    near = nearest(blocks, prices, answers, slack=50.0, limit=limit, stop=never)
+    near = best_columns_within(blocks, prices, answers, slack=50.0, limit=limit, stop=never)
     assert len(near.columns) <= limit
     lost = answers.worth[blocks.mode_sites[near.columns.modes]]
     assert (lost - near.columns.profits(blocks, prices) <= 50.0 + 1e-5).all()
-    if near.reach >= 0:
-        every = near_best(blocks, prices, answers, slack=near.reach, limit=ALL, stop=never)
+    if near.complete_loss >= 0:
+        every = all_columns_within(
+            blocks, prices, answers, slack=near.complete_loss, limit=ALL, stop=never
+        )
         assert every is not None
         assert named(every) <= named(near.columns)
 
@@ -66,11 +68,11 @@ def test_no_bound_of_some_columns_is_too_low(seed: int, gap: float) -> None:
     if case is None:
         return
     blocks, most = case
-    effort = Effort("highs", gap, 0, lambda: 60.0)
-    priced = searched_prices(blocks, effort)
-    answers = respond(blocks, priced.groups, priced.prices)
-    held, bound = closing(
-        blocks, priced, answers, priced.first, priced.bound, effort, (2, 8, 32, ALL)
+    effort = SearchContext("highs", gap, 0, lambda: 60.0)
+    priced = solve_lagrangian_dual(blocks, effort)
+    answers = price_blocks(blocks, priced.items, priced.prices)
+    held, bound = close_gap(
+        blocks, priced, answers, priced.incumbent, priced.bound, effort, (2, 8, 32, ALL)
     )
     assert held.value(blocks) <= most + 1e-6
     assert bound >= most - 1e-5

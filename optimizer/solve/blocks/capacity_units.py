@@ -11,15 +11,15 @@ from math import ceil, floor, gcd, lcm
 
 from optimizer.model.problem import Problem
 
-LARGEST = 512
+MOST_UNITS = 512
 """The largest supply of a slot that knapsacks work with."""
 
-_COARSE = 64
+_APPROXIMATE_UNITS = 64
 _DENOMINATOR = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Units:
+class CapacityUnits:
     """By kind, one unit as an amount; `exact`: the kinds whose amounts all are whole units."""
 
     unit: dict[str, float]
@@ -37,12 +37,12 @@ class Units:
         return floor(whole + 1e-9) if kind in self.exact else ceil(whole - 1e-9)
 
 
-def units_of(problem: Problem) -> Units:
+def capacity_units(problem: Problem) -> CapacityUnits:
     """Return the units of a problem's kinds."""
     supplied = [0.0] * len(problem.slots)
     for slot, amount in enumerate(problem.base.tolist()):
         supplied[slot] = amount
-    for slot, amount in _most(problem):
+    for slot, amount in _largest_supplies(problem):
         supplied[slot] += amount
     unit: dict[str, float] = {}
     exact = set()
@@ -52,16 +52,16 @@ def units_of(problem: Problem) -> Units:
             (supplied[index] for index, slot in enumerate(problem.slots) if slot.kind == kind),
             default=0.0,
         )
-        common = _common(asked)
-        if common is not None and largest / common <= LARGEST:
+        common = _greatest_common_divisor(asked)
+        if common is not None and largest / common <= MOST_UNITS:
             unit[kind] = common
             exact.add(kind)
         else:
-            unit[kind] = largest / _COARSE or 1.0
-    return Units(unit, frozenset(exact))
+            unit[kind] = largest / _APPROXIMATE_UNITS or 1.0
+    return CapacityUnits(unit, frozenset(exact))
 
 
-def _most(problem: Problem) -> Iterator[tuple[int, float]]:
+def _largest_supplies(problem: Problem) -> Iterator[tuple[int, float]]:
     """Yield, slot by slot, what each pool supplies at most."""
     best: dict[tuple[int, int, str], float] = {}
     for option in problem.options:
@@ -72,7 +72,7 @@ def _most(problem: Problem) -> Iterator[tuple[int, float]]:
         yield slot, amount
 
 
-def _common(amounts: Iterable[float]) -> float | None:
+def _greatest_common_divisor(amounts: Iterable[float]) -> float | None:
     """Return the largest amount of which all amounts are whole multiples; None if there is none."""
     exact = [Fraction(amount).limit_denominator(_DENOMINATOR) for amount in amounts if amount > 0]
     if any(

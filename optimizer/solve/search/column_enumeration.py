@@ -14,29 +14,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optimizer.solve.blocks.blocks import Blocks, Floats, Ints
-from optimizer.solve.blocks.columns import Columns, joined_columns
-from optimizer.solve.pricing.prices import Answers, Prices
+from optimizer.solve.blocks.block_problem import BlockProblem, Floats, Ints, Prices
+from optimizer.solve.blocks.columns import Columns, concatenated_columns
+from optimizer.solve.pricing.lagrangian_relaxation import PricingResult
 
 _TOLERANCE = 1e-6
 _CHUNK = 1_500_000  # entries of the tables of one round
 
 
-class Near(NamedTuple):
+class EnumeratedColumns(NamedTuple):
     """Columns that lose little: with all that lose `reach`, which may be negative."""
 
     columns: Columns
-    reach: float
+    complete_loss: float
 
 
-class _States(NamedTuple):
+class _Labels(NamedTuple):
     """Unfinished columns: their modes, and what they lose at least."""
 
     modes: Ints
     lost: Floats
 
 
-class _Step(NamedTuple):
+class _Extension(NamedTuple):
     """How states came about: the one before, and how often its slot got a task."""
 
     parents: Ints
@@ -45,7 +45,7 @@ class _Step(NamedTuple):
     slot_of_modes: Ints
 
 
-class _Tables(NamedTuple):
+class _CompletionBounds(NamedTuple):
     """Tasks in turn, what slots gain by each, and what they gain by those from each on.
 
     `profits[turn][slot]`, `ahead[turn][slot, capacity]`.
@@ -56,10 +56,10 @@ class _Tables(NamedTuple):
     ahead: list[Floats]
 
 
-def near_best(
-    blocks: Blocks,
+def all_columns_within(
+    blocks: BlockProblem,
     prices: Prices,
-    answers: Answers,
+    answers: PricingResult,
     *,
     slack: float,
     limit: int,
@@ -69,43 +69,43 @@ def near_best(
 
     None too where `stop` says so.
     """
-    near = nearest(blocks, prices, answers, slack=slack, limit=limit, stop=stop)
-    return near.columns if near.reach >= slack else None
+    near = best_columns_within(blocks, prices, answers, slack=slack, limit=limit, stop=stop)
+    return near.columns if near.complete_loss >= slack else None
 
 
-def nearest(
-    blocks: Blocks,
+def best_columns_within(
+    blocks: BlockProblem,
     prices: Prices,
-    answers: Answers,
+    answers: PricingResult,
     *,
     slack: float,
     limit: int,
     stop: Callable[[], bool],
-) -> Near:
+) -> EnumeratedColumns:
     """Return the columns that lose at most `slack`, the best `limit` where they are more.
 
     None where `stop` says so.
     """
-    lost = answers.worth[blocks.mode_sites] - answers.mode_worth
+    lost = answers.worth[blocks.mode_sites] - answers.mode_profits
     wanted = np.flatnonzero(lost <= slack + _TOLERANCE)
     profits = place_profits(blocks, prices)
     width = max(1, _CHUNK // max(1, len(profits) * (blocks.largest + 1)))
     reach, pieces, losses = slack, list[Columns](), list[Floats]()
     for first in range(0, len(wanted), width):
         modes = wanted[first : first + width]
-        growth = _Growth(blocks, profits, limit, reach, stop)
-        states = growth.ended(_States(modes, lost[modes]))
+        growth = _Labelling(blocks, profits, limit, reach, stop)
+        states = growth.ended(_Labels(modes, lost[modes]))
         if stop():
-            return Near(joined_columns([]), -1.0)
-        reach = growth.reach
+            return EnumeratedColumns(concatenated_columns([]), -1.0)
+        reach = growth.complete_loss
         pieces.append(growth.traced(states.modes))
         losses.append(states.lost)
-    columns = joined_columns(pieces)
-    kept, reach = _least(np.concatenate([np.zeros(0), *losses]), reach, limit)
-    return Near(_allowed(blocks, columns.pick(kept)), reach)
+    columns = concatenated_columns(pieces)
+    kept, reach = _least_losses(np.concatenate([np.zeros(0), *losses]), reach, limit)
+    return EnumeratedColumns(_without_repeats(blocks, columns.pick(kept)), reach)
 
 
-def place_profits(blocks: Blocks, prices: Prices) -> Floats:
+def place_profits(blocks: BlockProblem, prices: Prices) -> Floats:
     """Return what every place is worth beyond its prices: [task, slot]."""
     profits: Floats = blocks.values - prices.tasks[:, None]
     rows = blocks.rows
@@ -114,42 +114,42 @@ def place_profits(blocks: Blocks, prices: Prices) -> Floats:
     return profits
 
 
-class _Growth:
+class _Labelling:
     """The states of some modes; `reach` falls where states are dropped."""
 
     def __init__(
         self,
-        blocks: Blocks,
+        blocks: BlockProblem,
         profits: Floats,
         limit: int,
         reach: float,
         stop: Callable[[], bool],
     ) -> None:
         self._blocks, self._profits, self._limit, self._stop = blocks, profits, limit, stop
-        self._steps: list[_Step] = []
-        self.reach = reach
+        self._steps: list[_Extension] = []
+        self.complete_loss = reach
 
-    def ended(self, states: _States) -> _States:
+    def ended(self, states: _Labels) -> _Labels:
         """Let states grow on one slot of each mode after the other."""
         blocks = self._blocks
-        starts = np.searchsorted(blocks.part_modes, np.arange(len(blocks.mode_sites) + 1))
+        starts = np.searchsorted(blocks.supply_modes, np.arange(len(blocks.mode_sites) + 1))
         parts = np.diff(starts)
         for rank in range(int(parts[states.modes].max(initial=0))):
             own = np.unique(states.modes[parts[states.modes] > rank])
             slots = np.full(len(parts), -1, np.int64)
             supplies = np.zeros(len(parts), np.int64)
-            slots[own] = blocks.part_slots[starts[own] + rank]
-            supplies[own] = blocks.part_supplies[starts[own] + rank]
+            slots[own] = blocks.supply_slots[starts[own] + rank]
+            supplies[own] = blocks.supply_amounts[starts[own] + rank]
             states = self._filled(states, slots, supplies)
         return states
 
-    def _filled(self, states: _States, slots: Ints, supplies: Ints) -> _States:
+    def _filled(self, states: _Labels, slots: Ints, supplies: Ints) -> _Labels:
         """Let states grow on one slot of their mode, -1 for none."""
         modes, lost = states
         used, rows = np.unique(slots[modes], return_inverse=True)
         left = supplies[modes]
         width = int(left.max(initial=0)) + 1
-        tables = _tables(self._blocks, self._profits, used, width, self.reach)
+        tables = _completion_bounds(self._blocks, self._profits, used, width, self.complete_loss)
         for turn, task in enumerate(tables.tasks):
             if self._stop():
                 break
@@ -164,13 +164,13 @@ class _Growth:
                 ahead = rest[cells[fits] - amount * size]
                 losses.append(base[fits] - amount * profit[fits] - ahead)
             every = np.concatenate(losses)
-            kept, self.reach = _least(every, self.reach, self._limit)
+            kept, self.complete_loss = _least_losses(every, self.complete_loss, self._limit)
             amounts = np.repeat(np.arange(most + 1), [len(some) for some in parents])[kept]
             parent = np.concatenate(parents)[kept]
             modes, rows, lost = modes[parent], rows[parent], every[kept]
             left = left[parent] - amounts * size
-            self._steps.append(_Step(parent, amounts, task, slots))
-        return _States(modes, lost)
+            self._steps.append(_Extension(parent, amounts, task, slots))
+        return _Labels(modes, lost)
 
     def traced(self, modes: Ints) -> Columns:
         """Follow every last state back to what it holds."""
@@ -190,13 +190,15 @@ class _Growth:
         return Columns(modes, starts, task[order], slot[order])
 
 
-def _most(blocks: Blocks, task: int, capacity: int) -> int:
+def _most(blocks: BlockProblem, task: int, capacity: int) -> int:
     """Return how often a slot may hold a task."""
     size, most = int(blocks.sizes[task]), int(min(blocks.most[task], blocks.counts[task]))
     return min(most, capacity // size) if size else most
 
 
-def _tables(blocks: Blocks, profits: Floats, used: Ints, width: int, reach: float) -> _Tables:
+def _completion_bounds(
+    blocks: BlockProblem, profits: Floats, used: Ints, width: int, reach: float
+) -> _CompletionBounds:
     """Say what slots gain; a task that costs more than what may be lost has no turn."""
     own = np.where(used >= 0, profits[:, used], -np.inf)
     tasks = np.flatnonzero((own >= -reach - _TOLERANCE).any(axis=1) & (blocks.sizes < width))
@@ -210,10 +212,10 @@ def _tables(blocks: Blocks, profits: Floats, used: Ints, width: int, reach: floa
             )
             best = more
         ahead.append(best)
-    return _Tables(tasks.tolist(), list(own[tasks]), ahead[::-1])
+    return _CompletionBounds(tasks.tolist(), list(own[tasks]), ahead[::-1])
 
 
-def _least(losses: Floats, reach: float, limit: int) -> tuple[Ints, float]:
+def _least_losses(losses: Floats, reach: float, limit: int) -> tuple[Ints, float]:
     """Return which lose at most `reach`, the first `limit` of them, and what all kept lose."""
     kept = np.flatnonzero(losses <= reach + _TOLERANCE)
     if len(kept) <= limit:
@@ -223,7 +225,7 @@ def _least(losses: Floats, reach: float, limit: int) -> tuple[Ints, float]:
     return np.sort(kept[order[:limit]]), reach
 
 
-def _allowed(blocks: Blocks, columns: Columns) -> Columns:
+def _without_repeats(blocks: BlockProblem, columns: Columns) -> Columns:
     """Drop the columns that hold a task on several slots together too often."""
     keys, amounts = np.unique(
         columns.owners * len(blocks.sizes) + columns.tasks, return_counts=True

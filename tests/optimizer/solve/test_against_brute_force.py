@@ -7,7 +7,7 @@ import pytest
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import COUPLING_RULES, LOCAL_RULES, RULES, violations
-from optimizer.solve.in_process import solve_here
+from optimizer.solve.strategy import solve_problem
 from tests.optimizer.brute_force import best, legal
 from tests.optimizer.random_problems import random_problem
 
@@ -34,7 +34,7 @@ def check_rules(seed: int) -> None:
 
 def check_optimum(seed: int) -> None:
     problem = random_problem(seed)
-    solution = solve_here(problem, solver="highs", time_limit_seconds=60)
+    solution = solve_problem(problem, solver="highs", time_limit_seconds=60)
     assert solution.status == "Optimal"
     assert tier_values(problem, solution.decision) == pytest.approx(best(problem).values)
     assert tuple(tier.value for tier in solution.tiers) == pytest.approx(best(problem).values)

@@ -11,9 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.solve.blocks.blocks import Blocks, Floats, Ints
-from optimizer.solve.blocks.candidates import Candidates, every_candidate, joined, promising
-from optimizer.solve.blocks.knapsack import Filling, contents, fill
+from optimizer.solve.blocks.block_problem import BlockProblem, Floats, Ints, Prices
+from optimizer.solve.blocks.knapsack import KnapsackTable, knapsack_contents, solve_knapsacks
+from optimizer.solve.blocks.knapsack_items import (
+    KnapsackItems,
+    all_items,
+    concatenated_items,
+    most_profitable,
+)
 
 _MOMENTUM = 0.7
 _PATIENCE = 8
@@ -28,15 +33,7 @@ _DENSE = 600_000  # places; beyond, slots consider the most promising ones only
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
-    """Multipliers, none negative: of a place of each task, and of each further row."""
-
-    tasks: Floats
-    rows: Floats
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
+class PricingResult:
     """What every site does at given prices, and the bound that follows.
 
     `worth`: the profit of one copy of each site. `modes`: the mode it takes. `places_sites`,
@@ -48,58 +45,62 @@ class Answers:
     modes: Ints
     tasks: Ints
     slots: Ints
-    mode_worth: Floats
-    filling: Filling
+    mode_profits: Floats
+    knapsacks: KnapsackTable
 
 
-def respond(blocks: Blocks, groups: list[Candidates] | None, prices: Prices) -> Answers:
+def price_blocks(
+    blocks: BlockProblem, groups: list[KnapsackItems] | None, prices: Prices
+) -> PricingResult:
     """Return the best answer of every site; `groups`: all candidates, where they are at hand."""
     if groups is None:
-        groups = _matter(blocks, prices)
-    filling = fill(
+        groups = _profitable_items(blocks, prices)
+    filling = solve_knapsacks(
         groups, prices.tasks, prices.rows, slots=len(blocks.slot_sites), capacity=blocks.largest
     )
-    mode_worth = _mode_worth(blocks, filling.best, prices)
+    mode_worth = _mode_profits(blocks, filling.best, prices)
     worth, modes = _best_modes(blocks, mode_worth)
-    tasks, slots = places(blocks, filling, modes)
-    return Answers(_bound(blocks, prices, worth), worth, modes, tasks, slots, mode_worth, filling)
+    tasks, slots = places_of_modes(blocks, filling, modes)
+    return PricingResult(
+        _bound(blocks, prices, worth), worth, modes, tasks, slots, mode_worth, filling
+    )
 
 
-def places(blocks: Blocks, filling: Filling, modes: Ints) -> tuple[Ints, Ints]:
+def places_of_modes(blocks: BlockProblem, filling: KnapsackTable, modes: Ints) -> tuple[Ints, Ints]:
     """Return tasks and slots of the places that fill the given modes, one of a site at most."""
     chosen = np.zeros(len(blocks.mode_sites), np.bool_)
     chosen[modes] = True
-    parts = np.flatnonzero(chosen[blocks.part_modes])
-    slots = blocks.part_slots[parts]
-    positions, tasks = contents(filling, slots, blocks.part_supplies[parts])
+    parts = np.flatnonzero(chosen[blocks.supply_modes])
+    slots = blocks.supply_slots[parts]
+    positions, tasks = knapsack_contents(filling, slots, blocks.supply_amounts[parts])
     return tasks, slots[positions]
 
 
-def considered(blocks: Blocks) -> list[Candidates] | None:
+def items_if_few(blocks: BlockProblem) -> list[KnapsackItems] | None:
     """Return all candidates; None where they are too many to be held in this form."""
-    return every_candidate(blocks) if blocks.values.size <= _DENSE else None
+    return all_items(blocks) if blocks.values.size <= _DENSE else None
 
 
-def _matter(blocks: Blocks, prices: Prices) -> list[Candidates]:
+def _profitable_items(blocks: BlockProblem, prices: Prices) -> list[KnapsackItems]:
     """Return the candidates that matter at these prices, looking at some slots at a time."""
     count = len(blocks.slot_sites)
     width = max(1, _CHUNK // max(1, len(blocks.sizes)))
     pieces = []
     for first in range(0, count, width):
-        groups = every_candidate(blocks, slice(first, min(first + width, count)))
-        pieces.append(promising(groups, prices.tasks, prices.rows, blocks.largest))
-    return joined(pieces)
+        groups = all_items(blocks, slice(first, min(first + width, count)))
+        pieces.append(most_profitable(groups, prices.tasks, prices.rows, blocks.largest))
+    return concatenated_items(pieces)
 
 
-def first_prices(
-    blocks: Blocks, bound: Callable[[Prices], float], stop: Callable[[], bool]
+def initial_prices(
+    blocks: BlockProblem, bound: Callable[[Prices], float], stop: Callable[[], bool]
 ) -> tuple[float, Prices]:
     """Return prices to start from: the best of those that one price of a site's supply implies.
 
     If a device of a slot costs so much, a task is worth what its best slot leaves of its value.
     """
     supply = np.zeros(len(blocks.slot_sites))
-    np.maximum.at(supply, blocks.part_slots, blocks.part_supplies)
+    np.maximum.at(supply, blocks.supply_slots, blocks.supply_amounts)
     top = np.zeros(len(blocks.copies))
     np.maximum.at(top, blocks.slot_sites, supply)
     share = top[blocks.slot_sites] / np.maximum(supply, 1)
@@ -126,14 +127,14 @@ def first_prices(
     return bounds[best], prices(best)
 
 
-def descend(
-    blocks: Blocks,
-    groups: list[Candidates] | None,
+def lower_bound_by_subgradients(
+    blocks: BlockProblem,
+    groups: list[KnapsackItems] | None,
     start: Prices,
     *,
     reach: float = _REACH,
     patience: int = _PATIENCE,
-    seen: Callable[[Answers, Prices], None],
+    seen: Callable[[PricingResult, Prices], None],
     stop: Callable[[], bool],
 ) -> tuple[float, Prices]:
     """Lower the bound by subgradient steps; return the lowest with its prices.
@@ -149,7 +150,7 @@ def descend(
     least = _NOTHING * float(blocks.values.max(initial=0.0))
     while True:
         prices = Prices(now[:count], now[count:])
-        answers = respond(blocks, groups, prices)
+        answers = price_blocks(blocks, groups, prices)
         waited = 0 if answers.bound < lowest - _PROGRESS * max(abs(lowest), least) else waited + 1
         if answers.bound < lowest:
             lowest, kept = answers.bound, now
@@ -166,7 +167,7 @@ def descend(
         now = np.maximum(0.0, now - distance / length * direction)
 
 
-def _usage(blocks: Blocks, answers: Answers) -> Floats:
+def _usage(blocks: BlockProblem, answers: PricingResult) -> Floats:
     """Return how much of every task's places and of every further row the sites use."""
     times = blocks.copies[blocks.slot_sites[answers.slots]]
     used: Floats = np.bincount(answers.tasks, times, len(blocks.sizes)).astype(np.float64)
@@ -186,15 +187,15 @@ def _usage(blocks: Blocks, answers: Answers) -> Floats:
     return np.concatenate([used, further])
 
 
-def _bound(blocks: Blocks, prices: Prices, worth: Floats) -> float:
+def _bound(blocks: BlockProblem, prices: Prices, worth: Floats) -> float:
     rows = blocks.rows.limits
     return float(prices.tasks @ blocks.counts + prices.rows @ rows + worth @ blocks.copies)
 
 
-def _mode_worth(blocks: Blocks, best: Floats, prices: Prices) -> Floats:
-    parts = best[blocks.part_slots, blocks.part_supplies]
+def _mode_profits(blocks: BlockProblem, best: Floats, prices: Prices) -> Floats:
+    parts = best[blocks.supply_slots, blocks.supply_amounts]
     worth: Floats = blocks.mode_values + np.bincount(
-        blocks.part_modes, parts, len(blocks.mode_sites)
+        blocks.supply_modes, parts, len(blocks.mode_sites)
     )
     rows = blocks.rows
     if len(rows.mode_rows):
@@ -203,7 +204,7 @@ def _mode_worth(blocks: Blocks, best: Floats, prices: Prices) -> Floats:
     return worth
 
 
-def _best_modes(blocks: Blocks, mode_worth: Floats) -> tuple[Floats, Ints]:
+def _best_modes(blocks: BlockProblem, mode_worth: Floats) -> tuple[Floats, Ints]:
     """Return the profit of every site and its first best mode."""
     starts = np.searchsorted(blocks.mode_sites, np.arange(len(blocks.copies)))
     worth = np.maximum.reduceat(mode_worth, starts)

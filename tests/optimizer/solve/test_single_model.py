@@ -17,7 +17,7 @@ from optimizer.model.formulate import formulate
 from optimizer.model.lexicographic import worth_more
 from optimizer.model.problem import Problem, Slot, Task, objective, tier_values, upper_bound
 from optimizer.model.rules import violations
-from optimizer.solve.in_process import solve_here
+from optimizer.solve.strategy import solve_problem
 from tests.optimizer.brute_force import best
 from tests.optimizer.build import PERFORMANCE, POWER, SETTINGS, fleet
 from tests.optimizer.random_problems import random_problem
@@ -27,7 +27,7 @@ GUIDE = {"worker01": SETTINGS, "worker02": SETTINGS}
 
 
 def solved(problem_fleet: Fleet, solver: SolverName = "highs") -> Solution:
-    return solve_here(formulate(problem_fleet), solver=solver, time_limit_seconds=60)
+    return solve_problem(formulate(problem_fleet), solver=solver, time_limit_seconds=60)
 
 
 def guide(scores: dict[tuple[str, str], int]) -> Fleet:
@@ -165,7 +165,7 @@ def test_a_time_limit_never_yields_more_than_was_proven(solver: SolverName) -> N
         for k, (d, _) in enumerate(options)
     }
     formulated = formulate(fleet(clusters, demands, scores))
-    hurried = solve_here(formulated, solver=solver, time_limit_seconds=0.001)
+    hurried = solve_problem(formulated, solver=solver, time_limit_seconds=0.001)
     assert hurried.status in {"Feasible", "NotSolved"}
     assert hurried.bound is not None
     assert hurried.bound >= hurried.objective_value
@@ -180,7 +180,7 @@ def test_a_solver_stopped_at_any_moment_leaves_a_bound_that_says_something(secon
         tasks=tuple(replace(task, priority=i % 2) for i, task in enumerate(given_problem.tasks)),
     )
     for one in (given_problem, tiered):
-        hurried = solve_here(one, solver="highs", time_limit_seconds=seconds, small=10**9)
+        hurried = solve_problem(one, solver="highs", time_limit_seconds=seconds, small=10**9)
         assert hurried.bound is not None
         assert hurried.objective_value <= hurried.bound <= upper_bound(one)
 
@@ -193,7 +193,7 @@ def test_a_lower_priority_is_not_lost_to_the_rounding_of_a_higher_one() -> None:
     values = np.array([[0.1, 0.2, 0.3, 0.0]] * 3 + [[50.0, 0.0, 0.0, 1.0]])
     given_problem = Problem(("a", "b", "c", "e"), slots, (), tuple(tasks), values, np.ones(4))
     for small in (0, 10**9):
-        solution = solve_here(given_problem, solver="highs", time_limit_seconds=60, small=small)
+        solution = solve_problem(given_problem, solver="highs", time_limit_seconds=60, small=small)
         assert [round(tier.value, 6) for tier in solution.tiers] == [0.6, 1.0]
 
 
@@ -212,7 +212,7 @@ class Ticking:
 def test_the_search_asks_for_the_time_and_ends_when_it_is_up(limit: float) -> None:
     clock = Ticking()
     given = problem(instance(10, 24, "dist"))
-    solve_here(given, solver="highs", time_limit_seconds=limit, small=0, clock=clock)
+    solve_problem(given, solver="highs", time_limit_seconds=limit, small=0, clock=clock)
     assert 0.8 * limit <= clock.now <= 1.1 * limit
 
 
@@ -223,7 +223,7 @@ def test_nothing_worse_than_what_is_known_is_returned_whenever_time_is_up(seed: 
     known = best(given).decisions[0]
     for most in range(1, 40):
         looks = chain(repeat(0.0, most), repeat(61.0))
-        solution = solve_here(
+        solution = solve_problem(
             given,
             solver="highs",
             time_limit_seconds=60,
@@ -241,6 +241,6 @@ def test_a_start_that_is_worth_less_than_nothing_is_not_called_optimal(
     """Policies cost so much that the first priority's decision is one of the next's worst."""
     drawn = random_problem(seed)
     given = replace(drawn, options=tuple(item._replace(value=-30.0) for item in drawn.options))
-    solution = solve_here(given, solver=solver, time_limit_seconds=60)
+    solution = solve_problem(given, solver=solver, time_limit_seconds=60)
     assert solution.status == "Optimal"
     assert tier_values(given, solution.decision) == pytest.approx(best(given).values)

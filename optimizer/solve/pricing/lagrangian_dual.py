@@ -7,21 +7,19 @@ from math import floor
 import numpy as np
 
 from optimizer.domain.settings import SolverName
-from optimizer.solve.blocks.blocks import Blocks
-from optimizer.solve.blocks.candidates import Candidates
-from optimizer.solve.blocks.columns import Pool, joined_columns
-from optimizer.solve.heuristics.neighbourhood import Held
-from optimizer.solve.pricing.column_generation import generated
+from optimizer.solve.blocks.block_problem import BlockProblem, Prices
+from optimizer.solve.blocks.columns import ColumnPool, ColumnSelection, concatenated_columns
+from optimizer.solve.blocks.knapsack_items import KnapsackItems
+from optimizer.solve.pricing.column_generation import generate_columns
 from optimizer.solve.pricing.diving import dive
-from optimizer.solve.pricing.master import feasible
-from optimizer.solve.pricing.prices import (
-    Answers,
-    Prices,
-    considered,
-    descend,
-    first_prices,
-    respond,
+from optimizer.solve.pricing.lagrangian_relaxation import (
+    PricingResult,
+    initial_prices,
+    items_if_few,
+    lower_bound_by_subgradients,
+    price_blocks,
 )
+from optimizer.solve.pricing.restricted_master import is_feasible
 
 _REACHES = (0.01, 0.003)
 _WORTH_IT = 2e-4
@@ -35,7 +33,7 @@ _HURRIED, _PATIENT = 3, 8  # steps without progress before they become smaller
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class SearchContext:
     """How to search: `gap` is what is good enough, `left` tells the seconds left.
 
     `found` is told every decision that is better than those before, with the bound by then.
@@ -46,49 +44,53 @@ class Effort:
     gap: float
     seed: int
     left: Callable[[], float]
-    found: Callable[[Held, float], None] = lambda _held, _bound: None
+    found: Callable[[ColumnSelection, float], None] = lambda _held, _bound: None
     most: float = np.inf
     prices: Prices | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class LagrangianDual:
     """The lowest bound with its prices, a first decision, and the columns met on the way."""
 
     bound: float
     prices: Prices
-    groups: list[Candidates] | None
-    first: Held
-    pool: Pool
+    items: list[KnapsackItems] | None
+    incumbent: ColumnSelection
+    pool: ColumnPool
 
 
-def searched_prices(
-    blocks: Blocks, effort: Effort, start: Held | None = None, *, collect: bool = True
-) -> Priced:
+def solve_lagrangian_dual(
+    blocks: BlockProblem,
+    effort: SearchContext,
+    start: ColumnSelection | None = None,
+    *,
+    collect: bool = True,
+) -> LagrangianDual:
     """Find prices by steps, ever smaller ones, then by the master where that is small.
 
     `collect`: take up the columns met also where no master here wants them.
     """
-    pool, steps, hurry, reached = Pool(blocks), 0, _Hurry(blocks, effort), np.inf
-    groups = considered(blocks)
-    equals, small = repeated(blocks), few(blocks)
+    pool, steps, hurry, reached = ColumnPool(blocks), 0, _IncumbentHeuristic(blocks, effort), np.inf
+    groups = items_if_few(blocks)
+    equals, small = has_repeated_classes(blocks), has_few_classes(blocks)
 
     def stop() -> bool:
         return effort.left() <= 0 or hurry.enough(reached)
 
-    def seen(answers: Answers, prices: Prices) -> None:
+    def seen(answers: PricingResult, prices: Prices) -> None:
         nonlocal steps, reached
         steps, reached = steps + 1, min(reached, answers.bound)
         if (collect or equals) and groups is not None and steps > _WARM:
-            pool.add(answers)
+            pool.add(answers.modes, answers.tasks, answers.slots)
         if steps in _HASTY and blocks.values.size > _LONG:
             hurry.decide(prices, reached)
 
-    lowest, best = _begun(blocks, groups, effort.prices, stop)
+    lowest, best = _starting_point(blocks, groups, effort.prices, stop)
     hurry.begin(start, lowest)
     hurry.decide(best, lowest)
     for reach in () if stop() else _REACHES:
-        bound, found = descend(
+        bound, found = lower_bound_by_subgradients(
             blocks,
             groups,
             best,
@@ -103,70 +105,78 @@ def searched_prices(
         if small or not equals or gained <= _WORTH_IT * abs(lowest) or stop():
             break
     if equals and groups is not None and small and not stop():
-        pool.extend(hurry.held.columns)  # without them the master may have no choice that is legal
-        bound, found, columns = generated(
+        pool.extend(
+            hurry.incumbent.columns
+        )  # without them the master may have no choice that is legal
+        bound, found, columns = generate_columns(
             blocks, groups, best, pool, solver=effort.solver, left=effort.left
         )
-        pool = Pool(blocks)
+        pool = ColumnPool(blocks)
         pool.extend(columns)
         if bound < lowest:
             lowest, best = bound, found
-    return Priced(lowest, best, groups, hurry.held, pool)
+    return LagrangianDual(lowest, best, groups, hurry.incumbent, pool)
 
 
-def _begun(
-    blocks: Blocks,
-    groups: list[Candidates] | None,
+def _starting_point(
+    blocks: BlockProblem,
+    groups: list[KnapsackItems] | None,
     known: Prices | None,
     stop: Callable[[], bool],
 ) -> tuple[float, Prices]:
     """Return prices to start from, and their bound."""
     if known is not None:
-        return respond(blocks, groups, known).bound, known
-    return first_prices(blocks, lambda found: respond(blocks, groups, found).bound, stop)
+        return price_blocks(blocks, groups, known).bound, known
+    return initial_prices(blocks, lambda found: price_blocks(blocks, groups, found).bound, stop)
 
 
-def searched_bound(blocks: Blocks, effort: Effort) -> float:
+def lagrangian_bound(blocks: BlockProblem, effort: SearchContext) -> float:
     """Return a value that no decision exceeds."""
-    return rounded(searched_prices(blocks, effort).bound, blocks.whole)
+    return rounded_bound(solve_lagrangian_dual(blocks, effort).bound, blocks.whole)
 
 
-def few(blocks: Blocks) -> bool:
+def has_few_classes(blocks: BlockProblem) -> bool:
     """Tell whether masters of this problem take so little that nothing else need come first."""
     return len(blocks.sizes) + len(blocks.copies) <= _FEW
 
 
-def repeated(blocks: Blocks) -> bool:
+def has_repeated_classes(blocks: BlockProblem) -> bool:
     """Tell whether tasks or sites are many of a kind: steps stall there, and masters are small."""
     return bool(blocks.copies.max() > 1 or blocks.most.max() > 1)
 
 
-def rounded(bound: float, whole: bool) -> float:
+def rounded_bound(bound: float, whole: bool) -> float:
     """Return the bound that follows where every decision is worth a whole number."""
     return float(floor(bound + _WHOLE)) if whole else bound
 
 
-class _Hurry:
+class _IncumbentHeuristic:
     """Decides meanwhile: the best of hasty dives, at numbers of steps and not at times."""
 
-    def __init__(self, blocks: Blocks, effort: Effort) -> None:
+    def __init__(self, blocks: BlockProblem, effort: SearchContext) -> None:
         self._blocks, self._effort = blocks, effort
-        self.held, self._value = Held(joined_columns([]), np.zeros(0, np.int64)), -np.inf
+        self.incumbent, self._value = (
+            ColumnSelection(concatenated_columns([]), np.zeros(0, np.int64)),
+            -np.inf,
+        )
 
     def decide(self, prices: Prices, bound: float) -> None:
         """Dive from prices."""
         stop = self._effort.left
-        self.offer(Held(*dive(self._blocks, prices, stop=lambda: stop() <= 0, hasty=True)), bound)
+        self.offer(
+            ColumnSelection(*dive(self._blocks, prices, stop=lambda: stop() <= 0, hasty=True)),
+            bound,
+        )
 
-    def begin(self, start: Held | None, bound: float) -> None:
+    def begin(self, start: ColumnSelection | None, bound: float) -> None:
         """Take a decision from elsewhere, where it keeps every row."""
-        if start is not None and feasible(self._blocks, start.columns, start.times):
+        if start is not None and is_feasible(self._blocks, start.columns, start.multiplicities):
             self.offer(start, bound)
 
-    def offer(self, found: Held, bound: float) -> None:
+    def offer(self, found: ColumnSelection, bound: float) -> None:
         """Take a decision, and tell it, where it is better than those before."""
         if found.value(self._blocks) > self._value:
-            self.held, self._value = found, found.value(self._blocks)
+            self.incumbent, self._value = found, found.value(self._blocks)
             self._effort.found(found, bound)
 
     def enough(self, bound: float) -> bool:

@@ -16,7 +16,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class LinkingRows:
     """Further rows: the sum of coefficient x places and modes is at most `limits`.
 
     Entries of places are (row, task, slot, coefficient), those of modes (row, mode, coefficient).
@@ -33,7 +33,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
+class BlockProblem:
     """Classes of tasks and classes of sites.
 
     `values`: [task, slot], -inf where a task has no place; tasks ascend by size. `sizes`,
@@ -53,15 +53,15 @@ class Blocks:
     copies: Ints
     mode_sites: Ints
     mode_values: Floats
-    part_modes: Ints
-    part_slots: Ints
-    part_supplies: Ints
-    rows: Rows
+    supply_modes: Ints
+    supply_slots: Ints
+    supply_amounts: Ints
+    rows: LinkingRows
 
     @property
     def largest(self) -> int:
         """The largest supply of a slot."""
-        return int(self.part_supplies.max(initial=0))
+        return int(self.supply_amounts.max(initial=0))
 
     @property
     def whole(self) -> bool:
@@ -72,35 +72,47 @@ class Blocks:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Prices:
+    """Multipliers, none negative: of a place of each task, and of each further row."""
+
+    tasks: Floats
+    rows: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Subproblem:
     """Some sites and tasks of a problem as a problem of its own, and what they are called there."""
 
-    blocks: Blocks
+    blocks: BlockProblem
     tasks: Ints
     slots: Ints
     sites: Ints
     modes: Ints
 
 
-def part(blocks: Blocks, copies: Ints, counts: Ints, limits: Floats) -> Part:
+def residual_subproblem(
+    blocks: BlockProblem, copies: Ints, counts: Ints, limits: Floats
+) -> Subproblem:
     """Return the problem on what is left of copies of sites, counts of tasks, limits of rows."""
-    return selected(blocks, counts > 0, copies, counts, limits)
+    return subproblem_of(blocks, counts > 0, copies, counts, limits)
 
 
-def selected(blocks: Blocks, kept_tasks: Flags, copies: Ints, counts: Ints, limits: Floats) -> Part:
+def subproblem_of(
+    blocks: BlockProblem, kept_tasks: Flags, copies: Ints, counts: Ints, limits: Floats
+) -> Subproblem:
     """Return the problem on some tasks and on the sites of which there are copies."""
     kept_sites = copies > 0
     tasks, sites = np.flatnonzero(kept_tasks), np.flatnonzero(kept_sites)
     slots = np.flatnonzero(kept_sites[blocks.slot_sites])
     modes = np.flatnonzero(kept_sites[blocks.mode_sites])
-    supplies = kept_sites[blocks.mode_sites[blocks.part_modes]]
+    supplies = kept_sites[blocks.mode_sites[blocks.supply_modes]]
     task_at, slot_at = _positions(kept_tasks), _positions(kept_sites[blocks.slot_sites])
     site_at, mode_at = _positions(kept_sites), _positions(kept_sites[blocks.mode_sites])
     rows = blocks.rows
     places = kept_tasks[rows.place_tasks] & (slot_at[rows.place_slots] >= 0)
     chosen = mode_at[rows.mode_modes] >= 0
-    return Part(
-        Blocks(
+    return Subproblem(
+        BlockProblem(
             values=blocks.values[np.ix_(tasks, slots)],
             sizes=blocks.sizes[tasks],
             counts=counts[tasks],
@@ -109,10 +121,10 @@ def selected(blocks: Blocks, kept_tasks: Flags, copies: Ints, counts: Ints, limi
             copies=copies[sites],
             mode_sites=site_at[blocks.mode_sites[modes]],
             mode_values=blocks.mode_values[modes],
-            part_modes=mode_at[blocks.part_modes[supplies]],
-            part_slots=slot_at[blocks.part_slots[supplies]],
-            part_supplies=blocks.part_supplies[supplies],
-            rows=Rows(
+            supply_modes=mode_at[blocks.supply_modes[supplies]],
+            supply_slots=slot_at[blocks.supply_slots[supplies]],
+            supply_amounts=blocks.supply_amounts[supplies],
+            rows=LinkingRows(
                 limits,
                 rows.place_rows[places],
                 task_at[rows.place_tasks[places]],

@@ -28,9 +28,9 @@ from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, Solution
 from optimizer.model.lexicographic import better
 from optimizer.model.problem import Problem, upper_bounds
-from optimizer.solve.heuristics.current_incumbent import standing
+from optimizer.solve.heuristics.current_incumbent import incumbent_from_current_state
 from optimizer.solve.heuristics.greedy import greedy
-from optimizer.solve.solution_of import solution_of
+from optimizer.solve.solution_status import with_status
 
 _LATE = 0.05  # of its time that a process may be late before it is killed
 _GONE = 0.08  # of the time after which not even its start is waited for
@@ -49,17 +49,17 @@ _FORKS = "forkserver" in multiprocessing.get_all_start_methods()
 _context: ForkServerContext | SpawnContext = (
     multiprocessing.get_context("forkserver") if _FORKS else multiprocessing.get_context("spawn")
 )
-_context.set_forkserver_preload(["optimizer.solve.in_process"])
+_context.set_forkserver_preload(["optimizer.solve.strategy"])
 
 
-def prepare() -> None:
+def start_fork_server() -> None:
     """Start the server that processes are forked from, so that the first one need not wait."""
     if _FORKS:
         forkserver.ensure_running()
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SolveTask:
     """What to solve and how; `until` is when, by the monotonic clock that processes share."""
 
     problem: Problem
@@ -91,7 +91,7 @@ async def solve(
         return Solution("Infeasible", Decision(), 0.0, 0.0, 0.0, solver)
     started = time.monotonic()
     until = started + time_limit_seconds
-    task = Task(problem, solver, until, gap, seed, memory_mib)
+    task = SolveTask(problem, solver, until, gap, seed, memory_mib)
     loop, last = asyncio.get_running_loop(), list[Solution]()
     needed: asyncio.Future[bool] = loop.create_future()
 
@@ -106,37 +106,37 @@ async def solve(
 
     patience = _SILENT * max(0.0, time_limit_seconds - _SHORT)
     silent = loop.call_later(patience, need, True)
-    beside = asyncio.create_task(_beside(problem, until, needed))
+    beside = asyncio.create_task(_fallback_when_needed(problem, until, needed))
     try:
-        await isolated(work, task, seconds=time_limit_seconds, heard=heard)
+        await run_supervised(solve_task, task, seconds=time_limit_seconds, heard=heard)
         if last:
             return last[0]
         need(True)
         decision, limits = await beside
-        return solution_of(problem, decision, ([], limits), time.monotonic() - started, solver)
+        return with_status(problem, decision, ([], limits), time.monotonic() - started, solver)
     finally:
         silent.cancel()
         beside.cancel()
 
 
-async def _beside(
+async def _fallback_when_needed(
     problem: Problem, until: float, needed: asyncio.Future[bool]
 ) -> tuple[Decision | None, Sequence[float]]:
     """Return a hasty decision once it is needed: large problems take much memory for it."""
     if not await needed:
         return None, ()
-    return await asyncio.to_thread(_hasty, problem, until)
+    return await asyncio.to_thread(_fallback_decision, problem, until)
 
 
-def _hasty(problem: Problem, until: float) -> tuple[Decision | None, tuple[float, ...]]:
+def _fallback_decision(problem: Problem, until: float) -> tuple[Decision | None, tuple[float, ...]]:
     """Return a decision that takes moments to find, and what no decision exceeds in each tier."""
     limits = upper_bounds(problem)
-    known = better(problem, None, standing(problem))
+    known = better(problem, None, incumbent_from_current_state(problem))
     return better(problem, known, greedy(problem, lambda: time.monotonic() > until)), limits
 
 
-async def isolated(
-    work: "Work[T, A]",
+async def run_supervised(
+    solve_task: "Work[T, A]",
     task: T,
     *,
     seconds: float,
@@ -160,7 +160,7 @@ async def isolated(
     with cancel:
         # Nothing waits for this call: a start that takes too long must not hold up the answer.
         asyncio.get_running_loop().run_in_executor(
-            None, _supervise, work, task, lambda: late(_LATE), heard, cancelled, answer
+            None, _supervise, solve_task, task, lambda: late(_LATE), heard, cancelled, answer
         )
         try:
             await asyncio.wait({waiting}, timeout=max(0.0, late(_GONE)))
@@ -169,13 +169,13 @@ async def isolated(
             waiting.cancel()
 
 
-def work(task: Task, answers: "Connection[Solution, None]") -> None:
+def solve_task(task: SolveTask, answers: "Connection[Solution, None]") -> None:
     """Solve in the process that this is called in; runs there alone."""
-    from optimizer.solve.in_process import solve_here  # noqa: PLC0415 - the parent never loads PuLP
+    from optimizer.solve.strategy import solve_problem  # noqa: PLC0415 - the parent never loads PuLP
 
     _limit_memory(task.memory_mib)
     answers.send(
-        solve_here(
+        solve_problem(
             task.problem,
             solver=task.solver,
             time_limit_seconds=max(0.0, task.until - time.monotonic()),
@@ -198,17 +198,17 @@ def _limit_memory(mib: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-def _alone(work: "Work[T, A]", task: T, answers: "Connection[A, None]") -> None:
+def _child_main(solve_task: "Work[T, A]", task: T, answers: "Connection[A, None]") -> None:
     """Work in a process group of its own; what solvers print goes to stderr."""
     if hasattr(os, "setpgrp"):
         os.setpgrp()
     sys.stdout = sys.stderr
     with answers:
-        work(task, answers)
+        solve_task(task, answers)
 
 
 def _supervise(
-    work: "Work[T, A]",
+    solve_task: "Work[T, A]",
     task: T,
     left: Callable[[], float],
     heard: Callable[[A], None],
@@ -223,7 +223,7 @@ def _supervise(
         if not answer.set_running_or_notify_cancel():
             return
         answers, theirs = _context.Pipe(duplex=False)
-        process = _context.Process(target=_alone, args=(work, task, theirs), daemon=True)
+        process = _context.Process(target=_child_main, args=(solve_task, task, theirs), daemon=True)
         with answers, theirs:
             try:
                 process.start()
@@ -232,12 +232,12 @@ def _supervise(
                 return
             theirs.close()
             try:
-                answer.set_result(_last(answers, heard, cancelled, left))
+                answer.set_result(_receive_until(answers, heard, cancelled, left))
             finally:
                 _kill(process)
 
 
-def _last(
+def _receive_until(
     answers: "Connection[None, A]",
     heard: Callable[[A], None],
     cancelled: "Connection[None, None]",

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.solve.blocks.blocks import Blocks, Floats, Ints, Rows
+from optimizer.solve.blocks.block_problem import BlockProblem, Floats, Ints, LinkingRows
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class KnapsackItems:
     """Tasks of one size that slots consider: `tasks` and their `values`, [slot, candidate].
 
     `at`, `rows`, `coefficients`: which further rows count a candidate, by its flat position.
@@ -30,7 +30,7 @@ class Candidates:
         return profits
 
 
-def every_candidate(blocks: Blocks, slots: slice = slice(None)) -> list[Candidates]:
+def all_items(blocks: BlockProblem, slots: slice = slice(None)) -> list[KnapsackItems]:
     """Return all candidates of some slots, by size; a class of tasks as often as it may be used."""
     groups = []
     count = len(range(*slots.indices(len(blocks.slot_sites))))
@@ -44,30 +44,32 @@ def every_candidate(blocks: Blocks, slots: slice = slice(None)) -> list[Candidat
         if len(tasks) != end - first:
             values = values[:, tasks - first]
         shared = np.broadcast_to(tasks, (count, len(tasks)))
-        groups.append(_charged(int(size), shared, values, blocks.rows, slots.start or 0))
+        groups.append(
+            _with_linking_entries(int(size), shared, values, blocks.rows, slots.start or 0)
+        )
     return groups
 
 
-def promising(
-    groups: list[Candidates], prices: Floats, row_prices: Floats, capacity: int
-) -> list[Candidates]:
+def most_profitable(
+    groups: list[KnapsackItems], prices: Floats, row_prices: Floats, capacity: int
+) -> list[KnapsackItems]:
     """Return, of each slot and size, those worth most at given prices, as many as would fit."""
     return [
-        _promising(group, prices, row_prices, max(1, capacity // group.size))
+        _most_profitable_of_size(group, prices, row_prices, max(1, capacity // group.size))
         if group.size
         else group
         for group in groups
     ]
 
 
-def joined(pieces: list[list[Candidates]]) -> list[Candidates]:
+def concatenated_items(pieces: list[list[KnapsackItems]]) -> list[KnapsackItems]:
     """Return the candidates of consecutive ranges of slots as one."""
     groups = []
     for same in zip(*pieces, strict=True):
         width = same[0].tasks.shape[1]
         starts = np.cumsum([0, *(len(piece.tasks) * width for piece in same)])[:-1]
         groups.append(
-            Candidates(
+            KnapsackItems(
                 same[0].size,
                 np.concatenate([piece.tasks for piece in same]),
                 np.concatenate([piece.values for piece in same]),
@@ -81,7 +83,9 @@ def joined(pieces: list[list[Candidates]]) -> list[Candidates]:
     return groups
 
 
-def _promising(group: Candidates, prices: Floats, row_prices: Floats, keep: int) -> Candidates:
+def _most_profitable_of_size(
+    group: KnapsackItems, prices: Floats, row_prices: Floats, keep: int
+) -> KnapsackItems:
     if group.tasks.shape[1] <= keep:
         return group
     profits = group.profits(prices, row_prices)
@@ -92,16 +96,18 @@ def _promising(group: Candidates, prices: Floats, row_prices: Floats, keep: int)
     flat = (picked + np.arange(len(picked))[:, None] * group.tasks.shape[1]).ravel()
     position = np.searchsorted(flat, group.at)
     inside = (position < len(flat)) & (flat[np.minimum(position, len(flat) - 1)] == group.at)
-    return Candidates(
+    return KnapsackItems(
         group.size, tasks, values, position[inside], group.rows[inside], group.coefficients[inside]
     )
 
 
-def _charged(size: int, tasks: Ints, values: Floats, rows: Rows, first_slot: int) -> Candidates:
+def _with_linking_entries(
+    size: int, tasks: Ints, values: Floats, rows: LinkingRows, first_slot: int
+) -> KnapsackItems:
     """Find the entries of the further rows among the candidates."""
     if not len(rows.place_rows):
         none = np.zeros(0, np.int64)
-        return Candidates(size, tasks, values, none, none, np.zeros(0))
+        return KnapsackItems(size, tasks, values, none, none, np.zeros(0))
     width = tasks.shape[1]
     order = np.argsort(tasks[0], kind="stable")
     ordered = tasks[0][order]
@@ -114,6 +120,6 @@ def _charged(size: int, tasks: Ints, values: Floats, rows: Rows, first_slot: int
     offset = np.arange(len(entries)) - np.repeat(np.cumsum(times) - times, times)
     columns = order[np.repeat(left, times) + offset]
     at = (rows.place_slots[entries] - first_slot) * width + columns
-    return Candidates(
+    return KnapsackItems(
         size, tasks, values, at, rows.place_rows[entries], rows.place_coefficients[entries]
     )
