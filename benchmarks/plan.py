@@ -16,12 +16,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from dsf.hub import observe
+from dsf.hub.distribute.rendered_summaries import SummariesRenderer
 from dsf.hub.plan import plan
-from dsf.hub.registration import register
-from dsf.hub.render import Renderer
-from dsf.hub.rules import scoring_config as read_config
-from dsf.hub.snapshot import Snapshot
+from dsf.hub.snapshot.distribution_rules import read_scoring_config as read_config
+from dsf.hub.snapshot.hub_snapshot import HubSnapshot
+from dsf.hub.snapshot.published_score import read_score
+from dsf.hub.snapshot.registered_scorer import read_scorer
+from dsf.hub.snapshot.summaries_work import read_work
 from dsf.kube import merge
 from dsf.kube.changes import Change, Create, Patch
 from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK
@@ -41,7 +42,7 @@ from tests.dsf.hub.builders import (
 CLUSTERS, SCORERS, PAGE, RUNS = 2000, 50, 500, 9
 
 
-def fleet(**spec: object) -> Snapshot:
+def fleet(**spec: object) -> HubSnapshot:
     """Return the fleet as it is before anything was distributed."""
     scorers = tuple(scorer(f"s{n}", url=f"http://s{n}/config") for n in range(SCORERS))
     world = World(
@@ -51,7 +52,7 @@ def fleet(**spec: object) -> Snapshot:
         probes={target(obj): answer(f"score_{n}") for n, obj in enumerate(scorers)},
     )
     scores = {
-        (sys.intern(f"c{c}"), sys.intern(f"score-{s}")): observe.score(
+        (sys.intern(f"c{c}"), sys.intern(f"score-{s}")): read_score(
             published(f"c{c}", f"score_{s}")
         )
         for c in range(CLUSTERS)
@@ -60,18 +61,18 @@ def fleet(**spec: object) -> Snapshot:
     return replace(observed(world), scores=scores)
 
 
-def settled(snapshot: Snapshot, renderer: Renderer) -> Snapshot:
+def settled(snapshot: HubSnapshot, renderer: SummariesRenderer) -> HubSnapshot:
     """Return the fleet once nothing is left to write."""
     while changes := plan(snapshot, now=NOW, renderer=renderer):
         snapshot = after(snapshot, changes)
     return snapshot
 
 
-def after(snapshot: Snapshot, changes: list[Change]) -> Snapshot:
+def after(snapshot: HubSnapshot, changes: list[Change]) -> HubSnapshot:
     """Return what is observed once an API server has taken the changes."""
     scorers = {scorer.name: scorer.obj for scorer in snapshot.scorers}
     config, works = snapshot.config, dict(snapshot.works)
-    read = observe.work(AGENTS)
+    read = read_work(AGENTS)
     for change in changes:
         if change.kind == MANIFEST_WORK and isinstance(change, Create):
             works[str(change.namespace)] = read(change.obj)
@@ -80,7 +81,7 @@ def after(snapshot: Snapshot, changes: list[Change]) -> Snapshot:
         elif isinstance(change, Patch) and config:
             config = read_config(merge.merged(config.obj, change.body))
     return replace(
-        snapshot, scorers=tuple(map(register, scorers.values())), config=config, works=works
+        snapshot, scorers=tuple(map(read_scorer, scorers.values())), config=config, works=works
     )
 
 
@@ -104,7 +105,7 @@ def main() -> None:
     ]
     print(f"{CLUSTERS} clusters x {SCORERS} scorers; 1 = decoding {PAGE} scores")
     for name, spec in (("one share for all", {}), ("a host for each", {"sourceOverrides": own})):
-        renderer = Renderer()
+        renderer = SummariesRenderer()
         end = settled(fleet(**spec), renderer)
         idle = median_seconds(lambda: plan(end, now=NOW, renderer=renderer))  # noqa: B023 - called here
         anew = median_seconds(lambda: plan(end, now=NOW))  # noqa: B023 - called here

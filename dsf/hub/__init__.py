@@ -1,1 +1,6 @@
-"""The hub controller: registers scoring APIs and distributes them to the fleet."""
+"""The hub controller: registers scoring APIs and distributes them to managed clusters.
+
+observe -> snapshot -> assess -> distribute -> report: each folder is one step. `plan` decides and
+is pure; `run` and `secrets_controller` read and write; `cli` and the flags start them.
+Imports dsf.runtime, dsf.kube, dsf.api and dsf.cli; nothing but dsf.sim imports it.
+"""

@@ -7,12 +7,12 @@ import click
 
 from dsf.api import names
 from dsf.cli.options import Namespace, NumberRange, cluster_options, endpoint_option, log_options
-from dsf.hub.election import candidacy, leader_options
-from dsf.hub.flags import prober, scorer_options
+from dsf.hub.leader_flags import candidacy, leader_options
+from dsf.hub.scorer_flags import prober, scorer_options
 
 if TYPE_CHECKING:
-    from dsf.hub.probe import Prober
-    from dsf.hub.run import Options
+    from dsf.hub.observe.prober import Prober
+    from dsf.hub.run import HubOptions
     from dsf.runtime.lease import Candidacy
 
 
@@ -82,8 +82,8 @@ def controller(
     It checks the scoring APIs that DynamicScorers register, and distributes them by one
     ManifestWork per managed cluster as the DynamicScoringConfig says.
     """
-    from dsf.hub.health import Thresholds
-    from dsf.hub.run import Options
+    from dsf.hub.assess.health_thresholds import Thresholds
+    from dsf.hub.run import HubOptions
     from dsf.kube.connect import BadKubeconfig
     from dsf.runtime.endpoints import CannotListen
     from dsf.runtime.logs import set_up
@@ -91,7 +91,7 @@ def controller(
 
     set_up(log_level, log_format)
     thresholds = Thresholds(unhealthy_threshold, healthy_threshold)
-    options = Options(
+    options = HubOptions(
         namespace,
         agent_namespace,
         resync_seconds,
@@ -114,7 +114,7 @@ def starting(flags: dict[str, Any], prefix: str) -> dict[str, Any]:
 async def _serve(
     kubeconfig: Path | None,
     context: str | None,
-    options: "Options",
+    options: "HubOptions",
     asking: "Prober",
     wants_to_lead: "Candidacy | None",
     bind: str,

@@ -8,28 +8,33 @@ from typing import Any
 
 from dsf.api import names
 from dsf.api.invalid import Invalid
-from dsf.hub import report
-from dsf.hub.distribution import Audience, audience
-from dsf.hub.observed import Object, Work
-from dsf.hub.orphans import deletions
-from dsf.hub.reach import Reach, reach
-from dsf.hub.render import Rendered, Renderer
-from dsf.hub.report import Progress, Spread
-from dsf.hub.rules import Rules, ScoringConfig, unmatched
-from dsf.hub.snapshot import Snapshot
-from dsf.hub.standing import Standing, heard, judge
-from dsf.hub.tally import Published, Tally, published
-from dsf.hub.work import LIMIT_BYTES, ROOM_BYTES, WARNING_BYTES, manifest_work
-from dsf.kube.changes import Change, Create, Delete, Patch, merge_patch, status_patch
-from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, MANIFEST_WORK, Kind
+from dsf.hub.assess.scorer_assessment import ScorerAssessment, assess
+from dsf.hub.distribute.audience import Audience, audience
+from dsf.hub.distribute.orphaned_scores import delete_orphaned_scores
+from dsf.hub.distribute.rendered_summaries import RenderedSummaries, SummariesRenderer
+from dsf.hub.distribute.works_plan import plan_works, work_bytes
+from dsf.hub.report import statuses as report
+from dsf.hub.report.health_from_agents import with_health_from_agents
+from dsf.hub.report.rollout import Rollout, rollouts
+from dsf.hub.report.scorer_counts import FleetCounts, ScorerCounts, count_scores
+from dsf.hub.report.statuses import FleetProgress, ScorerProgress
+from dsf.hub.snapshot.distribution_rules import DistributionRules, ScoringConfig, unmatched
+from dsf.hub.snapshot.hub_snapshot import HubSnapshot
+from dsf.hub.snapshot.summaries_work import (
+    LIMIT_BYTES,
+    WARNING_BYTES,
+)
+from dsf.kube.changes import Change, Patch, merge_patch, status_patch
+from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, Kind
+from dsf.kube.port import Object
 
 
 def plan(
-    snapshot: Snapshot,
+    snapshot: HubSnapshot,
     *,
     now: str,
     agent_namespace: str = names.AGENT_NAMESPACE,
-    renderer: Renderer | None = None,
+    renderer: SummariesRenderer | None = None,
 ) -> list[Change]:
     """Return the changes that bring the hub to what its DynamicScorers and config ask for.
 
@@ -39,8 +44,8 @@ def plan(
     distributed. `renderer` remembers from one plan to the next what it rendered.
     """
     config = snapshot.config if snapshot.config and not snapshot.config.leaving else None
-    rules = config.rules if config else Rules()
-    standings = judge(snapshot.scorers, snapshot.probes)
+    rules = config.rules if config else DistributionRules()
+    standings = assess(snapshot.scorers, snapshot.probes)
     if isinstance(rules, Invalid):
         return _invalid_config(config, rules, standings, now=now)
     summaries = [standing.summary for standing in standings if standing.summary]
@@ -48,26 +53,30 @@ def plan(
     told = Audience({})
     if config:
         told = audience(rules, snapshot.clusters, snapshot.add_ons, score_names)
-    rendered = (renderer or Renderer()).render(summaries, told.shares)
-    works = _works(rendered, snapshot, agent_namespace)
-    scores = published(snapshot, told.shares, score_names, now=now)
+    rendered = (renderer or SummariesRenderer()).render(summaries, told.shares)
+    works = plan_works(rendered, snapshot, agent_namespace)
+    scores = count_scores(snapshot, told.shares, score_names, now=now)
     known = {name for standing in standings for name in standing.score_names}
     return [
         *_finalizer(snapshot.config, works),
         *(work for work in works if work.namespace not in snapshot.held),
-        *_scorer_statuses(standings, config, told, reach(rendered, snapshot.works), scores, now),
+        *_scorer_statuses(standings, config, told, rollouts(rendered, snapshot.works), scores, now),
         *_config_status(
             config,
             _progress(told, rendered, works, snapshot, len(summaries)),
             unmatched(rules, snapshot.clusters, known),
             now=now,
         ),
-        *deletions(scores.orphans, snapshot.scores, now=now),
+        *delete_orphaned_scores(scores.orphans, snapshot.scores, now=now),
     ]
 
 
 def _invalid_config(
-    config: ScoringConfig | None, invalid: Invalid, standings: Iterable[Standing], *, now: str
+    config: ScoringConfig | None,
+    invalid: Invalid,
+    standings: Iterable[ScorerAssessment],
+    *,
+    now: str,
 ) -> list[Change]:
     """Return statuses alone; an API that only the agents can judge keeps what they said of it."""
     if config is None:
@@ -75,56 +84,26 @@ def _invalid_config(
     status = report.invalid_config_status(config.obj, invalid, now=now)
     changes = _status(DYNAMIC_SCORING_CONFIG, config.obj, status)
     for standing in standings:
-        if standing.probed and not standing.health.theirs:
+        if standing.probed and not standing.health.judged_by_agents:
             status = report.scorer_status(standing, None, now=now)
             changes += _status(DYNAMIC_SCORER, standing.scorer.obj, status)
     return changes
 
 
-def _works(
-    desired: Mapping[str, Rendered], snapshot: Snapshot, agent_namespace: str
-) -> list[Change]:
-    """Return what to write of works; one that OCM would refuse for its size stays as it is."""
-    changes: list[Change] = []
-    for cluster, rendered in desired.items():
-        work = snapshot.works.get(cluster)
-        as_desired = work is not None and work.drifted is None and work.text == rendered.text
-        if as_desired or (work and work.leaving) or _size(rendered) > LIMIT_BYTES:
-            continue
-        changes.append(_write(cluster, rendered.text, work, agent_namespace))
-    return changes + [
-        Delete(MANIFEST_WORK, names.MANIFEST_WORK, cluster, work.uid or None)
-        for cluster, work in snapshot.works.items()
-        if cluster not in desired and not work.leaving
-    ]
-
-
-def _write(cluster: str, text: str, work: Work | None, agent_namespace: str) -> Change:
-    wanted = manifest_work(cluster, text, agent_namespace)
-    if work is None:
-        return Create(MANIFEST_WORK, wanted)
-    observed = work.drifted or manifest_work(cluster, work.text, agent_namespace)
-    versioned = {**wanted["metadata"], "resourceVersion": work.version}
-    body = merge_patch(observed, {**wanted, "metadata": versioned})
-    return Patch(MANIFEST_WORK, names.MANIFEST_WORK, cluster, body)
-
-
-def _size(rendered: Rendered) -> int:
-    return rendered.bytes + ROOM_BYTES
-
-
 def _progress(
     told: Audience,
-    rendered: Mapping[str, Rendered],
+    rendered: Mapping[str, RenderedSummaries],
     works: Iterable[Change],
-    snapshot: Snapshot,
+    snapshot: HubSnapshot,
     scorers: int,
-) -> Progress:
-    sizes = {c: _size(each) for c, each in rendered.items() if _size(each) > WARNING_BYTES}
+) -> FleetProgress:
+    sizes = {
+        c: work_bytes(each) for c, each in rendered.items() if work_bytes(each) > WARNING_BYTES
+    }
     late = {str(change.namespace) for change in works}
     late |= {cluster for cluster, work in snapshot.works.items() if work.leaving}
     late |= {cluster for cluster, size in sizes.items() if size > LIMIT_BYTES}
-    return Progress(
+    return FleetProgress(
         scorers=scorers,
         clusters=len(told.shares),
         nobody=told.empty_because,
@@ -158,11 +137,11 @@ def _finalizer(config: ScoringConfig | None, works: Sequence[Change]) -> list[Ch
 
 
 def _scorer_statuses(
-    standings: Iterable[Standing],
+    standings: Iterable[ScorerAssessment],
     config: ScoringConfig | None,
     told: Audience,
-    reached: Mapping[str, Reach],
-    scores: Published,
+    reached: Mapping[str, Rollout],
+    scores: FleetCounts,
     now: str,
 ) -> list[Change]:
     """Return the status changes of all scorers that have been probed; the others keep theirs."""
@@ -171,20 +150,20 @@ def _scorer_statuses(
         if not standing.probed:
             continue
         summary = standing.summary
-        tally = scores.tallies[summary.score_name] if summary else Tally()
-        spread = Spread(
-            reach=reached.get(standing.scorer.name, Reach()),
+        tally = scores.tallies[summary.score_name] if summary else ScorerCounts()
+        spread = ScorerProgress(
+            reach=reached.get(standing.scorer.name, Rollout()),
             tally=tally,
             has_config=config is not None,
             nobody=told.empty_because,
         )
-        status = report.scorer_status(heard(standing, tally), spread, now=now)
+        status = report.scorer_status(with_health_from_agents(standing, tally), spread, now=now)
         changes += _status(DYNAMIC_SCORER, standing.scorer.obj, status)
     return changes
 
 
 def _config_status(
-    config: ScoringConfig | None, progress: Progress, useless: Sequence[str], *, now: str
+    config: ScoringConfig | None, progress: FleetProgress, useless: Sequence[str], *, now: str
 ) -> list[Change]:
     """Return the status change of the config, once our finalizer is on it."""
     finalizers = config.obj["metadata"].get("finalizers") or () if config else ()

@@ -11,17 +11,17 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter
 
 from dsf.api import names
 from dsf.api.times import rfc3339
-from dsf.hub.health import Thresholds
-from dsf.hub.notices import notices
+from dsf.hub.assess.health_thresholds import Thresholds
+from dsf.hub.distribute.refused_writes import RefusedWrites, is_clusters_own
+from dsf.hub.distribute.rendered_summaries import SummariesRenderer
+from dsf.hub.distribute.unseen_writes import UnseenWrites
+from dsf.hub.observe.polling import Polling
+from dsf.hub.observe.prober import Prober
+from dsf.hub.observe.views import Views
 from dsf.hub.plan import plan
-from dsf.hub.polling import Polling
-from dsf.hub.probe import Prober
-from dsf.hub.refusals import Refusals, is_clusters_own
-from dsf.hub.render import Renderer
-from dsf.hub.secret_distribution import SecretDistribution
-from dsf.hub.snapshot import Snapshot
-from dsf.hub.views import Views
-from dsf.hub.written import Written
+from dsf.hub.report.status_events import status_events
+from dsf.hub.secrets_controller import SecretsController
+from dsf.hub.snapshot.hub_snapshot import HubSnapshot
 from dsf.kube.apply import apply
 from dsf.kube.changes import Outcome
 from dsf.kube.errors import Conflict
@@ -45,7 +45,7 @@ UNSEEN_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class HubOptions:
     """What can be set; `resync_seconds` is between two polls of one scoring API, too.
 
     News of the agents are gathered for `report_seconds` before they are reported.
@@ -63,13 +63,13 @@ class HubController:
     """Keeps ManifestWorks and statuses as the DynamicScorers and the config ask for.
 
     Metrics: those of `dsf.runtime.metrics` for the controller `fleet`, those of
-    `dsf.hub.polling`, and `dsf_hub_writes_total{kind, result}`.
+    `dsf.hub.observe.polling`, and `dsf_hub_writes_total{kind, result}`.
     """
 
     def __init__(
         self,
         kube: Kube,
-        options: Options | None = None,
+        options: HubOptions | None = None,
         *,
         prober: Prober | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -77,14 +77,14 @@ class HubController:
         registry: CollectorRegistry = REGISTRY,
     ) -> None:
         self._kube = kube
-        self._options = options or Options()
+        self._options = options or HubOptions()
         self._now = now
         self._draw = draw
-        self._refusals = Refusals()
-        self._written = Written()
+        self._refusals = RefusedWrites()
+        self._written = UnseenWrites()
         self._conflicts = 0
         self._backoff = Backoff()
-        self._renderer = Renderer()
+        self._renderer = SummariesRenderer()
         self._views = Views(kube, self._options.namespace, self._options.agent_namespace)
         # What fails may be one scorer's status: the others are looked after at every resync.
         queue = Queue(Backoff(ceiling=self._options.resync_seconds), draw)
@@ -126,8 +126,8 @@ class HubController:
     async def _work(self) -> None:
         """Probe, plan and apply; what was known when this process led before counts no more."""
         self._polling.forget()
-        self._refusals = Refusals()
-        self._written = Written()
+        self._refusals = RefusedWrites()
+        self._written = UnseenWrites()
         self._fleet.enqueue(FLEET)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._fleet.run())
@@ -136,10 +136,10 @@ class HubController:
             if self._secrets:
                 group.create_task(self._secrets.run())
 
-    def _secret_distribution(self, registry: CollectorRegistry) -> SecretDistribution | None:
+    def _secret_distribution(self, registry: CollectorRegistry) -> SecretsController | None:
         if not self._options.distribute_secrets:
             return None
-        return SecretDistribution(
+        return SecretsController(
             self._kube,
             namespace=self._options.namespace,
             agent_namespace=self._options.agent_namespace,
@@ -198,17 +198,17 @@ class HubController:
             longest = CONFLICTS.delay(self._conflicts, 0.0)
         return longest if next_at is None else min(longest, next_at - now)
 
-    def _observe(self, now: float) -> Snapshot:
+    def _observe(self, now: float) -> HubSnapshot:
         held = self._refusals.held(now) | self._written.held(self._views.works(), now)
         return self._views.snapshot(self._polling.believed(), self._refusals.words(), held)
 
-    def _tell(self, snapshot: Snapshot, outcomes: Iterable[Outcome]) -> None:
+    def _tell(self, snapshot: HubSnapshot, outcomes: Iterable[Outcome]) -> None:
         """Record an event for every transition that was written."""
         written = [outcome.change for outcome in outcomes if outcome.error is None]
         observed = [(DYNAMIC_SCORER, scorer.obj) for scorer in snapshot.scorers]
         if snapshot.config:
             observed.append((DYNAMIC_SCORING_CONFIG, snapshot.config.obj))
-        for each in notices(observed, written):
+        for each in status_events(observed, written):
             self._events.record(each.kind, each.obj, each.type, each.reason, each.message)
 
     def _note(self, outcome: Outcome) -> None:

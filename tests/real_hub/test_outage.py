@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from dsf.api.crds import crds
-from dsf.hub.run import HubController, Options
+from dsf.hub.run import HubController, HubOptions
 from dsf.kube.apply import apply
 from dsf.kube.changes import Create
 from dsf.kube.connect import connect
@@ -68,7 +68,7 @@ async def test_an_api_server_that_dies_and_comes_back(
     etcd, plane = etcd_and_plane
     async with connect(plane.admin_kubeconfig) as kube:
         await prepare(kube)
-        options = Options(resync_seconds=1.0)
+        options = HubOptions(resync_seconds=1.0)
         controller = HubController(kube, options, registry=CollectorRegistry())
         task = asyncio.create_task(controller.run())
         await eventually(lambda: told(kube, interval=30))

@@ -5,11 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dsf.api.scoring_api import ScorerConfig
-from dsf.hub import observe, plan
-from dsf.hub.observed import Object, Probe, Target
-from dsf.hub.registration import register
-from dsf.hub.rules import scoring_config as read_config
-from dsf.hub.snapshot import Snapshot
+from dsf.hub import plan
+from dsf.hub.snapshot.distribution_rules import read_scoring_config as read_config
+from dsf.hub.snapshot.hub_snapshot import HubSnapshot
+from dsf.hub.snapshot.managed_cluster import read_add_on, read_managed_cluster
+from dsf.hub.snapshot.probe_result import ProbeResult, ProbeTarget
+from dsf.hub.snapshot.published_score import read_score
+from dsf.hub.snapshot.registered_scorer import read_scorer
+from dsf.hub.snapshot.summaries_work import read_work
 from dsf.kube import merge
 from dsf.kube.changes import Change, Create, Delete, Patch
 from dsf.kube.kinds import (
@@ -18,6 +21,7 @@ from dsf.kube.kinds import (
     MANAGED_CLUSTER_ADD_ON,
     MANIFEST_WORK,
 )
+from dsf.kube.port import Object
 
 HUB = "open-cluster-management"
 NOW = "2026-11-20T10:00:00Z"
@@ -35,24 +39,24 @@ class World:
     add_ons: tuple[Object, ...] | None = None
     works: tuple[Object, ...] = ()
     scores: tuple[Object, ...] = ()
-    probes: Mapping[Target, Probe] = field(default_factory=dict)
+    probes: Mapping[ProbeTarget, ProbeResult] = field(default_factory=dict)
     refusals: Mapping[str, str] = field(default_factory=dict)
     held: frozenset[str] = frozenset()
 
 
-def observed(world: World) -> Snapshot:
+def observed(world: World) -> HubSnapshot:
     """Return what the controller keeps of it."""
     add_ons = world.add_ons
     if add_ons is None:
         add_ons = tuple(add_on(each["metadata"]["name"]) for each in world.clusters)
-    return Snapshot(
-        scorers=tuple(register(obj) for obj in world.scorers),
+    return HubSnapshot(
+        scorers=tuple(read_scorer(obj) for obj in world.scorers),
         config=read_config(world.config) if world.config else None,
-        clusters={obj["metadata"]["name"]: observe.cluster(obj) for obj in world.clusters},
-        add_ons={obj["metadata"]["namespace"]: observe.add_on(obj) for obj in add_ons},
-        works={obj["metadata"]["namespace"]: observe.work(AGENTS)(obj) for obj in world.works},
+        clusters={obj["metadata"]["name"]: read_managed_cluster(obj) for obj in world.clusters},
+        add_ons={obj["metadata"]["namespace"]: read_add_on(obj) for obj in add_ons},
+        works={obj["metadata"]["namespace"]: read_work(AGENTS)(obj) for obj in world.works},
         scores={
-            (obj["metadata"]["namespace"], obj["metadata"]["name"]): observe.score(obj)
+            (obj["metadata"]["namespace"], obj["metadata"]["name"]): read_score(obj)
             for obj in world.scores
         },
         probes=world.probes,
@@ -113,12 +117,14 @@ def api_config(score_name: str = "cpu_score", **source: Any) -> dict[str, Any]:
     }
 
 
-def answer(score_name: str = "cpu_score") -> Probe:
-    return Probe(health=None, config=ScorerConfig.model_validate(api_config(score_name)))
+def answer(score_name: str = "cpu_score") -> ProbeResult:
+    return ProbeResult(health=None, config=ScorerConfig.model_validate(api_config(score_name)))
 
 
-def target(obj: Object) -> Target:
-    return Target(obj["spec"]["configURL"], full=obj["spec"]["configSyncMode"].lower() == "full")
+def target(obj: Object) -> ProbeTarget:
+    return ProbeTarget(
+        obj["spec"]["configURL"], full=obj["spec"]["configSyncMode"].lower() == "full"
+    )
 
 
 def cluster(name: str, *, accepted: bool = True, **labels: str) -> dict[str, Any]:

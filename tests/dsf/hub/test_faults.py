@@ -16,8 +16,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from dsf.api.crds import crds
-from dsf.hub.run import HubController, Options
-from dsf.hub.work import summaries_text
+from dsf.hub.run import HubController, HubOptions
+from dsf.hub.snapshot.summaries_work import summaries_text
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.ocm import ocm_crds
 from dsf.kube.errors import Conflict, Gone, KubeError, ServerError, TooManyRequests, Unreachable
@@ -36,7 +36,7 @@ from dsf.runtime.leader import Elector
 from dsf.runtime.lease import Candidacy
 from tests.dsf.hub.builders import HUB, scorer, scoring_config
 from tests.dsf.hub.test_run import add_cluster, add_namespace, end_state, fresh
-from tests.dsf.hub.test_secrets import auth, in_base64, secret
+from tests.dsf.hub.test_secrets_controller import auth, in_base64, secret
 from tests.virtual_time import VirtualTimeLoop
 
 NOBODY = "http://127.0.0.1:1/config"
@@ -84,7 +84,7 @@ def start(kube: Kube, identity: str = "a") -> asyncio.Task[None]:
     def now() -> datetime:
         return datetime(2026, 11, 20, tzinfo=UTC) + timedelta(seconds=loop.time())
 
-    options = Options(distribute_secrets=True)
+    options = HubOptions(distribute_secrets=True)
     hub = HubController(kube, options, now=now, draw=lambda: 0.5, registry=registry)
     candidacy = Candidacy("dynamic-scoring-controller", HUB, identity)
     elector = Elector(kube, candidacy, now=now, draw=lambda: 0.5, registry=registry)

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsf.api.conditions import find
-from dsf.hub.observed import Object, Probe, ProbeFailure
-from dsf.hub.work import summaries_text
+from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult
+from dsf.hub.snapshot.summaries_work import summaries_text
 from dsf.kube.changes import Delete
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANIFEST_WORK
+from dsf.kube.port import Object
 from tests.dsf.hub.builders import (
     LATER,
     NOW,
@@ -191,7 +192,7 @@ def test_a_work_that_ocm_would_refuse_is_not_written_and_told_early() -> None:
                 "params": {"query": "q" * (10 * 1024 - 700)},
             }
             obj["spec"]["scoring"] = {"params": {"name": f"n{number}"}}
-        probes = {target(obj): Probe() for obj in big}
+        probes = {target(obj): ProbeResult() for obj in big}
         end = settled(world(scorers=tuple(big), probes=probes))
         state, told_reason, message = condition(end.config, "WithinLimit")
         assert (told_reason, len(end.works)) == (reason, works)
@@ -328,7 +329,7 @@ def test_scores_that_are_metrics_only_are_not_waited_for() -> None:
     assert condition(end.scorers[0], "Scoring")[:2] == ("Unknown", "NotPublished")
 
 
-UNREACHABLE = Probe(ProbeFailure("Unreachable", "no such host"))
+UNREACHABLE = ProbeResult(ProbeFailure("Unreachable", "no such host"))
 
 
 @pytest.mark.parametrize(

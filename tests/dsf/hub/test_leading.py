@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
 
-from dsf.hub.run import HubController, Options
+from dsf.hub.run import HubController, HubOptions
 from dsf.kube.kinds import DYNAMIC_SCORER, LEASE
 from dsf.kube.port import Kube
 from dsf.kube.wrappers import WRITES, Call, Wrapper
@@ -51,7 +51,7 @@ class Replica:
 @asynccontextmanager
 async def replica(kube: Kube, name: str) -> AsyncIterator[Replica]:
     writes, registry = Writes(kube), CollectorRegistry()
-    options = Options(resync_seconds=0.1)
+    options = HubOptions(resync_seconds=0.1)
     controller = HubController(writes, options, registry=registry)
     candidacy = Candidacy("dynamic-scoring-controller", HUB, name, 2.0, 1.5, 0.05)
     elector = Elector(writes, candidacy, registry=registry)

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from dsf.api.conditions import find
 from dsf.api.scoring_api import ScorerConfig
-from dsf.hub.observed import Object, Probe, ProbeFailure
-from dsf.hub.work import manifest_work, summaries_text
+from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult
+from dsf.hub.snapshot.summaries_work import summaries_text, summaries_work
 from dsf.kube.changes import Change, Delete, Patch
 from dsf.kube.kinds import DYNAMIC_SCORING_CONFIG, MANIFEST_WORK
+from dsf.kube.port import Object
 from tests.dsf.hub.builders import (
     HUB,
     LATER,
@@ -33,7 +34,7 @@ from tests.dsf.hub.builders import (
 FINALIZER = "dynamic-scoring.open-cluster-management.io/dynamic-scoring-config-finalizer"
 
 
-def fleet(*scorers: tuple[Object, Probe | None], **parts: Any) -> World:
+def fleet(*scorers: tuple[Object, ProbeResult | None], **parts: Any) -> World:
     probes = {target(obj): probe for obj, probe in scorers if probe is not None}
     base = World(
         scorers=tuple(obj for obj, _ in scorers),
@@ -162,9 +163,13 @@ def test_a_score_masked_everywhere_is_not_called_ready() -> None:
 
 
 BAD = {
-    "InvalidConfig": Probe(config=ProbeFailure("InvalidConfig", "GET u: scoring: Field required")),
-    "TimedOut": Probe(ProbeFailure("TimedOut", "slow"), ProbeFailure("TimedOut", "slow")),
-    "BadStatus": Probe(ProbeFailure("BadStatus", "GET u: answered 503"), answer("bad").config),
+    "InvalidConfig": ProbeResult(
+        config=ProbeFailure("InvalidConfig", "GET u: scoring: Field required")
+    ),
+    "TimedOut": ProbeResult(ProbeFailure("TimedOut", "slow"), ProbeFailure("TimedOut", "slow")),
+    "BadStatus": ProbeResult(
+        ProbeFailure("BadStatus", "GET u: answered 503"), answer("bad").config
+    ),
 }
 
 
@@ -202,7 +207,7 @@ def test_an_inactive_scorer_is_taken_out_and_put_back() -> None:
 def test_an_internal_scorer_that_only_clusters_reach_is_not_declared_dead() -> None:
     scoring = {"params": {"name": "inner"}}
     obj = scorer("inner", mode="None", location="Internal", scoring=scoring)
-    end = settled(fleet((obj, Probe(ProbeFailure("Unreachable", "no such host")))))
+    end = settled(fleet((obj, ProbeResult(ProbeFailure("Unreachable", "no such host")))))
     assert distributed(end) == {"c1": ["inner"], "c2": ["inner"]}
     assert status_of(end, "inner")["status"]["healthStatus"] == "Unknown"
     assert condition(status_of(end, "inner"), "Healthy")[:2] == ("Unknown", "Unreachable")
@@ -215,7 +220,7 @@ def test_an_internal_scorer_that_only_clusters_reach_is_not_declared_dead() -> N
 def test_other_scorers_of_mode_none_are(location: str, failure: str) -> None:
     scoring = {"params": {"name": "inner"}}
     obj = scorer("inner", mode="None", location=location, scoring=scoring)
-    end = settled(fleet((obj, Probe(ProbeFailure(failure, "")))))
+    end = settled(fleet((obj, ProbeResult(ProbeFailure(failure, "")))))
     assert distributed(end) == {"c1": [], "c2": []}
     assert status_of(end, "inner")["status"]["healthStatus"] == "Inactive"
 
@@ -231,7 +236,7 @@ def test_of_two_scorers_with_one_score_object_the_older_has_it() -> None:
     assert "z-old" in message
     # The older one's claim outlives its health: scores of two APIs must not take turns.
     sick = settled(
-        replace(end, probes={**end.probes, target(old): Probe(BAD["TimedOut"].health, None)})
+        replace(end, probes={**end.probes, target(old): ProbeResult(BAD["TimedOut"].health, None)})
     )
     assert distributed(sick) == {"c1": [], "c2": []}
 
@@ -251,7 +256,7 @@ def test_a_restart_before_the_first_answers_writes_nothing() -> None:
     end = settled(
         fleet(
             (scorer(), answer()),
-            (inner, Probe(ProbeFailure("Unreachable", ""))),
+            (inner, ProbeResult(ProbeFailure("Unreachable", ""))),
             (sick, BAD["BadStatus"]),
         )
     )
@@ -309,7 +314,7 @@ def test_what_the_api_no_longer_says_leaves_the_status() -> None:
     obj = scorer()
     end = settled(fleet((obj, answer())))
     shorter = ScorerConfig.model_validate(api_config(params={"query": "up"}))
-    changed = settled(replace(end, probes={target(obj): Probe(config=shorter)}))
+    changed = settled(replace(end, probes={target(obj): ProbeResult(config=shorter)}))
     source = status_of(changed, "cpu")["status"]["lastSyncedConfig"]["source"]
     assert source["params"] == {"query": "up"}
 
@@ -375,7 +380,7 @@ def test_a_work_that_is_being_deleted_is_waited_for_but_does_not_hold_the_config
 
 def test_drift_is_repaired() -> None:
     end = settled(fleet((scorer(), answer())))
-    edited = manifest_work("c1", "[]", "elsewhere")
+    edited = summaries_work("c1", "[]", "elsewhere")
     edited["metadata"]["resourceVersion"] = "7"
     edited["spec"]["executor"] = {"subject": {"type": "ServiceAccount"}}
     drifted = replace(end, works=(edited, *end.works[1:]))
@@ -420,7 +425,7 @@ def test_a_config_that_cannot_be_read_changes_no_work() -> None:
 def test_a_config_that_cannot_be_read_hides_nothing_of_the_scorers() -> None:
     sick, new = scorer("sick"), scorer("new", url="http://new/config", mode="None")
     end = settled(fleet((sick, answer())))
-    probes = {**end.probes, target(sick): BAD["BadStatus"], target(new): Probe()}
+    probes = {**end.probes, target(sick): BAD["BadStatus"], target(new): ProbeResult()}
     broken = {**dict(end.config or {}), "spec": {"masks": [{"clusterName": "c1"}]}}
     held = settled(replace(end, config=broken, scorers=(*end.scorers, new), probes=probes))
     assert held.works == end.works
@@ -446,7 +451,7 @@ def test_equal_fleets_give_equal_bytes_in_any_order() -> None:
 
 names = st.sampled_from(["a", "b_c", "b-c", "d"])
 answers = st.one_of(
-    st.none(), names.map(answer), st.sampled_from(list(BAD.values())), st.just(Probe())
+    st.none(), names.map(answer), st.sampled_from(list(BAD.values())), st.just(ProbeResult())
 )
 
 
@@ -477,7 +482,11 @@ def snapshots(draw: st.DrawFn) -> World:
         )
     )
     works = [
-        {**manifest_work(f"c{i}", draw(st.sampled_from(["[]", "nonsense", ""])), "dynamic-scoring")}
+        {
+            **summaries_work(
+                f"c{i}", draw(st.sampled_from(["[]", "nonsense", ""])), "dynamic-scoring"
+            )
+        }
         for i in draw(st.sets(st.integers(0, 6), max_size=4))
     ]
     for work in works:

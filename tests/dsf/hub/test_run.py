@@ -14,9 +14,9 @@ from prometheus_client import CollectorRegistry
 
 from dsf.api.conditions import find, is_true
 from dsf.api.crds import crds
-from dsf.hub.probe import Limits, Prober
-from dsf.hub.run import HubController, Options
-from dsf.hub.work import summaries_text
+from dsf.hub.observe.prober import ProbeLimits, Prober
+from dsf.hub.run import HubController, HubOptions
+from dsf.hub.snapshot.summaries_work import summaries_text
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.ocm import ocm_crds
 from dsf.kube.errors import NotFound, ServerError, Unreachable
@@ -81,11 +81,11 @@ def named(score_name: str) -> ScoringAPI:
 
 @asynccontextmanager
 async def controlled(
-    kube: Kube, resync_seconds: float = 0.1, limits: Limits | None = None
+    kube: Kube, resync_seconds: float = 0.1, limits: ProbeLimits | None = None
 ) -> AsyncIterator[HubController]:
     controller = HubController(
         kube,
-        Options(resync_seconds=resync_seconds, report_seconds=0.05),
+        HubOptions(resync_seconds=resync_seconds, report_seconds=0.05),
         prober=Prober(limits),
         registry=CollectorRegistry(),
     )
@@ -224,7 +224,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("reason", HOSTILE)
 async def test_a_hostile_config_hurts_only_itself(hub: EmbeddedHub, reason: str) -> None:
-    limits = Limits(seconds=1.0) if reason == "TimedOut" else None
+    limits = ProbeLimits(seconds=1.0) if reason == "TimedOut" else None
     async with (
         scoring_api() as good,
         scoring_api(HOSTILE[reason]) as bad,

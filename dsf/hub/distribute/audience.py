@@ -1,0 +1,73 @@
+"""Which managed clusters are told, and which summaries each of them gets."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from dsf.hub.snapshot.distribution_rules import DistributionRules
+from dsf.hub.snapshot.managed_cluster import AddOn, ManagedCluster
+from dsf.hub.snapshot.source_overrides import Hosts
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterShare:
+    """What a managed cluster gets: every summary but those `hidden`, with sources at its `hosts`.
+
+    Clusters of equal shares get equal bytes.
+    """
+
+    hidden: frozenset[str] = frozenset()
+    hosts: Hosts = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """The managed clusters that are told, each with its share; and why others are not.
+
+    `accepted` counts the clusters that the hub accepts and keeps, `equipped` those of them that
+    have the add-on.
+    """
+
+    shares: Mapping[str, ClusterShare]
+    accepted: int = 0
+    equipped: int = 0
+
+    @property
+    def empty_because(self) -> str:
+        """Why nobody is told, and what to do about it; empty where somebody is."""
+        if self.shares:
+            return ""
+        if not self.accepted:
+            return "no managed cluster is accepted by the hub: accept one"
+        if not self.equipped:
+            return (
+                f"none of {self.accepted} managed clusters has the add-on"
+                " dynamic-scoring-framework: create a ManagedClusterAddOn of that name"
+            )
+        return (
+            f"spec.clusterSelector and spec.clusterSets choose none of {self.equipped} managed"
+            " clusters that have the add-on"
+        )
+
+
+def audience(
+    rules: DistributionRules,
+    clusters: Mapping[str, ManagedCluster],
+    add_ons: Mapping[str, AddOn],
+    score_names: Iterable[str],
+) -> Audience:
+    """Return who is told: accepted managed clusters with the add-on that the rules choose."""
+    known = frozenset(score_names)
+    accepted = [each for each in clusters.values() if each.accepted and not each.leaving]
+    equipped = [each for each in accepted if _is_there(add_ons.get(each.name))]
+    shares = {
+        each.name: ClusterShare(
+            rules.masked.get(each.name, frozenset()) & known, rules.overrides.hosts(each, known)
+        )
+        for each in sorted(equipped, key=lambda each: each.name)
+        if rules.chooses(each)
+    }
+    return Audience(shares, len(accepted), len(equipped))
+
+
+def _is_there(add_on: AddOn | None) -> bool:
+    return add_on is not None and not add_on.leaving

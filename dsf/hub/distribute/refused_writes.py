@@ -1,0 +1,87 @@
+"""What the API server refused to take for single managed clusters, and when to try again."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from dsf.hub.distribute.unseen_writes import is_outdated
+from dsf.kube.changes import Outcome
+from dsf.kube.errors import KubeError, TooManyRequests, Unauthorized, Unreachable
+from dsf.kube.kinds import MANIFEST_WORK
+from dsf.runtime.backoff import Backoff
+
+_NOBODYS_FAULT = (TooManyRequests, Unauthorized, Unreachable)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedWrite:
+    """Why a cluster could not be written to, how often in a row, and until when it is left alone.
+
+    As long as the type of the error stays, so do its words: they may hold a port or a time, and a
+    status that tells new ones is a change, which would lead to the next round at once.
+    """
+
+    error: KubeError
+    failures: int
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedWrites:
+    """The refusals by managed cluster; times are seconds of a monotonic clock."""
+
+    by_cluster: Mapping[str, RefusedWrite] = field(default_factory=dict)
+
+    def held(self, now: float) -> frozenset[str]:
+        """Return the clusters that are not to be written to yet."""
+        return frozenset(name for name, each in self.by_cluster.items() if each.until > now)
+
+    def words(self) -> dict[str, str]:
+        """Return what to tell of each cluster."""
+        return {name: str(each.error) for name, each in self.by_cluster.items()}
+
+    def next_at(self, now: float) -> float | None:
+        """Return when the first cluster may be written to again; None where none is held."""
+        times = (each.until for each in self.by_cluster.values() if each.until > now)
+        return min(times, default=None)
+
+    def after(
+        self,
+        outcomes: Iterable[Outcome],
+        clusters: Collection[str],
+        *,
+        now: float,
+        draw: float,
+        backoff: Backoff,
+    ) -> "RefusedWrites":
+        """Return the refusals after a round: what was not tried again is forgotten once due."""
+        found = {
+            name: each
+            for name, each in self.by_cluster.items()
+            if name in clusters and each.until > now
+        }
+        for outcome in outcomes:
+            cluster = outcome.change.namespace
+            if outcome.change.kind != MANIFEST_WORK or not cluster:
+                continue
+            if outcome.error is None:
+                found.pop(cluster, None)
+            elif is_clusters_own(outcome):
+                before = self.by_cluster.get(cluster)
+                found[cluster] = _again(before, outcome.error, now, draw, backoff)
+        return RefusedWrites(found)
+
+
+def is_clusters_own(outcome: Outcome) -> bool:
+    """Tell whether an error speaks of one cluster, and not of the API server or of our rights."""
+    if outcome.error is None or isinstance(outcome.error, _NOBODYS_FAULT) or is_outdated(outcome):
+        return False
+    return outcome.change.kind == MANIFEST_WORK
+
+
+def _again(
+    before: RefusedWrite | None, error: KubeError, now: float, draw: float, backoff: Backoff
+) -> RefusedWrite:
+    failures = (before.failures if before else 0) + 1
+    same = before is not None and type(before.error) is type(error)
+    told = before.error if before and same else error
+    return RefusedWrite(told, failures, now + backoff.delay(failures, draw))

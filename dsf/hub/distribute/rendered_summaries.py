@@ -1,0 +1,113 @@
+"""From summaries and a cluster's share of them to the bytes that it is sent."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from dsf.api.summary import ScorerSummary, dump_summaries
+from dsf.hub.distribute.audience import ClusterShare
+from dsf.hub.snapshot.source_overrides import Hosts
+
+_OPENING, _CLOSING, _BETWEEN = "[\n", "\n]", ",\n"
+_SEAM = "\n  },\n  {\n"
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedSummaries:
+    """The value of `data.summaries`, whose parts are of the scorers named, in their order.
+
+    `bytes` is its size inside the ManifestWork.
+    """
+
+    text: str
+    names: tuple[str, ...] = ()
+    bytes: int = 0
+
+    def parts(self) -> dict[str, str]:
+        """Return the part of each scorer."""
+        return dict(zip(self.names, _split(self.text), strict=True)) if self.names else {}
+
+
+@dataclass(frozen=True, slots=True)
+class _RenderedPart:
+    """What is written of one summary; `around` is what stands before and after its source."""
+
+    name: str
+    score_name: str
+    whole: str
+    around: tuple[str, str]
+    source: str
+
+    def at(self, host: str) -> str:
+        """Return what is written where the source has another host; none where it is empty."""
+        if not host:
+            return self.whole
+        parts = urlsplit(self.source)
+        query = f"?{parts.query}" if parts.query else ""
+        moved = json.dumps(f"{host}{parts.path}{query}", ensure_ascii=False)
+        return moved.join(self.around)
+
+
+class SummariesRenderer:
+    """Renders shares; as long as the summaries stay, each share is rendered once.
+
+    The bytes are those of `dump_summaries`.
+    """
+
+    def __init__(self) -> None:
+        self._summaries: tuple[ScorerSummary, ...] = ()
+        self._parts: tuple[_RenderedPart, ...] = ()
+        self._rendered: dict[ClusterShare, RenderedSummaries] = {}
+        self._names: dict[frozenset[str], tuple[str, ...]] = {}
+
+    def render(
+        self, summaries: Iterable[ScorerSummary], shares: Mapping[str, ClusterShare]
+    ) -> dict[str, RenderedSummaries]:
+        """Return what each managed cluster is sent."""
+        ordered = tuple(sorted(summaries, key=lambda each: (each.name, each.score_name)))
+        if ordered != self._summaries:
+            self._summaries, self._parts = ordered, tuple(_part(each) for each in ordered)
+            self._rendered, self._names = {}, {}
+        used = {share: self._rendered.get(share) for share in set(shares.values())}
+        self._rendered = {share: done or self._render(share) for share, done in used.items()}
+        return {cluster: self._rendered[share] for cluster, share in shares.items()}
+
+    def _render(self, share: ClusterShare) -> RenderedSummaries:
+        shown = [part for part in self._parts if part.score_name not in share.hidden]
+        if not shown:
+            return RenderedSummaries("[]", (), len("[]"))
+        body = _BETWEEN.join(part.at(_host(part, share.hosts)) for part in shown)
+        text = sys.intern(f"{_OPENING}{body}{_CLOSING}")
+        names = self._names.setdefault(share.hidden, tuple(part.name for part in shown))
+        return RenderedSummaries(text, names, len(json.dumps(text, ensure_ascii=False).encode()))
+
+
+def parts_of(text: str) -> frozenset[str]:
+    """Return the parts of a text that was rendered here; of any other text, what is no part."""
+    return frozenset(_split(text))
+
+
+def _split(text: str) -> list[str]:
+    pieces = text[len(_OPENING) : -len(_CLOSING)].split(_SEAM)
+    last = len(pieces) - 1
+    return [
+        ("" if place == 0 else "  {\n") + piece + ("" if place == last else "\n  }")
+        for place, piece in enumerate(pieces)
+    ]
+
+
+def _part(summary: ScorerSummary) -> _RenderedPart:
+    whole = dump_summaries([summary])[len(_OPENING) : -len(_CLOSING)]
+    source = summary.source_endpoint
+    key = '"sourceEndpoint": '
+    before, _, after = whole.partition(key + json.dumps(source, ensure_ascii=False))
+    return _RenderedPart(summary.name, summary.score_name, whole, (before + key, after), source)
+
+
+def _host(part: _RenderedPart, hosts: Hosts) -> str:
+    """Return the first host that fits a score; empty where none does."""
+    if not part.source:
+        return ""
+    return next((host for score, host in hosts if score in (None, part.score_name)), "")

@@ -1,0 +1,225 @@
+"""Which Secrets of the hub go to which managed cluster: only what a scorer there names.
+
+A Secret takes part where it carries the label `.../distribute: "true"`. Of it, only the keys that
+a scorer names by `auth.tokenSecretRef` or `tls.caSecretRef` are sent, by a ManifestWork of its own
+that goes when nothing is named any more. Where they are more than one work may have, the first by
+name that fit are sent.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dsf.api import names
+from dsf.api.scorer import DynamicScorerSpec
+from dsf.api.summary import ScorerSummary
+from dsf.hub.snapshot.summaries_work import LIMIT_BYTES, ROOM_BYTES
+from dsf.kube.changes import Change, diff
+from dsf.kube.kinds import MANIFEST_WORK
+from dsf.kube.port import Object
+
+SELECTOR = f"{names.DISTRIBUTE_LABEL}=true"
+LONGEST_VALUE = 32 * 1024
+_TYPE = "Opaque"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SecretKeyReference:
+    """A key of a Secret, as a scorer names it."""
+
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class HubSecret:
+    """A Secret of the hub that may be distributed; what it holds is never shown."""
+
+    name: str
+    type: str
+    data: Mapping[str, str] = field(repr=False)
+    allowed_hosts: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WithheldSecret:
+    """A reference that is not distributed although its Secret takes part, and why."""
+
+    reference: SecretKeyReference
+    reason: str
+    message: str
+
+
+def read_secret(obj: Object) -> HubSecret:
+    """Read a Secret of core/v1; values stay in base64."""
+    metadata = obj["metadata"]
+    annotations = metadata.get("annotations") or {}
+    return HubSecret(
+        name=str(metadata["name"]),
+        type=str(obj.get("type") or _TYPE),
+        data=dict(obj.get("data") or {}),
+        allowed_hosts=annotations.get(names.ALLOWED_HOSTS_ANNOTATION),
+    )
+
+
+def read_secrets_work(obj: Object) -> dict[str, Any]:
+    """Keep of a ManifestWork what is compared."""
+    metadata = {k: v for k, v in obj["metadata"].items() if k != "managedFields"}
+    return {"metadata": metadata, "spec": obj.get("spec") or {}}
+
+
+def references_in_summaries(summaries: Iterable[ScorerSummary]) -> frozenset[SecretKeyReference]:
+    """Return what agents are told to read, given the summaries that they have."""
+    pairs = (
+        pair
+        for each in summaries
+        for pair in (
+            (each.source_endpoint_auth_name, each.source_endpoint_auth_key),
+            (each.scoring_endpoint_auth_name, each.scoring_endpoint_auth_key),
+            (each.source_endpoint_ca_name, each.source_endpoint_ca_key),
+            (each.scoring_endpoint_ca_name, each.scoring_endpoint_ca_key),
+        )
+    )
+    return frozenset(SecretKeyReference(name, key) for name, key in pairs if name and key)
+
+
+def references_in_spec(spec: DynamicScorerSpec) -> frozenset[SecretKeyReference]:
+    """Return what a DynamicScorer names."""
+    found = []
+    for side in (spec.source, spec.scoring):
+        if side and side.auth and side.auth.token_secret_ref:
+            found.append(side.auth.token_secret_ref)
+        if side and side.tls and side.tls.ca_secret_ref:
+            found.append(side.tls.ca_secret_ref)
+    return frozenset(SecretKeyReference(each.name, each.key) for each in found)
+
+
+def withheld(reference: SecretKeyReference, secret: HubSecret | None) -> WithheldSecret | None:
+    """Return why a reference is not distributed; None where it is, or where nobody asked for it."""
+    if secret is None:
+        return None
+    where = f"Secret {secret.name}"
+    if secret.type != _TYPE:
+        return WithheldSecret(
+            reference,
+            "SecretTypeRefused",
+            f"{where} is of type {secret.type}, which is never distributed: use one of {_TYPE}",
+        )
+    value = secret.data.get(reference.key)
+    if value is None:
+        message = f"{where} has no key {reference.key!r}: add it, or name another in the scorer"
+        return WithheldSecret(reference, "SecretKeyMissing", message)
+    if len(value) > LONGEST_VALUE:
+        message = f"{where}: the value of {reference.key!r} is longer than {LONGEST_VALUE} bytes"
+        return WithheldSecret(reference, "SecretTooLong", message)
+    return None
+
+
+def plan_secrets(
+    wanted: Mapping[str, frozenset[SecretKeyReference]],
+    secrets: Mapping[str, HubSecret],
+    works: Mapping[str, Object],
+    agent_namespace: str,
+) -> list[Change]:
+    """Return the changes that bring each managed cluster the keys that it needs, and no others.
+
+    `wanted` and `works` are by managed cluster, `secrets` by name. Works that are being deleted
+    are waited for.
+    """
+    standing = {c: work for c, work in works.items() if "deletionTimestamp" not in work["metadata"]}
+    leaving = works.keys() - standing.keys()
+    sent = {
+        references: _fitting(_manifests(references, secrets, agent_namespace))[0]
+        for references in set(wanted.values())
+    }
+    desired = [
+        _work(cluster, sent[references], standing.get(cluster))
+        for cluster, references in sorted(wanted.items())
+        if sent[references] and cluster not in leaving
+    ]
+    return diff(MANIFEST_WORK, desired, [dict(work) for work in standing.values()])
+
+
+def left_out(
+    wanted: Mapping[str, frozenset[SecretKeyReference]],
+    secrets: Mapping[str, HubSecret],
+    agent_namespace: str,
+) -> dict[str, str]:
+    """Return the Secrets that a managed cluster has no room for, each with the first of these."""
+    first: dict[frozenset[SecretKeyReference], str] = {}
+    for cluster, references in sorted(wanted.items()):
+        first.setdefault(references, cluster)
+    found: dict[str, str] = {}
+    for references, cluster in first.items():
+        _, crowded = _fitting(_manifests(references, secrets, agent_namespace))
+        for name in crowded:
+            found.setdefault(name, cluster)
+    return found
+
+
+def crowded_out(reference: SecretKeyReference, cluster: str) -> WithheldSecret:
+    """Return why a reference is not sent to a managed cluster and perhaps to others."""
+    message = (
+        f"Secret {reference.name} is not sent to managed cluster {cluster}, and perhaps to others:"
+        f" with the Secrets before it in the order of names it would be more than the {LIMIT_BYTES}"
+        " bytes that one ManifestWork may have; name fewer or smaller Secrets in the scorers there"
+    )
+    return WithheldSecret(reference, "SecretsTooLarge", message)
+
+
+def _fitting(manifests: Iterable[Object]) -> tuple[list[Object], list[str]]:
+    """Return the manifests that one work has room for, and the names of the others."""
+    fitting, others, room = list[Object](), list[str](), LIMIT_BYTES - ROOM_BYTES
+    for manifest in manifests:
+        size = len(json.dumps(manifest))
+        if size > room:
+            others.append(manifest["metadata"]["name"])
+            continue
+        room -= size
+        fitting.append(manifest)
+    return fitting, others
+
+
+def _manifests(
+    references: Iterable[SecretKeyReference], secrets: Mapping[str, HubSecret], agent_namespace: str
+) -> Iterator[Object]:
+    keys: dict[str, list[str]] = {}
+    for reference in sorted(references):
+        secret = secrets.get(reference.name)
+        if secret and not withheld(reference, secret):
+            keys.setdefault(secret.name, []).append(reference.key)
+    for name, of_it in keys.items():
+        yield _manifest(secrets[name], of_it, agent_namespace)
+
+
+def _manifest(secret: HubSecret, keys: Iterable[str], agent_namespace: str) -> Object:
+    hosts = secret.allowed_hosts
+    annotations = {names.ALLOWED_HOSTS_ANNOTATION: hosts} if hosts is not None else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": _TYPE,
+        "metadata": {
+            "name": secret.name,
+            "namespace": agent_namespace,
+            "labels": {names.MANAGED_BY_LABEL: names.ADDON},
+            **({"annotations": annotations} if annotations else {}),
+        },
+        "data": {key: secret.data[key] for key in keys},
+    }
+
+
+def _work(cluster: str, manifests: list[Object], observed: Object | None) -> dict[str, Any]:
+    version = observed["metadata"].get("resourceVersion") if observed else None
+    return {
+        "apiVersion": MANIFEST_WORK.api_version,
+        "kind": MANIFEST_WORK.kind,
+        "metadata": {
+            "name": names.SECRETS_MANIFEST_WORK,
+            "namespace": cluster,
+            "labels": {names.MANAGED_BY_LABEL: names.ADDON},
+            **({"resourceVersion": version} if version else {}),
+        },
+        "spec": {"workload": {"manifests": manifests}},
+    }

@@ -1,0 +1,68 @@
+"""What was written and is not seen yet: writing again from the same old picture could only fail."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from dsf.hub.snapshot.summaries_work import SummariesWork
+from dsf.kube.changes import Outcome, Patch
+from dsf.kube.errors import AlreadyExists, Conflict, NotFound
+from dsf.kube.kinds import MANIFEST_WORK
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenWrite:
+    """The version of a work that is known to be old, empty for none, and until when we believe so.
+
+    A work that came and went between two looks is seen as it was, so no belief is for ever.
+    """
+
+    version: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenWrites:
+    """By managed cluster what is known to be old; times are seconds of a monotonic clock."""
+
+    by_cluster: Mapping[str, UnseenWrite] = field(default_factory=dict)
+
+    def held(self, works: Mapping[str, SummariesWork], now: float) -> frozenset[str]:
+        """Return the clusters whose work is not seen as it was left; they wait for it."""
+        return frozenset(
+            cluster
+            for cluster, old in self.by_cluster.items()
+            if now < old.until and _version(works, cluster) == old.version
+        )
+
+    def after(
+        self,
+        outcomes: Iterable[Outcome],
+        works: Mapping[str, SummariesWork],
+        *,
+        now: float,
+        seconds: float,
+    ) -> "UnseenWrites":
+        """Return what is known after a round that was planned from `works`.
+
+        An error may say as well that the picture was old.
+        """
+        still = self.held(works, now)
+        found = {cluster: old for cluster, old in self.by_cluster.items() if cluster in still}
+        for outcome in outcomes:
+            cluster = outcome.change.namespace
+            told = outcome.error is None or is_outdated(outcome)
+            if cluster and told and outcome.change.kind == MANIFEST_WORK:
+                found[cluster] = UnseenWrite(_version(works, cluster), now + seconds)
+        return UnseenWrites(found)
+
+
+def is_outdated(outcome: Outcome) -> bool:
+    """Tell whether an error says that an object is not as it was observed."""
+    if isinstance(outcome.change, Patch) and isinstance(outcome.error, NotFound):
+        return True
+    return isinstance(outcome.error, Conflict | AlreadyExists)
+
+
+def _version(works: Mapping[str, SummariesWork], cluster: str) -> str:
+    work = works.get(cluster)
+    return work.version if work else ""

@@ -1,0 +1,120 @@
+"""What the controller watches, and the snapshot that its plans are made from."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from dsf.api import names
+from dsf.hub.snapshot.distribution_rules import ScoringConfig, read_scoring_config
+from dsf.hub.snapshot.hub_snapshot import HubSnapshot
+from dsf.hub.snapshot.managed_cluster import (
+    AddOn,
+    ManagedCluster,
+    read_add_on,
+    read_managed_cluster,
+)
+from dsf.hub.snapshot.probe_result import ProbeResult, ProbeTarget
+from dsf.hub.snapshot.published_score import PublishedScore, read_score
+from dsf.hub.snapshot.registered_scorer import RegisteredScorer, read_scorer
+from dsf.hub.snapshot.summaries_work import SummariesWork, read_work
+from dsf.kube.kinds import (
+    ADD_ON_PLACEMENT_SCORE,
+    DYNAMIC_SCORER,
+    DYNAMIC_SCORING_CONFIG,
+    MANAGED_CLUSTER,
+    MANAGED_CLUSTER_ADD_ON,
+    MANIFEST_WORK,
+)
+from dsf.kube.port import Kube
+from dsf.runtime.reflector import Key, View
+
+T = TypeVar("T")
+
+
+class Views:
+    """Local copies of what is observed; of managed clusters only what the controller needs."""
+
+    def __init__(self, kube: Kube, namespace: str, agent_namespace: str) -> None:
+        self._namespace = namespace
+        self.scorers = View[RegisteredScorer](kube, DYNAMIC_SCORER, namespace, read=read_scorer)
+        self._configs = View[ScoringConfig](
+            kube, DYNAMIC_SCORING_CONFIG, namespace, read=read_scoring_config
+        )
+        self._clusters = View[ManagedCluster](kube, MANAGED_CLUSTER, read=read_managed_cluster)
+        self._add_ons = View[AddOn](
+            kube,
+            MANAGED_CLUSTER_ADD_ON,
+            fields=f"metadata.name={names.ADDON}",
+            read=read_add_on,
+        )
+        self._works = View[SummariesWork](
+            kube,
+            MANIFEST_WORK,
+            fields=f"metadata.name={names.MANIFEST_WORK}",
+            read=read_work(agent_namespace),
+        )
+        self._scores = View[PublishedScore](
+            kube,
+            ADD_ON_PLACEMENT_SCORE,
+            labels=f"{names.MANAGED_BY_LABEL}={names.ADDON}",
+            read=read_score,
+        )
+        self._urgent: dict[str, View[Any]] = {
+            "DynamicScorers": self.scorers,
+            "DynamicScoringConfigs": self._configs,
+            "ManagedClusters": self._clusters,
+            "ManagedClusterAddOns": self._add_ons,
+            "ManifestWorks": self._works,
+        }
+        self._all: dict[str, View[Any]] = {**self._urgent, "AddOnPlacementScores": self._scores}
+
+    def missing(self) -> list[str]:
+        """Return what has not been listed yet."""
+        return [name for name, view in self._all.items() if not view.synced.is_set()]
+
+    def on_change(self, urgent: Callable[[], None], score: Callable[[], None]) -> None:
+        """Have `urgent` called when anything changes, but `score` for what agents publish."""
+        for view in self._urgent.values():
+            view.on_change(lambda _: urgent())
+        self._scores.on_change(lambda _: score())
+
+    def start(self, group: asyncio.TaskGroup) -> None:
+        """Keep everything fresh until the group ends."""
+        for view in self._all.values():
+            group.create_task(view.run())
+
+    async def synced(self) -> None:
+        """Wait until everything has been listed once."""
+        for view in self._all.values():
+            await view.synced.wait()
+
+    def works(self) -> dict[str, SummariesWork]:
+        """Return the works with the summaries, by managed cluster."""
+        return _by_namespace(self._works.items)
+
+    def snapshot(
+        self,
+        probes: Mapping[ProbeTarget, ProbeResult],
+        refusals: Mapping[str, str],
+        held: frozenset[str],
+    ) -> HubSnapshot:
+        """Return the hub as it is known now; the scores are the view's own, not a copy."""
+        return HubSnapshot(
+            scorers=tuple(self.scorers.items.values()),
+            config=self._configs.items.get((self._namespace, names.SCORING_CONFIG)),
+            clusters=_by_name(self._clusters.items),
+            add_ons=_by_namespace(self._add_ons.items),
+            works=self.works(),
+            scores=self._scores.items,
+            probes=probes,
+            refusals=refusals,
+            held=held,
+        )
+
+
+def _by_name(items: Mapping[Key, ManagedCluster]) -> dict[str, ManagedCluster]:
+    return {name: item for (_, name), item in items.items()}
+
+
+def _by_namespace(items: Mapping[Key, T]) -> dict[str, T]:
+    return {namespace: item for (namespace, _), item in items.items()}

@@ -1,0 +1,96 @@
+"""The flags that say how scoring APIs may be asked."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dsf.cli.options import NumberRange
+
+if TYPE_CHECKING:
+    from dsf.hub.observe.prober import Prober
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_FLAGS = (
+    click.option(
+        "--scorer-allowed-hosts",
+        multiple=True,
+        metavar="GLOBS",
+        help="Hosts that a configURL may name, comma separated, like *.scorers.svc; else all.",
+    ),
+    click.option(
+        "--scorer-denied-hosts",
+        multiple=True,
+        metavar="GLOBS",
+        help="Hosts that a configURL may not name, comma separated; wins over the allowed ones.",
+    ),
+    click.option(
+        "--scorer-allowed-cidrs",
+        multiple=True,
+        metavar="CIDRS",
+        help="Ranges that their addresses have to be in, comma separated; else all but link-local,"
+        " metadata, multicast and other special ones, which a range inside of them allows.",
+    ),
+    click.option(
+        "--scorer-denied-cidrs",
+        multiple=True,
+        metavar="CIDRS",
+        help="Ranges that no address may be in, comma separated; wins over the allowed ones.",
+    ),
+    click.option(
+        "--scorer-certificate-authority",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="PEM file of authorities for scoring APIs by https, besides the public ones.",
+    ),
+    click.option(
+        "--scorer-timeout-seconds",
+        default=5.0,
+        show_default=True,
+        type=NumberRange(0.1, 60.0),
+        help="Longest time that a scoring API may take to answer completely.",
+    ),
+)
+
+
+def scorer_options(command: Command) -> Command:
+    """Add the flags to a command; they are the keyword arguments of `prober`."""
+    for flag in reversed(_FLAGS):
+        command = flag(command)
+    return command
+
+
+def prober(
+    *,
+    scorer_allowed_hosts: tuple[str, ...],
+    scorer_denied_hosts: tuple[str, ...],
+    scorer_allowed_cidrs: tuple[str, ...],
+    scorer_denied_cidrs: tuple[str, ...],
+    scorer_certificate_authority: Path | None,
+    scorer_timeout_seconds: float,
+) -> "Prober":
+    """Return what asks scoring APIs as the flags say. Raises click.UsageError."""
+    from dsf.api.invalid import Invalid  # noqa: PLC0415 - loaded when a command is called
+    from dsf.hub.observe.certificate_authorities import TrustedAuthorities, UnusableAuthority  # noqa: PLC0415
+    from dsf.hub.observe.destinations import destinations  # noqa: PLC0415
+    from dsf.hub.observe.prober import ProbeLimits, Prober  # noqa: PLC0415
+
+    rules = destinations(
+        allowed_hosts=_split(scorer_allowed_hosts),
+        denied_hosts=_split(scorer_denied_hosts),
+        allowed_cidrs=_split(scorer_allowed_cidrs),
+        denied_cidrs=_split(scorer_denied_cidrs),
+    )
+    if isinstance(rules, Invalid):
+        raise click.UsageError(f"--scorer-allowed-cidrs, --scorer-denied-cidrs: {rules.message}")
+    try:
+        trust = TrustedAuthorities(scorer_certificate_authority)
+    except UnusableAuthority as error:
+        raise click.UsageError(f"--scorer-certificate-authority: {error}") from error
+    return Prober(ProbeLimits(seconds=scorer_timeout_seconds), destinations=rules, trust=trust)
+
+
+def _split(values: tuple[str, ...]) -> list[str]:
+    parts = (part.strip() for value in values for part in value.split(","))
+    return [part for part in parts if part]

@@ -1,0 +1,181 @@
+"""Keeps the ManifestWorks that bring Secrets of the hub to managed clusters.
+
+What Secrets hold is never written to logs, events or statuses: of errors only the type is told,
+since an API server's words may quote what it refuses.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry
+
+from dsf.api import names
+from dsf.api.invalid import Invalid
+from dsf.api.summary import load_summaries
+from dsf.hub.distribute.secrets_plan import (
+    SELECTOR,
+    HubSecret,
+    SecretKeyReference,
+    WithheldSecret,
+    crowded_out,
+    left_out,
+    plan_secrets,
+    read_secret,
+    read_secrets_work,
+    references_in_spec,
+    references_in_summaries,
+    withheld,
+)
+from dsf.hub.snapshot.registered_scorer import RegisteredScorer
+from dsf.hub.snapshot.summaries_work import SummariesWork
+from dsf.kube.apply import apply
+from dsf.kube.changes import Outcome
+from dsf.kube.errors import Conflict
+from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK, SECRET
+from dsf.kube.port import Kube, Object
+from dsf.runtime.backoff import Backoff, retry_after
+from dsf.runtime.controller import Controller
+from dsf.runtime.events import Recorder
+from dsf.runtime.reflector import View
+
+log = logging.getLogger(__name__)
+
+SECRETS = "secrets"
+SETTLE_SECONDS = 0.05
+CONFLICT_SECONDS = 0.5
+
+
+class SecretsController:
+    """Distributes the keys of labelled Secrets that scorers name to the clusters told of them.
+
+    `scorers` returns the DynamicScorers, `works` the works with the summaries by managed cluster.
+    A cluster gets a key only where both its summaries and a DynamicScorer name it: who can write
+    to a work only gets nothing by it.
+    """
+
+    def __init__(
+        self,
+        kube: Kube,
+        *,
+        namespace: str,
+        agent_namespace: str,
+        resync_seconds: float,
+        scorers: Callable[[], Iterable[RegisteredScorer]],
+        works: Callable[[], Mapping[str, SummariesWork]],
+        events: Recorder,
+        draw: Callable[[], float],
+        registry: CollectorRegistry,
+    ) -> None:
+        self._kube = kube
+        self._agent_namespace = agent_namespace
+        self._resync_seconds = resync_seconds
+        self._scorers = scorers
+        self._config_works = works
+        self._events = events
+        self._draw = draw
+        self._backoff = Backoff()
+        self._failures = 0
+        self._told: frozenset[tuple[str, WithheldSecret]] = frozenset()
+        self._secrets = View[HubSecret](kube, SECRET, namespace, SELECTOR, read=read_secret)
+        self._works = View[Object](
+            kube,
+            MANIFEST_WORK,
+            fields=f"metadata.name={names.SECRETS_MANIFEST_WORK}",
+            read=read_secrets_work,
+        )
+        self._controller = Controller(SECRETS, self._reconcile, registry=registry)
+        self._secrets.on_change(lambda _: self.nudge())
+        self._works.on_change(lambda _: self.nudge())
+
+    def missing(self) -> list[str]:
+        """Return what has not been listed yet."""
+        listed = {"Secrets": self._secrets.synced, "ManifestWorks of Secrets": self._works.synced}
+        return [name for name, synced in listed.items() if not synced.is_set()]
+
+    def nudge(self) -> None:
+        """Say that scorers or works have changed."""
+        self._controller.enqueue(SECRETS, SETTLE_SECONDS)
+
+    def watch(self, group: asyncio.TaskGroup) -> None:
+        """Keep local copies fresh until the group ends."""
+        group.create_task(self._secrets.run())
+        group.create_task(self._works.run())
+
+    async def run(self) -> None:
+        """Distribute until cancelled."""
+        await self._secrets.synced.wait()
+        await self._works.synced.wait()
+        self.nudge()
+        await self._controller.run()
+
+    async def _reconcile(self, _: str) -> float | None:
+        secrets = {name: secret for (_, name), secret in self._secrets.items.items()}
+        works = {cluster: work for (cluster, _), work in self._works.items.items()}
+        wanted = self._wanted()
+        changes = plan_secrets(wanted, secrets, works, self._agent_namespace)
+        outcomes = await apply(self._kube, changes)
+        for outcome in outcomes:
+            _note(outcome)
+        self._tell(secrets, left_out(wanted, secrets, self._agent_namespace))
+        return self._again_after(outcomes)
+
+    def _again_after(self, outcomes: Iterable[Outcome]) -> float:
+        errors = [outcome.error for outcome in outcomes if outcome.error]
+        if all(isinstance(error, Conflict) for error in errors):
+            self._failures = 0
+            return CONFLICT_SECONDS if errors else self._resync_seconds
+        # Not raised, since the words of an error would be logged.
+        self._controller.queue.rest(SECRETS, max(retry_after(error) for error in errors))
+        self._failures += 1
+        return self._backoff.delay(self._failures, self._draw())
+
+    def _wanted(self) -> dict[str, frozenset[SecretKeyReference]]:
+        """Return what each cluster needs; clusters with equal summaries are read once."""
+        asked = frozenset(
+            reference
+            for scorer in self._scorers()
+            if not isinstance(scorer.spec, Invalid)
+            for reference in references_in_spec(scorer.spec)
+        )
+        read: dict[str, frozenset[SecretKeyReference]] = {}
+        wanted = {}
+        for cluster, work in self._config_works().items():
+            if work.leaving:
+                continue
+            if work.text not in read:
+                summaries = load_summaries(work.text) if work.text else ()
+                read[work.text] = (
+                    references_in_summaries(() if isinstance(summaries, Invalid) else summaries)
+                    & asked
+                )
+            wanted[cluster] = read[work.text]
+        return wanted
+
+    def _tell(self, secrets: Mapping[str, HubSecret], crowded: Mapping[str, str]) -> None:
+        """Record an event on the scorer for what is newly withheld."""
+        found = frozenset(self._withheld(secrets, crowded))
+        by_name = {scorer.name: scorer for scorer in self._scorers()}
+        for name, problem in sorted(found - self._told, key=str):
+            obj = by_name[name].obj
+            self._events.record(DYNAMIC_SCORER, obj, "Warning", problem.reason, problem.message)
+        self._told = found
+
+    def _withheld(
+        self, secrets: Mapping[str, HubSecret], crowded: Mapping[str, str]
+    ) -> Iterator[tuple[str, WithheldSecret]]:
+        for scorer in self._scorers():
+            if isinstance(scorer.spec, Invalid):
+                continue
+            for reference in references_in_spec(scorer.spec):
+                problem = withheld(reference, secrets.get(reference.name))
+                if problem is None and reference.name in crowded:
+                    problem = crowded_out(reference, crowded[reference.name])
+                if problem:
+                    yield scorer.name, problem
+
+
+def _note(outcome: Outcome) -> None:
+    result = type(outcome.error).__name__ if outcome.error else "ok"
+    level = logging.WARNING if outcome.error else logging.INFO
+    log.log(level, "write", extra={"change": str(outcome.change), "result": result})

@@ -1,0 +1,80 @@
+"""Reading the document that a scoring API serves as its config, in words its author understands."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
+
+from dsf.api.invalid import Invalid
+from dsf.api.scoring_api import ScorerConfig
+from dsf.hub.snapshot.registered_scorer import validation_message
+
+_SHOWN_FIELDS = 5
+_SHOWN_CHARACTERS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigDocument:
+    """The config, and the paths of fields that nobody reads."""
+
+    config: ScorerConfig
+    unknown: tuple[str, ...] = ()
+
+
+def read_config(body: bytes) -> ConfigDocument | Invalid:
+    """Read the body of a config endpoint's answer; Invalid has reason NotJSON or InvalidConfig."""
+    try:
+        document = from_json(body)
+    except ValueError as error:
+        return Invalid(
+            "NotJSON",
+            f"the answer is not JSON: {error}; serve an object with name, source and scoring there,"
+            " or correct spec.configURL",
+        )
+    if not isinstance(document, Mapping):
+        return Invalid(
+            "InvalidConfig",
+            "the answer is JSON but no object: serve {…} with name, source and scoring",
+        )
+    shown = tuple(islice(_unknown(ScorerConfig, document, ""), _SHOWN_FIELDS))
+    try:
+        return ConfigDocument(ScorerConfig.model_validate(document), shown)
+    except ValidationError as error:
+        ignored = f"; fields that nobody knows: {', '.join(shown)}" if shown else ""
+        return Invalid(
+            "InvalidConfig", (_source_type(error) or validation_message(error)) + ignored
+        )
+
+
+def _source_type(error: ValidationError) -> str:
+    for item in error.errors(include_url=False, include_context=False):
+        if item["loc"] == ("source", "type"):
+            said = repr(item["input"])[:_SHOWN_CHARACTERS]
+            return f"source.type is {said}: serve Prometheus, OpenTelemetry or None"
+    return ""
+
+
+def _unknown(model: type[BaseModel], document: Mapping[str, Any], path: str) -> Iterator[str]:
+    known = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+    for key, value in document.items():
+        if key not in known:
+            yield path + _hinted(key[:_SHOWN_CHARACTERS], known.keys() - document.keys())
+        elif isinstance(value, Mapping) and (inner := _model(known[key])):
+            yield from _unknown(inner, value, f"{path}{key}.")
+
+
+def _hinted(key: str, missing: Collection[str]) -> str:
+    shown = "".join(character if character.isprintable() else "?" for character in key)
+    near = get_close_matches(key, sorted(missing), n=1)
+    return f"{shown} (meant {near[0]}?)" if near else shown
+
+
+def _model(annotation: Any) -> type[BaseModel] | None:
+    """Return the model in an annotation such as `Model`, `Model | None`, or `Annotated` ones."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_model, get_args(annotation))), None)

@@ -1,0 +1,135 @@
+"""The DynamicScoringConfig as the controller reads it: who is told what."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from dsf.api.invalid import Invalid
+from dsf.api.scoring_config import (
+    ClusterSelector,
+    DynamicScoringConfigSpec,
+    Mask,
+    SourceOverride,
+)
+from dsf.hub.snapshot.managed_cluster import ManagedCluster, is_leaving
+from dsf.hub.snapshot.registered_scorer import validation_message
+from dsf.hub.snapshot.source_overrides import Override, OverrideIndex, index_overrides
+from dsf.kube.port import Object
+from dsf.kube.selectors import LabelSelector, label_selector_of
+
+SET_LABEL = "cluster.open-cluster-management.io/clusterset"
+GLOBAL_SET = "global"
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionRules:
+    """What a DynamicScoringConfig asks for, ready to be looked up by managed cluster."""
+
+    masks: tuple[Mask, ...] = ()
+    masked: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    selector: LabelSelector | None = None
+    sets: frozenset[str] | None = None
+    overrides: OverrideIndex = field(default_factory=OverrideIndex)
+
+    def chooses(self, cluster: ManagedCluster) -> bool:
+        """Tell whether a managed cluster is to be told at all."""
+        if self.selector is not None and not self.selector.matches(cluster.labels):
+            return False
+        if self.sets is None or GLOBAL_SET in self.sets:
+            return True
+        return cluster.labels.get(SET_LABEL) in self.sets
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringConfig:
+    """The DynamicScoringConfig and its rules, or why they can't be used."""
+
+    obj: Object
+    rules: DistributionRules | Invalid
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it is being deleted."""
+        return is_leaving(self.obj)
+
+
+def read_scoring_config(obj: Object) -> ScoringConfig:
+    """Read a DynamicScoringConfig object."""
+    return ScoringConfig(obj, _rules(obj))
+
+
+def unmatched(
+    rules: DistributionRules, clusters: Mapping[str, ManagedCluster], score_names: Iterable[str]
+) -> list[str]:
+    """Return, for each mask and override that can match nothing, which one it is and why."""
+    scores = set(score_names)
+    found = [_nothing(mask.cluster_name, mask.score_name, clusters, scores) for mask in rules.masks]
+    idle = {override.place for override in rules.overrides.idle(clusters.values())}
+    for override in rules.overrides.ordered:
+        why = _nothing(override.cluster, override.score, clusters, scores)
+        if override.place in idle:
+            why = "its clusterSelector matches no managed cluster"
+        found.append(why and f"sourceOverrides[{override.place}]: {why}")
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def _nothing(
+    cluster: str | None, score: str | None, clusters: Mapping[str, ManagedCluster], scores: set[str]
+) -> str:
+    if cluster is not None and cluster not in clusters:
+        return f"no managed cluster is named {cluster!r}"
+    if score is not None and score not in scores:
+        return f"no score is named {score!r}"
+    return ""
+
+
+def _rules(obj: Object) -> DistributionRules | Invalid:
+    try:
+        spec = DynamicScoringConfigSpec.model_validate(obj.get("spec") or {})
+    except ValidationError as error:
+        return Invalid("InvalidSpec", f"spec: {validation_message(error)}")
+    selector = _selector(spec.cluster_selector, "spec.clusterSelector")
+    if isinstance(selector, Invalid):
+        return selector
+    overrides = []
+    for place, override in enumerate(spec.source_overrides or ()):
+        read = _override(place, override)
+        if isinstance(read, Invalid):
+            return read
+        overrides.append(read)
+    return DistributionRules(
+        masks=spec.all_masks,
+        masked=_masked(spec.all_masks),
+        selector=selector,
+        sets=None if spec.cluster_sets is None else frozenset(spec.cluster_sets),
+        overrides=index_overrides(overrides),
+    )
+
+
+def _masked(masks: Iterable[Mask]) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for mask in masks:
+        found[mask.cluster_name].add(mask.score_name)
+    return {cluster: frozenset(scores) for cluster, scores in found.items()}
+
+
+def _override(place: int, override: SourceOverride) -> Override | Invalid:
+    where = f"spec.sourceOverrides[{place}]"
+    if (override.cluster_name is None) == (override.cluster_selector is None):
+        return Invalid("InvalidSpec", f"{where}: name either clusterName or clusterSelector")
+    selector = _selector(override.cluster_selector, f"{where}.clusterSelector")
+    if isinstance(selector, Invalid):
+        return selector
+    host = override.source_host.rstrip("/")
+    return Override(place, override.cluster_name, selector, override.score_name, host)
+
+
+def _selector(written: ClusterSelector | None, where: str) -> LabelSelector | Invalid | None:
+    if written is None:
+        return None
+    selector = label_selector_of(written.model_dump(by_alias=True, exclude_none=True))
+    if isinstance(selector, Invalid):
+        return Invalid("InvalidSpec", f"{where}: {selector.message}")
+    return selector

@@ -1,0 +1,31 @@
+"""What the controller observes: everything that a plan is made from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dsf.hub.snapshot.distribution_rules import ScoringConfig
+from dsf.hub.snapshot.managed_cluster import AddOn, ManagedCluster, NamespacedName
+from dsf.hub.snapshot.probe_result import ProbeResult, ProbeTarget
+from dsf.hub.snapshot.published_score import PublishedScore
+from dsf.hub.snapshot.registered_scorer import RegisteredScorer
+from dsf.hub.snapshot.summaries_work import SummariesWork
+
+
+@dataclass(frozen=True, slots=True)
+class HubSnapshot:
+    """The hub at one moment, and the last answers of the scoring APIs.
+
+    `clusters`, `add_ons` and `works` are by managed cluster, `scores` by managed cluster and name.
+    `refusals` tells, by managed cluster, why the API server refused our last write there; those
+    `held` are not written to for now.
+    """
+
+    scorers: tuple[RegisteredScorer, ...] = ()
+    config: ScoringConfig | None = None
+    clusters: Mapping[str, ManagedCluster] = field(default_factory=dict)
+    add_ons: Mapping[str, AddOn] = field(default_factory=dict)
+    works: Mapping[str, SummariesWork] = field(default_factory=dict)
+    scores: Mapping[NamespacedName, PublishedScore] = field(default_factory=dict)
+    probes: Mapping[ProbeTarget, ProbeResult] = field(default_factory=dict)
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    held: frozenset[str] = frozenset()

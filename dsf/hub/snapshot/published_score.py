@@ -1,0 +1,66 @@
+"""What the controller keeps of an AddOnPlacementScore that an agent publishes."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dsf.api import names
+from dsf.api.conditions import find
+from dsf.hub.snapshot.managed_cluster import ClusterFailure, failure_of
+from dsf.kube.port import Object
+
+_STAGES = ("SourceFetched", "Scored", "Published")
+NO_RESULTS = "NoResults"
+_NO_RESULTS_MESSAGE = (
+    "the scoring API returned no results: does the query match anything on this cluster? Where"
+    " there is nothing to score, mask the score"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedScore:
+    """An AddOnPlacementScore that carries our label; times are RFC 3339 in UTC, or empty.
+
+    `failure` is the first stage that failed in the agent's last round, `answered` tells whether
+    the scoring API gave usable scores in it.
+    """
+
+    score_label: str
+    uid: str = ""
+    created: str = ""
+    valid_until: str = field(default="", compare=False)
+    answered: bool = False
+    failure: ClusterFailure | None = None
+
+
+def read_score(obj: Object) -> PublishedScore:
+    """Read an AddOnPlacementScore: cluster.open-cluster-management.io/v1alpha1."""
+    metadata, status = obj["metadata"], obj.get("status") or {}
+    conditions = status.get("conditions") or []
+    scored = find(conditions, "Scored")
+    return PublishedScore(
+        score_label=sys.intern(
+            str((metadata.get("labels") or {}).get(names.SCORE_NAME_LABEL) or "")
+        ),
+        uid=str(metadata.get("uid") or ""),
+        created=str(metadata.get("creationTimestamp") or ""),
+        valid_until=str(status.get("validUntil") or ""),
+        answered=bool(scored and scored.get("status") == "True"),
+        failure=next(
+            filter(None, (_failed(find(conditions, stage)) for stage in _STAGES)), _empty(scored)
+        ),
+    )
+
+
+def _empty(scored: Mapping[str, Any] | None) -> ClusterFailure | None:
+    """Return the trouble of a round that went well and gave nothing: a query may match nothing."""
+    if scored is None or (scored.get("status"), scored.get("reason")) != ("True", NO_RESULTS):
+        return None
+    return failure_of(NO_RESULTS, {**scored, "message": _NO_RESULTS_MESSAGE})
+
+
+def _failed(condition: Mapping[str, Any] | None) -> ClusterFailure | None:
+    if condition is None or condition.get("status") != "False":
+        return None
+    return failure_of(str(condition.get("reason") or condition.get("type")), condition)

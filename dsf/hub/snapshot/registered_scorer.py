@@ -1,0 +1,86 @@
+"""A DynamicScorer as the controller reads it."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from pydantic import ValidationError
+
+from dsf.api.invalid import Invalid
+from dsf.api.scorer import DynamicScorerSpec
+from dsf.api.scoring_api import ScorerConfig
+from dsf.hub.snapshot import urls
+from dsf.hub.snapshot.probe_result import ProbeTarget
+from dsf.kube.port import Object
+
+HealthStatus = Literal["Active", "Inactive", "Unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredScorer:
+    """One registered scoring API.
+
+    `said_health` and `said_config` are what the status says of an earlier round; `said_config` is
+    None where the status speaks of no config, `current` tells whether it speaks of this spec.
+    `said_config_url` is where that config came from, empty where the status does not say.
+    """
+
+    obj: Object
+    name: str
+    created: str
+    spec: DynamicScorerSpec | Invalid
+    current: bool
+    reported_health: HealthStatus | None
+    last_synced_config: ScorerConfig | None
+    last_synced_config_url: str = ""
+
+    @property
+    def target(self) -> ProbeTarget | None:
+        """What to probe; None where the spec can't be used."""
+        if isinstance(self.spec, Invalid):
+            return None
+        return ProbeTarget(self.spec.config_url, full=is_full(self.spec))
+
+
+def is_full(spec: DynamicScorerSpec) -> bool:
+    """Tell whether `configSyncMode` is Full, in any letter case."""
+    return spec.config_sync_mode.lower() == "full"
+
+
+def read_scorer(obj: Object) -> RegisteredScorer:
+    """Read a DynamicScorer object."""
+    metadata = obj["metadata"]
+    status = obj.get("status") or {}
+    return RegisteredScorer(
+        obj=obj,
+        name=str(metadata["name"]),
+        created=str(metadata.get("creationTimestamp") or ""),
+        spec=_spec(obj.get("spec") or {}),
+        current=status.get("observedGeneration") == metadata.get("generation"),
+        reported_health=cast("HealthStatus | None", status.get("healthStatus")),
+        last_synced_config=_config(status.get("lastSyncedConfig")),
+        last_synced_config_url=str(status.get("lastSyncedConfigURL") or ""),
+    )
+
+
+def validation_message(error: ValidationError, limit: int = 3) -> str:
+    """Return the first problems that validation found, each with its place."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    lines = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in found]
+    more = f" and {len(lines) - limit} more" if len(lines) > limit else ""
+    return "; ".join(line.removeprefix(": ") for line in lines[:limit]) + more
+
+
+def _spec(spec: Any) -> DynamicScorerSpec | Invalid:
+    try:
+        parsed = DynamicScorerSpec.model_validate(spec)
+    except ValidationError as error:
+        return Invalid("InvalidSpec", f"spec: {validation_message(error)}")
+    server = urls.server(parsed.config_url, "spec.configURL")
+    return server if isinstance(server, Invalid) else parsed
+
+
+def _config(document: Any) -> ScorerConfig | None:
+    try:
+        return ScorerConfig.model_validate(document)
+    except ValidationError:
+        return None

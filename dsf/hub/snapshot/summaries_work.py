@@ -1,0 +1,106 @@
+"""The ManifestWork that carries the scorer summaries to one managed cluster.
+
+Source: https://open-cluster-management.io/docs/concepts/work-distribution/manifestwork/
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dsf.api import names
+from dsf.api.conditions import find
+from dsf.hub.snapshot.managed_cluster import ClusterFailure, failure_of, is_leaving
+from dsf.kube.changes import merge_patch
+from dsf.kube.port import Object
+
+LIMIT_BYTES = 500 * 1024
+"""OCM's admission refuses manifests of more: `ManifestLimit` in pkg/work/webhook/common."""
+WARNING_BYTES = 400 * 1024
+ROOM_BYTES = 1024
+"""What the manifests take besides the summaries, with room to spare."""
+
+
+def summaries_work(cluster: str, text: str, agent_namespace: str) -> dict[str, Any]:
+    """Return the work of a cluster; `text` is the value of `data.summaries`.
+
+    The agent's namespace goes along, so that the ConfigMap can be applied before the add-on is
+    installed; removing the work leaves the namespace, since the agent and its secrets live there.
+    Nothing is stated that an API server of another OCM version would default or drop.
+    """
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": agent_namespace}}
+    config_map = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": names.CONFIG_MAP, "namespace": agent_namespace},
+        "data": {names.SUMMARIES_KEY: text},
+    }
+    kept = {"resource": "namespaces", "name": agent_namespace}
+    return {
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": {
+            "name": names.MANIFEST_WORK,
+            "namespace": cluster,
+            "labels": {names.MANAGED_BY_LABEL: names.ADDON},
+        },
+        "spec": {
+            "workload": {"manifests": [namespace, config_map]},
+            "deleteOption": {
+                "propagationPolicy": "SelectivelyOrphan",
+                "selectivelyOrphans": {"orphaningRules": [kept]},
+            },
+        },
+    }
+
+
+def summaries_text(work: Object) -> str:
+    """Return the `data.summaries` that a work carries; empty where it carries none."""
+    workload = (work.get("spec") or {}).get("workload") or {}
+    for manifest in workload.get("manifests") or []:
+        data = manifest.get("data") or {}
+        if manifest.get("kind") == "ConfigMap" and names.SUMMARIES_KEY in data:
+            return str(data[names.SUMMARIES_KEY])
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class SummariesWork:
+    """Our ManifestWork on one managed cluster.
+
+    `text` is the `data.summaries` that it carries. `drifted` is the whole object where it is not
+    exactly the work that we would write with that text.
+    """
+
+    text: str
+    uid: str = ""
+    version: str = field(default="", compare=False)
+    leaving: bool = False
+    drifted: Object | None = None
+    failure: ClusterFailure | None = None
+
+
+def read_work(agent_namespace: str) -> Callable[[Object], SummariesWork]:
+    """Return how our ManifestWorks are read: work.open-cluster-management.io/v1."""
+
+    def read(obj: Object) -> SummariesWork:
+        text = sys.intern(summaries_text(obj))
+        metadata = obj["metadata"]
+        wanted = summaries_work(str(metadata["namespace"]), text, agent_namespace)
+        return SummariesWork(
+            text=text,
+            uid=str(metadata.get("uid") or ""),
+            version=str(metadata.get("resourceVersion") or ""),
+            leaving=is_leaving(obj),
+            drifted=obj if merge_patch(obj, wanted) else None,
+            failure=_not_applied(obj),
+        )
+
+    return read
+
+
+def _not_applied(obj: Object) -> ClusterFailure | None:
+    condition = find((obj.get("status") or {}).get("conditions") or [], "Applied")
+    if condition is None or condition.get("status") != "False":
+        return None
+    return failure_of("WorkNotApplied", condition)

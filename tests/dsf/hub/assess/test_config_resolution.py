@@ -1,0 +1,302 @@
+"""Two configs become one summary."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsf.api.invalid import Invalid
+from dsf.api.score_rules import OnFailure
+from dsf.api.scorer import DynamicScorerSpec
+from dsf.api.scoring_api import ScorerConfig
+from dsf.hub.assess.config_resolution import ConfigConflict, Resolved, resolve
+from tests.dsf.hub.builders import api_config, scorer
+
+OWN = {
+    "source": {
+        "type": "prometheus",
+        "host": "http://thanos:9090/",
+        "path": "api/v1/query",
+        "params": {"query": "up == 1", "range": 0, "step": 15},
+        "auth": {"tokenSecretRef": {"name": "prom", "key": "token"}},
+    },
+    "scoring": {
+        "host": "http://other:8000",
+        "path": "/own",
+        "params": {"name": "own_score", "interval": 10},
+        "auth": {"tokenSecretRef": {"name": "api", "key": "bearer"}},
+    },
+}
+
+
+def resolved(config: dict[str, Any] | None = None, **spec: Any) -> Resolved:
+    outcome = attempt(config, **spec)
+    assert isinstance(outcome, Resolved), outcome
+    return outcome
+
+
+def attempt(config: dict[str, Any] | None = None, **spec: Any) -> Resolved | Invalid:
+    return resolve(
+        "cpu",
+        DynamicScorerSpec.model_validate(scorer(**spec)["spec"]),
+        None if config is None else ScorerConfig.model_validate(config),
+    )
+
+
+def test_full_takes_what_the_api_says() -> None:
+    outcome = resolved(api_config(), location="Internal")
+    assert outcome.conflicts == ()
+    assert outcome.summary.model_dump(by_alias=True) == {
+        "name": "cpu",
+        "scoreName": "cpu_score",
+        "sourceType": "Prometheus",
+        "sourceEndpoint": "http://prometheus.monitoring.svc:9090/api/v1/query_range",
+        "sourceEndpointAuthName": "",
+        "sourceEndpointAuthKey": "",
+        "sourceQuery": "up",
+        "sourceRange": 3600,
+        "sourceStep": 30,
+        "scoringEndpoint": "http://cpu.scorers.svc:8000/scoring",
+        "scoringInterval": 30,
+        "scoringEndpointAuthName": "",
+        "scoringEndpointAuthKey": "",
+        "location": "Internal",
+        "scoreDestination": "AddOnPlacementScore",
+        "scoreDimensionFormat": "${app};${device}",
+    }
+
+
+def test_none_takes_the_object_as_it_is_whatever_the_api_says() -> None:
+    outcome = resolved(api_config(), mode="none", **OWN)
+    assert outcome == resolved(None, mode="None", **OWN)
+    summary = outcome.summary
+    assert outcome.conflicts == ()
+    assert summary.source_type == "Prometheus"
+    assert summary.source_endpoint == "http://thanos:9090/api/v1/query"
+    assert (summary.source_query, summary.source_range, summary.source_step) == ("up == 1", 0, 15)
+    assert summary.scoring_endpoint == "http://other:8000/own"
+    assert (summary.score_name, summary.scoring_interval) == ("own_score", 10)
+
+
+def test_secret_references_are_the_objects_in_both_modes() -> None:
+    for outcome in (resolved(api_config(), **OWN), resolved(None, mode="None", **OWN)):
+        summary = outcome.summary
+        assert (summary.source_endpoint_auth_name, summary.source_endpoint_auth_key) == (
+            "prom",
+            "token",
+        )
+        assert (summary.scoring_endpoint_auth_name, summary.scoring_endpoint_auth_key) == (
+            "api",
+            "bearer",
+        )
+
+
+def test_how_scores_are_read_comes_from_the_api_or_else_from_the_object() -> None:
+    normalize = {"min": 0, "max": 5, "invert": True}
+    own = {"scoring": {"normalize": normalize, "onFailure": {"policy": "Hold", "holdSeconds": 60}}}
+    for config in (api_config(), None):
+        mode = {} if config else {"mode": "None"}
+        scoring = own["scoring"] | ({} if config else {"params": {"name": "x"}})
+        summary = resolved(config, scoring=scoring, **mode).summary.model_dump(by_alias=True)
+        assert summary["scoringNormalize"] == normalize
+        assert summary["scoringOnFailure"] == {"policy": "Hold", "holdSeconds": 60}
+    config = api_config()
+    config["scoring"]["onFailure"] = {"policy": "Value", "value": -1}
+    outcome = resolved(config, **own)
+    assert outcome.summary.scoring_on_failure == OnFailure(policy="Value", value=-1)
+    assert [str(c.in_config) for c in outcome.conflicts] == ["Value -1"]
+
+
+def test_a_tenant_is_the_objects_in_both_modes_and_for_prometheus_alone() -> None:
+    own = {**OWN, "source": {**OWN["source"], "tenant": "team-a"}}
+    theirs = api_config()
+    theirs["source"]["tenant"] = "team-b"
+    for outcome in (resolved(theirs, **own), resolved(None, mode="None", **own)):
+        assert outcome.summary.source_endpoint_tenant == "team-a"
+        assert outcome.summary.model_dump(by_alias=True)["sourceEndpointTenant"] == "team-a"
+    assert resolved(theirs).summary.source_endpoint_tenant == ""
+    assert "sourceEndpointTenant" not in resolved(theirs).summary.model_dump(by_alias=True)
+    received = {**own["source"], "type": "OpenTelemetry", "params": {"query": "gpu"}}
+    otlp = resolved(None, mode="None", **(own | {"source": received}))
+    assert otlp.summary.source_endpoint_tenant == ""
+
+
+def test_authorities_and_the_own_token_are_the_objects_in_both_modes() -> None:
+    own = {
+        "source": {
+            **OWN["source"],
+            "auth": {"serviceAccountToken": True},
+            "tls": {"caSecretRef": {"name": "prom-ca", "key": "ca.crt"}},
+        },
+        "scoring": {**OWN["scoring"], "tls": {"caSecretRef": {"name": "api-ca", "key": "tls.pem"}}},
+    }
+    for outcome in (resolved(api_config(), **own), resolved(None, mode="None", **own)):
+        summary = outcome.summary
+        assert summary.source_endpoint_auth_service_account
+        assert (summary.source_endpoint_ca_name, summary.source_endpoint_ca_key) == (
+            "prom-ca",
+            "ca.crt",
+        )
+        assert (summary.scoring_endpoint_ca_name, summary.scoring_endpoint_ca_key) == (
+            "api-ca",
+            "tls.pem",
+        )
+
+
+def test_conflicts_name_the_field_and_both_values_and_the_api_wins() -> None:
+    outcome = resolved(api_config(), **OWN)
+    assert outcome.conflicts == (
+        ConfigConflict(
+            "source.host", "http://thanos:9090", "http://prometheus.monitoring.svc:9090"
+        ),
+        ConfigConflict("source.path", "/api/v1/query", "/api/v1/query_range"),
+        ConfigConflict("source.params.query", "up == 1", "up"),
+        ConfigConflict("source.params.range", 0, 3600),
+        ConfigConflict("source.params.step", 15, 30),
+        ConfigConflict("scoring.host", "http://other:8000", "http://cpu.scorers.svc:8000"),
+        ConfigConflict("scoring.path", "/own", "/scoring"),
+        ConfigConflict("scoring.params.name", "own_score", "cpu_score"),
+        ConfigConflict("scoring.params.interval", 10, 30),
+    )
+    assert outcome.summary.scoring_endpoint == "http://cpu.scorers.svc:8000/scoring"
+    assert outcome.summary.source_step == 30
+
+
+@pytest.mark.parametrize("spelling", ["prometheus", "PROMETHEUS", "Prometheus"])
+def test_letter_case_is_no_conflict_and_is_normalised(spelling: str) -> None:
+    outcome = resolved(api_config(type=spelling), source={"type": "prometheus"})
+    assert outcome.summary.source_type == "Prometheus"
+    assert outcome.conflicts == ()
+
+
+def test_the_object_fills_in_what_the_api_leaves_open() -> None:
+    config = {"name": "x", "source": {}, "scoring": {"params": {"name": "x_score"}}}
+    summary = resolved(config, **OWN).summary
+    assert summary.source_endpoint == "http://thanos:9090/api/v1/query"
+    assert summary.source_query == "up == 1"
+    assert summary.scoring_endpoint == "http://cpu.scorers.svc:8000/own"
+    assert summary.scoring_interval == 10
+
+
+def test_defaults_close_what_both_leave_open() -> None:
+    source = {"host": "https://prometheus", "params": {"query": "up"}}
+    scoring = {"params": {"name": "x"}}
+    for outcome in (
+        resolved({"name": "x", "source": source, "scoring": scoring}),
+        resolved(None, mode="None", source=source, scoring=scoring),
+    ):
+        summary = outcome.summary
+        assert summary.source_endpoint == "https://prometheus/api/v1/query_range"
+        assert (summary.source_range, summary.source_step) == (3600, 60)
+        assert summary.scoring_endpoint == "http://cpu.scorers.svc:8000/scoring"
+        assert summary.scoring_interval == 30
+
+
+def test_source_type_none_has_no_source_whatever_the_object_says() -> None:
+    config = {
+        "name": "static",
+        "source": {"type": "none"},
+        "scoring": {"path": "/performance/scoring", "params": {"name": "static"}},
+    }
+    outcome = resolved(config, url="http://static:8000/performance/config", **OWN)
+    summary = outcome.summary
+    assert summary.source_type == "None"
+    assert (summary.source_endpoint, summary.source_query, summary.source_range) == ("", "", 0)
+    assert (summary.source_endpoint_auth_name, summary.source_endpoint_auth_key) == ("", "")
+    assert summary.scoring_endpoint == "http://static:8000/performance/scoring"
+    assert ConfigConflict("source.type", "Prometheus", "None") in outcome.conflicts
+
+
+def test_an_object_without_source_in_mode_none_reads_no_source() -> None:
+    assert resolved(None, mode="None", scoring=OWN["scoring"]).summary.source_type == "None"
+
+
+def test_the_api_may_name_its_own_scoring_host_with_a_base_path() -> None:
+    config = api_config()
+    config["scoring"]["host"] = "https://gateway.example/ml/"
+    assert resolved(config).summary.scoring_endpoint == "https://gateway.example/ml/scoring"
+
+
+@pytest.mark.parametrize(
+    ("config", "spec", "reason", "told"),
+    [
+        (None, {}, "ConfigMissing", "config endpoint"),
+        (api_config(params={"query": " "}), {}, "MissingQuery", "source.params.query"),
+        (
+            api_config(type="OpenTelemetry", params={}),
+            {},
+            "MissingQuery",
+            "type OpenTelemetry needs source.params.query",
+        ),
+        (
+            api_config(type="opentelemetry", params={"query": "rate(up[5m])"}),
+            {},
+            "InvalidSelector",
+            "source.params.query: nothing fits at character 5",
+        ),
+        (api_config(host=None), {}, "MissingSourceHost", "source.host"),
+        (api_config(host="prometheus:9090"), {}, "InvalidURL", "http://host:port"),
+        (api_config(host="http://u:secret@prom"), {}, "InvalidURL", "tokenSecretRef"),
+        (api_config(host="http://prom\n"), {}, "InvalidURL", "white space"),
+        (api_config(host="http://prom:port"), {}, "InvalidURL", "source.host"),
+        (api_config(path="/a b"), {}, "InvalidURL", "source.path"),
+        (api_config(), {"url": "http://u:secret@cpu/config"}, "InvalidURL", "spec.configURL"),
+        (
+            api_config(),
+            {"scoreDimensionFormat": "${app};${pool}"},
+            "InvalidDimensionFormat",
+            "pool",
+        ),
+        (None, {"mode": "None"}, "MissingScoreName", "scoring.params.name"),
+    ],
+)
+def test_what_cannot_be_used_says_why(
+    config: dict[str, Any] | None, spec: dict[str, Any], reason: str, told: str
+) -> None:
+    outcome = attempt(config, **spec)
+    assert isinstance(outcome, Invalid)
+    assert outcome.reason == reason
+    assert told in outcome.message
+    assert "secret" not in outcome.message
+
+
+maybe_host = st.none() | st.sampled_from(["http://a", "http://b:1", "https://c/base/"])
+maybe_path = st.none() | st.sampled_from(["/x", "y", "/z/"])
+maybe_seconds = st.none() | st.integers(1, 100)
+sources = st.fixed_dictionaries(
+    {"type": st.sampled_from(["Prometheus", "none", "OpenTelemetry"])},
+    optional={
+        "host": maybe_host,
+        "path": maybe_path,
+        "params": st.fixed_dictionaries(
+            {}, optional={"query": st.sampled_from(["up", "down"]), "step": maybe_seconds}
+        ),
+    },
+)
+scorings = st.fixed_dictionaries(
+    {"params": st.fixed_dictionaries({"name": st.sampled_from(["a_b", "c"])})},
+    optional={"host": maybe_host, "path": maybe_path},
+)
+
+
+@given(theirs=sources, their_scoring=scorings, own=st.none() | sources, own_scoring=scorings)
+def test_in_mode_full_the_object_never_changes_what_the_api_says(
+    theirs: dict[str, Any],
+    their_scoring: dict[str, Any],
+    own: dict[str, Any] | None,
+    own_scoring: dict[str, Any],
+) -> None:
+    config = {"name": "x", "source": theirs, "scoring": their_scoring}
+    alone = attempt(config)
+    both = attempt(config, source=own, scoring=own_scoring)
+    assert isinstance(both, Resolved) or isinstance(alone, Invalid)
+    if isinstance(both, Resolved):
+        assert both.summary.source_type.lower() == theirs["type"].lower()
+        assert both.summary.score_name == their_scoring["params"]["name"]
+        assert all(conflict.in_spec != conflict.in_config for conflict in both.conflicts)
+    if isinstance(alone, Resolved) and isinstance(both, Resolved) and not both.conflicts:
+        said = {name for name, value in alone.summary if value}
+        differing = {n for n in said if getattr(both.summary, n) != getattr(alone.summary, n)}
+        # Without a conflict the object may only replace defaults.
+        assert differing <= {"scoring_endpoint", "source_endpoint", "source_step"}

@@ -1,0 +1,60 @@
+"""The bytes that clusters are sent."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsf.api.summary import ScorerSummary, dump_summaries, load_summaries
+from dsf.hub.distribute.audience import ClusterShare
+from dsf.hub.distribute.rendered_summaries import SummariesRenderer, parts_of
+
+
+def summary(name: str, query: str = "", endpoint: str = "http://prom:9090/api/v1") -> ScorerSummary:
+    return ScorerSummary(
+        name=name,
+        score_name=f"{name}_score",
+        source_type="Prometheus",
+        source_endpoint=endpoint,
+        source_query=query,
+        scoring_endpoint="http://api/scoring",
+        scoring_interval=30,
+        score_dimension_format="${app}",
+    )
+
+
+awkward = st.text(alphabet=st.sampled_from('a"\\\n\u2028é {},[]'), max_size=12)
+fleets = st.dictionaries(st.sampled_from("abcdef"), awkward, max_size=5)
+
+
+@given(queries=fleets, hidden=st.sets(st.sampled_from(["a_score", "c_score"])))
+def test_they_are_those_of_dump_summaries(queries: dict[str, str], hidden: set[str]) -> None:
+    summaries = [summary(name, query) for name, query in queries.items()]
+    rendered = SummariesRenderer().render(summaries, {"c1": ClusterShare(frozenset(hidden))})["c1"]
+    kept = [each for each in summaries if each.score_name not in hidden]
+    assert rendered.text == dump_summaries(kept)
+    assert rendered.parts().keys() == {each.name for each in kept}
+    assert set(rendered.parts().values()) == (parts_of(rendered.text) if kept else set())
+
+
+def test_an_override_moves_the_source_of_its_score_and_keeps_the_path() -> None:
+    summaries = [summary("a"), summary("b"), summary("n", endpoint="")]
+    hosts = (("a_score", "https://thanos:10902"), (None, "http://near:9090"))
+    shares = {"c1": ClusterShare(hosts=hosts), "c2": ClusterShare()}
+    rendered = SummariesRenderer().render(summaries, shares)
+    read = load_summaries(rendered["c1"].text)
+    assert isinstance(read, tuple)
+    assert [each.source_endpoint for each in read] == [
+        "https://thanos:10902/api/v1",
+        "http://near:9090/api/v1",
+        "",
+    ]
+    assert rendered["c2"].text == dump_summaries(summaries)
+
+
+def test_equal_shares_are_rendered_once() -> None:
+    renderer = SummariesRenderer()
+    shares = {f"c{number}": ClusterShare() for number in range(3)}
+    first = renderer.render([summary("a")], shares)
+    assert len({id(each) for each in first.values()}) == 1
+    again = renderer.render([summary("a")], shares)
+    assert again["c0"] is first["c0"]
+    assert renderer.render([summary("b")], shares)["c0"].text != first["c0"].text

@@ -1,0 +1,64 @@
+"""Works that were written and are not seen yet: held, but never for ever."""
+
+from dsf.hub.distribute.unseen_writes import UnseenWrites
+from dsf.hub.snapshot.summaries_work import SummariesWork
+from dsf.kube.changes import Change, Create, Delete, Outcome, Patch
+from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound, Unreachable
+from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK
+
+NAME = "dynamic-scoring-config-manifestwork"
+
+
+def work(version: str) -> SummariesWork:
+    return SummariesWork("[]", version=version)
+
+
+def patch(cluster: str) -> Change:
+    return Patch(MANIFEST_WORK, NAME, cluster, {})
+
+
+def wrote(change: Change, error: KubeError | None = None, **works: SummariesWork) -> UnseenWrites:
+    return UnseenWrites().after([Outcome(change, error)], works, now=0, seconds=20)
+
+
+def test_a_patched_work_is_held_until_another_version_is_seen() -> None:
+    written = wrote(patch("c1"), c1=work("1"))
+    assert written.held({"c1": work("1")}, now=1) == {"c1"}
+    assert written.held({"c1": work("2")}, now=1) == frozenset()
+    assert written.held({}, now=1) == frozenset()
+
+
+def test_a_created_work_is_held_until_it_is_seen() -> None:
+    created = wrote(Create(MANIFEST_WORK, {"metadata": {"name": NAME, "namespace": "c1"}}))
+    assert created.held({}, now=1) == {"c1"}
+    assert created.held({"c1": work("1")}, now=1) == frozenset()
+
+
+def test_a_work_that_came_and_went_is_not_held_for_ever() -> None:
+    assert wrote(Delete(MANIFEST_WORK, NAME, "c1")).held({}, now=20) == frozenset()
+
+
+def test_a_conflict_says_that_the_picture_is_old_and_other_errors_say_nothing() -> None:
+    assert wrote(patch("c1"), Conflict("old"), c1=work("1")).held({"c1": work("1")}, now=1)
+    assert not wrote(patch("c1"), Unreachable("x"), c1=work("1")).held({"c1": work("1")}, now=1)
+
+
+def test_so_does_one_that_is_there_already_or_has_gone() -> None:
+    create = Create(MANIFEST_WORK, {"metadata": {"name": NAME, "namespace": "c1"}})
+    assert wrote(create, AlreadyExists("there")).held({}, now=1) == {"c1"}
+    gone = wrote(patch("c1"), NotFound("gone"), c1=work("1"))
+    assert gone.held({"c1": work("1")}, now=1) == {"c1"}
+    assert not wrote(create, NotFound("no namespace")).held({}, now=1)
+
+
+def test_only_works_are_held() -> None:
+    status = Patch(DYNAMIC_SCORER, "cpu", "c1", {}, "status")
+    assert wrote(status, c1=work("1")).by_cluster == {}
+
+
+def test_what_is_held_stays_so_over_rounds_that_write_nothing() -> None:
+    works = {"c1": work("1"), "c2": work("7")}
+    first = UnseenWrites().after([Outcome(patch("c1"))], works, now=0, seconds=20)
+    second = first.after([Outcome(patch("c2"))], works, now=5, seconds=20)
+    assert second.held(works, now=10) == {"c1", "c2"}
+    assert second.held(works, now=21) == {"c2"}

@@ -1,0 +1,251 @@
+"""Probing over real sockets: what APIs do wrong becomes a reason, and nothing else."""
+
+import asyncio
+import contextlib
+import gzip
+import json
+import socket
+
+import pytest
+
+from dsf.api.scoring_api import ScorerConfig
+from dsf.hub.observe.prober import ProbeLimits, Prober
+from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
+from tests.dsf.hub.builders import api_config
+from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
+
+GOOD = ScorerConfig.model_validate(api_config())
+
+
+async def probed(url: str, *, full: bool = True, limits: ProbeLimits | None = None) -> ProbeResult:
+    return await Prober(limits).probe(ProbeTarget(url, full=full))
+
+
+async def test_a_good_api() -> None:
+    async with scoring_api() as api:
+        assert await probed(api.config_url) == ProbeResult(None, GOOD)
+        assert sorted(api.asked) == ["/base/config", "/healthz"]
+
+
+async def test_mode_none_only_asks_for_health() -> None:
+    async with scoring_api() as api:
+        assert await probed(api.config_url, full=False) == ProbeResult(None, None)
+        assert api.asked == ["/healthz"]
+
+
+async def test_a_sick_api_with_a_good_config() -> None:
+    async with scoring_api(ScoringAPI(health=503)) as api:
+        answer = await probed(api.config_url)
+    assert answer.config == GOOD
+    assert answer.health == ProbeFailure(
+        "BadStatus", f"GET {api.url}/healthz: answered 503 instead of 200"
+    )
+
+
+def _with_interval(text: str) -> bytes:
+    return json.dumps(api_config()).replace('"interval": 30', f'"interval": {text}').encode()
+
+
+REPLIES = {
+    "not JSON": (ScoringAPI(body=b"<html>"), "NotJSON"),
+    "not UTF-8": (ScoringAPI(body=b'{"name": "\xff"}'), "NotJSON"),
+    "nothing": (ScoringAPI(body=b""), "NotJSON"),
+    "half a surrogate": (ScoringAPI(body=b'{"name": "\\ud800"}'), "NotJSON"),
+    "deep nesting": (ScoringAPI(body=b"[" * 100_000), "NotJSON"),
+    "a list": (ScoringAPI(body=b"[]"), "InvalidConfig"),
+    "no scoring": (ScoringAPI(body=b'{"name": "x", "source": {}}'), "InvalidConfig"),
+    "too large": (ScoringAPI(body=b" " * 10_000_000), "TooLarge"),
+    "an error": (ScoringAPI(status=500), "BadStatus"),
+    "a redirect": (ScoringAPI(status=302, headers={"Location": "/healthz"}), "Redirected"),
+    "a loop": (ScoringAPI(status=307, headers={"Location": "/base/config"}), "Redirected"),
+    "compression": (
+        ScoringAPI(body=gzip.compress(b" " * 10_000), headers={"Content-Encoding": "gzip"}),
+        "Compressed",
+    ),
+    "a byte order mark": (
+        ScoringAPI(body=b"\xef\xbb\xbf" + json.dumps(api_config()).encode()),
+        "NotJSON",
+    ),
+    "UTF-16": (ScoringAPI(body=json.dumps(api_config()).encode("utf-16")), "NotJSON"),
+    "a number beyond all bounds": (ScoringAPI(body=_with_interval("1e999")), "InvalidConfig"),
+    "a number of 5,000 digits": (ScoringAPI(body=_with_interval("9" * 5000)), "NotJSON"),
+    "not a number": (ScoringAPI(body=_with_interval("NaN")), "InvalidConfig"),
+    "a fraction": (ScoringAPI(body=_with_interval("0.5")), "InvalidConfig"),
+    "null": (ScoringAPI(body=b"null"), "InvalidConfig"),
+    "a string": (ScoringAPI(body=b'"config"'), "InvalidConfig"),
+    "two documents": (ScoringAPI(body=b"{}{}"), "NotJSON"),
+    "zeros": (ScoringAPI(body=b"\0" * 1000), "NotJSON"),
+    "deep nesting in a field": (
+        ScoringAPI(body=b'{"name":' + b'{"a":' * 20_000 + b"1" + b"}" * 20_001),
+        "NotJSON",
+    ),
+    "a hundred thousand fields": (
+        ScoringAPI(body=json.dumps({f"f{n}": n for n in range(20_000)}).encode()[:250_000]),
+        "NotJSON",
+    ),
+    "a deflate bomb": (
+        ScoringAPI(body=b"x", headers={"Content-Encoding": "deflate"}),
+        "Compressed",
+    ),
+    "teapot": (ScoringAPI(status=418), "BadStatus"),
+    "nothing to see": (ScoringAPI(status=204, body=b""), "NotJSON"),
+    "a wrong type": (
+        ScoringAPI(
+            body=json.dumps(
+                {**api_config(), "scoring": {"params": {"name": "x", "interval": -1}}}
+            ).encode()
+        ),
+        "InvalidConfig",
+    ),
+}
+
+
+@pytest.mark.parametrize("reply", REPLIES)
+async def test_bad_replies(reply: str) -> None:
+    behaviour, reason = REPLIES[reply]
+    async with scoring_api(behaviour) as api:
+        answer = await probed(api.config_url)
+    assert answer.health is None
+    assert isinstance(answer.config, ProbeFailure)
+    assert answer.config.reason == reason
+    assert answer.config.message.startswith(f"GET {api.url}/base/config")
+    assert len(answer.config.message) < 1000
+
+
+async def test_a_config_that_has_not_changed_is_not_sent_again() -> None:
+    async with scoring_api(ScoringAPI(etag='"1"')) as api:
+        prober, target = Prober(), ProbeTarget(api.config_url, full=True)
+        for _ in range(3):
+            assert await prober.probe(target) == ProbeResult(None, GOOD)
+        assert len(api.sent) == 1
+        api.etag, api.body = '"2"', json.dumps(api_config("other")).encode()
+        answer = await prober.probe(target)
+        assert isinstance(answer.config, ScorerConfig)
+        assert answer.config.scoring.params.name == "other"
+        assert len(api.sent) == 2
+
+
+async def test_a_bad_config_is_read_again_whatever_its_tag() -> None:
+    async with scoring_api(ScoringAPI(etag='"1"', body=b"<html>")) as api:
+        prober, target = Prober(), ProbeTarget(api.config_url, full=True)
+        for _ in range(2):
+            config = (await prober.probe(target)).config
+            assert isinstance(config, ProbeFailure)
+            assert config.reason == "NotJSON"
+        api.body = json.dumps(api_config()).encode()
+        assert await prober.probe(target) == ProbeResult(None, GOOD)
+
+
+async def test_nothing_new_for_one_who_knows_nothing() -> None:
+    async with scoring_api(ScoringAPI(status=304, body=b"")) as api:
+        answer = await probed(api.config_url)
+    assert isinstance(answer.config, ProbeFailure)
+    assert answer.config.reason == "BadStatus"
+
+
+async def test_a_tag_that_no_header_may_hold_is_not_sent_back() -> None:
+    async with scoring_api(ScoringAPI(etag='"' + "x" * 1000 + '"')) as api:
+        prober, target = Prober(), ProbeTarget(api.config_url, full=True)
+        for _ in range(2):
+            assert await prober.probe(target) == ProbeResult(None, GOOD)
+        assert len(api.sent) == 2
+
+
+async def test_redirects_are_not_followed() -> None:
+    async with scoring_api() as other, scoring_api() as api:
+        api.status, api.headers = 302, {"Location": other.config_url}
+        answer = await probed(api.config_url)
+        assert isinstance(answer.config, ProbeFailure)
+        assert other.config_url in answer.config.message
+        assert other.asked == []
+
+
+async def test_invalid_fields_are_named() -> None:
+    body = {**api_config(), "scoring": {"params": {"name": "a b", "interval": 0}}}
+    async with scoring_api(ScoringAPI(body=json.dumps(body).encode())) as api:
+        answer = await probed(api.config_url)
+    assert isinstance(answer.config, ProbeFailure)
+    assert "scoring.params.name" in answer.config.message
+    assert "scoring.params.interval" in answer.config.message
+
+
+async def test_one_deadline_for_a_slow_drip() -> None:
+    # Every byte comes well before the deadline, the last one far behind it.
+    slow = ScoringAPI(drip_seconds=0.02, body=b" " * 1_000_000)
+    async with scoring_api(slow) as api:
+        answer = await probed(api.config_url, limits=ProbeLimits(seconds=1.0))
+    assert isinstance(answer.config, ProbeFailure)
+    assert answer.config.reason == "TimedOut"
+    assert "1 s" in answer.config.message
+
+
+async def test_nobody_there() -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}/config"
+        answer = await probed(url)
+    assert isinstance(answer.health, ProbeFailure)
+    assert isinstance(answer.config, ProbeFailure)
+    assert (answer.health.reason, answer.config.reason) == ("Unreachable", "Unreachable")
+
+
+RAW = {
+    "a header without end": b"HTTP/1.1 200 OK\r\nA: " + b"b" * 1_000_000,
+    "a million headers": b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200_000,
+    "more promised than sent": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}",
+    "a negative length": b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}",
+    "two lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}a",
+    "a broken chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}",
+    "a huge chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffff\r\n{}",
+    "status 99": b"HTTP/1.1 99 What\r\n\r\n{}",
+    "continue for ever": b"HTTP/1.1 100 Continue\r\n\r\n" * 1000,
+    "another protocol": b"SSH-2.0-OpenSSH_9.6\r\n",
+}
+
+
+@pytest.mark.parametrize("raw", RAW)
+async def test_raw_replies(raw: str) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            writer.write(RAW[raw])
+            await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        config = (await probed(f"http://127.0.0.1:{port}/config")).config
+    assert isinstance(config, ProbeFailure)
+    assert config.reason in {"Unreachable", "BadStatus", "NotJSON"}
+    assert len(config.message) < 500
+
+
+@pytest.mark.parametrize("noise", [b"", b"\x00\x01\x02", b"HTTP/1.1 200 OK\r\nA: b\rc\r\n\r\n"])
+async def test_what_is_not_http(noise: bytes) -> None:
+    async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(noise)
+        writer.close()
+
+    server = await asyncio.start_server(babble, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        answer = await probed(f"http://127.0.0.1:{port}/config")
+    assert isinstance(answer.config, ProbeFailure)
+    assert answer.config.reason == "Unreachable"
+
+
+@pytest.mark.parametrize(
+    "url", [f"http://{'a' * 70}.example/config", "http://[::1%25x]/config", "http://a..b/config"]
+)
+async def test_names_that_cannot_be_looked_up(url: str) -> None:
+    answer = await probed(url)
+    assert isinstance(answer.config, ProbeFailure)
+    assert answer.config.reason in {"Unreachable", "InvalidURL"}
+
+
+async def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scoring_api() as proxy, scoring_api() as api:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy.url)
+        assert (await probed(api.config_url)).config == GOOD
+        assert proxy.asked == []

@@ -1,0 +1,109 @@
+"""What a scoring API serves as its config, well or badly written."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsf.api.invalid import Invalid
+from dsf.hub.snapshot.config_document import ConfigDocument, read_config
+from tests.dsf.hub.builders import api_config
+
+
+def read(document: Any) -> ConfigDocument | Invalid:
+    return read_config(json.dumps(document).encode())
+
+
+def refused(document: Any) -> Invalid:
+    outcome = read(document)
+    assert isinstance(outcome, Invalid), outcome
+    return outcome
+
+
+def test_the_contracts_document_is_read_and_nothing_in_it_is_unknown() -> None:
+    outcome = read(api_config())
+    assert isinstance(outcome, ConfigDocument)
+    assert outcome.unknown == ()
+    assert outcome.config.scoring.params.name == "cpu_score"
+
+
+def test_unknown_fields_are_named_with_what_may_have_been_meant() -> None:
+    document = api_config(paramz={}, note="x")
+    del document["source"]["params"]
+    document["scoring"]["params"]["intervall"] = 5
+    del document["scoring"]["params"]["interval"]
+    document["requests"] = 17
+    outcome = read(document)
+    assert isinstance(outcome, ConfigDocument)
+    assert outcome.unknown == (
+        "source.paramz (meant params?)",
+        "source.note",
+        "scoring.params.intervall (meant interval?)",
+        "requests",
+    )
+
+
+def test_a_misspelt_part_is_named_where_it_is_missed() -> None:
+    document = api_config()
+    document["sources"] = document.pop("source")
+    told = refused(document)
+    assert told.reason == "InvalidConfig"
+    assert "source: Field required" in told.message
+    assert "sources (meant source?)" in told.message
+
+
+def test_a_source_type_that_nobody_knows_is_named_with_those_that_are_known() -> None:
+    told = refused(api_config(type="Graphite"))
+    assert told.message == "source.type is 'Graphite': serve Prometheus, OpenTelemetry or None"
+
+
+@pytest.mark.parametrize("spelling", ["prometheus", "PROMETHEUS", "openTelemetry", "none"])
+def test_the_letter_case_of_the_source_type_is_no_matter(spelling: str) -> None:
+    assert isinstance(read(api_config(type=spelling)), ConfigDocument)
+
+
+DEEP = b'{"name":"x","a":' + b"[" * 3000 + b"]" * 3000 + b"}"
+LONG = b'{"name":"x","a":' + b"9" * 5000 + b"}"
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b'{"name":"\xff"}', b'{"name":"\\ud800"}', DEEP, LONG]
+)
+def test_what_is_not_json_says_so(body: bytes) -> None:
+    outcome = read_config(body)
+    assert isinstance(outcome, Invalid)
+    assert outcome.reason == "NotJSON"
+    assert "serve an object with name, source and scoring" in outcome.message
+    assert "spec.configURL" in outcome.message
+    assert len(outcome.message) < 300
+
+
+@pytest.mark.parametrize("document", [[], "x", None, 1, {"name": 1}, {"name": "x", "source": []}])
+def test_other_json_is_refused_in_few_words(document: Any) -> None:
+    told = refused(document)
+    assert told.reason == "InvalidConfig"
+    assert len(told.message) < 600
+
+
+documents = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["name", "source", "scoring", "params", "type", "interval"])
+            | st.text(max_size=8),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(document=documents)
+def test_whatever_is_served_is_read_or_refused(document: Any) -> None:
+    body = json.dumps(document, ensure_ascii=False).encode(errors="replace")
+    outcome = read_config(body)
+    assert isinstance(outcome, ConfigDocument) or outcome.message
