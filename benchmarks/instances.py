@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.model.problem import Option, Problem, Slot, Task
+from optimizer.model.problem import ClusterResource, Problem, ProblemPolicy, ProblemWorkload
 
 Kind = Literal["prof", "dist", "rand"]
 
@@ -91,15 +91,18 @@ def _scores(
 def problem(given: Instance) -> Problem:
     """Return an instance as the optimizer's problem."""
     clusters = range(len(given.gpus))
-    slots = tuple(Slot(cluster, "gpu", device) for cluster in clusters for device in DEVICES)
+    slots = tuple(
+        ClusterResource(cluster, "gpu", device) for cluster in clusters for device in DEVICES
+    )
     options = tuple(
-        Option(slot.cluster, "", slot.device, ((index, float(amount)),))
+        ProblemPolicy(slot.cluster, "", slot.device, ((index, float(amount)),))
         for index, (slot, amount) in enumerate(zip(slots, given.supplies.ravel(), strict=True))
     )
     values = given.scores.reshape(len(given.sizes), len(slots)).copy()
     values[given.sizes[:, None] > given.supplies.ravel()[None, :]] = np.nan
     tasks = tuple(
-        Task(f"w{index}", f"w{index}", "gpu", float(size)) for index, size in enumerate(given.sizes)
+        ProblemWorkload(f"w{index}", f"w{index}", "gpu", float(size))
+        for index, size in enumerate(given.sizes)
     )
     names = tuple(f"c{cluster}" for cluster in clusters)
     return Problem(names, slots, options, tasks, values, np.zeros(len(slots)))

@@ -19,7 +19,7 @@ from optimizer.candidates.frontier import frontier
 from optimizer.candidates.layout_relaxation import most_of
 from optimizer.mig.geometry import Geometry, geometry
 from optimizer.mig.gpus import Gpu, Pattern, patterns
-from optimizer.model.problem import Problem, Slot, Task
+from optimizer.model.problem import ClusterResource, Problem, ProblemWorkload
 
 FEW = ("2g.24gb", "3g.48gb", "all")
 MANY = ("1g.12gb", "1g.24gb", "2g.24gb", "3g.48gb", "4g.48gb", "7g.96gb")
@@ -52,10 +52,11 @@ def stated(
     open_: tuple[Pattern, ...], gpus: int, bound: float, some: Demand, found: float
 ) -> float:
     """Return the bound of an answer that is worth so much."""
-    slots = tuple(Slot(0, KIND, device) for device in some.devices)
+    slots = tuple(ClusterResource(0, KIND, device) for device in some.devices)
     asked = [(at, item) for at, (_, items) in enumerate(some.requests) for item in items]
     tasks = tuple(
-        Task(str(index), "app", KIND, item.amount) for index, (_, item) in enumerate(asked)
+        ProblemWorkload(str(index), "app", KIND, item.amount)
+        for index, (_, item) in enumerate(asked)
     )
     values = np.full((len(tasks), len(slots)), np.nan)
     for index, (slot, item) in enumerate(asked):

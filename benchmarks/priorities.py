@@ -43,9 +43,9 @@ CASES = (
 
 def tiered(given: Problem, priorities: int, seed: int = 1) -> Problem:
     """Return the same problem whose tasks have priorities drawn from a seed."""
-    drawn = np.random.default_rng(seed).integers(0, priorities, len(given.tasks)).tolist()
-    tasks = zip(given.tasks, drawn, strict=True)
-    return replace(given, tasks=tuple(replace(task, priority=own) for task, own in tasks))
+    drawn = np.random.default_rng(seed).integers(0, priorities, len(given.workloads)).tolist()
+    tasks = zip(given.workloads, drawn, strict=True)
+    return replace(given, workloads=tuple(replace(task, priority=own) for task, own in tasks))
 
 
 def solved(case: Case) -> tuple[tuple[Tier, ...], float]:

@@ -26,18 +26,18 @@ _SECONDS = 60.0
 def changed(given: Problem, decision: Decision, seed: int = 3) -> Problem:
     """Return the problem where a decision runs now and scores of a few workloads differ."""
     random, values = np.random.default_rng(seed), given.values.copy()
-    for task in random.choice(len(given.tasks), _CHANGED, replace=False).tolist():
+    for task in random.choice(len(given.workloads), _CHANGED, replace=False).tolist():
         drawn = random.integers(-_BY, _BY + 1, values.shape[1])
         values[task] = np.clip(values[task] + drawn, 0, 100)
-    at = {place.workload: (given.cluster_index[place.cluster],) for place in decision.places}
-    enforced = set(decision.choices)
+    at = {place.workload: (given.cluster_index[place.cluster],) for place in decision.assignments}
+    enforced = set(decision.policies)
     return replace(
         given,
         values=values,
-        tasks=tuple(replace(task, current=at.get(task.name, ())) for task in given.tasks),
-        options=tuple(
-            option._replace(current=given.choice(number) in enforced)
-            for number, option in enumerate(given.options)
+        workloads=tuple(replace(task, current=at.get(task.name, ())) for task in given.workloads),
+        policies=tuple(
+            option._replace(current=given.enforcement(number) in enforced)
+            for number, option in enumerate(given.policies)
         ),
     )
 
@@ -46,8 +46,8 @@ def moved(given: Problem, decision: Decision) -> int:
     """Return how many workloads run elsewhere than now."""
     return sum(
         given.cluster_index[place.cluster]
-        not in given.tasks[given.task_index[place.workload]].current
-        for place in decision.places
+        not in given.workloads[given.workload_index[place.workload]].current
+        for place in decision.assignments
     )
 
 
@@ -65,7 +65,7 @@ def main() -> None:
         print(
             f"100 x 200 {kind}: {moved(again, second)} workloads moved,"
             f" {moved(again, second) - moved(again, more)} left,"
-            f" {len(set(second.choices) - set(first.choices))} policies changed, {cpu:.1f} CPU s"
+            f" {len(set(second.policies) - set(first.policies))} policies changed, {cpu:.1f} CPU s"
         )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from optimizer.domain.fleet import Cluster, Workload
-from optimizer.model.slot_index import selector
+from optimizer.model.resource_index import selector
 
 Guests = Mapping[str, tuple[Workload, ...]]
 """By workload, those that can't run on a cluster without it, or without others that can't."""

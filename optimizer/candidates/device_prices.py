@@ -43,18 +43,22 @@ class Demanded:
     """What tasks take of resources, the slots and then the limits, at their best places."""
 
     def __init__(self, problem: Problem, values: Floats) -> None:
-        places, uses, slots = problem.places, problem.demand, len(problem.slots)
-        rows, columns, amounts = [uses.slot], [uses.column - len(problem.options)], [uses.amount]
+        places, uses, slots = problem.assignments, problem.demand, len(problem.resources)
+        rows, columns, amounts = (
+            [uses.resource],
+            [uses.column - len(problem.policies)],
+            [uses.amount],
+        )
         for row, limit in enumerate(problem.limits, slots):
-            used = limit.used(places.task, places.slot)
+            used = limit.used(places.workload, places.resource)
             columns.append(np.nonzero(used)[0])
             rows.append(np.full(len(columns[-1]), row))
             amounts.append(used[columns[-1]])
         self.resources = slots + len(problem.limits)
         self._row, self._place = np.concatenate(rows), np.concatenate(columns)
         self._amount = np.concatenate(amounts)
-        self._values, self._task = values, places.task
-        self._replicas = np.array([task.replicas for task in problem.tasks], dtype=np.int64)
+        self._values, self._task = values, places.workload
+        self._replicas = np.array([task.replicas for task in problem.workloads], dtype=np.int64)
 
     @property
     def cells(self) -> int:

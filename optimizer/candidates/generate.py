@@ -15,7 +15,7 @@ from optimizer.candidates.candidates import KIND, GpuPool, LeftOut, Rules, compo
 from optimizer.candidates.demand import WHOLE, Demand, Request
 from optimizer.candidates.layout_relaxation import shares
 from optimizer.domain.fleet import Candidate, Cluster, Fleet, Supply
-from optimizer.domain.solution import Choice
+from optimizer.domain.solution import PolicyEnforcement
 from optimizer.mig.geometry import Geometry
 from optimizer.model.problem import Floats
 from optimizer.wire.result import Gap
@@ -44,7 +44,7 @@ def offered(cluster: Cluster, pools: Pools) -> Cluster:
 
 
 def with_candidates(
-    fleet: Fleet, pools: Pools, rules: Rules, running: Collection[Choice] = ()
+    fleet: Fleet, pools: Pools, rules: Rules, running: Collection[PolicyEnforcement] = ()
 ) -> Fleet:
     """Return a fleet whose clusters have candidates for what its workloads ask of their GPUs.
 
@@ -73,7 +73,9 @@ def with_candidates(
     return _with_priced(made, pools, running, most) if left_out and most else made
 
 
-def _with_priced(fleet: Fleet, pools: Pools, running: Collection[Choice], most: int) -> Fleet:
+def _with_priced(
+    fleet: Fleet, pools: Pools, running: Collection[PolicyEnforcement], most: int
+) -> Fleet:
     """Return a fleet with a few candidates more where many were left out.
 
     They have the layouts that all workloads and all GPUs together make the dearest.
@@ -123,14 +125,14 @@ def _joined(
     own: tuple[Candidate, ...],
     pool: GpuPool,
     found: Iterable[mig.Candidate],
-    running: Collection[Choice],
+    running: Collection[PolicyEnforcement],
 ) -> tuple[Candidate, ...]:
     made = [
         Candidate(
             item.name,
             tuple(Supply(KIND, device, amount) for device, amount in item.supplies),
             pool.name,
-            current=not item.changed or Choice(pool.cluster, item.name) in running,
+            current=not item.changed or PolicyEnforcement(pool.cluster, item.name) in running,
             cost=item.cost,
             layouts=item.layouts,
         )

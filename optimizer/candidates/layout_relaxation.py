@@ -29,7 +29,7 @@ from optimizer.candidates.candidates import KIND, LeftOut
 from optimizer.candidates.device_prices import Demanded, Lowered, Offer, Supplied, lowered
 from optimizer.domain.fleet import Candidate, Cluster, Fleet, Supply
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import Floats, Problem, Slot
+from optimizer.model.problem import ClusterResource, Floats, Problem
 
 _EVERYTHING = ""
 
@@ -62,7 +62,7 @@ def shares(fleet: Fleet) -> list[list[Floats]]:
     By pool that leaves out layouts, group and pattern; an average over prices, so no whole numbers.
     """
     problem = formulate(_with_everything(fleet))
-    weights, first = problem.weights(), len(problem.options)
+    weights, first = problem.weights(), len(problem.policies)
     offers = _offers(problem, fleet.left_out, weights, costs=True)
     rounds = _lowered(problem, offers, weights, 0.0).chosen
     chosen = np.array(rounds[len(rounds) // 2 :], dtype=np.int64).reshape(-1, len(offers))
@@ -75,7 +75,7 @@ def shares(fleet: Fleet) -> list[list[Floats]]:
 
 
 def _lowered(problem: Problem, offers: Sequence[Offer], weights: Floats, found: float) -> Lowered:
-    demanded = Demanded(problem, weights[len(problem.options) :])
+    demanded = Demanded(problem, weights[len(problem.policies) :])
     supplied = Supplied(offers, demanded.resources)
     room = np.concatenate([problem.base, [item.most for item in problem.limits]])
     return lowered(demanded, supplied, room, found)
@@ -113,10 +113,10 @@ def _everything(pool: LeftOut) -> Candidate:
 
 
 def _policies(problem: Problem, weights: Floats) -> Iterator[Offer]:
-    first = len(problem.slots)
-    for number, option in enumerate(problem.options):
-        if option.policy != _EVERYTHING:
-            uses = enumerate((-float(item.options[number]) for item in problem.limits), first)
+    first = len(problem.resources)
+    for number, option in enumerate(problem.policies):
+        if option.name != _EVERYTHING:
+            uses = enumerate((-float(item.policies[number]) for item in problem.limits), first)
             supplies = (*option.supplies, *uses)
             pool = option.cluster, option.pool
             yield Offer(pool, number, 1, (supplies,), (-float(weights[number]),))
@@ -124,9 +124,12 @@ def _policies(problem: Problem, weights: Floats) -> Iterator[Offer]:
 
 def _layouts(problem: Problem, left_out: Iterable[LeftOut], *, costs: bool) -> Iterator[Offer]:
     """Yield what each GPU can be, in ways beside those of the policies."""
-    for way, item in enumerate(left_out, len(problem.options)):
+    for way, item in enumerate(left_out, len(problem.policies)):
         cluster = problem.cluster_index[item.cluster]
-        slots = [problem.slot_index.get(Slot(cluster, KIND, name)) for name in item.devices]
+        slots = [
+            problem.resource_index.get(ClusterResource(cluster, KIND, name))
+            for name in item.devices
+        ]
         for count, patterns in item.groups:
             supplies = tuple(
                 tuple(

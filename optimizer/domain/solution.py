@@ -6,14 +6,14 @@ from typing import NamedTuple
 from optimizer.wire.result import Status
 
 
-class Choice(NamedTuple):
+class PolicyEnforcement(NamedTuple):
     """A cluster enforces a policy."""
 
     cluster: str
     policy: str
 
 
-class Place(NamedTuple):
+class Assignment(NamedTuple):
     """A workload runs on a device of a cluster."""
 
     workload: str
@@ -21,15 +21,15 @@ class Place(NamedTuple):
     device: str
 
 
-Variable = Choice | Place
+Variable = PolicyEnforcement | Assignment
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The policies enforced and the places taken, in the problem's order."""
+    """The policies enforced and the workloads assigned, in the problem's order."""
 
-    choices: tuple[Choice, ...] = ()
-    places: tuple[Place, ...] = ()
+    policies: tuple[PolicyEnforcement, ...] = ()
+    assignments: tuple[Assignment, ...] = ()
 
 
 class Tier(NamedTuple):

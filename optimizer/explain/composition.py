@@ -299,7 +299,7 @@ def _transition(case: Case, account: _Omissions, going: Going) -> TransitionPlan
         fleet = with_enforced(fleet)
         problem = problem if fleet is case.fleet else formulate(fleet)
     begin = start(problem, goal)
-    if len(set(begin.decision.places) ^ set(goal.places)) > MAX_TRANSITION_ASSIGNMENTS:
+    if len(set(begin.decision.assignments) ^ set(goal.assignments)) > MAX_TRANSITION_ASSIGNMENTS:
         account.missing.append(
             f"transition: more than {MAX_TRANSITION_ASSIGNMENTS} places are taken or left"
         )

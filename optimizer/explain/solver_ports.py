@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from optimizer.domain.solution import Decision, Place, Solution
+from optimizer.domain.solution import Assignment, Decision, Solution
 from optimizer.model.problem import Floats, Problem
 from optimizer.model.rules import Row
 from optimizer.wire.result import Status
@@ -37,14 +37,14 @@ Raises Spent as Resolve does.
 class NearOptimalDecisions(Protocol):
     """Knows the decisions of a problem that lose little against its optimum."""
 
-    def without(self, place: Place, most: float, /) -> Solution:
+    def without(self, place: Assignment, most: float, /) -> Solution:
         """Return the best decision that lacks a place and loses less than `most`.
 
         Infeasible: there is none. NotSolved: not known.
         """
         ...
 
-    def search_without(self, place: Place, /) -> Solution:
+    def search_without(self, place: Assignment, /) -> Solution:
         """Return a good decision that lacks a place; Optimal where nothing can be better."""
         ...
 
@@ -61,13 +61,13 @@ FindNearOptimal = Callable[[Problem, float], NearOptimalDecisions]
 
 
 class _NoDecisions:
-    def without(self, _place: Place, _most: float) -> Solution:
+    def without(self, _place: Assignment, _most: float) -> Solution:
         return Solution("NotSolved", Decision(), 0.0, None, 0.0, "none")
 
     def with_workload(self, _name: str) -> Solution:
         return Solution("NotSolved", Decision(), 0.0, None, 0.0, "none")
 
-    def search_without(self, _place: Place) -> Solution:
+    def search_without(self, _place: Assignment) -> Solution:
         return Solution("NotSolved", Decision(), 0.0, None, 0.0, "none")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.solution import Choice, Decision, Place
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.explain.wire_values import assignment_value, policy_value
 from optimizer.model.problem import Problem
 from optimizer.transition.board import Going
@@ -19,7 +19,7 @@ def transition_plan(
 ) -> TransitionPlan | None:
     """Return the steps from what runs now to a goal; None where nothing is known to run."""
     unseen = dict(_unseen(fleet, problem, goal))
-    if not (begin.decision.choices or begin.decision.places or begin.unknown or unseen):
+    if not (begin.decision.policies or begin.decision.assignments or begin.unknown or unseen):
         return None
     asks = swaps(fleet)
     found = transition(problem, begin.decision, goal, going, asks)
@@ -42,18 +42,20 @@ def transition_plan(
     )
 
 
-def _unseen(fleet: Fleet, problem: Problem, goal: Decision) -> Iterator[tuple[Choice, Choice]]:
+def _unseen(
+    fleet: Fleet, problem: Problem, goal: Decision
+) -> Iterator[tuple[PolicyEnforcement, PolicyEnforcement]]:
     """Yield the policies that a goal replaces but no workload of the problem can use."""
-    chosen = set(goal.choices)
+    chosen = set(goal.policies)
     for cluster in fleet.clusters:
         pools = {
-            item.pool: Choice(cluster.name, item.policy)
+            item.pool: PolicyEnforcement(cluster.name, item.policy)
             for item in cluster.candidates
             if (cluster.name, item.policy) in chosen
         }
         for item in cluster.candidates:
-            old = Choice(cluster.name, item.policy)
-            if item.current and item.pool in pools and old not in problem.option_index:
+            old = PolicyEnforcement(cluster.name, item.policy)
+            if item.current and item.pool in pools and old not in problem.policy_index:
                 yield pools[item.pool], old
 
 
@@ -69,12 +71,17 @@ def _few(names: Sequence[str], most: int = 10) -> str:
     return ", ".join(names[:most]) + more
 
 
-def _returning(stages: Iterable[Stage], start: Decision, goal: Decision) -> tuple[Place, ...]:
-    stays, stopped = set(start.places) & set(goal.places), chain(*(item.stopped for item in stages))
+def _returning(stages: Iterable[Stage], start: Decision, goal: Decision) -> tuple[Assignment, ...]:
+    stays, stopped = (
+        set(start.assignments) & set(goal.assignments),
+        chain(*(item.stopped for item in stages)),
+    )
     return tuple(dict.fromkeys(place for place in stopped if place in stays))
 
 
-def _step(stage: Stage, unseen: Mapping[Choice, Choice], asks: Swaps) -> TransitionStep:
+def _step(
+    stage: Stage, unseen: Mapping[PolicyEnforcement, PolicyEnforcement], asks: Swaps
+) -> TransitionStep:
     hidden = [(unseen[new], new) for new in stage.enforced if new in unseen]
     also = [policy_value(old) for old, _ in hidden]
     return TransitionStep(
@@ -88,7 +95,9 @@ def _step(stage: Stage, unseen: Mapping[Choice, Choice], asks: Swaps) -> Transit
     )
 
 
-def _draining(replaced: Iterable[tuple[Choice, Choice]], asks: Swaps) -> Iterator[GpusToDrain]:
+def _draining(
+    replaced: Iterable[tuple[PolicyEnforcement, PolicyEnforcement]], asks: Swaps
+) -> Iterator[GpusToDrain]:
     for old, new in replaced:
         idle = asks(old, new).idle
         if idle is None or idle:

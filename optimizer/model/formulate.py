@@ -6,40 +6,51 @@ from itertools import chain
 import numpy as np
 
 from optimizer.domain.fleet import Fleet, FleetLimit
-from optimizer.model.predicates import OBSTACLES
-from optimizer.model.problem import ANY, Bools, Floats, Ints, Limit, Option, Problem, Task
-from optimizer.model.slot_index import Ground, label, selector
+from optimizer.model.predicates import PREDICATES
+from optimizer.model.problem import (
+    NO_DEVICE,
+    Bools,
+    Floats,
+    Ints,
+    Limit,
+    Problem,
+    ProblemPolicy,
+    ProblemWorkload,
+)
+from optimizer.model.resource_index import ResourceIndex, label, selector
 
 
 def formulate(fleet: Fleet) -> Problem:
     """Return the problem of a fleet.
 
-    A place needs a usable score and a supply that can be enough by itself; a policy needs a place
-    that it serves. Workloads without a place are left out.
+    An assignment needs a usable score and a supply that can be enough by itself; a policy needs an
+    assignment that it serves. Workloads without an assignment are left out.
     """
-    ground = Ground(fleet)
-    values = _values(ground)
+    indexed = ResourceIndex(fleet)
+    values = _values(indexed)
     whole = Problem(
         clusters=tuple(cluster.name for cluster in fleet.clusters),
-        slots=ground.slots,
-        options=tuple(_options(ground)),
-        tasks=_tasks(fleet),
+        resources=indexed.resources,
+        policies=tuple(_policies(indexed)),
+        workloads=_workloads(fleet),
         values=values,
-        base=ground.base,
+        base=indexed.base,
         labels=_labels(fleet),
-        limits=tuple(_limits(ground)),
+        limits=tuple(_limits(indexed)),
     )
     usable = ~np.isnan(values)
     needed = _needed(whole, usable)
-    serving = [any(slot in needed for slot, _ in option.supplies) for option in whole.options]
+    serving = [
+        any(resource in needed for resource, _ in policy.supplies) for policy in whole.policies
+    ]
     return whole.restricted(usable, np.array(serving, dtype=np.bool_))
 
 
 def staying(fleet: Fleet) -> Mapping[int, float]:
     """Return by priority what the problem's values count for staying, if all workloads stay.
 
-    Values credit a place where a workload runs with the cost of leaving it. Less this sum, the
-    value of a decision is that of its scores minus the costs of its moves.
+    Values credit an assignment where a workload runs with the cost of leaving it. Less this sum,
+    the value of a decision is that of its scores minus the costs of its moves.
     """
     known = {cluster.name for cluster in fleet.clusters}
     total: dict[int, float] = {}
@@ -49,38 +60,38 @@ def staying(fleet: Fleet) -> Mapping[int, float]:
     return total
 
 
-def _values(ground: Ground) -> Floats:
-    fleet = ground.fleet
-    values = np.full((len(fleet.workloads), len(ground.slots)), np.nan)
+def _values(indexed: ResourceIndex) -> Floats:
+    fleet = indexed.fleet
+    values = np.full((len(fleet.workloads), len(indexed.resources)), np.nan)
     numbered = sorted(enumerate(fleet.workloads), key=lambda item: item[1].app)
     app, own = None, np.empty(0)
     for index, workload in numbered:
-        if workload.kind not in ground.kind:
+        if workload.kind not in indexed.kind:
             continue
         if workload.app != app:
-            app, own = workload.app, ground.value(workload.app)
-        allowed = ground.kind[workload.kind].copy()
-        for obstacle in OBSTACLES.values():
-            allowed &= ~obstacle(ground, workload, own)
+            app, own = workload.app, indexed.value(workload.app)
+        allowed = indexed.kind[workload.kind].copy()
+        for predicate in PREDICATES.values():
+            allowed &= ~predicate(indexed, workload, own)
         values[index, allowed] = own[allowed]
         if workload.move_cost and workload.current:
-            values[index] += workload.move_cost * ground.named(workload.current)
+            values[index] += workload.move_cost * indexed.named(workload.current)
     return values
 
 
-def _options(ground: Ground) -> Iterator[Option]:
-    for index, cluster in enumerate(ground.fleet.clusters):
+def _policies(indexed: ResourceIndex) -> Iterator[ProblemPolicy]:
+    for index, cluster in enumerate(indexed.fleet.clusters):
         for item in cluster.candidates:
-            supplies = tuple(ground.numbered(index, item.supplies))
+            supplies = tuple(indexed.numbered(index, item.supplies))
             value = 0.0 if item.current else 0.0 - item.cost
-            yield Option(index, item.pool, item.policy, supplies, item.current, value)
+            yield ProblemPolicy(index, item.pool, item.policy, supplies, item.current, value)
 
 
-def _tasks(fleet: Fleet) -> tuple[Task, ...]:
+def _workloads(fleet: Fleet) -> tuple[ProblemWorkload, ...]:
     number = {cluster.name: index for index, cluster in enumerate(fleet.clusters)}
     matching = _matching(fleet)
     return tuple(
-        Task(
+        ProblemWorkload(
             name=item.name,
             app=item.app,
             kind=item.kind,
@@ -99,7 +110,7 @@ def _tasks(fleet: Fleet) -> tuple[Task, ...]:
 
 
 def _matching(fleet: Fleet) -> Mapping[str, tuple[str, ...]]:
-    """Return the workloads that each selector of workloads matches; tasks share the tuples."""
+    """Return the workloads that each selector of workloads matches; workloads share the tuples."""
     texts = {text for item in fleet.workloads for text in (*item.near, *item.apart)}
     parsed = {text: selector(text) for text in sorted(texts)}
     return {
@@ -117,35 +128,40 @@ def _labels(fleet: Fleet) -> dict[str, tuple[str, ...]]:
     return {key: tuple(label(item, key) for item in fleet.clusters) for key in keys}
 
 
-def _limits(ground: Ground) -> Iterator[Limit]:
-    fleet, clusters = ground.fleet, _option_clusters(ground)
+def _limits(indexed: ResourceIndex) -> Iterator[Limit]:
+    fleet, clusters = indexed.fleet, _policy_clusters(indexed)
     costs: dict[str, Floats] = {}
     for limit in fleet.limits:
-        tasks = [dict(workload.uses).get(limit.uses, 0.0) for workload in fleet.workloads]
-        options = [
+        workloads = [dict(workload.uses).get(limit.uses, 0.0) for workload in fleet.workloads]
+        policies = [
             dict(candidate.uses).get(limit.uses, 0.0)
             for cluster in fleet.clusters
             for candidate in cluster.candidates
         ]
         if limit.score and limit.score not in costs:
-            costs[limit.score] = _costs(ground, limit.score)
-        places = costs.get(limit.score)
-        for name, within in _scopes(ground, limit):
-            counted = np.where(within[clusters], np.array(options), 0.0)
-            yield Limit(name, limit.most, within[ground.cluster], np.array(tasks), counted, places)
+            costs[limit.score] = _costs(indexed, limit.score)
+        assignments = costs.get(limit.score)
+        for name, within in _scopes(indexed, limit):
+            counted = np.where(within[clusters], np.array(policies), 0.0)
+            yield Limit(
+                name, limit.most, within[indexed.cluster], np.array(workloads), counted, assignments
+            )
 
 
-def _costs(ground: Ground, score: str) -> Floats:
-    """Return what limits count of a score: [workloads, slots], 0 where it is missing or less."""
-    costs = np.zeros((len(ground.fleet.workloads), len(ground.slots)))
-    for row, workload in enumerate(ground.fleet.workloads):
-        np.fmax(ground.scores(score, workload.app), 0.0, out=costs[row])
+def _costs(indexed: ResourceIndex, score: str) -> Floats:
+    """Return what limits count of a score: [workloads, resources].
+
+    0 where it is missing or less.
+    """
+    costs = np.zeros((len(indexed.fleet.workloads), len(indexed.resources)))
+    for row, workload in enumerate(indexed.fleet.workloads):
+        np.fmax(indexed.scores(score, workload.app), 0.0, out=costs[row])
     return costs
 
 
-def _scopes(ground: Ground, limit: FleetLimit) -> Iterator[tuple[str, Bools]]:
+def _scopes(indexed: ResourceIndex, limit: FleetLimit) -> Iterator[tuple[str, Bools]]:
     """Yield each limit's name and the clusters that it counts."""
-    clusters = ground.fleet.clusters
+    clusters = indexed.fleet.clusters
     wanted = selector(limit.selector)
     within = np.array([wanted.matches(cluster.labels) for cluster in clusters], dtype=np.bool_)
     if not limit.per:
@@ -156,19 +172,19 @@ def _scopes(ground: Ground, limit: FleetLimit) -> Iterator[tuple[str, Bools]]:
         yield f"{limit.name} where {limit.per} is {value or 'not set'}", within & (values == value)
 
 
-def _option_clusters(ground: Ground) -> Ints:
-    counts = [len(cluster.candidates) for cluster in ground.fleet.clusters]
+def _policy_clusters(indexed: ResourceIndex) -> Ints:
+    counts = [len(cluster.candidates) for cluster in indexed.fleet.clusters]
     return np.repeat(np.arange(len(counts)), counts)
 
 
 def _needed(problem: Problem, usable: Bools) -> set[int]:
-    """Return the slots that some task could take something of."""
-    slots = set(np.nonzero(usable.any(axis=0))[0].tolist())
-    tasks = np.nonzero(usable.any(axis=1))[0].tolist()
-    kinds = {kind for task in tasks for kind, _ in problem.tasks[task].extras}
-    clusters = {problem.slots[slot].cluster for slot in slots}
-    return slots | {
+    """Return the resources that some workload could take something of."""
+    resources = set(np.nonzero(usable.any(axis=0))[0].tolist())
+    workloads = np.nonzero(usable.any(axis=1))[0].tolist()
+    kinds = {kind for workload in workloads for kind, _ in problem.workloads[workload].extras}
+    clusters = {problem.resources[resource].cluster for resource in resources}
+    return resources | {
         index
-        for index, slot in enumerate(problem.slots)
-        if slot.kind in kinds and slot.device == ANY and slot.cluster in clusters
+        for index, resource in enumerate(problem.resources)
+        if resource.kind in kinds and resource.device == NO_DEVICE and resource.cluster in clusters
     }

@@ -1,7 +1,10 @@
-"""The placement problem: numbered clusters, slots, options and tasks, and an array of values.
+"""The placement problem: numbered clusters, resources, policies and workloads.
 
-Made for large fleets: places (a task on a slot) are entries of an array, never Python objects.
-Variables are numbered too: first the options, then the usable places task by task.
+And an array of values.
+
+Made for large fleets: assignments (a workload on a resource) are entries of an array, never Python
+objects. Variables are numbered too: first the policies, then the usable assignments workload by
+workload.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,34 +16,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optimizer.domain.compact_numbers import Values, narrowed, widened
-from optimizer.domain.solution import Choice, Decision, Place, Variable
-from optimizer.model.terms import (
-    ANY,
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Variable
+from optimizer.model.parameters import (
+    NO_DEVICE,
     Bools,
+    CandidateAssignments,
+    ClusterResource,
+    Coefficients,
     Floats,
     Ints,
     Limit,
-    Option,
-    Places,
-    Slot,
+    ProblemPolicy,
+    ProblemWorkload,
     Spread,
-    Task,
-    Uses,
 )
 
 __all__ = [
-    "ANY",
+    "NO_DEVICE",
     "Bools",
+    "CandidateAssignments",
+    "ClusterResource",
+    "Coefficients",
     "Floats",
     "Ints",
     "Limit",
-    "Option",
-    "Places",
     "Problem",
-    "Slot",
+    "ProblemPolicy",
+    "ProblemWorkload",
     "Spread",
-    "Task",
-    "Uses",
     "grouped",
     "objective",
     "tier_values",
@@ -56,16 +59,17 @@ T = TypeVar("T", bound=np.generic)
 class Problem:
     """What can be decided. The empty decision breaks no rule.
 
-    `values` [tasks, slots]: NaN where a task can't run; a task runs on slots of its kind alone,
-    and on a cluster that has a slot for each of its extras. `base` [slots]: supplied without any
-    policy. `labels`: by label key, each cluster's value, which Spread speaks of. `priorities`:
-    those that count although no task may have them; what options cost belongs to the last of all.
+    `values` [workloads, resources]: NaN where a workload can't run; a workload runs on resources of
+    its kind alone, and on a cluster that has a resource for each of its extras. `base` [resources]:
+    supplied without any policy. `labels`: by label key, each cluster's value, which Spread speaks
+    of. `priorities`: those that count although no workload may have them; what policies cost
+    belongs to the last of all.
     """
 
     clusters: tuple[str, ...]
-    slots: tuple[Slot, ...]
-    options: tuple[Option, ...]
-    tasks: tuple[Task, ...]
+    resources: tuple[ClusterResource, ...]
+    policies: tuple[ProblemPolicy, ...]
+    workloads: tuple[ProblemWorkload, ...]
     values: Floats
     base: Floats
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -82,88 +86,92 @@ class Problem:
         self.__dict__.update(self._state(widened))
 
     def _state(self, change: Callable[[Values], Values]) -> dict[str, Any]:
-        """Return the fields, every array of places changed, and shared where it was."""
-        changed = {id(array): change(array) for array in self._of_places()}
+        """Return the fields, every array of assignments changed, and shared where it was."""
+        changed = {id(array): change(array) for array in self._of_assignments()}
         state = {item.name: getattr(self, item.name) for item in fields(self)}
-        limits = tuple(_with_places(item, changed) for item in self.limits)
+        limits = tuple(_with_assignments(item, changed) for item in self.limits)
         return {**state, "values": changed[id(self.values)], "limits": limits}
 
-    def _of_places(self) -> Iterator[Floats]:
+    def _of_assignments(self) -> Iterator[Floats]:
         yield self.values
-        yield from (item.places for item in self.limits if item.places is not None)
+        yield from (item.assignments for item in self.limits if item.assignments is not None)
 
     @property
     def size(self) -> int:
         """The number of variables."""
-        return int(np.count_nonzero(~np.isnan(self.values))) + len(self.options)
+        return int(np.count_nonzero(~np.isnan(self.values))) + len(self.policies)
 
     @cached_property
     def tiers(self) -> tuple[int, ...]:
         """The priorities, highest first: a tier never loses anything to a later one."""
-        own = {task.priority for task in self.tasks}
+        own = {workload.priority for workload in self.workloads}
         return tuple(sorted(own.union(self.priorities), reverse=True))
 
     @cached_property
-    def task_tier(self) -> Ints:
-        """The tier of each task, as an index into `tiers`."""
+    def workload_tier(self) -> Ints:
+        """The tier of each workload, as an index into `tiers`."""
         index = {priority: tier for tier, priority in enumerate(self.tiers)}
-        return _ints(index[task.priority] for task in self.tasks)
+        return _ints(index[workload.priority] for workload in self.workloads)
 
     @cached_property
-    def slot_cluster(self) -> Ints:
-        """The cluster of each slot."""
-        return _ints(slot.cluster for slot in self.slots)
+    def resource_cluster(self) -> Ints:
+        """The cluster of each resource."""
+        return _ints(resource.cluster for resource in self.resources)
 
     @cached_property
-    def places(self) -> Places:
-        """The usable places; place i is variable `len(options) + i`."""
-        task, slot = np.nonzero(~np.isnan(self.values))
-        return Places(task, slot, self.slot_cluster[slot], self.values[task, slot])
+    def assignments(self) -> CandidateAssignments:
+        """The usable assignments; assignment i is variable `len(policies) + i`."""
+        workload, resource = np.nonzero(~np.isnan(self.values))
+        return CandidateAssignments(
+            workload, resource, self.resource_cluster[resource], self.values[workload, resource]
+        )
 
-    def places_of(self, task: int) -> Ints:
-        """Return the numbers of a task's usable places."""
-        return np.arange(self._first_places[task], self._first_places[task + 1])
+    def assignments_of(self, workload: int) -> Ints:
+        """Return the numbers of a workload's usable assignments."""
+        return np.arange(self._first_assignments[workload], self._first_assignments[workload + 1])
 
     @cached_property
-    def _first_places(self) -> Ints:
-        return np.searchsorted(self.places.task, np.arange(len(self.tasks) + 1))
+    def _first_assignments(self) -> Ints:
+        return np.searchsorted(self.assignments.workload, np.arange(len(self.workloads) + 1))
 
     @cached_property
     def column_cluster(self) -> Ints:
         """The cluster of each variable."""
-        of_options = _ints(option.cluster for option in self.options)
-        return np.concatenate([of_options, self.places.cluster])
+        of_policies = _ints(policy.cluster for policy in self.policies)
+        return np.concatenate([of_policies, self.assignments.cluster])
 
     @cached_property
-    def supply(self) -> Uses:
-        """What each option supplies of each slot."""
+    def supply(self) -> Coefficients:
+        """What each policy supplies of each resource."""
         found = [
-            (slot, column, amount)
-            for column, option in enumerate(self.options)
-            for slot, amount in option.supplies
+            (resource, column, amount)
+            for column, policy in enumerate(self.policies)
+            for resource, amount in policy.supplies
         ]
         return _uses(found)
 
     @cached_property
-    def demand(self) -> Uses:
-        """What each usable place takes of each slot, extras included."""
-        places, first = self.places, len(self.options)
-        columns = np.arange(first, first + len(places.task))
-        amounts = np.array([task.amount for task in self.tasks], dtype=np.float64)
-        found = [Uses(places.slot, columns, amounts[places.task])]
-        for kind in sorted({kind for task in self.tasks for kind, _ in task.extras}):
-            extra = np.array([dict(task.extras).get(kind, 0.0) for task in self.tasks])
-            taking = np.nonzero(extra[places.task] > 0)[0]
-            slots = self._slots_of(kind)[places.cluster[taking]]
-            found.append(Uses(slots, columns[taking], extra[places.task[taking]]))
-        return Uses(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
+    def demand(self) -> Coefficients:
+        """What each usable assignment takes of each resource, extras included."""
+        assignments, first = self.assignments, len(self.policies)
+        columns = np.arange(first, first + len(assignments.workload))
+        amounts = np.array([workload.amount for workload in self.workloads], dtype=np.float64)
+        found = [Coefficients(assignments.resource, columns, amounts[assignments.workload])]
+        for kind in sorted({kind for workload in self.workloads for kind, _ in workload.extras}):
+            extra = np.array([dict(workload.extras).get(kind, 0.0) for workload in self.workloads])
+            taking = np.nonzero(extra[assignments.workload] > 0)[0]
+            resources = self._resources_of(kind)[assignments.cluster[taking]]
+            found.append(
+                Coefficients(resources, columns[taking], extra[assignments.workload[taking]])
+            )
+        return Coefficients(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
 
-    def _slots_of(self, kind: str) -> Ints:
-        """Return each cluster's slot of a kind that has no devices, -1 where it has none."""
+    def _resources_of(self, kind: str) -> Ints:
+        """Return each cluster's resource of a kind that has no devices, -1 where it has none."""
         missing = len(self.clusters) * [-1]
-        for slot, item in enumerate(self.slots):
-            if (item.kind, item.device) == (kind, ANY):
-                missing[item.cluster] = slot
+        for resource, item in enumerate(self.resources):
+            if (item.kind, item.device) == (kind, NO_DEVICE):
+                missing[item.cluster] = resource
         return _ints(missing)
 
     @cached_property
@@ -172,144 +180,185 @@ class Problem:
         return {name: index for index, name in enumerate(self.clusters)}
 
     @cached_property
-    def task_index(self) -> Mapping[str, int]:
-        """Task numbers by name."""
-        return {task.name: index for index, task in enumerate(self.tasks)}
+    def workload_index(self) -> Mapping[str, int]:
+        """Workload numbers by name."""
+        return {workload.name: index for index, workload in enumerate(self.workloads)}
 
     @cached_property
-    def slot_index(self) -> Mapping[Slot, int]:
-        """Slot numbers."""
-        return {slot: index for index, slot in enumerate(self.slots)}
+    def resource_index(self) -> Mapping[ClusterResource, int]:
+        """Resource numbers."""
+        return {resource: index for index, resource in enumerate(self.resources)}
 
     @cached_property
-    def option_index(self) -> Mapping[Choice, int]:
-        """Option numbers by cluster and policy."""
-        return {self.choice(index): index for index in range(len(self.options))}
+    def policy_index(self) -> Mapping[PolicyEnforcement, int]:
+        """Policy numbers by cluster and policy."""
+        return {self.enforcement(index): index for index in range(len(self.policies))}
 
     @property
     def variables(self) -> tuple[Variable, ...]:
         """Every variable by name, in the order of their numbers; for small problems."""
-        pairs = zip(self.places.task.tolist(), self.places.slot.tolist(), strict=True)
-        options = (self.choice(index) for index in range(len(self.options)))
-        return (*options, *(self.place(*pair) for pair in pairs))
+        pairs = zip(
+            self.assignments.workload.tolist(), self.assignments.resource.tolist(), strict=True
+        )
+        policies = (self.enforcement(index) for index in range(len(self.policies)))
+        return (*policies, *(self.assignment(*pair) for pair in pairs))
 
-    def choice(self, option: int) -> Choice:
-        """Return an option by name."""
-        found = self.options[option]
-        return Choice(self.clusters[found.cluster], found.policy)
+    def enforcement(self, policy: int) -> PolicyEnforcement:
+        """Return a policy by name."""
+        found = self.policies[policy]
+        return PolicyEnforcement(self.clusters[found.cluster], found.name)
 
-    def place(self, task: int, slot: int) -> Place:
-        """Return a place by name."""
-        found = self.slots[slot]
-        return Place(self.tasks[task].name, self.clusters[found.cluster], found.device)
+    def assignment(self, workload: int, resource: int) -> Assignment:
+        """Return an assignment by name."""
+        found = self.resources[resource]
+        return Assignment(self.workloads[workload].name, self.clusters[found.cluster], found.device)
 
-    def indexes(self, place: Place) -> tuple[int, int] | None:
-        """Return the task and slot of a place; None where the problem does not have it."""
-        task, cluster = self.task_index.get(place.workload), self.cluster_index.get(place.cluster)
-        if task is None or cluster is None:
+    def indexes(self, assignment: Assignment) -> tuple[int, int] | None:
+        """Return the workload and resource of an assignment.
+
+        None where the problem does not have it.
+        """
+        workload, cluster = (
+            self.workload_index.get(assignment.workload),
+            self.cluster_index.get(assignment.cluster),
+        )
+        if workload is None or cluster is None:
             return None
-        slot = self.slot_index.get(Slot(cluster, self.tasks[task].kind, place.device))
-        usable = slot is not None and not np.isnan(self.values[task, slot])
-        return (task, slot) if slot is not None and usable else None
+        resource = self.resource_index.get(
+            ClusterResource(cluster, self.workloads[workload].kind, assignment.device)
+        )
+        usable = resource is not None and not np.isnan(self.values[workload, resource])
+        return (workload, resource) if resource is not None and usable else None
 
-    def score(self, place: Place) -> float:
-        """Return what a usable place is worth, without what staying there saves; else KeyError."""
-        found = self.indexes(place)
+    def score(self, assignment: Assignment) -> float:
+        """Return what a usable assignment is worth, without what staying there saves.
+
+        Else KeyError.
+        """
+        found = self.indexes(assignment)
         if found is None:
-            raise KeyError(place)
-        task = self.tasks[found[0]]
-        stays = self.slots[found[1]].cluster in task.current
-        return float(self.values[found]) - (task.move_cost if stays else 0.0)
+            raise KeyError(assignment)
+        workload = self.workloads[found[0]]
+        stays = self.resources[found[1]].cluster in workload.current
+        return float(self.values[found]) - (workload.move_cost if stays else 0.0)
 
     def weights(self, tier: int | None = None) -> Floats:
         """Return each variable's part of the objective, or of one tier's.
 
-        What options cost belongs to the last tier.
+        What policies cost belongs to the last tier.
         """
-        places, last = self.places, len(self.tiers) - 1
-        options = np.array([option.value for option in self.options], dtype=np.float64)
+        assignments, last = self.assignments, len(self.tiers) - 1
+        policies = np.array([policy.value for policy in self.policies], dtype=np.float64)
         if tier is None:
-            return np.concatenate([options, places.value])
-        of_places = np.where(self.task_tier[places.task] == tier, places.value, 0.0)
-        return np.concatenate([options if tier == last else 0 * options, of_places])
+            return np.concatenate([policies, assignments.value])
+        of_assignments = np.where(
+            self.workload_tier[assignments.workload] == tier, assignments.value, 0.0
+        )
+        return np.concatenate([policies if tier == last else 0 * policies, of_assignments])
 
     def decision(self, columns: Iterable[int]) -> Decision:
         """Return the decision that sets these variables, in the problem's order."""
-        first, places = len(self.options), self.places
+        first, assignments = len(self.policies), self.assignments
         chosen = sorted(columns)
         taken = [column - first for column in chosen if column >= first]
         return Decision(
-            tuple(self.choice(column) for column in chosen if column < first),
-            tuple(self.place(int(places.task[i]), int(places.slot[i])) for i in taken),
+            tuple(self.enforcement(column) for column in chosen if column < first),
+            tuple(
+                self.assignment(int(assignments.workload[i]), int(assignments.resource[i]))
+                for i in taken
+            ),
         )
 
-    def restricted(self, places: Bools, options: Bools) -> "Problem":
-        """Return the same problem on fewer places [tasks, slots] and options [options].
+    def restricted(self, assignments: Bools, policies: Bools) -> "Problem":
+        """Return the same problem on fewer assignments [workloads.
 
-        Tasks and slots that are left without a place go; clusters keep their numbers.
+        Resources] and policies [policies].
+
+        Workloads and resources that are left without an assignment go; clusters keep their numbers.
         """
         known = ~np.isnan(self.values)
-        usable = places & known
-        tasks, slots = np.nonzero(usable.any(axis=1))[0], np.nonzero(usable.any(axis=0))[0]
-        values = _corner(self.values, tasks, slots)
+        usable = assignments & known
+        workloads, resources = np.nonzero(usable.any(axis=1))[0], np.nonzero(usable.any(axis=0))[0]
+        values = _corner(self.values, workloads, resources)
         if np.count_nonzero(usable) < np.count_nonzero(known):
-            values = np.where(_corner(usable, tasks, slots), values, np.nan)
-        return self._cropped(np.nonzero(options)[0].tolist(), tasks, slots, values)
+            values = np.where(_corner(usable, workloads, resources), values, np.nan)
+        return self._cropped(np.nonzero(policies)[0].tolist(), workloads, resources, values)
 
-    def part(self, options: Sequence[int], tasks: Ints, slots: Ints) -> "Problem":
-        """Return the problem of these options and of the few places (tasks[i], slots[i])."""
-        kept_tasks, rows = np.unique(tasks, return_inverse=True)
-        kept_slots, columns = np.unique(slots, return_inverse=True)
-        values = np.full((len(kept_tasks), len(kept_slots)), np.nan)
-        values[rows, columns] = self.values[tasks, slots]
-        return self._cropped(options, kept_tasks, kept_slots, values)
+    def part(self, policies: Sequence[int], workloads: Ints, resources: Ints) -> "Problem":
+        """Return the problem of these policies and of the few assignments (workloads[i].
+
+        Resources[i]).
+        """
+        kept_workloads, rows = np.unique(workloads, return_inverse=True)
+        kept_resources, columns = np.unique(resources, return_inverse=True)
+        values = np.full((len(kept_workloads), len(kept_resources)), np.nan)
+        values[rows, columns] = self.values[workloads, resources]
+        return self._cropped(policies, kept_workloads, kept_resources, values)
 
     def _cropped(
-        self, options: Sequence[int], tasks: Ints, slots: Ints, values: Floats
+        self, policies: Sequence[int], workloads: Ints, resources: Ints, values: Floats
     ) -> "Problem":
-        """Return the problem of these values [tasks, slots], with the slots of the extras."""
-        kept = tuple(self.tasks[task] for task in tasks.tolist())
-        every = np.unique(np.concatenate([slots, self._slots_of_extras(kept, slots)]))
-        if len(every) > len(slots):
-            widened = np.full((len(tasks), len(every)), np.nan)
-            widened[:, np.searchsorted(every, slots)] = values
+        """Return the problem of these values [workloads, resources].
+
+        With the resources of the extras.
+        """
+        kept = tuple(self.workloads[workload] for workload in workloads.tolist())
+        every = np.unique(np.concatenate([resources, self._resources_of_extras(kept, resources)]))
+        if len(every) > len(resources):
+            widened = np.full((len(workloads), len(every)), np.nan)
+            widened[:, np.searchsorted(every, resources)] = values
             values = widened
-        number = {slot: index for index, slot in enumerate(every.tolist())}
+        number = {resource: index for index, resource in enumerate(every.tolist())}
         return replace(
             self,
-            slots=tuple(self.slots[slot] for slot in number),
-            options=tuple(self.options[option].renumbered(number) for option in options),
-            tasks=kept,
+            resources=tuple(self.resources[resource] for resource in number),
+            policies=tuple(self.policies[policy].renumbered(number) for policy in policies),
+            workloads=kept,
             values=values,
             base=self.base[every],
-            limits=tuple(self._cut_limits(options, tasks, every)),
+            limits=tuple(self._cut_limits(policies, workloads, every)),
         )
 
-    def _cut_limits(self, options: Sequence[int], tasks: Ints, slots: Ints) -> Iterator[Limit]:
+    def _cut_limits(
+        self, policies: Sequence[int], workloads: Ints, resources: Ints
+    ) -> Iterator[Limit]:
         """Yield the limits of what is left; those that shared an array do so again."""
         cut: dict[int, Floats] = {}
         for item in self.limits:
-            if item.places is not None and id(item.places) not in cut:
-                cut[id(item.places)] = _corner(item.places, tasks, slots)
-            places = None if item.places is None else cut[id(item.places)]
-            yield item.cut(options, tasks, slots, places)
+            if item.assignments is not None and id(item.assignments) not in cut:
+                cut[id(item.assignments)] = _corner(item.assignments, workloads, resources)
+            assignments = None if item.assignments is None else cut[id(item.assignments)]
+            yield item.cut(policies, workloads, resources, assignments)
 
-    def _slots_of_extras(self, tasks: Iterable[Task], slots: Ints) -> Ints:
-        kinds = {kind for task in tasks for kind, _ in task.extras}
-        clusters = np.unique(self.slot_cluster[slots]).tolist() if kinds else []
-        wanted = (Slot(cluster, kind, ANY) for cluster in clusters for kind in sorted(kinds))
-        return _ints(self.slot_index[slot] for slot in wanted if slot in self.slot_index)
+    def _resources_of_extras(self, workloads: Iterable[ProblemWorkload], resources: Ints) -> Ints:
+        kinds = {kind for workload in workloads for kind, _ in workload.extras}
+        clusters = np.unique(self.resource_cluster[resources]).tolist() if kinds else []
+        wanted = (
+            ClusterResource(cluster, kind, NO_DEVICE)
+            for cluster in clusters
+            for kind in sorted(kinds)
+        )
+        return _ints(
+            self.resource_index[resource] for resource in wanted if resource in self.resource_index
+        )
 
 
-def _corner(array: NDArray[T], tasks: Ints, slots: Ints) -> NDArray[T]:
-    """Return the part of an array of some tasks and slots; the array itself where that is all."""
-    whole = array.shape == (len(tasks), len(slots))
-    return array if whole else array[np.ix_(tasks, slots)]
+def _corner(array: NDArray[T], workloads: Ints, resources: Ints) -> NDArray[T]:
+    """Return the part of an array of some workloads and resources.
+
+    The array itself where that is all.
+    """
+    whole = array.shape == (len(workloads), len(resources))
+    return array if whole else array[np.ix_(workloads, resources)]
 
 
-def _with_places(limit: Limit, arrays: Mapping[int, Any]) -> Limit:
-    """Return a limit with another array of what places use, by the id of its own."""
-    return limit if limit.places is None else replace(limit, places=arrays[id(limit.places)])
+def _with_assignments(limit: Limit, arrays: Mapping[int, Any]) -> Limit:
+    """Return a limit with another array of what assignments use, by the id of its own."""
+    return (
+        limit
+        if limit.assignments is None
+        else replace(limit, assignments=arrays[id(limit.assignments)])
+    )
 
 
 def objective(problem: Problem, decision: Decision) -> float:
@@ -323,23 +372,28 @@ def tier_values(problem: Problem, decision: Decision) -> tuple[float, ...]:
     KeyError where the decision takes what is no candidate.
     """
     totals = [0.0] * max(1, len(problem.tiers))
-    for place in decision.places:
-        found = problem.indexes(place)
+    for assignment in decision.assignments:
+        found = problem.indexes(assignment)
         if found is None:
-            raise KeyError(place)
-        totals[problem.task_tier[found[0]]] += float(problem.values[found])
+            raise KeyError(assignment)
+        totals[problem.workload_tier[found[0]]] += float(problem.values[found])
     totals[-1] += sum(
-        problem.options[problem.option_index[item]].value for item in decision.choices
+        problem.policies[problem.policy_index[item]].value for item in decision.policies
     )
     return tuple(totals)
 
 
 def upper_bounds(problem: Problem) -> tuple[float, ...]:
-    """Return what no decision exceeds in each tier: every task at its best places, if worth it."""
+    """Return what no decision exceeds in each tier: every workload at its best assignments.
+
+    If worth it.
+    """
     totals = [0.0] * max(1, len(problem.tiers))
-    of_tasks = zip(problem.task_tier.tolist(), problem.tasks, problem.values, strict=True)
-    for tier, task, row in of_tasks:
-        totals[tier] += _best(task, row)
+    of_workloads = zip(
+        problem.workload_tier.tolist(), problem.workloads, problem.values, strict=True
+    )
+    for tier, workload, row in of_workloads:
+        totals[tier] += _best(workload, row)
     return tuple(totals)
 
 
@@ -348,10 +402,10 @@ def upper_bound(problem: Problem) -> float:
     return float(sum(upper_bounds(problem)))
 
 
-def _best(task: Task, row: Floats) -> float:
+def _best(workload: ProblemWorkload, row: Floats) -> float:
     usable = row[row > 0]  # NaN is not above 0
-    if len(usable) > task.replicas:
-        usable = np.partition(usable, -task.replicas)[-task.replicas :]
+    if len(usable) > workload.replicas:
+        usable = np.partition(usable, -workload.replicas)[-workload.replicas :]
     return float(usable.sum())
 
 
@@ -366,9 +420,9 @@ def _ints(values: Iterable[int]) -> Ints:
     return np.fromiter(values, dtype=np.int64)
 
 
-def _uses(found: Sequence[tuple[int, int, float]]) -> Uses:
-    return Uses(
-        _ints(slot for slot, _, _ in found),
+def _uses(found: Sequence[tuple[int, int, float]]) -> Coefficients:
+    return Coefficients(
+        _ints(resource for resource, _, _ in found),
         _ints(column for _, column, _ in found),
         np.array([amount for _, _, amount in found], dtype=np.float64),
     )

@@ -3,39 +3,41 @@
 from collections.abc import Iterable
 
 from optimizer.domain.fleet import Fleet, FleetLimit, Workload
-from optimizer.model.slot_index import Ground
+from optimizer.model.resource_index import ResourceIndex
 from optimizer.snapshot.score_index import Grid
 from optimizer.wire.request_problem import UNPROCESSABLE, RequestProblem
 
 _SCORES_PER_PLACE = 8
 _PLACES_PER_ENTRY = 4
-"""A place in a row of a rule beyond capacity takes as much memory as four without any."""
+"""An assignment in a row of a rule beyond capacity takes as much memory as four without any."""
 
 
 def too_large(fleet: Fleet, most: int) -> RequestProblem | None:
-    """Refuse a fleet of more places than `most`.
+    """Refuse a fleet of more assignments than `most`.
 
-    A place of a workload to which limits, spread and the like apply counts more often.
+    An assignment of a workload to which limits, spread and the like apply counts more often.
     """
-    workloads, slots = len(fleet.workloads), len(Ground(fleet).slots)
-    ruled = _PLACES_PER_ENTRY * slots * sum(_rows(item, fleet.limits) for item in fleet.workloads)
-    places = workloads * slots
-    if places + ruled <= most:
+    workloads, resources = len(fleet.workloads), len(ResourceIndex(fleet).resources)
+    ruled = (
+        _PLACES_PER_ENTRY * resources * sum(_rows(item, fleet.limits) for item in fleet.workloads)
+    )
+    assignments = workloads * resources
+    if assignments + ruled <= most:
         return None
-    count = f"{places} places"
+    count = f"{assignments} places"
     if ruled:
         count += (
-            f", which count as {places + ruled} for limits, spread, replicas, affinity to workloads"
-            " and further requests"
+            f", which count as {assignments + ruled} for limits, spread, replicas, affinity to"
+            " workloads and further requests"
         )
     return _refusal(
-        f"{workloads} workloads on {slots} devices and kinds of clusters are {count},"
+        f"{workloads} workloads on {resources} devices and kinds of clusters are {count},"
         f" and at most {most} are solved at once"
     )
 
 
 def _rows(workload: Workload, limits: Iterable[FleetLimit]) -> int:
-    """Return in how many rows of rules beyond capacity each place of a workload is."""
+    """Return in how many rows of rules beyond capacity each assignment of a workload is."""
     uses = dict(workload.uses)
     counted = sum(bool(limit.score) or bool(uses.get(limit.uses)) for limit in limits)
     wishes = len(workload.spread) + len(workload.near) + len(workload.apart) + len(workload.extras)
@@ -43,9 +45,10 @@ def _rows(workload: Workload, limits: Iterable[FleetLimit]) -> int:
 
 
 def too_many_scores(wanted: Grid, scores: int, most: int) -> RequestProblem | None:
-    """Refuse to read more scores than fit beside `most` places: each takes two bytes or more.
+    """Refuse to read more scores than fit beside `most` assignments: each takes two bytes or more.
 
-    GPUs may be offered for many more devices than anybody scores, each of which is a place then.
+    GPUs may be offered for many more devices than anybody scores, each of which is an assignment
+    then.
     """
     apps, devices, allowed = len(wanted.apps), len(wanted.places), _SCORES_PER_PLACE * most
     if apps * devices * scores <= allowed:

@@ -48,8 +48,8 @@ Rule = Callable[[Problem], Iterator[Row]]
 def one_policy_per_pool(problem: Problem) -> Iterator[Row]:
     """At most one of the candidate policies of a cluster and pool is enforced."""
     by_pool: dict[tuple[int, str], list[int]] = {}
-    for column, option in enumerate(problem.options):
-        by_pool.setdefault((option.cluster, option.pool), []).append(column)
+    for column, policy in enumerate(problem.policies):
+        by_pool.setdefault((policy.cluster, policy.pool), []).append(column)
     for (cluster, pool), columns in by_pool.items():
         where = f"pool {pool} of cluster" if pool else "cluster"
         says = f"{where} {problem.clusters[cluster]} enforces one policy"
@@ -57,37 +57,42 @@ def one_policy_per_pool(problem: Problem) -> Iterator[Row]:
 
 
 def capacity(problem: Problem) -> Iterator[Row]:
-    """What runs on a slot fits what it has without a policy and what enforced policies supply."""
+    """What runs on a resource fits what it has without a policy and what enforced policies.
+
+    supply.
+    """
     demand, supply = problem.demand, problem.supply
-    supplied = dict(grouped(supply.slot))
-    for slot, uses in grouped(demand.slot):
-        given = supplied.get(slot, _NONE)
+    supplied = dict(grouped(supply.resource))
+    for resource, uses in grouped(demand.resource):
+        given = supplied.get(resource, _NONE)
         columns = np.concatenate([demand.column[uses], supply.column[given]])
         amounts = np.concatenate([demand.amount[uses], -supply.amount[given]])
-        says = f"{_slot(problem, slot)} suffices"
-        yield _scaled(_merged(says, columns, amounts, float(problem.base[slot])))
+        says = f"{_resource(problem, resource)} suffices"
+        yield _scaled(_merged(says, columns, amounts, float(problem.base[resource])))
 
 
 def supplied(problem: Problem) -> Iterator[Row]:
-    """A task runs only on a slot that exists: with a base, or supplied by an enforced policy.
+    """A workload runs only on a resource that exists: with a base.
+
+    Or supplied by an enforced policy.
 
     Where no other pool can help, by a policy that alone supplies enough: implied by `capacity`
-    for whole decisions, but stated per place it makes the relaxation tight.
+    for whole decisions, but stated per assignment it makes the relaxation tight.
     """
-    places, first = problem.places, len(problem.options)
-    serving = dict(grouped(problem.supply.slot))
-    for slot, members in grouped(places.slot):
-        uses = serving.get(slot, _NONE)
-        options, amounts = problem.supply.column[uses], problem.supply.amount[uses]
-        alone = len({problem.options[option].pool for option in options.tolist()}) <= 1
-        for place in members.tolist():
-            task = problem.tasks[places.task[place]]
-            needed = task.amount - problem.base[slot]
-            if needed <= 0 < problem.base[slot]:
+    assignments, first = problem.assignments, len(problem.policies)
+    serving = dict(grouped(problem.supply.resource))
+    for resource, members in grouped(assignments.resource):
+        uses = serving.get(resource, _NONE)
+        policies, amounts = problem.supply.column[uses], problem.supply.amount[uses]
+        alone = len({problem.policies[policy].pool for policy in policies.tolist()}) <= 1
+        for assignment in members.tolist():
+            workload = problem.workloads[assignments.workload[assignment]]
+            needed = workload.amount - problem.base[resource]
+            if needed <= 0 < problem.base[resource]:
                 continue
-            enough = options[amounts >= needed] if alone else options
-            says = f"workload {task.name} has {_where(problem, slot)}"
-            columns = np.concatenate([[first + place], enough])
+            enough = policies[amounts >= needed] if alone else policies
+            says = f"workload {workload.name} has {_where(problem, resource)}"
+            columns = np.concatenate([[first + assignment], enough])
             yield Row(says, columns, np.concatenate([[1.0], np.full(len(enough), -1.0)]), 0.0)
 
 
@@ -96,16 +101,16 @@ def once_per_cluster(problem: Problem) -> Iterator[Row]:
 
     Of one replica `replicas` says it already.
     """
-    for index, task in enumerate(problem.tasks):
-        for cluster, columns in _by_cluster(problem, index) if task.replicas > 1 else ():
+    for index, workload in enumerate(problem.workloads):
+        for cluster, columns in _by_cluster(problem, index) if workload.replicas > 1 else ():
             if len(columns) > 1:
-                says = f"workload {task.name} runs once on cluster {problem.clusters[cluster]}"
+                says = f"workload {workload.name} runs once on cluster {problem.clusters[cluster]}"
                 yield _sum(says, columns, 1.0)
 
 
 def near(problem: Problem) -> Iterator[Row]:
     """A workload runs only where another of each set that it wants near runs too."""
-    users = [(task.name, wanted) for task in problem.tasks for wanted in task.near]
+    users = [(workload.name, wanted) for workload in problem.workloads for wanted in workload.near]
     columns = _columns(problem, chain.from_iterable((name, *wanted) for name, wanted in users))
     for user, wanted in users:
         others = [name for name in wanted if name != user]
@@ -137,28 +142,35 @@ def apart(problem: Problem) -> Iterator[Row]:
 
 def replicas(problem: Problem) -> Iterator[Row]:
     """A workload runs on at most as many clusters as it wants to."""
-    first = len(problem.options)
-    for index, task in enumerate(problem.tasks):
-        members = problem.places_of(index)
-        often = "once" if task.replicas == 1 else f"on {task.replicas} clusters at most"
-        yield _sum(f"workload {task.name} runs {often}", first + members, float(task.replicas))
+    first = len(problem.policies)
+    for index, workload in enumerate(problem.workloads):
+        members = problem.assignments_of(index)
+        often = "once" if workload.replicas == 1 else f"on {workload.replicas} clusters at most"
+        yield _sum(
+            f"workload {workload.name} runs {often}", first + members, float(workload.replicas)
+        )
 
 
 def spread(problem: Problem) -> Iterator[Row]:
-    """Workloads that spread together have at most so many places per value of a cluster label."""
-    for (key, most, group), tasks in _spreads(problem).items():
-        members = np.concatenate([problem.places_of(task) for task in tasks])
+    """Workloads that spread together have at most so many assignments per value of a cluster.
+
+    label.
+    """
+    for (key, most, group), workloads in _spreads(problem).items():
+        members = np.concatenate([problem.assignments_of(workload) for workload in workloads])
         codes, values = _coded(problem.labels[key])
-        for code, positions in grouped(codes[problem.places.cluster[members]]):
+        for code, positions in grouped(codes[problem.assignments.cluster[members]]):
             says = f"at most {most} of {group} where {key} is {values[code] or 'not set'}"
-            yield _sum(says, len(problem.options) + members[positions], float(most))
+            yield _sum(says, len(problem.policies) + members[positions], float(most))
 
 
 def limits(problem: Problem) -> Iterator[Row]:
-    """What places and policies use together stays within each fleet-wide limit."""
+    """What assignments and policies use together stays within each fleet-wide limit."""
     for limit in problem.limits:
-        places = problem.places
-        amounts = np.concatenate([limit.options, limit.used(places.task, places.slot)])
+        assignments = problem.assignments
+        amounts = np.concatenate(
+            [limit.policies, limit.used(assignments.workload, assignments.resource)]
+        )
         columns = np.nonzero(amounts)[0]
         yield _scaled(
             Row(f"{limit.name} is at most {limit.most:g}", columns, amounts[columns], limit.most)
@@ -197,16 +209,16 @@ def violations(
 
 def chosen_part(problem: Problem, decision: Decision) -> tuple[Problem, tuple[Variable, ...]]:
     """Return the problem of what a decision chooses alone, and what is no candidate of it."""
-    options = {item: problem.option_index.get(item) for item in decision.choices}
-    places = {place: problem.indexes(place) for place in decision.places}
-    pairs = [pair for pair in places.values() if pair is not None]
+    policies = {item: problem.policy_index.get(item) for item in decision.policies}
+    assignments = {assignment: problem.indexes(assignment) for assignment in decision.assignments}
+    pairs = [pair for pair in assignments.values() if pair is not None]
     part = problem.part(
-        sorted(option for option in options.values() if option is not None),
-        np.array([task for task, _ in pairs], dtype=np.int64),
-        np.array([slot for _, slot in pairs], dtype=np.int64),
+        sorted(policy for policy in policies.values() if policy is not None),
+        np.array([workload for workload, _ in pairs], dtype=np.int64),
+        np.array([resource for _, resource in pairs], dtype=np.int64),
     )
-    unknown: list[Variable] = [item for item, index in options.items() if index is None]
-    unknown += [place for place, pair in places.items() if pair is None]
+    unknown: list[Variable] = [item for item, index in policies.items() if index is None]
+    unknown += [assignment for assignment, pair in assignments.items() if pair is None]
     return part, tuple(unknown)
 
 
@@ -228,39 +240,41 @@ def _scaled(row: Row) -> Row:
     return Row(row.says, row.columns, row.coefficients / largest, row.limit / largest)
 
 
-def _slot(problem: Problem, slot: int) -> str:
-    cluster, kind, device = problem.slots[slot]
+def _resource(problem: Problem, resource: int) -> str:
+    cluster, kind, device = problem.resources[resource]
     return f"{kind} {device} of cluster {problem.clusters[cluster]}".replace("  ", " ")
 
 
-def _where(problem: Problem, slot: int) -> str:
-    cluster, kind, device = problem.slots[slot]
+def _where(problem: Problem, resource: int) -> str:
+    cluster, kind, device = problem.resources[resource]
     return f"{device or kind} on cluster {problem.clusters[cluster]}"
 
 
-def _by_cluster(problem: Problem, task: int) -> Iterator[tuple[int, Ints]]:
-    members = problem.places_of(task)
-    for cluster, positions in grouped(problem.places.cluster[members]):
-        yield cluster, len(problem.options) + members[positions]
+def _by_cluster(problem: Problem, workload: int) -> Iterator[tuple[int, Ints]]:
+    members = problem.assignments_of(workload)
+    for cluster, positions in grouped(problem.assignments.cluster[members]):
+        yield cluster, len(problem.policies) + members[positions]
 
 
 def _columns(problem: Problem, names: Iterable[str]) -> dict[str, dict[int, Ints]]:
-    """Return, of the names that are tasks, the variables by cluster."""
-    found = {name: problem.task_index.get(name) for name in dict.fromkeys(names)}
+    """Return, of the names that are workloads, the variables by cluster."""
+    found = {name: problem.workload_index.get(name) for name in dict.fromkeys(names)}
     return {
-        name: dict(_by_cluster(problem, task)) for name, task in found.items() if task is not None
+        name: dict(_by_cluster(problem, workload))
+        for name, workload in found.items()
+        if workload is not None
     }
 
 
 def _apart(problem: Problem) -> list[tuple[str, ...]]:
     """Return sets of names of which at most one may run on a cluster."""
     users: dict[tuple[str, ...], set[str]] = {}
-    for task in problem.tasks:
-        if task.apart:
-            users.setdefault(task.apart, set()).add(task.name)
+    for workload in problem.workloads:
+        if workload.apart:
+            users.setdefault(workload.apart, set()).add(workload.name)
     found: set[tuple[str, ...]] = set()
     for wanted, by in users.items():
-        present = problem.task_index.keys() & set(wanted)
+        present = problem.workload_index.keys() & set(wanted)
         if present == by:
             found.add(tuple(sorted(by)))
         else:
@@ -275,9 +289,9 @@ def _listed(names: Sequence[str], last: str) -> str:
 
 def _spreads(problem: Problem) -> dict[tuple[str, int, str], list[int]]:
     found: dict[tuple[str, int, str], list[int]] = {}
-    for index, task in enumerate(problem.tasks):
-        for key, most, group in task.spread:
-            name = f"group {group}" if group else f"workload {task.name}"
+    for index, workload in enumerate(problem.workloads):
+        for key, most, group in workload.spread:
+            name = f"group {group}" if group else f"workload {workload.name}"
             found.setdefault((key, most, name), []).append(index)
     return found
 

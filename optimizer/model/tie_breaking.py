@@ -8,8 +8,8 @@ be at no loss (`engine.staying`).
 
 import numpy as np
 
-from optimizer.domain.solution import Choice, Decision, Place
-from optimizer.model.problem import ANY, Floats, Problem, Slot
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
+from optimizer.model.problem import NO_DEVICE, ClusterResource, Floats, Problem
 
 LARGEST_SAFE_COEFFICIENT = 1e6
 
@@ -19,11 +19,15 @@ def tie_weights(problem: Problem) -> Floats | None:
 
     None where the weights would grow beyond what a solver tells apart safely.
     """
-    places, tasks, clusters = problem.places, len(problem.tasks), len(problem.clusters)
-    order = (tasks - places.task) * (clusters - places.cluster)
+    assignments, workloads, clusters = (
+        problem.assignments,
+        len(problem.workloads),
+        len(problem.clusters),
+    )
+    order = (workloads - assignments.workload) * (clusters - assignments.cluster)
     ranks = _policy_ranks(problem)
     stays, enforced = _standing(problem)
-    rest = 1.0 + tasks * float(order.max(initial=0)) + float(ranks.sum())
+    rest = 1.0 + workloads * float(order.max(initial=0)) + float(ranks.sum())
     kept = rest if stays.any() or enforced.any() else 0.0
     placed = rest + kept * float(stays.sum() + enforced.sum())
     if placed > LARGEST_SAFE_COEFFICIENT:
@@ -33,37 +37,46 @@ def tie_weights(problem: Problem) -> Floats | None:
 
 def trimmed(problem: Problem, decision: Decision) -> Decision:
     """Return the decision without the policies that supply nothing of what runs."""
-    used = {slot for place in decision.places for slot in _slots(problem, place)}
+    used = {
+        resource
+        for assignment in decision.assignments
+        for resource in _resources(problem, assignment)
+    }
 
-    def needed(choice: Choice) -> bool:
-        supplies = problem.options[problem.option_index[choice]].supplies
-        return any(slot in used for slot, _ in supplies)
+    def needed(choice: PolicyEnforcement) -> bool:
+        supplies = problem.policies[problem.policy_index[choice]].supplies
+        return any(resource in used for resource, _ in supplies)
 
-    return Decision(tuple(filter(needed, decision.choices)), decision.places)
+    return Decision(tuple(filter(needed, decision.policies)), decision.assignments)
 
 
-def _slots(problem: Problem, place: Place) -> list[int]:
-    cluster = problem.cluster_index[place.cluster]
-    task = problem.tasks[problem.task_index[place.workload]]
-    wanted = [Slot(cluster, task.kind, place.device)]
-    wanted += [Slot(cluster, kind, ANY) for kind, _ in task.extras]
-    return [problem.slot_index[slot] for slot in wanted]
+def _resources(problem: Problem, assignment: Assignment) -> list[int]:
+    cluster = problem.cluster_index[assignment.cluster]
+    workload = problem.workloads[problem.workload_index[assignment.workload]]
+    wanted = [ClusterResource(cluster, workload.kind, assignment.device)]
+    wanted += [ClusterResource(cluster, kind, NO_DEVICE) for kind, _ in workload.extras]
+    return [problem.resource_index[resource] for resource in wanted]
 
 
 def _standing(problem: Problem) -> tuple[Floats, Floats]:
-    """Return 1 for each place taken now and for each policy enforced now that a place needs."""
-    pairs = zip(problem.places.task.tolist(), problem.places.cluster.tolist(), strict=True)
-    stays = np.fromiter(
-        (cluster in problem.tasks[task].current for task, cluster in pairs), np.float64
+    """Return 1 for each assignment taken now and for each policy enforced now that an assignment.
+
+    needs.
+    """
+    pairs = zip(
+        problem.assignments.workload.tolist(), problem.assignments.cluster.tolist(), strict=True
     )
-    enforced = np.array([option.current for option in problem.options], np.float64)
+    stays = np.fromiter(
+        (cluster in problem.workloads[workload].current for workload, cluster in pairs), np.float64
+    )
+    enforced = np.array([policy.current for policy in problem.policies], np.float64)
     return stays, enforced
 
 
 def _policy_ranks(problem: Problem) -> Floats:
     seen: dict[int, int] = {}
-    ranks = np.zeros(len(problem.options))
-    for index, option in enumerate(problem.options):
-        ranks[index] = seen.get(option.cluster, 0)
-        seen[option.cluster] = int(ranks[index]) + 1
+    ranks = np.zeros(len(problem.policies))
+    for index, policy in enumerate(problem.policies):
+        ranks[index] = seen.get(policy.cluster, 0)
+        seen[policy.cluster] = int(ranks[index]) + 1
     return ranks

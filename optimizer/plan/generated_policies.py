@@ -23,7 +23,7 @@ def generated_policies(fleet: Fleet, decision: Decision, labels: MigLabels) -> I
 
     They say what they supply as hand-written ones do: so a later request may list them.
     """
-    chosen = set(decision.choices)
+    chosen = set(decision.policies)
     for cluster in fleet.clusters:
         made = [
             item

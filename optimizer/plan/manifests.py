@@ -13,7 +13,7 @@ from dsf.api.names import GENERATED_LABEL
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Fleet, Selector
-from optimizer.domain.solution import Choice, Decision
+from optimizer.domain.solution import Decision, PolicyEnforcement
 from optimizer.mig.policies import GPU_OPERATOR, MigLabels
 from optimizer.plan.generated_policies import generated_policies
 
@@ -32,13 +32,13 @@ def manifests(
     """
     select = {cluster.name: cluster.selector for cluster in fleet.clusters}
     placements = {workload.name: workload.placement for workload in fleet.workloads}
-    enforcing = frozenset(choice.cluster for choice in decision.choices)
+    enforcing = frozenset(choice.cluster for choice in decision.policies)
     runs: dict[str, list[str]] = {}
-    for place in decision.places:
+    for place in decision.assignments:
         runs.setdefault(place.workload, []).append(place.cluster)
     return (
         *generated_policies(fleet, decision, mig),
-        *_of_policies(fleet.namespace, decision.choices, select),
+        *_of_policies(fleet.namespace, decision.policies, select),
         *(
             _placement(
                 fleet.namespace,
@@ -51,7 +51,7 @@ def manifests(
     )
 
 
-def generated_name(prefix: str, namespace: str, choice: Choice) -> str:
+def generated_name(prefix: str, namespace: str, choice: PolicyEnforcement) -> str:
     """Return `<prefix>-<cluster>-<8 hex>`, the digits taken from namespace, cluster and policy.
 
     A long cluster name is cut; the digits still tell it from others.
@@ -62,7 +62,7 @@ def generated_name(prefix: str, namespace: str, choice: Choice) -> str:
 
 
 def _of_policies(
-    namespace: str, choices: Iterable[Choice], select: Mapping[str, Selector]
+    namespace: str, choices: Iterable[PolicyEnforcement], select: Mapping[str, Selector]
 ) -> Iterable[Object]:
     for choice in choices:
         name = generated_name("placement", namespace, choice)
@@ -93,7 +93,7 @@ def _predicates(
         yield {**_selected(found), **claim}
 
 
-def _binding(namespace: str, choice: Choice, placement: str) -> Object:
+def _binding(namespace: str, choice: PolicyEnforcement, placement: str) -> Object:
     return {
         **_header(PLACEMENT_BINDING, namespace, generated_name("binding", namespace, choice)),
         "placementRef": {"name": placement, "kind": PLACEMENT.kind, "apiGroup": PLACEMENT.group},

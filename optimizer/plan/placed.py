@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from optimizer.domain.solution import Decision, Place, Solution
-from optimizer.model.problem import Problem, Slot
+from optimizer.domain.solution import Assignment, Decision, Solution
+from optimizer.model.problem import ClusterResource, Problem
 from optimizer.wire.result import Gap, Placed
 
 
@@ -17,16 +17,18 @@ def placed(problem: Problem, solution: Solution) -> tuple[Placed, ...]:
             device=place.device,
             score=problem.score(place),
         )
-        for place in solution.decision.places
+        for place in solution.decision.assignments
     )
 
 
-def _supplying(problem: Problem, decision: Decision, place: Place) -> Iterator[str]:
+def _supplying(problem: Problem, decision: Decision, place: Assignment) -> Iterator[str]:
     """Yield the policies enforced that supply a place's device; none where the cluster has it."""
-    kind = problem.tasks[problem.task_index[place.workload]].kind
-    slot = problem.slot_index[Slot(problem.cluster_index[place.cluster], kind, place.device)]
-    for choice in decision.choices:
-        supplies = problem.options[problem.option_index[choice]].supplies
+    kind = problem.workloads[problem.workload_index[place.workload]].kind
+    slot = problem.resource_index[
+        ClusterResource(problem.cluster_index[place.cluster], kind, place.device)
+    ]
+    for choice in decision.policies:
+        supplies = problem.policies[problem.policy_index[choice]].supplies
         if slot in dict(supplies):
             yield choice.policy
 

@@ -10,7 +10,7 @@ from dsf.kube.port import Object
 from optimizer.candidates.layout_bounds import fewer_layouts, over_all_layouts
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.settings import Settings
-from optimizer.domain.solution import Choice, Solution
+from optimizer.domain.solution import PolicyEnforcement, Solution
 from optimizer.model.formulate import staying
 from optimizer.model.problem import Problem
 from optimizer.plan.digest import basis_of, digest_of
@@ -85,7 +85,7 @@ def plan(
         basis=_basis(observation, request, settings),
         request=request,
         solution=_net(wide, staying(fleet)),
-        policies=_policies(solution.decision.choices),
+        policies=_policies(solution.decision.policies),
         placements=placed(problem, solution),
         unplaced=unplaced(request, fleet, problem, solution),
         gaps=tuple(truncated(gaps, fleet.gaps_left, most=SHOWN_GAPS)),
@@ -175,7 +175,7 @@ def _net(solution: Solution, stays: Mapping[int, float]) -> Solution:
     )
 
 
-def _policies(choices: Iterable[Choice]) -> dict[str, str]:
+def _policies(choices: Iterable[PolicyEnforcement]) -> dict[str, str]:
     """Return the policies of each cluster; of several pools they are joined."""
     by_cluster: dict[str, list[str]] = {}
     for choice in choices:

@@ -8,9 +8,9 @@ import numpy as np
 
 from optimizer.domain.fleet import Fleet, Workload
 from optimizer.domain.solution import Solution
-from optimizer.model.predicates import obstacles
-from optimizer.model.problem import Floats, Problem, Task
-from optimizer.model.slot_index import Ground
+from optimizer.model.predicates import ineligible
+from optimizer.model.problem import Floats, Problem, ProblemWorkload
+from optimizer.model.resource_index import ResourceIndex
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import Unplaced
 
@@ -33,7 +33,7 @@ def unplaced(
 ) -> tuple[Unplaced, ...]:
     """Return every workload of the request without all its places, and what is in its way."""
     on: dict[str, set[str]] = {}
-    for place in solution.decision.places:
+    for place in solution.decision.assignments:
         on.setdefault(place.workload, set()).add(place.cluster)
     gaps = {gap.workload: gap for gap in fleet.gaps if gap.workload}
     workloads = {workload.name: workload for workload in fleet.workloads}
@@ -59,10 +59,10 @@ class _Reasons:
 
     def of(self, workload: Workload, on: Collection[str]) -> tuple[str, str]:
         """Return why a workload that runs on these clusters does not run on more."""
-        index = self.problem.task_index.get(workload.name)
+        index = self.problem.workload_index.get(workload.name)
         if index is None:
             return self._impossible(workload)
-        task, others = self.problem.tasks[index], self._elsewhere(index, on)
+        task, others = self.problem.workloads[index], self._elsewhere(index, on)
         if not on:
             return self._left_out(task, others)
         message = f"it runs on {len(on)} of {workload.replicas} clusters"
@@ -74,10 +74,10 @@ class _Reasons:
         """Return the values of a task's usable places on other clusters."""
         row = self.problem.values[task]
         numbers = [self.problem.cluster_index[name] for name in on]
-        usable = ~np.isnan(row) & ~np.isin(self.problem.slot_cluster, numbers)
+        usable = ~np.isnan(row) & ~np.isin(self.problem.resource_cluster, numbers)
         return np.asarray(row[usable])
 
-    def _left_out(self, task: Task, usable: Floats) -> tuple[str, str]:
+    def _left_out(self, task: ProblemWorkload, usable: Floats) -> tuple[str, str]:
         if self.solution.status == "NotSolved":
             return "NotSolved", "the solver found no placement within its limits"
         if usable.max() < 0:
@@ -94,7 +94,7 @@ class _Reasons:
             f"{fits} {use}, or {' or '.join(wishes)} forbids it; an explanation says which"
         )
 
-    def _wishes(self, task: Task) -> list[str]:
+    def _wishes(self, task: ProblemWorkload) -> list[str]:
         """Return what can keep a task from places that fit it alone, beside capacity."""
         couplings = (
             ("spread", bool(task.spread)),
@@ -106,11 +106,11 @@ class _Reasons:
 
     @cached_property
     def _some_apart(self) -> bool:
-        return any(task.apart for task in self.problem.tasks)
+        return any(task.apart for task in self.problem.workloads)
 
     @cached_property
-    def _ground(self) -> Ground:
-        return Ground(self.fleet)
+    def _ground(self) -> ResourceIndex:
+        return ResourceIndex(self.fleet)
 
     def _impossible(self, workload: Workload) -> tuple[str, str]:
         """Return what is in the way of every place, obstacle by obstacle."""
@@ -119,7 +119,7 @@ class _Reasons:
         if not left.any():
             return "NoSupply", f"it asks {wanted}, and no candidate policy supplies {workload.kind}"
         total, reason, said = int(left.sum()), "", list[str]()
-        for name, found in obstacles(self._ground, workload).items():
+        for name, found in ineligible(self._ground, workload).items():
             blocked = int((left & found).sum())
             if blocked:
                 reason = name
@@ -131,7 +131,7 @@ class _Reasons:
 
     def _most(self, kind: str) -> str:
         most = np.where(self._ground.kind[kind], self._ground.most, -1.0)
-        slot = self._ground.slots[int(most.argmax())]
+        slot = self._ground.resources[int(most.argmax())]
         cluster = self.fleet.clusters[slot.cluster].name
         device = f" of {slot.device}" if slot.device else ""
         return f"the most that a cluster can have is {most.max():g}{device} (cluster {cluster})"

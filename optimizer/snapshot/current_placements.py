@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from dsf.api.names import GENERATED_LABEL
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Selector
-from optimizer.domain.solution import Choice
+from optimizer.domain.solution import PolicyEnforcement
 from optimizer.snapshot.labels import labels_of, name_of
 from optimizer.snapshot.observation import Observation
 
@@ -22,7 +22,7 @@ class Current:
     """The clusters that each generated Placement selects, and the policies bound to clusters."""
 
     placements: Mapping[str, tuple[str, ...]]
-    policies: frozenset[Choice]
+    policies: frozenset[PolicyEnforcement]
 
 
 def current(observation: Observation, selectors: Mapping[str, Selector]) -> Current:
@@ -35,7 +35,7 @@ def current(observation: Observation, selectors: Mapping[str, Selector]) -> Curr
         for obj in _generated(observation.placements)
     }
     policies = (
-        Choice(cluster, str(subject.get("name")))
+        PolicyEnforcement(cluster, str(subject.get("name")))
         for binding in _generated(observation.bindings)
         for cluster in placements.get(str((binding.get("placementRef") or {}).get("name")), ())
         for subject in binding.get("subjects") or ()

@@ -15,8 +15,8 @@ from optimizer.domain.fleet import (
     Selector,
     Workload,
 )
-from optimizer.domain.solution import Choice
-from optimizer.model.slot_index import selector
+from optimizer.domain.solution import PolicyEnforcement
+from optimizer.model.resource_index import selector
 from optimizer.snapshot.current_placements import Current, current
 from optimizer.snapshot.gpu_pools import gpu_pools, mig_rules
 from optimizer.snapshot.labels import (
@@ -46,7 +46,7 @@ class Listed:
     offered: tuple[Cluster, ...]
     wanted: Grid
     pools: Pools
-    running: frozenset[Choice]
+    running: frozenset[PolicyEnforcement]
 
 
 def listed(observation: Observation, request: OptimizeRequest, cluster_label_key: str) -> Listed:
@@ -131,7 +131,9 @@ def _candidates(
 ) -> Iterator[Candidate]:
     for item in read:
         if isinstance(item, Candidate):
-            yield replace(item, current=Choice(choice.name, item.policy) in running.policies)
+            yield replace(
+                item, current=PolicyEnforcement(choice.name, item.policy) in running.policies
+            )
 
 
 def _enforced(
@@ -140,7 +142,7 @@ def _enforced(
     """Yield the policies in force that a request leaves out, as far as they can be read."""
     listed = {policy.name for policy in choice.available_policies}
     for name in sorted(policies.keys() - listed):
-        if Choice(choice.name, name) in running.policies:
+        if PolicyEnforcement(choice.name, name) in running.policies:
             read = candidate_of(policies[name], choice.name)
             if isinstance(read, Candidate):
                 yield replace(read, current=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from optimizer.domain.fleet import Cluster, FleetLimit, Workload
-from optimizer.model.slot_index import NAME_KEY, selector
+from optimizer.model.resource_index import NAME_KEY, selector
 from optimizer.snapshot.labels import name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.preferences import ClusterWishes, PolicyWishes, WorkloadWishes

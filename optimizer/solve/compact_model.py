@@ -56,17 +56,19 @@ def solve_compact_model(
 
 def variable_values(problem: Problem, decision: Decision) -> Floats | None:
     """Return a decision as values of the variables; None where the problem lacks one of them."""
-    values = np.zeros(len(problem.options) + len(problem.places.task))
+    values = np.zeros(len(problem.policies) + len(problem.assignments.workload))
     numbers = np.full(problem.values.shape, -1, np.int64)
-    numbers[problem.places.task, problem.places.slot] = np.arange(len(problem.places.task))
-    for choice in decision.choices:
-        option = problem.option_index.get(choice)
+    numbers[problem.assignments.workload, problem.assignments.resource] = np.arange(
+        len(problem.assignments.workload)
+    )
+    for choice in decision.policies:
+        option = problem.policy_index.get(choice)
         if option is None:
             return None
         values[option] = 1.0
-    for place in decision.places:
+    for place in decision.assignments:
         found = problem.indexes(place)
         if found is None:
             return None
-        values[len(problem.options) + numbers[found]] = 1.0
+        values[len(problem.policies) + numbers[found]] = 1.0
     return values

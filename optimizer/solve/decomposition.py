@@ -126,12 +126,12 @@ def _solve_later_tier(
 
 def _weights(problem: Problem, tier: int) -> tuple[Floats, float]:
     """Return what tasks and options count for in a tier."""
-    return (problem.task_tier == tier).astype(np.float64), float(tier == len(problem.tiers) - 1)
+    return (problem.workload_tier == tier).astype(np.float64), float(tier == len(problem.tiers) - 1)
 
 
 def _joint_bound(problem: Problem, tier: int, values: Sequence[float], run: SolveContext) -> float:
     """Return what all tiers up to one can have together, less what the earlier ones have."""
-    every, last = (problem.task_tier <= tier).astype(np.float64), _weights(problem, tier)[1]
+    every, last = (problem.workload_tier <= tier).astype(np.float64), _weights(problem, tier)[1]
     together = reduce_to_blocks(problem, every, last, stop=run.over)
     return (
         np.inf
@@ -197,7 +197,7 @@ def _with_other_tiers(problem: Problem, tier: int, whole: Reduction, found: Unfi
         option for own in whole.sites for site in own for mode in site.modes for option in mode
     }
     others = ~np.isin(np.arange(len(options)), list(known))
-    return places | (problem.task_tier > tier)[:, None], options | others
+    return places | (problem.workload_tier > tier)[:, None], options | others
 
 
 def _intersection(one: Unfixed | None, other: Unfixed | None) -> Unfixed | None:

@@ -23,10 +23,10 @@ def independent_components(problem: Problem) -> list[Problem]:
         found = _linked(problem, found)
     if len(found) <= 1:
         return [problem]
-    option_cluster = np.array([option.cluster for option in problem.options], np.int64)
+    option_cluster = np.array([option.cluster for option in problem.policies], np.int64)
     cut = (
         problem.restricted(
-            usable & own[problem.slot_cluster][None, :],
+            usable & own[problem.resource_cluster][None, :],
             own[option_cluster] if len(option_cluster) else np.zeros(0, np.bool_),
         )
         for own in found
@@ -37,32 +37,32 @@ def independent_components(problem: Problem) -> list[Problem]:
 def combined(problem: Problem, decisions: Iterable[Decision]) -> Decision:
     """Return decisions on parts as one on the whole, in its order."""
     every = list(decisions)
-    options = sorted(problem.option_index[item] for one in every for item in one.choices)
+    options = sorted(problem.policy_index[item] for one in every for item in one.policies)
     pairs = sorted(
         pair
         for one in every
-        for place in one.places
+        for place in one.assignments
         if (pair := problem.indexes(place)) is not None
     )
     return Decision(
-        tuple(problem.choice(option) for option in options),
-        tuple(problem.place(task, slot) for task, slot in pairs),
+        tuple(problem.enforcement(option) for option in options),
+        tuple(problem.assignment(task, slot) for task, slot in pairs),
     )
 
 
 def within_component(part: Problem, decision: Decision) -> Decision:
     """Return what a decision says of a part."""
     return Decision(
-        tuple(choice for choice in decision.choices if choice in part.option_index),
-        tuple(place for place in decision.places if part.indexes(place) is not None),
+        tuple(choice for choice in decision.policies if choice in part.policy_index),
+        tuple(place for place in decision.assignments if part.indexes(place) is not None),
     )
 
 
 def _clusters_of(problem: Problem, usable: Flags) -> Flags:
     """Return on which clusters each task can run: [task, cluster]."""
-    found = np.zeros((len(problem.tasks), len(problem.clusters)), np.bool_)
-    order = np.argsort(problem.slot_cluster, kind="stable")
-    clusters, starts = np.unique(problem.slot_cluster[order], return_index=True)
+    found = np.zeros((len(problem.workloads), len(problem.clusters)), np.bool_)
+    order = np.argsort(problem.resource_cluster, kind="stable")
+    clusters, starts = np.unique(problem.resource_cluster[order], return_index=True)
     found[:, clusters] = np.logical_or.reduceat(usable[:, order], starts, axis=1)
     return found
 

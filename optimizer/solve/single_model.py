@@ -47,7 +47,7 @@ def solve_single_model(
         value = tier_values(problem, outcome.decision)[tier]
         bounds.append(value)
         rows.append(value_floor(weights, value))
-    if problem.places.value.size <= _TIE_VARIABLES:
+    if problem.assignments.value.size <= _TIE_VARIABLES:
         outcome = _tie_broken(problem, rows, outcome, run)
     return better(problem, outcome.decision, known), bounds
 
@@ -72,8 +72,8 @@ def solve_tier(
 
 def is_zero_tier(problem: Problem, tier: int) -> bool:
     """Tell whether every decision has 0 in a tier, as in parts that have no task of a priority."""
-    costs = tier == len(problem.tiers) - 1 and any(option.value for option in problem.options)
-    return not costs and not (problem.task_tier == tier).any()
+    costs = tier == len(problem.tiers) - 1 and any(option.value for option in problem.policies)
+    return not costs and not (problem.workload_tier == tier).any()
 
 
 def value_floor(weights: Floats, value: float) -> Row:

@@ -20,7 +20,7 @@ def with_status(
     `known_bounds`: of the first tiers, and of every tier what all its tasks could have at best.
     """
     bounds, limits = known_bounds
-    if decision is None or (not decision.places and len(bounds) < len(problem.tiers)):
+    if decision is None or (not decision.assignments and len(bounds) < len(problem.tiers)):
         bound = min([sum(limits), *(bounds if len(problem.tiers) == 1 else [])])
         return Solution("NotSolved", Decision(), 0.0, bound, seconds, solver)
     decision = trimmed(problem, decision)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from optimizer.domain.solution import Decision, Variable
-from optimizer.model.problem import Floats, Ints, Option, Problem
+from optimizer.model.problem import Floats, Ints, Problem, ProblemPolicy
 from optimizer.model.rules import RULES, TOLERANCE, Row
 from optimizer.transition.swaps import Swaps, kinds_of_gpus, unknown
 
@@ -41,7 +41,7 @@ class Moves:
         self.start, self.goal = (
             frozenset(number[item] for item in _variables(decision)) for decision in (start, goal)
         )
-        self.task = [-1] * len(problem.options) + problem.places.task.tolist()
+        self.task = [-1] * len(problem.policies) + problem.assignments.workload.tolist()
         self.needed = [
             min(both) for both in zip(*map(self.counts, (self.start, self.goal)), strict=True)
         ]
@@ -55,14 +55,14 @@ class Moves:
 
     def counts(self, state: Iterable[int]) -> list[int]:
         """Return on how many clusters each task runs."""
-        found = [0] * len(self.problem.tasks)
+        found = [0] * len(self.problem.workloads)
         for column in state:
             if self.task[column] >= 0:
                 found[self.task[column]] += 1
         return found
 
     def _changes(self) -> tuple[Flips, ...]:
-        options = self.problem.options
+        options = self.problem.policies
         old = {_pool(options[i]): i for i in sorted(self.start) if self.task[i] < 0}
         new = {_pool(options[i]): i for i in sorted(self.goal) if self.task[i] < 0}
         pools = sorted({*old, *new})
@@ -82,7 +82,7 @@ class Board:
         self.moves = moves
         self.state: set[int] = set()
         self.taken = np.zeros(len(moves.rows))
-        self.running = [0] * len(moves.problem.tasks)
+        self.running = [0] * len(moves.problem.workloads)
         self.flip(tuple(state))
 
     def can(self, flips: Iterable[int]) -> bool:
@@ -144,34 +144,37 @@ class Board:
 
 
 def _variables(decision: Decision) -> tuple[Variable, ...]:
-    return (*decision.choices, *decision.places)
+    return (*decision.policies, *decision.assignments)
 
 
-def _pool(option: Option) -> tuple[int, str]:
+def _pool(option: ProblemPolicy) -> tuple[int, str]:
     return option.cluster, option.pool
 
 
-def _between(problem: Problem, old: int, new: int, swaps: Swaps) -> Option:
+def _between(problem: Problem, old: int, new: int, swaps: Swaps) -> ProblemPolicy:
     """Return what stands for a pool's policy while one replaces another."""
-    swap = swaps(problem.choice(old), problem.choice(new))
-    before, after = (dict(problem.options[item].supplies) for item in (old, new))
-    gpus, slots = kinds_of_gpus(problem.slots[slot] for slot in (*before, *after)), problem.slots
+    swap = swaps(problem.enforcement(old), problem.enforcement(new))
+    before, after = (dict(problem.policies[item].supplies) for item in (old, new))
+    gpus, slots = (
+        kinds_of_gpus(problem.resources[slot] for slot in (*before, *after)),
+        problem.resources,
+    )
     supplies = tuple(
         (slot, swap.kept(slots[slot], amount, after[slot], of_gpus=slots[slot].kind in gpus))
         for slot, amount in before.items()
         if slot in after
     )
-    return problem.options[new]._replace(policy="", supplies=supplies, current=False, value=0.0)
+    return problem.policies[new]._replace(name="", supplies=supplies, current=False, value=0.0)
 
 
-def _rows(problem: Problem, between: Sequence[Option]) -> list[Row]:
+def _rows(problem: Problem, between: Sequence[ProblemPolicy]) -> list[Row]:
     """Return the rows of a problem with more options, which are numbered after all variables."""
-    first, more, last = len(problem.options), len(between), len(problem.places.task)
+    first, more, last = len(problem.policies), len(between), len(problem.assignments.workload)
     limits = (
-        replace(item, options=np.concatenate([item.options, np.zeros(more)]))
+        replace(item, policies=np.concatenate([item.policies, np.zeros(more)]))
         for item in problem.limits
     )
-    wide = replace(problem, options=(*problem.options, *between), limits=tuple(limits))
+    wide = replace(problem, policies=(*problem.policies, *between), limits=tuple(limits))
     own, theirs = np.arange(first), np.arange(first, first + last)
     number = np.concatenate([own, first + last + np.arange(more), theirs])
     return [replace(row, columns=number[row.columns]) for rule in RULES for row in rule(wide)]

@@ -147,7 +147,7 @@ def _taking(board: Board, row: int) -> list[int]:
 def _loss(board: Board, column: int) -> tuple[bool, bool, int, int]:
     """Order what could stop: covered first, then what has to go anyway, then low priorities."""
     moves = board.moves
-    priority = moves.problem.tasks[moves.task[column]].priority
+    priority = moves.problem.workloads[moves.task[column]].priority
     return not board.covered_without(column), column in moves.goal, priority, column
 
 

@@ -60,10 +60,10 @@ def _key(moves: Moves, column: int) -> int:
     """Return a number for a task, or for a pool: that of its first policy, below 0."""
     if moves.task[column] >= 0:
         return int(moves.task[column])
-    option = moves.problem.options[column]
+    option = moves.problem.policies[column]
     same = (
         index
-        for index, other in enumerate(moves.problem.options)
+        for index, other in enumerate(moves.problem.policies)
         if (other.cluster, other.pool) == (option.cluster, option.pool)
     )
     return -1 - next(same)

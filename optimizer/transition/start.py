@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optimizer.domain.fleet import Cluster, Fleet
-from optimizer.domain.solution import Decision, Place
+from optimizer.domain.solution import Assignment, Decision
 from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 
@@ -27,10 +27,12 @@ def start(problem: Problem, goal: Decision) -> Start:
     """
     wide = surged(problem, 0)
     choices = tuple(
-        problem.choice(index) for index, option in enumerate(problem.options) if option.current
+        problem.enforcement(index)
+        for index, option in enumerate(problem.policies)
+        if option.current
     )
     found = Decision(choices) if not violations(wide, Decision(choices)) else Decision()
-    unknown = [] if found.choices == choices else ["the policies that are enforced break rules"]
+    unknown = [] if found.policies == choices else ["the policies that are enforced break rules"]
     running = list(_running(problem))
     everything = _with(problem, found, [(task, slots) for task, slots in running], goal)
     if not violations(wide, everything):
@@ -64,21 +66,22 @@ def surged(problem: Problem, more: int) -> Problem:
     Of all rules only the number of replicas gives way while something moves.
     """
     tasks = (
-        replace(task, replicas=task.replicas + len(task.current) + more) for task in problem.tasks
+        replace(task, replicas=task.replicas + len(task.current) + more)
+        for task in problem.workloads
     )
-    return replace(problem, tasks=tuple(tasks))
+    return replace(problem, workloads=tuple(tasks))
 
 
 def _running(problem: Problem) -> Iterator[tuple[int, list[int]]]:
     """Yield each current place as a task and the slots that can be it, best first."""
     there = np.array(problem.base > 0)
-    for option in problem.options:
+    for option in problem.policies:
         if option.current:
             there[[slot for slot, _ in option.supplies]] = True
-    for task, wanted in enumerate(problem.tasks):
+    for task, wanted in enumerate(problem.workloads):
         for cluster in wanted.current:
             values = problem.values[task]
-            usable = there & (problem.slot_cluster == cluster) & ~np.isnan(values)
+            usable = there & (problem.resource_cluster == cluster) & ~np.isnan(values)
             slots = np.nonzero(usable)[0]
             yield task, slots[np.argsort(-values[slots], kind="stable")].tolist()
 
@@ -86,19 +89,19 @@ def _running(problem: Problem) -> Iterator[tuple[int, list[int]]]:
 def _with(
     problem: Problem, before: Decision, running: list[tuple[int, list[int]]], goal: Decision
 ) -> Decision:
-    kept = set(goal.places)
-    added: list[Place] = []
+    kept = set(goal.assignments)
+    added: list[Assignment] = []
     for task, slots in running:
-        places = [problem.place(task, slot) for slot in slots]
+        places = [problem.assignment(task, slot) for slot in slots]
         added += ([place for place in places if place in kept] or places)[:1]
-    return Decision(before.choices, (*before.places, *added))
+    return Decision(before.policies, (*before.assignments, *added))
 
 
 def _lacking(problem: Problem, found: Decision) -> list[str]:
-    pairs = {(place.workload, place.cluster) for place in found.places}
+    pairs = {(place.workload, place.cluster) for place in found.assignments}
     return [
         f"workload {task.name} on cluster {problem.clusters[cluster]}"
-        for task in problem.tasks
+        for task in problem.workloads
         for cluster in task.current
         if (task.name, problem.clusters[cluster]) not in pairs
     ]

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from optimizer.candidates.candidates import KIND, NodeLayout, gpu_name
 from optimizer.domain.fleet import Candidate, Fleet
-from optimizer.domain.solution import Choice
+from optimizer.domain.solution import PolicyEnforcement
 from optimizer.mig.gpus import devices
 from optimizer.mig.layouts import Multiset
-from optimizer.model.problem import ANY, Slot
+from optimizer.model.problem import NO_DEVICE, ClusterResource
 
 
 class Swap(NamedTuple):
@@ -30,7 +30,7 @@ class Swap(NamedTuple):
     stays: Mapping[str, float] | None
     idle: tuple[str, ...] | None
 
-    def kept(self, slot: Slot, before: float, after: float, *, of_gpus: bool) -> float:
+    def kept(self, slot: ClusterResource, before: float, after: float, *, of_gpus: bool) -> float:
         """Return what stays of a slot of which the policies supply so much."""
         both = min(before, after)
         if self.stays is None or not of_gpus:
@@ -38,19 +38,19 @@ class Swap(NamedTuple):
         return min(both, self.stays.get(slot.device, 0.0))
 
 
-def kinds_of_gpus(slots: Iterable[Slot]) -> frozenset[str]:
+def kinds_of_gpus(slots: Iterable[ClusterResource]) -> frozenset[str]:
     """Return the kinds, of those that policies supply, that may be parts of GPUs."""
-    return frozenset(slot.kind for slot in slots if slot.device != ANY or slot.kind == KIND)
+    return frozenset(slot.kind for slot in slots if slot.device != NO_DEVICE or slot.kind == KIND)
 
 
-Swaps = Callable[[Choice, Choice], Swap]
+Swaps = Callable[[PolicyEnforcement, PolicyEnforcement], Swap]
 """What replacing one policy of a pool by another asks."""
 
 _UNKNOWN = Swap({}, None)
 _NOTHING = Swap(None, ())
 
 
-def unknown(_old: Choice, _new: Choice) -> Swap:
+def unknown(_old: PolicyEnforcement, _new: PolicyEnforcement) -> Swap:
     """Take it that no device outlasts the replacing of a policy."""
     return _UNKNOWN
 
@@ -58,12 +58,12 @@ def unknown(_old: Choice, _new: Choice) -> Swap:
 def swaps(fleet: Fleet) -> Swaps:
     """Return what replacing policies asks by what a fleet's candidates say of their GPUs."""
     known = {
-        Choice(cluster.name, item.policy): item
+        PolicyEnforcement(cluster.name, item.policy): item
         for cluster in fleet.clusters
         for item in cluster.candidates
     }
 
-    def found(old: Choice, new: Choice) -> Swap:
+    def found(old: PolicyEnforcement, new: PolicyEnforcement) -> Swap:
         if fleet.busy_stay:
             return _NOTHING
         return _swap(_layouts(known.get(old)), _layouts(known.get(new)))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optimizer.domain.solution import Choice, Decision, Place
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.model.problem import Floats, Problem
 from optimizer.model.rules import chosen_part
 from optimizer.transition.board import Board, Flips, Going, Moves, unhurried
@@ -27,13 +27,13 @@ class Stage(NamedTuple):
     `replaced`: of what is released and enforced, the policies that follow each other in a pool.
     """
 
-    enforced: tuple[Choice, ...]
-    released: tuple[Choice, ...]
-    started: tuple[Place, ...]
-    stopped: tuple[Place, ...]
+    enforced: tuple[PolicyEnforcement, ...]
+    released: tuple[PolicyEnforcement, ...]
+    started: tuple[Assignment, ...]
+    stopped: tuple[Assignment, ...]
     uncovered: tuple[str, ...]
-    detours: tuple[Place, ...]
-    replaced: tuple[tuple[Choice, Choice], ...]
+    detours: tuple[Assignment, ...]
+    replaced: tuple[tuple[PolicyEnforcement, PolicyEnforcement], ...]
     state: Decision
 
 
@@ -81,38 +81,38 @@ def _moves(
 ) -> tuple[Moves, list[int], bool]:
     """Return the part of the problem that matters, detours, and whether some were left out."""
     wide = surged(problem, 1)
-    moving = {place.workload for place in set(start.places) ^ set(goal.places)}
+    moving = {place.workload for place in set(start.assignments) ^ set(goal.assignments)}
     both = Decision(
-        tuple(dict.fromkeys((*start.choices, *goal.choices))),
-        tuple(dict.fromkeys((*start.places, *goal.places))),
+        tuple(dict.fromkeys((*start.policies, *goal.policies))),
+        tuple(dict.fromkeys((*start.assignments, *goal.assignments))),
     )
     touched = moving | _under_changes(start, goal, both)
-    extra = _detours(wide, both, {place.workload for place in both.places})
+    extra = _detours(wide, both, {place.workload for place in both.assignments})
     many = len(extra) > _FEW_DETOURS
     if many:
         extra = _roomy(wide, start, goal, sorted(touched), extra)
-    part, _ = chosen_part(wide, Decision(both.choices, (*both.places, *extra)))
+    part, _ = chosen_part(wide, Decision(both.policies, (*both.assignments, *extra)))
     number = {variable: index for index, variable in enumerate(part.variables)}
     return Moves(part, start, goal, swaps), [number[place] for place in extra], many
 
 
 def _under_changes(start: Decision, goal: Decision, both: Decision) -> set[str]:
     """Return the workloads on clusters whose policies change."""
-    changed = {choice.cluster for choice in set(start.choices) ^ set(goal.choices)}
-    return {place.workload for place in both.places if place.cluster in changed}
+    changed = {choice.cluster for choice in set(start.policies) ^ set(goal.policies)}
+    return {place.workload for place in both.assignments if place.cluster in changed}
 
 
-def _detours(problem: Problem, both: Decision, names: set[str]) -> tuple[Place, ...]:
+def _detours(problem: Problem, both: Decision, names: set[str]) -> tuple[Assignment, ...]:
     """Return the other places of workloads on slots of the start or goal."""
     there = np.array(problem.base > 0)
-    for choice in both.choices:
-        for slot, _ in problem.options[problem.option_index[choice]].supplies:
+    for choice in both.policies:
+        for slot, _ in problem.policies[problem.policy_index[choice]].supplies:
             there[slot] = True
-    tasks = np.array(sorted(problem.task_index[name] for name in names), dtype=np.int64)
+    tasks = np.array(sorted(problem.workload_index[name] for name in names), dtype=np.int64)
     rows, slots = np.nonzero(there & ~np.isnan(problem.values[tasks]))
-    taken = set(both.places)
+    taken = set(both.assignments)
     pairs = zip(tasks[rows].tolist(), slots.tolist(), strict=True)
-    return tuple(place for pair in pairs if (place := problem.place(*pair)) not in taken)
+    return tuple(place for pair in pairs if (place := problem.assignment(*pair)) not in taken)
 
 
 def _roomy(
@@ -120,18 +120,18 @@ def _roomy(
     start: Decision,
     goal: Decision,
     names: Iterable[str],
-    possible: Iterable[Place],
-) -> tuple[Place, ...]:
+    possible: Iterable[Assignment],
+) -> tuple[Assignment, ...]:
     """Return a few of the places of each workload that have room at the start or at the goal.
 
     They are on the clusters that follow its own: so not all workloads have the same ones.
     """
     room = np.maximum(_free(problem, start), _free(problem, goal))
-    number, home = problem.cluster_index, {p.workload: p.cluster for p in start.places}
-    found: dict[str, list[tuple[int, Place]]] = {name: [] for name in names}
+    number, home = problem.cluster_index, {p.workload: p.cluster for p in start.assignments}
+    found: dict[str, list[tuple[int, Assignment]]] = {name: [] for name in names}
     for place in possible:
         at = problem.indexes(place)
-        if place.workload in found and at and room[at[1]] >= problem.tasks[at[0]].amount:
+        if place.workload in found and at and room[at[1]] >= problem.workloads[at[0]].amount:
             own = number[home.get(place.workload, place.cluster)]
             away = (number[place.cluster] - own) % len(number)
             found[place.workload].append((away, place))
@@ -142,13 +142,13 @@ def _roomy(
 def _free(problem: Problem, decision: Decision) -> Floats:
     """Return what each slot has left."""
     free = problem.base.copy()
-    for choice in decision.choices:
-        for slot, amount in problem.options[problem.option_index[choice]].supplies:
+    for choice in decision.policies:
+        for slot, amount in problem.policies[problem.policy_index[choice]].supplies:
             free[slot] += amount
-    for place in decision.places:
+    for place in decision.assignments:
         found = problem.indexes(place)
         if found is not None:
-            free[found[1]] -= problem.tasks[found[0]].amount
+            free[found[1]] -= problem.workloads[found[0]].amount
     return free
 
 
@@ -171,14 +171,14 @@ def _stage(board: Board, flips: tuple[Flips, ...], detours: set[int]) -> Stage:
     newly = [task for task in board.uncovered() if task not in before]
     taken = problem.decision(c for c in columns if c in detours and c in board.state)
     return Stage(
-        enforced=on.choices,
-        released=off.choices,
-        started=on.places,
-        stopped=off.places,
-        uncovered=tuple(problem.tasks[task].name for task in newly),
-        detours=taken.places,
+        enforced=on.policies,
+        released=off.policies,
+        started=on.assignments,
+        stopped=off.assignments,
+        uncovered=tuple(problem.workloads[task].name for task in newly),
+        detours=taken.assignments,
         replaced=tuple(
-            (problem.choice(item[0]), problem.choice(item[1]))
+            (problem.enforcement(item[0]), problem.enforcement(item[1]))
             for item in board.moves.policy_changes
             if len(item) > 1 and item[1] in columns
         ),

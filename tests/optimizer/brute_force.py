@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optimizer.domain.solution import Choice, Decision, Place
-from optimizer.model.problem import ANY, Problem, Slot
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
+from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem
 from optimizer.model.rules import RULES
 
 MOST_VARIABLES = 18
@@ -59,52 +59,55 @@ def _subsets(count: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     return ((numbers >> np.arange(count)) & 1).astype(np.float64)
 
 
-def _option(problem: Problem, choice: Choice) -> int:
-    return problem.option_index[choice]
+def _option(problem: Problem, choice: PolicyEnforcement) -> int:
+    return problem.policy_index[choice]
 
 
-def _task(problem: Problem, place: Place) -> int:
-    return problem.task_index[place.workload]
+def _task(problem: Problem, place: Assignment) -> int:
+    return problem.workload_index[place.workload]
 
 
 def _one_policy_per_pool(problem: Problem, decision: Decision) -> bool:
-    options = [problem.options[_option(problem, choice)] for choice in decision.choices]
+    options = [problem.policies[_option(problem, choice)] for choice in decision.policies]
     return max(Counter((item.cluster, item.pool) for item in options).values(), default=0) <= 1
 
 
 def _once_per_cluster_and_not_too_often(problem: Problem, decision: Decision) -> bool:
-    pairs = Counter((place.workload, place.cluster) for place in decision.places)
-    often = Counter(place.workload for place in decision.places)
+    pairs = Counter((place.workload, place.cluster) for place in decision.assignments)
+    often = Counter(place.workload for place in decision.assignments)
     return max(pairs.values(), default=0) <= 1 and all(
-        often[task.name] <= task.replicas for task in problem.tasks
+        often[task.name] <= task.replicas for task in problem.workloads
     )
 
 
 def _everything_fits(problem: Problem, decision: Decision) -> bool:
-    held = {slot: float(base) for slot, base in zip(problem.slots, problem.base, strict=True)}
+    held = {slot: float(base) for slot, base in zip(problem.resources, problem.base, strict=True)}
     there = {slot for slot, base in held.items() if base > 0}
-    for choice in decision.choices:
-        for index, amount in problem.options[_option(problem, choice)].supplies:
-            slot = problem.slots[index]
+    for choice in decision.policies:
+        for index, amount in problem.policies[_option(problem, choice)].supplies:
+            slot = problem.resources[index]
             held[slot] += amount
             there.add(slot)
-    for place in decision.places:
-        task, cluster = problem.tasks[_task(problem, place)], problem.clusters.index(place.cluster)
-        slot = Slot(cluster, task.kind, place.device)
+    for place in decision.assignments:
+        task, cluster = (
+            problem.workloads[_task(problem, place)],
+            problem.clusters.index(place.cluster),
+        )
+        slot = ClusterResource(cluster, task.kind, place.device)
         if slot not in there:
             return False
         held[slot] -= task.amount
         for kind, amount in task.extras:
-            held[Slot(cluster, kind, ANY)] -= amount
+            held[ClusterResource(cluster, kind, NO_DEVICE)] -= amount
     return min(held.values(), default=0.0) >= -_SAME
 
 
 def _company(problem: Problem, decision: Decision) -> bool:
-    for place in decision.places:
-        task = problem.tasks[_task(problem, place)]
+    for place in decision.assignments:
+        task = problem.workloads[_task(problem, place)]
         neighbours = {
             other.workload
-            for other in decision.places
+            for other in decision.assignments
             if other.cluster == place.cluster and other.workload != place.workload
         }
         if neighbours & set(task.apart):
@@ -116,8 +119,8 @@ def _company(problem: Problem, decision: Decision) -> bool:
 
 def _spread(problem: Problem, decision: Decision) -> bool:
     counts = Counter[tuple[str, int, str, str]]()
-    for place in decision.places:
-        for key, most, group in problem.tasks[_task(problem, place)].spread:
+    for place in decision.assignments:
+        for key, most, group in problem.workloads[_task(problem, place)].spread:
             value = problem.labels[key][problem.clusters.index(place.cluster)]
             counts[key, most, group or f"alone {place.workload}", value] += 1
     return all(count <= most for (_, most, _, _), count in counts.items())
@@ -126,15 +129,15 @@ def _spread(problem: Problem, decision: Decision) -> bool:
 def _limits(problem: Problem, decision: Decision) -> bool:
     for limit in problem.limits:
         total = 0.0
-        for place in decision.places:
+        for place in decision.assignments:
             found = problem.indexes(place)
             assert found is not None
             task, slot = found
             if limit.counted[slot]:
-                total += float(limit.tasks[task])
-                total += 0.0 if limit.places is None else float(limit.places[task, slot])
-        for choice in decision.choices:
-            total += float(limit.options[_option(problem, choice)])
+                total += float(limit.workloads[task])
+                total += 0.0 if limit.assignments is None else float(limit.assignments[task, slot])
+        for choice in decision.policies:
+            total += float(limit.policies[_option(problem, choice)])
         if total > limit.most + _SAME:
             return False
     return True

@@ -6,15 +6,15 @@ import pytest
 
 from dsf.kube import kinds
 from optimizer.domain.fleet import Cluster, Fleet, Selector, Workload
-from optimizer.domain.solution import Choice, Decision, Place
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.plan.manifests import manifests
 from optimizer.snapshot.current_placements import current
 from optimizer.snapshot.observation import Observation
 from tests.optimizer.build import obj
 
 DECISION = Decision(
-    (Choice("a", "p1"), Choice("b", "p2")),
-    (Place("w", "a", "d"), Place("w", "b", "d"), Place("v", "c", "d")),
+    (PolicyEnforcement("a", "p1"), PolicyEnforcement("b", "p2")),
+    (Assignment("w", "a", "d"), Assignment("w", "b", "d"), Assignment("v", "c", "d")),
 )
 
 
@@ -42,7 +42,7 @@ def test_what_was_generated_says_what_runs(keys: tuple[str, ...]) -> None:
     found = current(generated(selectors), selectors)
     assert set(found.placements["w-placement"]) == {"a", "b"}
     assert found.placements["v-placement"] == ("c",)
-    assert found.policies == {Choice("a", "p1"), Choice("b", "p2")}
+    assert found.policies == {PolicyEnforcement("a", "p1"), PolicyEnforcement("b", "p2")}
 
 
 def test_what_others_made_says_nothing() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optimizer.domain.solution import Choice, Decision, Place
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.model.rules import Row, violations
@@ -66,9 +66,9 @@ def test_the_example_of_a_rule_works() -> None:
     scores = {("spot-1", name, "d"): 1.0 for name in demands}
     given = fleet({"spot-1": [("d", 9)]}, demands, scores)
     rule = _example()
-    places = tuple(Place(name, "spot-1", "d") for name in demands)
-    four = Decision((Choice("spot-1", "d"),), places)
-    three = Decision((Choice("spot-1", "d"),), places[:3])
+    places = tuple(Assignment(name, "spot-1", "d") for name in demands)
+    four = Decision((PolicyEnforcement("spot-1", "d"),), places)
+    three = Decision((PolicyEnforcement("spot-1", "d"),), places[:3])
     problem = formulate(given)
     assert violations(problem, three, [rule]) == ()
     assert violations(problem, four, [rule]) == ("three workloads on spot clusters",)

@@ -8,11 +8,11 @@ import pytest
 
 from optimizer.domain.fleet import Candidate, Fleet, FleetLimit, Objective, Supply
 from optimizer.domain.scores import Scores
-from optimizer.domain.solution import Choice, Decision, Place
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.model.formulate import formulate
-from optimizer.model.predicates import OBSTACLES, obstacles
+from optimizer.model.predicates import PREDICATES, ineligible
 from optimizer.model.problem import objective, tier_values
-from optimizer.model.slot_index import Ground
+from optimizer.model.resource_index import ResourceIndex
 from tests.optimizer.build import fleet
 
 C1, C2 = "c1", "c2"
@@ -34,7 +34,7 @@ def plain(**wishes: Any) -> Fleet:
 def places(given: Fleet) -> list[str]:
     """The clusters where `w` may run."""
     variables = formulate(given).variables
-    return [v.cluster for v in variables if isinstance(v, Place) and v.workload == "w"]
+    return [v.cluster for v in variables if isinstance(v, Assignment) and v.workload == "w"]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_what_is_in_the_way_has_a_name(
 ) -> None:
     given = plain(**wishes)
     assert places(given) == left
-    found = obstacles(Ground(given), given.workloads[0])
+    found = ineligible(ResourceIndex(given), given.workloads[0])
     assert {name for name, slots in found.items() if slots.any()} == ({reason} if reason else set())
     assert (~np.any(list(found.values()), axis=0)).sum() == len(left)
 
@@ -72,7 +72,7 @@ def test_a_place_without_a_cost_is_none_where_a_limit_counts_it() -> None:
 
 
 def test_every_obstacle_says_what_it_is() -> None:
-    assert all(found.__doc__ for found in OBSTACLES.values())
+    assert all(found.__doc__ for found in PREDICATES.values())
 
 
 def test_values_are_weighted_sums_of_normalised_scores() -> None:
@@ -85,7 +85,7 @@ def test_values_are_weighted_sums_of_normalised_scores() -> None:
         objectives=(Objective("score", weight=2.0), less),
     )
     problem = formulate(given)
-    assert problem.score(Place("w", C1, "d")) == 2 * 10 + 0.5 * 50
+    assert problem.score(Assignment("w", C1, "d")) == 2 * 10 + 0.5 * 50
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,10 @@ def test_normalisation(objective_: Objective, score: float, value: float) -> Non
 
 def test_staying_saves_the_cost_of_moving() -> None:
     problem = formulate(plain(current=(C1,), move_cost=6.0))
-    stay = Decision((Choice(C1, "d"),), (Place("w", C1, "d"),))
-    move = Decision((Choice(C2, "d"),), (Place("w", C2, "d"),))
+    stay = Decision((PolicyEnforcement(C1, "d"),), (Assignment("w", C1, "d"),))
+    move = Decision((PolicyEnforcement(C2, "d"),), (Assignment("w", C2, "d"),))
     assert objective(problem, stay) - objective(problem, move) == 10.0 - (15.0 - 6.0)
-    assert problem.score(Place("w", C1, "d")) == 10.0
+    assert problem.score(Assignment("w", C1, "d")) == 10.0
 
 
 def test_changing_to_a_policy_costs_unless_it_is_enforced_now() -> None:
@@ -121,13 +121,16 @@ def test_changing_to_a_policy_costs_unless_it_is_enforced_now() -> None:
         for c in given.clusters
     )
     problem = formulate(replace(given, clusters=priced))
-    assert [option.value for option in problem.options] == [0.0, -4.0]
-    assert objective(problem, Decision((Choice(C2, "d"),), (Place("w", C2, "d"),))) == 15.0 - 4.0
+    assert [option.value for option in problem.policies] == [0.0, -4.0]
+    assert (
+        objective(problem, Decision((PolicyEnforcement(C2, "d"),), (Assignment("w", C2, "d"),)))
+        == 15.0 - 4.0
+    )
 
 
 def test_tiers_are_priorities_highest_first() -> None:
     problem = formulate(plain(priority=7))
-    both = Decision((), (Place("w", C1, "d"), Place("v", C2, "d")))
+    both = Decision((), (Assignment("w", C1, "d"), Assignment("v", C2, "d")))
     assert problem.tiers == (7, 0)
     assert tier_values(problem, both) == (10.0, 15.0)
     assert (problem.weights(0) + problem.weights(1) == problem.weights()).all()
@@ -140,7 +143,7 @@ def test_a_policy_that_supplies_nothing_asked_for_is_no_candidate() -> None:
     given = replace(
         given, clusters=(replace(first, candidates=(*first.candidates, useless)), second)
     )
-    assert Choice(C1, "useless") not in formulate(given).variables
+    assert PolicyEnforcement(C1, "useless") not in formulate(given).variables
 
 
 def test_a_policy_may_supply_a_further_kind() -> None:
@@ -149,17 +152,17 @@ def test_a_policy_may_supply_a_further_kind() -> None:
     first, second = given.clusters
     given = replace(given, clusters=(replace(first, candidates=(*first.candidates, cores)), second))
     assert places(given) == [C1]
-    assert Choice(C1, "cores") in formulate(given).variables
+    assert PolicyEnforcement(C1, "cores") in formulate(given).variables
 
 
 def test_a_part_is_the_same_problem_on_fewer_places() -> None:
     problem = formulate(plain(extras=()))
     places_kept = np.zeros(problem.values.shape, dtype=np.bool_)
-    places_kept[0, problem.slot_cluster == 1] = True
+    places_kept[0, problem.resource_cluster == 1] = True
     part = problem.restricted(places_kept, np.array([False, True]))
-    assert part.variables == (Choice(C2, "d"), Place("w", C2, "d"))
+    assert part.variables == (PolicyEnforcement(C2, "d"), Assignment("w", C2, "d"))
     assert part.clusters == problem.clusters
-    decision = Decision((Choice(C2, "d"),), (Place("w", C2, "d"),))
+    decision = Decision((PolicyEnforcement(C2, "d"),), (Assignment("w", C2, "d"),))
     assert objective(part, decision) == objective(problem, decision)
 
 
@@ -176,5 +179,5 @@ def test_limits_of_one_score_share_what_places_use_also_in_a_part() -> None:
     limits = tuple(FleetLimit(name, 9.0, score="cost") for name in ("one", "two"))
     scores = {**given.scores, "cost": costs}
     first, second = formulate(replace(given, scores=scores, limits=limits)).limits
-    assert first.places is not None
-    assert first.places is second.places
+    assert first.assignments is not None
+    assert first.assignments is second.assignments

@@ -4,7 +4,7 @@ import yaml
 
 from dsf.api.names import GENERATED_LABEL
 from optimizer.domain.fleet import Cluster, Fleet, Selector, Workload
-from optimizer.domain.solution import Choice, Decision, Place
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.plan.manifests import generated_name, manifests
 
 CLAIM = "policy-watcher-claim"
@@ -21,7 +21,8 @@ def _fleet(selector: Selector) -> Fleet:
 
 
 DECISION = Decision(
-    (Choice("worker01", "policy-3g"),), (Place("mwrs-app01", "worker01", "3g.48gb"),)
+    (PolicyEnforcement("worker01", "policy-3g"),),
+    (Assignment("mwrs-app01", "worker01", "3g.48gb"),),
 )
 
 
@@ -90,7 +91,7 @@ def test_a_cluster_without_a_label_is_selected_by_its_name() -> None:
         assert "labelSelector" not in predicate["requiredClusterSelector"]
 
 
-def _replicated(*selectors: Selector, choices: tuple[Choice, ...]) -> list[object]:
+def _replicated(*selectors: Selector, choices: tuple[PolicyEnforcement, ...]) -> list[object]:
     """The predicates of a workload that runs on all of these clusters."""
     fleet = Fleet(
         "default",
@@ -99,7 +100,7 @@ def _replicated(*selectors: Selector, choices: tuple[Choice, ...]) -> list[objec
         {},
         (),
     )
-    places = tuple(Place("w", selector.cluster, "d") for selector in selectors)
+    places = tuple(Assignment("w", selector.cluster, "d") for selector in selectors)
     objects = manifests(fleet, Decision(choices, places), claim_name=CLAIM)
     (placement,) = [item for item in objects if item["metadata"]["name"] == "w-placement"]
     assert placement["spec"]["numberOfClusters"] == len(selectors)
@@ -111,14 +112,14 @@ READY = {"matchExpressions": [{"key": CLAIM, "operator": "In", "values": ["compl
 
 def test_replicas_are_one_placement_of_all_their_clusters() -> None:
     both = Selector("b", "name"), Selector("a", "name")
-    choices = (Choice("a", "p"), Choice("b", "p"))
+    choices = (PolicyEnforcement("a", "p"), PolicyEnforcement("b", "p"))
     among = {"matchExpressions": [{"key": "name", "operator": "In", "values": ["a", "b"]}]}
     assert _replicated(*both, choices=choices) == [{"labelSelector": among, "claimSelector": READY}]
 
 
 def test_clusters_that_are_selected_in_different_ways_have_a_predicate_each() -> None:
     several = Selector("a", "name"), Selector("b"), Selector("c")
-    choices = tuple(Choice(name, "p") for name in "abc")
+    choices = tuple(PolicyEnforcement(name, "p") for name in "abc")
     by_name = {"celExpressions": ['managedCluster.metadata.name in ["b", "c"]']}
     assert _replicated(*several, choices=choices) == [
         {"labelSelector": {"matchLabels": {"name": "a"}}, "claimSelector": READY},
@@ -128,21 +129,25 @@ def test_clusters_that_are_selected_in_different_ways_have_a_predicate_each() ->
 
 def test_a_cluster_without_a_policy_need_not_claim_to_be_compliant() -> None:
     both = Selector("a", "name"), Selector("b", "name")
-    assert _replicated(*both, choices=(Choice("a", "p"),)) == [
+    assert _replicated(*both, choices=(PolicyEnforcement("a", "p"),)) == [
         {"labelSelector": {"matchLabels": {"name": "a"}}, "claimSelector": READY},
         {"labelSelector": {"matchLabels": {"name": "b"}}},
     ]
 
 
 def test_a_name_depends_on_its_own_choice_alone() -> None:
-    name = generated_name("placement", "default", Choice("worker01", "policy-3g"))
-    assert name == generated_name("placement", "default", Choice("worker01", "policy-3g"))
-    assert name != generated_name("placement", "default", Choice("worker01", "policy-2g"))
-    assert name != generated_name("placement", "other", Choice("worker01", "policy-3g"))
+    name = generated_name("placement", "default", PolicyEnforcement("worker01", "policy-3g"))
+    assert name == generated_name(
+        "placement", "default", PolicyEnforcement("worker01", "policy-3g")
+    )
+    assert name != generated_name(
+        "placement", "default", PolicyEnforcement("worker01", "policy-2g")
+    )
+    assert name != generated_name("placement", "other", PolicyEnforcement("worker01", "policy-3g"))
 
 
 def test_long_cluster_names_stay_apart_within_the_length_of_a_label() -> None:
     clusters = [f"{'x' * 62}{end}" for end in "ab"]
-    names = {generated_name("placement", "default", Choice(c, "p")) for c in clusters}
+    names = {generated_name("placement", "default", PolicyEnforcement(c, "p")) for c in clusters}
     assert len(names) == 2
     assert all(len(name) <= 63 for name in names)

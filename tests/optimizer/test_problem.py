@@ -4,9 +4,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optimizer.domain.solution import Choice, Decision, Place
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import Limit, Problem, Slot, Task, objective, upper_bound
+from optimizer.model.problem import (
+    ClusterResource,
+    Limit,
+    Problem,
+    ProblemWorkload,
+    objective,
+    upper_bound,
+)
 from tests.optimizer.build import fleet
 
 
@@ -18,15 +25,17 @@ def test_only_what_could_be_used_becomes_a_variable() -> None:
             {("c", "w", "small"): 5, ("c", "w", "large"): 6, ("c", "huge", "large"): 7},
         )
     )
-    assert problem.variables == (Choice("c", "large"), Place("w", "c", "large"))
-    assert [task.name for task in problem.tasks] == ["w"]
+    assert problem.variables == (PolicyEnforcement("c", "large"), Assignment("w", "c", "large"))
+    assert [task.name for task in problem.workloads] == ["w"]
 
 
 def test_the_value_of_a_decision_is_the_sum_of_its_scores() -> None:
     problem = formulate(
         fleet({"c": [("d", 2)]}, {"v": 1, "w": 1}, {("c", "v", "d"): 3, ("c", "w", "d"): -1})
     )
-    both = Decision((Choice("c", "d"),), (Place("v", "c", "d"), Place("w", "c", "d")))
+    both = Decision(
+        (PolicyEnforcement("c", "d"),), (Assignment("v", "c", "d"), Assignment("w", "c", "d"))
+    )
     assert objective(problem, both) == 2
     assert upper_bound(problem) == 3
 
@@ -34,8 +43,8 @@ def test_the_value_of_a_decision_is_the_sum_of_its_scores() -> None:
 @pytest.mark.parametrize("weight", [1.0, 0.1, 1e6])
 def test_a_problem_arrives_elsewhere_as_it_is_and_took_little_room(weight: float) -> None:
     values = np.array([[1.0, np.nan, -100.0], [np.nan, 0.0, 7.0]]) * weight
-    slots = tuple(Slot(0, "gpu", device) for device in "abc")
-    tasks = tuple(Task(name, name, "gpu", 1.0) for name in "vw")
+    slots = tuple(ClusterResource(0, "gpu", device) for device in "abc")
+    tasks = tuple(ProblemWorkload(name, name, "gpu", 1.0) for name in "vw")
     limit = Limit("one", 9.0, np.ones(3, np.bool_), np.zeros(2), np.zeros(0), values * 0 + 3)
     limits = (limit, replace(limit, name="two"))
     given = Problem(("c",), slots, (), tasks, values, np.zeros(3), limits=limits)
@@ -45,5 +54,5 @@ def test_a_problem_arrives_elsewhere_as_it_is_and_took_little_room(weight: float
     assert np.array_equal(arrived.values, values, equal_nan=True)
     assert arrived.slots == slots
     first, second = arrived.limits
-    assert np.array_equal(first.places, limit.places, equal_nan=True)
+    assert np.array_equal(first.places, limit.assignments, equal_nan=True)
     assert first.places is second.places

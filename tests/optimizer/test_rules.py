@@ -5,7 +5,7 @@ from typing import Any
 
 from optimizer.domain.fleet import Candidate, Cluster, Fleet, FleetLimit, Selector, Supply
 from optimizer.domain.scores import Scores
-from optimizer.domain.solution import Choice, Decision, Place
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Spread
 from optimizer.model.rules import (
@@ -48,19 +48,23 @@ def wishing(given: Fleet | None = None, **wishes: Any) -> Fleet:
     return replace(given, workloads=(replace(one, **wishes), *others))
 
 
-def broken(rule: Rule, *variables: Choice | Place, given: Fleet | None = None) -> tuple[str, ...]:
+def broken(
+    rule: Rule, *variables: PolicyEnforcement | Assignment, given: Fleet | None = None
+) -> tuple[str, ...]:
     decision = Decision(
-        tuple(item for item in variables if isinstance(item, Choice)),
-        tuple(item for item in variables if isinstance(item, Place)),
+        tuple(item for item in variables if isinstance(item, PolicyEnforcement)),
+        tuple(item for item in variables if isinstance(item, Assignment)),
     )
     return violations(formulate(given or plain()), decision, [rule])
 
 
 def test_one_policy_per_pool() -> None:
-    assert broken(one_policy_per_pool, Choice(C1, "3g"), Choice(C2, "3g")) == ()
-    assert broken(one_policy_per_pool, Choice(C1, "3g"), Choice(C1, "2g")) == (
-        "cluster c1 enforces one policy",
+    assert (
+        broken(one_policy_per_pool, PolicyEnforcement(C1, "3g"), PolicyEnforcement(C2, "3g")) == ()
     )
+    assert broken(
+        one_policy_per_pool, PolicyEnforcement(C1, "3g"), PolicyEnforcement(C1, "2g")
+    ) == ("cluster c1 enforces one policy",)
 
 
 def pooled() -> Fleet:
@@ -77,50 +81,64 @@ def pooled() -> Fleet:
 
 def test_a_cluster_enforces_one_policy_of_each_pool() -> None:
     given = wishing(pooled(), amount=1)
-    assert broken(one_policy_per_pool, Choice(C1, "mixed"), Choice(C1, "back"), given=given) == ()
-    both = Choice(C1, "mixed"), Choice(C1, "whole")
+    assert (
+        broken(
+            one_policy_per_pool,
+            PolicyEnforcement(C1, "mixed"),
+            PolicyEnforcement(C1, "back"),
+            given=given,
+        )
+        == ()
+    )
+    both = PolicyEnforcement(C1, "mixed"), PolicyEnforcement(C1, "whole")
     assert broken(one_policy_per_pool, *both, given=given) == (
         "pool front of cluster c1 enforces one policy",
     )
 
 
 def test_replicas() -> None:
-    assert broken(replicas, Place("one", C1, "3g"), Place("two", C1, "3g")) == ()
-    twice = Place("one", C1, "3g"), Place("one", C2, "2g")
+    assert broken(replicas, Assignment("one", C1, "3g"), Assignment("two", C1, "3g")) == ()
+    twice = Assignment("one", C1, "3g"), Assignment("one", C2, "2g")
     assert broken(replicas, *twice) == ("workload one runs once",)
     assert broken(replicas, *twice, given=wishing(replicas=2)) == ()
-    assert broken(replicas, *twice, Place("one", C3, "3g"), given=wishing(replicas=2)) == (
+    assert broken(replicas, *twice, Assignment("one", C3, "3g"), given=wishing(replicas=2)) == (
         "workload one runs on 2 clusters at most",
     )
 
 
 def test_once_per_cluster() -> None:
     given = wishing(replicas=2)
-    here, there = Place("one", C1, "3g"), Place("one", C2, "2g")
+    here, there = Assignment("one", C1, "3g"), Assignment("one", C2, "2g")
     assert broken(once_per_cluster, here, there, given=given) == ()
-    assert broken(once_per_cluster, here, Place("one", C1, "2g"), given=given) == (
+    assert broken(once_per_cluster, here, Assignment("one", C1, "2g"), given=given) == (
         "workload one runs once on cluster c1",
     )
 
 
 def test_capacity() -> None:
-    one, two = Place("one", C1, "2g"), Place("two", C1, "2g")
-    assert broken(capacity, Choice(C1, "2g"), one, two) == ()
+    one, two = Assignment("one", C1, "2g"), Assignment("two", C1, "2g")
+    assert broken(capacity, PolicyEnforcement(C1, "2g"), one, two) == ()
     assert broken(capacity, one) == ("gpu 2g of cluster c1 suffices",)
-    crowded = (Place("one", C1, "3g"), Place("two", C1, "3g"))
-    assert broken(capacity, Choice(C1, "3g"), *crowded) == ("gpu 3g of cluster c1 suffices",)
+    crowded = (Assignment("one", C1, "3g"), Assignment("two", C1, "3g"))
+    assert broken(capacity, PolicyEnforcement(C1, "3g"), *crowded) == (
+        "gpu 3g of cluster c1 suffices",
+    )
 
 
 def test_capacity_counts_the_supplies_of_all_pools() -> None:
     given = wishing(pooled(), amount=1)
-    mixed, back = Choice(C1, "mixed"), Choice(C1, "back")
-    one, two = Place("one", C1, "2g"), Place("two", C1, "2g")
+    mixed, back = PolicyEnforcement(C1, "mixed"), PolicyEnforcement(C1, "back")
+    one, two = Assignment("one", C1, "2g"), Assignment("two", C1, "2g")
     assert broken(capacity, mixed, back, one, two, given=given) == ()
     assert broken(capacity, mixed, one, two, given=given) == ("gpu 2g of cluster c1 suffices",)
 
 
 def test_capacity_of_further_kinds() -> None:
-    one, two, policy = Place("one", C1, "2g"), Place("two", C1, "2g"), Choice(C1, "2g")
+    one, two, policy = (
+        Assignment("one", C1, "2g"),
+        Assignment("two", C1, "2g"),
+        PolicyEnforcement(C1, "2g"),
+    )
     both = wishing(extras=(("cpu", 3.0),))
     greedy = replace(
         both, workloads=tuple(replace(w, extras=(("cpu", 3.0),)) for w in both.workloads)
@@ -134,10 +152,10 @@ def test_capacity_of_large_quantities() -> None:
     held = (Supply("memory", "", 16 * gibi),)
     given = plain()
     given = replace(given, clusters=tuple(replace(c, base=held) for c in given.clusters))
-    policy, one = Choice(C1, "2g"), Place("one", C1, "2g")
+    policy, one = PolicyEnforcement(C1, "2g"), Assignment("one", C1, "2g")
     fits = wishing(given, extras=(("memory", 16 * gibi),))
     assert broken(capacity, policy, one, given=fits) == ()
-    two = Place("two", C1, "2g")
+    two = Assignment("two", C1, "2g")
     more = replace(
         fits, workloads=(fits.workloads[0], replace(fits.workloads[1], extras=(("memory", gibi),)))
     )
@@ -145,34 +163,36 @@ def test_capacity_of_large_quantities() -> None:
 
 
 def test_supplied() -> None:
-    place = Place("one", C1, "3g")
-    assert broken(supplied, Choice(C1, "3g"), place) == ()
-    assert broken(supplied, Choice(C1, "2g"), place) == ("workload one has 3g on cluster c1",)
+    place = Assignment("one", C1, "3g")
+    assert broken(supplied, PolicyEnforcement(C1, "3g"), place) == ()
+    assert broken(supplied, PolicyEnforcement(C1, "2g"), place) == (
+        "workload one has 3g on cluster c1",
+    )
 
 
 def test_what_a_cluster_has_without_a_policy_needs_none() -> None:
     given = plain()
     held = (Supply("gpu", "3g", 2),)
     given = replace(given, clusters=tuple(replace(c, base=held) for c in given.clusters))
-    assert broken(supplied, Place("one", C1, "3g"), given=given) == ()
-    assert broken(capacity, Place("one", C1, "3g"), given=given) == ()
+    assert broken(supplied, Assignment("one", C1, "3g"), given=given) == ()
+    assert broken(capacity, Assignment("one", C1, "3g"), given=given) == ()
 
 
 def test_near() -> None:
     given = wishing(near=("app=two",))
-    one = Place("one", C1, "3g")
-    assert broken(near, one, Place("two", C1, "2g"), given=given) == ()
-    assert broken(near, Place("two", C1, "2g"), given=given) == ()
-    assert broken(near, one, Place("two", C2, "2g"), given=given) == (
+    one = Assignment("one", C1, "3g")
+    assert broken(near, one, Assignment("two", C1, "2g"), given=given) == ()
+    assert broken(near, Assignment("two", C1, "2g"), given=given) == ()
+    assert broken(near, one, Assignment("two", C2, "2g"), given=given) == (
         "workload one runs near two on cluster c1",
     )
 
 
 def test_apart() -> None:
     given = wishing(apart=("app=two",))
-    one = Place("one", C1, "3g")
-    assert broken(apart, one, Place("two", C2, "2g"), given=given) == ()
-    assert broken(apart, one, Place("two", C1, "2g"), given=given) == (
+    one = Assignment("one", C1, "3g")
+    assert broken(apart, one, Assignment("two", C2, "2g"), given=given) == ()
+    assert broken(apart, one, Assignment("two", C1, "2g"), given=given) == (
         "workloads one and two run apart on cluster c1",
     )
 
@@ -181,9 +201,9 @@ def test_workloads_that_all_want_each_other_apart() -> None:
     given = wishing(apart=("app",))
     all_ = tuple(replace(w, apart=("app",)) for w in given.workloads)
     given = replace(given, workloads=all_)
-    one = Place("one", C1, "3g")
-    assert broken(apart, one, Place("two", C2, "2g"), given=given) == ()
-    assert broken(apart, one, Place("two", C1, "2g"), given=given) == (
+    one = Assignment("one", C1, "3g")
+    assert broken(apart, one, Assignment("two", C2, "2g"), given=given) == ()
+    assert broken(apart, one, Assignment("two", C1, "2g"), given=given) == (
         "workloads one and two run apart on cluster c1",
     )
     assert len(list(apart(formulate(given)))) == 3
@@ -191,7 +211,7 @@ def test_workloads_that_all_want_each_other_apart() -> None:
 
 def test_spread_of_one_workload() -> None:
     given = wishing(replicas=3, spread=(Spread("zone", 1),))
-    here, near_by, far = (Place("one", name, "3g") for name in (C1, C2, C3))
+    here, near_by, far = (Assignment("one", name, "3g") for name in (C1, C2, C3))
     assert broken(spread, here, far, given=given) == ()
     assert broken(spread, here, near_by, given=given) == (
         "at most 1 of workload one where zone is a",
@@ -202,9 +222,9 @@ def test_spread_of_a_group() -> None:
     together = Spread("zone", 1, "pair")
     given = wishing(spread=(together,))
     given = replace(given, workloads=tuple(replace(w, spread=(together,)) for w in given.workloads))
-    one = Place("one", C1, "3g")
-    assert broken(spread, one, Place("two", C3, "3g"), given=given) == ()
-    assert broken(spread, one, Place("two", C2, "3g"), given=given) == (
+    one = Assignment("one", C1, "3g")
+    assert broken(spread, one, Assignment("two", C3, "3g"), given=given) == ()
+    assert broken(spread, one, Assignment("two", C2, "3g"), given=given) == (
         "at most 1 of group pair where zone is a",
     )
 
@@ -213,18 +233,18 @@ def test_spread_over_the_clusters_themselves() -> None:
     together = Spread("metadata.name", 1, "pair")
     given = plain()
     given = replace(given, workloads=tuple(replace(w, spread=(together,)) for w in given.workloads))
-    one = Place("one", C1, "3g")
-    assert broken(spread, one, Place("two", C2, "3g"), given=given) == ()
-    assert broken(spread, one, Place("two", C1, "2g"), given=given) == (
+    one = Assignment("one", C1, "3g")
+    assert broken(spread, one, Assignment("two", C2, "3g"), given=given) == ()
+    assert broken(spread, one, Assignment("two", C1, "2g"), given=given) == (
         "at most 1 of group pair where metadata.name is c1",
     )
 
 
 def test_clusters_without_the_label_are_one_value_of_a_spread() -> None:
     given = wishing(replicas=2, spread=(Spread("rack", 1),))
-    assert broken(spread, Place("one", C1, "3g"), Place("one", C2, "3g"), given=given) == (
-        "at most 1 of workload one where rack is not set",
-    )
+    assert broken(
+        spread, Assignment("one", C1, "3g"), Assignment("one", C2, "3g"), given=given
+    ) == ("at most 1 of workload one where rack is not set",)
 
 
 def test_a_budget_on_a_score() -> None:
@@ -235,7 +255,7 @@ def test_a_budget_on_a_score() -> None:
         scores={**given.scores, "cost": Scores.of(costs)},
         limits=(FleetLimit("budget", 7.0, score="cost"),),
     )
-    one, two = Place("one", C1, "3g"), Place("two", C2, "3g")
+    one, two = Assignment("one", C1, "3g"), Assignment("two", C2, "3g")
     assert broken(limits, one, given=given) == ()
     assert broken(limits, one, two, given=given) == ("budget is at most 7",)
 
@@ -249,8 +269,8 @@ def test_a_cap_per_site_on_what_workloads_and_policies_use() -> None:
     cap = FleetLimit("power", 600.0, uses="watts", per="zone")
     given = replace(given, clusters=tuple(hungry), limits=(cap,))
     one, here, near_by, far = (
-        Place("one", C1, "3g"),
-        *(Choice(name, "3g") for name in (C1, C2, C3)),
+        Assignment("one", C1, "3g"),
+        *(PolicyEnforcement(name, "3g") for name in (C1, C2, C3)),
     )
     assert broken(limits, one, here, far, given=given) == ()
     assert broken(limits, one, here, near_by, given=given) == (
@@ -261,18 +281,20 @@ def test_a_cap_per_site_on_what_workloads_and_policies_use() -> None:
 def test_a_limit_of_some_clusters_alone() -> None:
     given = wishing(uses=(("watts", 300.0),))
     given = replace(given, limits=(FleetLimit("cap", 100.0, uses="watts", selector="zone=b"),))
-    assert broken(limits, Place("one", C1, "3g"), given=given) == ()
-    assert broken(limits, Place("one", C3, "3g"), given=given) == ("cap is at most 100",)
+    assert broken(limits, Assignment("one", C1, "3g"), given=given) == ()
+    assert broken(limits, Assignment("one", C3, "3g"), given=given) == ("cap is at most 100",)
 
 
 def test_what_is_no_candidate_breaks_every_rule_set() -> None:
-    assert broken(supplied, Choice(C1, "all")) == (
-        "Choice(cluster='c1', policy='all') is no candidate",
+    assert broken(supplied, PolicyEnforcement(C1, "all")) == (
+        "PolicyEnforcement(cluster='c1', policy='all') is no candidate",
     )
 
 
 def test_a_whole_decision_holds_all_rules() -> None:
-    decision = Decision((Choice(C1, "2g"),), (Place("one", C1, "2g"), Place("two", C1, "2g")))
+    decision = Decision(
+        (PolicyEnforcement(C1, "2g"),), (Assignment("one", C1, "2g"), Assignment("two", C1, "2g"))
+    )
     assert violations(formulate(plain()), decision, RULES) == ()
 
 

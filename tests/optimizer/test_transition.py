@@ -13,10 +13,10 @@ import pytest
 
 from optimizer.candidates.candidates import NodeLayout
 from optimizer.domain.fleet import Candidate, Fleet, FleetLimit, Supply
-from optimizer.domain.solution import Choice, Decision, Place
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.mig.layouts import Multiset
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import Option, Problem
+from optimizer.model.problem import Problem, ProblemPolicy
 from optimizer.model.rules import RULES, capacity, one_policy_per_pool, supplied, violations
 from optimizer.solve.strategy import solve_problem
 from optimizer.transition.board import Going, unhurried
@@ -38,8 +38,8 @@ def scores(
 
 def decision(problem: Problem, places: dict[str, str], choices: dict[str, str]) -> Decision:
     """Workload: cluster/device, cluster: policy, in the problem's order."""
-    wanted = {Place(name, *at.split("/")) for name, at in places.items()}
-    wanted_choices = {Choice(*item) for item in choices.items()}
+    wanted = {Assignment(name, *at.split("/")) for name, at in places.items()}
+    wanted_choices = {PolicyEnforcement(*item) for item in choices.items()}
     columns = [i for i, item in enumerate(problem.variables) if item in wanted | wanted_choices]
     return problem.decision(columns)
 
@@ -59,10 +59,10 @@ def replay(given: Fleet, before: Decision, goal: Decision, found: Transition) ->
     """Every state keeps the rules; what is told is what happens; the last state is the goal."""
     wide = surged(formulate(given), 1)
     assert violations(wide, before) == ()
-    choices, places = set(before.choices), set(before.places)
+    choices, places = set(before.policies), set(before.assignments)
     needed = {
         name: min(running(before, name), running(goal, name))
-        for name in {place.workload for place in (*before.places, *goal.places)}
+        for name in {place.workload for place in (*before.assignments, *goal.assignments)}
     }
     short: set[str] = set()
     for stage in found.stages:
@@ -72,17 +72,17 @@ def replay(given: Fleet, before: Decision, goal: Decision, found: Transition) ->
         check_amid(given, wide, Decision(tuple(choices), tuple(places)), stage)
         choices = choices - set(stage.released) | set(stage.enforced)
         places = places - set(stage.stopped) | set(stage.started)
-        assert (set(stage.state.choices), set(stage.state.places)) == (choices, places)
+        assert (set(stage.state.policies), set(stage.state.assignments)) == (choices, places)
         assert violations(wide, stage.state) == ()
         now = {name for name, count in needed.items() if running(stage.state, name) < count}
         assert now - short <= set(stage.uncovered)
         short = now
-    assert (choices, places) == (set(goal.choices), set(goal.places))
+    assert (choices, places) == (set(goal.policies), set(goal.assignments))
 
 
 def check_amid(given: Fleet, wide: Problem, before: Decision, stage: Stage) -> None:
     """At worst nothing of a stage has stopped, all has started, and no new policy is there yet."""
-    amid, holding = wide, set(before.choices)
+    amid, holding = wide, set(before.policies)
     for old in stage.released:
         pool = pool_of(wide, old)
         following = [new for new in stage.enforced if pool_of(wide, new) == pool]
@@ -90,38 +90,40 @@ def check_amid(given: Fleet, wide: Problem, before: Decision, stage: Stage) -> N
         if following:
             amid, choice = with_what_stays(given, amid, old, *following)
             holding.add(choice)
-    state = Decision(tuple(holding), (*before.places, *stage.started))
+    state = Decision(tuple(holding), (*before.assignments, *stage.started))
     assert violations(amid, state, (capacity, supplied, one_policy_per_pool)) == ()
 
 
-def pool_of(problem: Problem, choice: Choice) -> tuple[int, str]:
-    option = problem.options[problem.option_index[choice]]
+def pool_of(problem: Problem, choice: PolicyEnforcement) -> tuple[int, str]:
+    option = problem.policies[problem.policy_index[choice]]
     return option.cluster, option.pool
 
 
 def with_what_stays(
-    given: Fleet, problem: Problem, old: Choice, new: Choice
-) -> tuple[Problem, Choice]:
+    given: Fleet, problem: Problem, old: PolicyEnforcement, new: PolicyEnforcement
+) -> tuple[Problem, PolicyEnforcement]:
     """Return a problem with a policy that supplies what runs on while one replaces another."""
-    options = [problem.options[problem.option_index[item]] for item in (old, new)]
+    options = [problem.policies[problem.policy_index[item]] for item in (old, new)]
     stays = staying(given, old, new)
     first, second = (dict(option.supplies) for option in options)
     supplies = tuple(
-        (slot, min(amount, second[slot], stays[problem.slots[slot].device]))
+        (slot, min(amount, second[slot], stays[problem.resources[slot].device]))
         for slot, amount in first.items()
         if slot in second
     )
-    made = Option(options[0].cluster, options[0].pool, f"{old.policy} to {new.policy}", supplies)
-    limits = tuple(replace(item, options=np.append(item.options, 0.0)) for item in problem.limits)
-    more = replace(problem, options=(*problem.options, made), limits=limits)
-    return more, Choice(old.cluster, made.policy)
+    made = ProblemPolicy(
+        options[0].cluster, options[0].pool, f"{old.policy} to {new.policy}", supplies
+    )
+    limits = tuple(replace(item, policies=np.append(item.policies, 0.0)) for item in problem.limits)
+    more = replace(problem, policies=(*problem.policies, made), limits=limits)
+    return more, PolicyEnforcement(old.cluster, made.name)
 
 
-def staying(given: Fleet, old: Choice, new: Choice) -> Counter[str]:
+def staying(given: Fleet, old: PolicyEnforcement, new: PolicyEnforcement) -> Counter[str]:
     """Return what mig-parted does not touch, GPU by GPU, and any amount of what is no device."""
     found = Counter({"": 10**9})
     items = {
-        Choice(cluster.name, item.policy): item
+        PolicyEnforcement(cluster.name, item.policy): item
         for cluster in given.clusters
         for item in cluster.candidates
     }
@@ -136,7 +138,7 @@ def staying(given: Fleet, old: Choice, new: Choice) -> Counter[str]:
 
 
 def running(state: Decision, name: str) -> int:
-    return sum(place.workload == name for place in state.places)
+    return sum(place.workload == name for place in state.assignments)
 
 
 def planned(
@@ -250,9 +252,9 @@ def test_nothing_to_do_is_no_stage() -> None:
 def test_what_wants_company_moves_together() -> None:
     given = fleet({"c": [("3g", 2)], "d": [("3g", 2)]}, {"a": 1, "b": 1}, scores("a", "b"))
     problem = formulate(given)
-    one, other = problem.tasks
+    one, other = problem.workloads
     both = (replace(one, near=(("b",),)), replace(other, near=(("a",),)))
-    problem = replace(problem, tasks=both)
+    problem = replace(problem, workloads=both)
     before = decision(problem, {"a": "c/3g", "b": "c/3g"}, {"c": "3g"})
     goal = decision(problem, {"a": "d/3g", "b": "d/3g"}, {"d": "3g"})
     found = planned(given, before, goal)
@@ -263,9 +265,9 @@ def test_what_wants_company_moves_together() -> None:
 def test_what_runs_now_is_read_from_the_problem() -> None:
     given = fleet({"c": [("3g", 1), ("2g", 1)], "d": [("3g", 1)]}, {"a": 1, "b": 1}, scores("a"))
     problem = formulate(given)
-    options = tuple(item._replace(current=item.cluster == 0) for item in problem.options)
-    tasks = tuple(replace(task, current=(0, 1)) for task in problem.tasks)
-    found = start(replace(problem, options=options, tasks=tasks), Decision())
+    options = tuple(item._replace(current=item.cluster == 0) for item in problem.policies)
+    tasks = tuple(replace(task, current=(0, 1)) for task in problem.workloads)
+    found = start(replace(problem, policies=options, workloads=tasks), Decision())
     assert found.decision == decision(problem, {"a": "c/3g"}, {"c": "3g"})
     assert found.unknown == ("workload a on cluster d",)
 
@@ -322,7 +324,10 @@ def test_what_others_use_of_a_gpu_that_stays_is_not_supplied_meanwhile() -> None
     (node,) = second.divided
     made = replace(second, layouts=(replace(node, taken=((("3g", 1),), ())),), divided=())
     given = replace(given, clusters=(replace(cluster, candidates=(first, made)),))
-    assert swaps(given)(Choice("c", "old"), Choice("c", "new")) == ({"3g": 1}, ("n/1",))
+    assert swaps(given)(PolicyEnforcement("c", "old"), PolicyEnforcement("c", "new")) == (
+        {"3g": 1},
+        ("n/1",),
+    )
 
 
 @pytest.mark.parametrize(
@@ -461,7 +466,7 @@ def around(given: Fleet) -> tuple[Decision, Decision]:
     problem = formulate(given)
     there = {"d": "3g"} if len(problem.clusters) > 1 else {}
     wanted = {"a": "c/3g", "b": "c/2g"}
-    usable = {n: at for n, at in wanted.items() if problem.indexes(Place(n, *at.split("/")))}
+    usable = {n: at for n, at in wanted.items() if problem.indexes(Assignment(n, *at.split("/")))}
     return (
         decision(problem, {"a": "c/3g"}, {"c": "old", **there}),
         decision(problem, usable, {"c": "new", **there}),
@@ -509,7 +514,7 @@ def random_case(seed: int) -> tuple[Fleet, Decision, Decision]:
         if seed % 2:
             given = divided(rng, given)
         problem = formulate(given)
-        if len(problem.places.task) < 6:
+        if len(problem.assignments.workload) < 6:
             continue
         values = np.array([[rng.randint(5, 60) for _ in row] for row in problem.values])
         other = replace(problem, values=np.where(np.isnan(problem.values), np.nan, values))
@@ -517,7 +522,7 @@ def random_case(seed: int) -> tuple[Fleet, Decision, Decision]:
             solve_problem(item, solver="highs", time_limit_seconds=60).decision
             for item in (other, problem)
         ]
-        if len(set(decisions[0].places) ^ set(decisions[1].places)) > 1:
+        if len(set(decisions[0].assignments) ^ set(decisions[1].assignments)) > 1:
             return given, decisions[0], decisions[1]
 
 
@@ -535,7 +540,7 @@ def check_least(seed: int) -> None:
         assert lost <= best, "an order with less disruption exists"
 
 
-Situation = frozenset[Choice | Place]
+Situation = frozenset[PolicyEnforcement | Assignment]
 
 
 class Legal:
@@ -549,7 +554,7 @@ class Legal:
             self.rows[index, row.columns] = row.coefficients
         self.limits = np.array([row.limit for row in rows])
 
-    def __call__(self, state: Iterable[Choice | Place]) -> bool:
+    def __call__(self, state: Iterable[PolicyEnforcement | Assignment]) -> bool:
         columns = [self.number[item] for item in state]
         return bool((self.rows[:, columns].sum(axis=1) <= self.limits + 1e-6).all())
 
@@ -557,10 +562,10 @@ class Legal:
 class Replacing(NamedTuple):
     """A policy change of a pool; `amid`: what holds, with what stays in place of the old one."""
 
-    old: frozenset[Choice]
-    new: frozenset[Choice]
+    old: frozenset[PolicyEnforcement]
+    new: frozenset[PolicyEnforcement]
     amid: Legal | None
-    stays: Choice | None
+    stays: PolicyEnforcement | None
 
     def can(self, state: Situation) -> bool:
         """Tell whether what stays is enough for what runs."""
@@ -575,11 +580,11 @@ def fewest(given: Fleet, before: Decision, goal: Decision, *, most: int) -> int 
     None where there are more than `most` situations.
     """
     wide = surged(formulate(given), 1)
-    names = {place.workload for place in (*before.places, *goal.places)}
-    places = [p for p in wide.variables if isinstance(p, Place) and p.workload in names]
+    names = {place.workload for place in (*before.assignments, *goal.assignments)}
+    places = [p for p in wide.variables if isinstance(p, Assignment) and p.workload in names]
     needed = {n: min(running(before, n), running(goal, n)) for n in names}
-    begin: Situation = frozenset((*before.choices, *before.places))
-    end: Situation = frozenset((*goal.choices, *goal.places))
+    begin: Situation = frozenset((*before.policies, *before.assignments))
+    end: Situation = frozenset((*goal.policies, *goal.assignments))
     changes, legal = list(replacing(given, wide, before, goal)), Legal(wide)
     cost: dict[Situation, int] = {begin: 0}
     queue: list[tuple[int, int, int, Situation]] = [(0, len(begin ^ end), 0, begin)]
@@ -601,16 +606,18 @@ def fewest(given: Fleet, before: Decision, goal: Decision, *, most: int) -> int 
     return None
 
 
-def short(here: Situation, gone: Choice | Place, needed: dict[str, int]) -> bool:
+def short(here: Situation, gone: PolicyEnforcement | Assignment, needed: dict[str, int]) -> bool:
     """Tell whether a workload lacks a replica once this place goes."""
-    if isinstance(gone, Choice):
+    if isinstance(gone, PolicyEnforcement):
         return False
-    places = [item for item in here if isinstance(item, Place) and item.workload == gone.workload]
+    places = [
+        item for item in here if isinstance(item, Assignment) and item.workload == gone.workload
+    ]
     return len(places) <= needed[gone.workload]
 
 
 def replacing(given: Fleet, wide: Problem, before: Decision, goal: Decision) -> Iterator[Replacing]:
-    olds, news = ({pool_of(wide, c): c for c in item.choices} for item in (before, goal))
+    olds, news = ({pool_of(wide, c): c for c in item.policies} for item in (before, goal))
     for pool in olds.keys() | news.keys():
         old, new = olds.get(pool), news.get(pool)
         if old == new:

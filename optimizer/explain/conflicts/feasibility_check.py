@@ -14,7 +14,7 @@ import numpy as np
 from optimizer.domain.solution import Decision
 from optimizer.explain.conflicts.feasibility_problem import all_placed
 from optimizer.explain.solver_ports import ProblemSolver
-from optimizer.model.problem import ANY, Bools, Floats, Problem, Slot
+from optimizer.model.problem import NO_DEVICE, Bools, ClusterResource, Floats, Problem
 from optimizer.model.rules import violations
 
 _MOST_MODES = 64
@@ -40,7 +40,7 @@ def exceeds_capacity(problem: Problem, needed: Mapping[str, int]) -> bool:
     """Tell whether all clusters together supply less of some kind than is needed of it."""
     sizes: dict[str, list[tuple[float, int]]] = {}
     for name, count in needed.items():
-        task = problem.tasks[problem.task_index[name]]
+        task = problem.workloads[problem.workload_index[name]]
         for kind, amount in ((task.kind, task.amount), *task.extras):
             sizes.setdefault(kind, []).append((amount, count))
     return any(_lacking(problem, kind, asked) for kind, asked in sizes.items())
@@ -68,11 +68,11 @@ def _supplies(problem: Problem, kind: str) -> Iterator[list[Floats]]:
     Where there are too many modes, one that supplies as much as all together.
     """
     numbers: dict[int, list[int]] = {}
-    for number, slot in enumerate(problem.slots):
+    for number, slot in enumerate(problem.resources):
         if slot.kind == kind:
             numbers.setdefault(slot.cluster, []).append(number)
     pools: dict[int, dict[str, list[Floats]]] = {cluster: {} for cluster in numbers}
-    for option in problem.options:
+    for option in problem.policies:
         own = numbers.get(option.cluster, [])
         supplied = dict(option.supplies)
         amounts = np.array([supplied.get(number, 0.0) for number in own])
@@ -94,13 +94,13 @@ def best_fit_decreasing(problem: Problem, needed: Mapping[str, int]) -> Decision
     options = _largest(problem)
     left, exists = problem.base.copy(), problem.base > 0
     for option in options:
-        for slot, amount in problem.options[option].supplies:
+        for slot, amount in problem.policies[option].supplies:
             left[slot] += amount
             exists[slot] = True
     pairs: list[tuple[int, int]] = []
-    tasks = [problem.task_index[name] for name in needed]
-    for task in sorted(tasks, key=lambda task: (-problem.tasks[task].amount, task)):
-        for _ in range(needed[problem.tasks[task].name]):
+    tasks = [problem.workload_index[name] for name in needed]
+    for task in sorted(tasks, key=lambda task: (-problem.workloads[task].amount, task)):
+        for _ in range(needed[problem.workloads[task].name]):
             found = _tightest(problem, task, left, exists, pairs)
             if found is None:
                 return None
@@ -108,8 +108,8 @@ def best_fit_decreasing(problem: Problem, needed: Mapping[str, int]) -> Decision
             for at, amount in _taken(problem, task, found):
                 left[at] -= amount
     decision = Decision(
-        tuple(problem.choice(option) for option in options),
-        tuple(problem.place(*pair) for pair in sorted(pairs)),
+        tuple(problem.enforcement(option) for option in options),
+        tuple(problem.assignment(*pair) for pair in sorted(pairs)),
     )
     return None if violations(problem, decision) else decision
 
@@ -117,7 +117,7 @@ def best_fit_decreasing(problem: Problem, needed: Mapping[str, int]) -> Decision
 def _largest(problem: Problem) -> list[int]:
     """Return the option of each pool that supplies most."""
     best: dict[tuple[int, str], tuple[float, int]] = {}
-    for number, option in enumerate(problem.options):
+    for number, option in enumerate(problem.policies):
         supply = sum(amount for _, amount in option.supplies), -number
         best[option[:2]] = max(best.get(option[:2], (-1.0, 0)), supply)
     return sorted(-number for _, number in best.values())
@@ -127,9 +127,9 @@ def _tightest(
     problem: Problem, task: int, left: Floats, exists: Bools, pairs: list[tuple[int, int]]
 ) -> int | None:
     """Return the usable slot of which least is left afterwards; None where there is none."""
-    usable = ~np.isnan(problem.values[task]) & (left >= problem.tasks[task].amount) & exists
-    taken = [problem.slots[slot].cluster for own, slot in pairs if own == task]
-    usable &= ~np.isin(problem.slot_cluster, taken)
+    usable = ~np.isnan(problem.values[task]) & (left >= problem.workloads[task].amount) & exists
+    taken = [problem.resources[slot].cluster for own, slot in pairs if own == task]
+    usable &= ~np.isin(problem.resource_cluster, taken)
     for slot in np.flatnonzero(usable)[np.argsort(left[usable], kind="stable")].tolist():
         if all(left[at] >= amount for at, amount in _taken(problem, task, slot)):
             return int(slot)
@@ -138,7 +138,7 @@ def _tightest(
 
 def _taken(problem: Problem, task: int, slot: int) -> Iterator[tuple[int, float]]:
     """Yield what a place takes, by slot."""
-    found, cluster = problem.tasks[task], problem.slots[slot].cluster
+    found, cluster = problem.workloads[task], problem.resources[slot].cluster
     yield slot, found.amount
     for kind, amount in found.extras:
-        yield problem.slot_index[Slot(cluster, kind, ANY)], amount
+        yield problem.resource_index[ClusterResource(cluster, kind, NO_DEVICE)], amount

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from optimizer.domain.fleet import Fleet, Workload
-from optimizer.domain.solution import Decision, Place
+from optimizer.domain.solution import Assignment, Decision
 from optimizer.explain.conflicts.feasibility_check import check_feasibility
 from optimizer.explain.conflicts.feasibility_problem import (
     feasibility_problem,
@@ -82,8 +82,8 @@ class FeasibilityOracle:
         wide = feasibility_problem(relaxed(self._fleet, supplies), self._wanted.counts)
         if wide is None:
             return
-        for place in _possible(wide.task_index, self._wanted, supplies):
-            for changed in () if place in decision.places else self._tries(decision, place):
+        for place in _possible(wide.workload_index, self._wanted, supplies):
+            for changed in () if place in decision.assignments else self._tries(decision, place):
                 used = self._used(changed, [*supplies, *running])
                 given = self._given(used)
                 if any(known <= given for known in self._room) or violations(wide, changed):
@@ -92,14 +92,14 @@ class FeasibilityOracle:
                 if len(used) == 1 and used[0].rule == "capacity":
                     self.lacking[id(used[0])] = self._lack(used[0], changed)
 
-    def _tries(self, decision: Decision, place: Place) -> Iterator[Decision]:
+    def _tries(self, decision: Decision, place: Assignment) -> Iterator[Decision]:
         """Yield the decision with a place more: beside what runs, and instead of one other."""
-        yield Decision(decision.choices, (*decision.places, place))
-        others = (item for item in decision.places if item[1:] == place[1:])
+        yield Decision(decision.policies, (*decision.assignments, place))
+        others = (item for item in decision.assignments if item[1:] == place[1:])
         for name in dict.fromkeys(item.workload for item in others):
             if name != place.workload:
-                left = (item for item in decision.places if item.workload != name)
-                yield Decision(decision.choices, (*left, place))
+                left = (item for item in decision.assignments if item.workload != name)
+                yield Decision(decision.policies, (*left, place))
 
     def _used(self, decision: Decision, given_up: Iterable[RelaxableLimit]) -> list[RelaxableLimit]:
         """Return which limits must be given up for a decision, of those without which it is."""
@@ -125,7 +125,7 @@ class FeasibilityOracle:
 
     def _loads(self, decision: Decision) -> _Amounts:
         found: _Amounts = defaultdict(float)
-        for place in decision.places:
+        for place in decision.assignments:
             item = self._workloads[place.workload]
             found[place.cluster, item.kind, place.device] += item.amount
             for kind, amount in item.extras:
@@ -134,7 +134,7 @@ class FeasibilityOracle:
 
     def _supplied(self, decision: Decision) -> _Amounts:
         found: _Amounts = defaultdict(float)
-        chosen = set(decision.choices)
+        chosen = set(decision.policies)
         for cluster in self._fleet.clusters:
             supplies = list(cluster.base)
             for item in cluster.candidates:
@@ -147,11 +147,11 @@ class FeasibilityOracle:
 
 def _possible(
     known: Mapping[str, int], wanted: RequiredReplicas, supplies: Iterable[RelaxableLimit]
-) -> Iterator[Place]:
+) -> Iterator[Assignment]:
     """Yield places to try for a workload: one for each limit of supply."""
     if wanted.workload in known:
         for item in supplies:
-            yield Place(wanted.workload, item.subject[0], item.subject[2])
+            yield Assignment(wanted.workload, item.subject[0], item.subject[2])
 
 
 def symmetry_keys(

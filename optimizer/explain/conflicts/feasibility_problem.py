@@ -22,7 +22,7 @@ WORTH = 1000.0
 def replica_counts(decision: Decision) -> dict[str, int]:
     """Return on how many clusters each workload runs."""
     found: dict[str, int] = {}
-    for place in decision.places:
+    for place in decision.assignments:
         found[place.workload] = found.get(place.workload, 0) + 1
     return found
 
@@ -36,9 +36,9 @@ def required_without(wanted: RequiredReplicas, without: Iterable[RelaxableLimit]
 def feasibility_problem(fleet: Fleet, needed: Mapping[str, int]) -> Problem | None:
     """Return the problem that asks whether all that is needed can run; None: it can't."""
     problem = formulate(without_costs(fleet, needed))
-    if not set(needed) <= set(problem.task_index):
+    if not set(needed) <= set(problem.workload_index):
         return None
-    worth = np.array([WORTH if task.name in needed else 0.0 for task in problem.tasks])
+    worth = np.array([WORTH if task.name in needed else 0.0 for task in problem.workloads])
     usable = ~np.isnan(problem.values)
     return replace(problem, values=np.where(usable, worth[:, np.newaxis], np.nan))
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from optimizer.domain.fleet import Candidate, Cluster, Fleet, Supply, Workload
 from optimizer.domain.quantity import spelt
-from optimizer.model.problem import ANY
-from optimizer.model.slot_index import selector
+from optimizer.model.problem import NO_DEVICE
+from optimizer.model.resource_index import selector
 
 FleetChange = Callable[[Fleet], Fleet]
 
@@ -159,9 +159,11 @@ def _supplies(fleet: Fleet) -> Iterator[RelaxableLimit]:
     extras = {kind for item in fleet.workloads for kind, _ in item.extras}
     for cluster in fleet.clusters:
         slots = {(supply.kind, supply.device): 0.0 for supply in _supplied(cluster)}
-        slots |= {(kind, ANY): 0.0 for kind in extras}
+        slots |= {(kind, NO_DEVICE): 0.0 for kind in extras}
         slots |= {
-            (kind, ANY): 0.0 for kind in kinds if all(kind != supplied for supplied, _ in slots)
+            (kind, NO_DEVICE): 0.0
+            for kind in kinds
+            if all(kind != supplied for supplied, _ in slots)
         }
         for kind, device in sorted(slots):
             if kind in kinds | extras:
@@ -218,7 +220,7 @@ def missing_scores(fleet: Fleet, target: Workload) -> Iterator[tuple[str, tuple[
     """Yield the scores, by name and key, that places of a workload's kind lack."""
     for cluster in fleet.clusters:
         kinds = [(supply.kind, supply.device) for supply in _supplied(cluster)]
-        devices = {device for kind, device in kinds if kind == target.kind} or {ANY}
+        devices = {device for kind, device in kinds if kind == target.kind} or {NO_DEVICE}
         for device in sorted(devices):
             key = cluster.name, target.app, device
             yield from ((name, key) for name, held in fleet.scores.items() if key not in held)

@@ -167,7 +167,7 @@ class RepairTrials:
         """Return what would make a workload pay that fits after some changes."""
         fleet, problem, solution = self._changed(changes)
         now = TriedRepair(changes, problem, solution, _placed(solution, wanted))
-        if now.verified or wanted.workload not in problem.task_index:
+        if now.verified or wanted.workload not in problem.workload_index:
             return now
         forced = self._forced.setdefault(_key(changes), [])
         found = _of_equal(problem, wanted, forced)
@@ -234,9 +234,9 @@ def _at_hand(
     if found.status != "Optimal":
         return None
     decision = found.decision
-    if not any(place.workload == name for place in decision.places):
+    if not any(place.workload == name for place in decision.assignments):
         decision = equals.with_workload(decision, name) or Decision()
-    return decision if decision.places and not violations(problem, decision) else None
+    return decision if decision.assignments and not violations(problem, decision) else None
 
 
 def repair_that_pays(
@@ -261,12 +261,12 @@ def _paying(
     if found.lost is None:
         return
     name = wanted.workload
-    own = problem.tasks[problem.task_index[name]].priority
+    own = problem.workloads[problem.workload_index[name]].priority
     higher = [loss for priority, loss in found.lost.by_priority.items() if priority > own]
     if max(higher, default=0.0) <= 0:
         loss = max(0.0, found.lost.by_priority.get(own, found.lost.total))
         yield LimitChange(_worth(name, loss), _same, loss), _worth_more(problem, name, loss)
-    top = max(task.priority for task in problem.tasks) + 1
+    top = max(task.priority for task in problem.workloads) + 1
     raised = formulate(with_workload(fleet, name, priority=top))
     says = f"raise the priority of workload {name} to {top}"
     yield LimitChange(says, _same, GIVEN_UP), raised
@@ -284,7 +284,7 @@ def _worth(name: str, more: float) -> str:
 
 
 def _values(problem: Problem, decision: Decision, name: str) -> Iterator[float]:
-    for place in decision.places:
+    for place in decision.assignments:
         found = problem.indexes(place)
         if place.workload == name and found is not None:
             yield float(problem.values[found])
@@ -292,7 +292,7 @@ def _values(problem: Problem, decision: Decision, name: str) -> Iterator[float]:
 
 def _worth_more(problem: Problem, name: str, more: float) -> Problem:
     values = problem.values.copy()
-    values[problem.task_index[name]] += more + _MORE
+    values[problem.workload_index[name]] += more + _MORE
     return replace(problem, values=values)
 
 
@@ -312,7 +312,7 @@ def _placed(solution: Solution, wanted: RequiredReplicas) -> bool:
 
 def repair_value(wanted: RequiredReplicas, found: TriedRepair) -> Repair:
     """Return what was found as it is shown."""
-    now, places = replica_counts(found.solution.decision), found.solution.decision.places
+    now, places = replica_counts(found.solution.decision), found.solution.decision.assignments
     return Repair(
         changes=tuple(
             RepairChange(message=item.says, size=round(item.size, 6)) for item in found.changes

@@ -72,7 +72,7 @@ def least_changes(
         return _least_supply(fleet, wanted, relaxing[0], resolve, lacking)
     needed = required_without(wanted, relaxing)
     wide = formulate(_wide(fleet, relaxing, needed))
-    if not set(needed) <= set(wide.task_index):
+    if not set(needed) <= set(wide.workload_index):
         return None
     problem = _sizing(wide, wanted, relaxing, needed)
     solution = resolve(problem)
@@ -128,9 +128,9 @@ def _sizing(
     """Return the problem that has all that is needed with the least change of limits."""
     freed = {item.keeps_running for item in relaxing}
     each = dict.fromkeys(needed, WORTH) | dict.fromkeys(freed, _KEPT)
-    worth = np.array([each.get(task.name, 0.0) for task in wide.tasks])
+    worth = np.array([each.get(task.name, 0.0) for task in wide.workloads])
     values = np.where(np.isnan(wide.values), np.nan, worth[:, np.newaxis])
-    most = sum(task.replicas for task in wide.tasks)  # company that is wanted near counts too
+    most = sum(task.replicas for task in wide.workloads)  # company that is wanted near counts too
     for item in relaxing:
         values = values - _share(relaxing) * _cost(wide, wanted, item, most)
     return replace(wide, values=values)
@@ -200,10 +200,10 @@ def _cost(
     """Return what to subtract from each place, at most 1 over all places of a decision."""
     if barrier.rule == "limits":
         named = (item for item in problem.limits if _is(item.name, barrier.subject[0]))
-        total = sum(item.of_places() for item in named)
+        total = sum(item.of_assignments() for item in named)
         return np.asarray(total / max(1e-9, float(np.max(total, initial=0.0)) * places))
     if barrier.rule == "minimum":
-        task = problem.task_index[wanted.workload]
+        task = problem.workload_index[wanted.workload]
         row = problem.values[task]
         low, high = float(np.nanmin(row)), float(np.nanmax(row))
         cost = np.zeros(problem.values.shape)
@@ -242,8 +242,8 @@ def _more_supply(
     cluster, kind, device = barrier.subject
     prefix = f"{_ADDED}/{kind}/{device}/"
     options = [
-        problem.options[problem.option_index[item]]
-        for item in decision.choices
+        problem.policies[problem.policy_index[item]]
+        for item in decision.policies
         if item.cluster == cluster and item.policy.startswith(prefix)
     ]
     amount = sum(supply for option in options for _, supply in option.supplies)
@@ -267,11 +267,11 @@ def _higher_limit(
     uses = [0.0]
     for limit in problem.limits:
         if _is(limit.name, name):
-            used = limit.of_places()
-            places = [problem.indexes(place) for place in decision.places]
+            used = limit.of_assignments()
+            places = [problem.indexes(place) for place in decision.assignments]
             total = sum(float(used[at]) for at in places if at is not None)
             total += sum(
-                float(limit.options[problem.option_index[item]]) for item in decision.choices
+                float(limit.policies[problem.policy_index[item]]) for item in decision.policies
             )
             uses.append(total)
     most = max(uses)
@@ -290,7 +290,7 @@ def _lower_minimum(
     fleet: Fleet, wanted: RequiredReplicas, problem: Problem, decision: Decision
 ) -> LimitChange | None:
     name, before = wanted.workload, _target(fleet, wanted).minimum or 0.0
-    found = (problem.indexes(place) for place in decision.places if place.workload == name)
+    found = (problem.indexes(place) for place in decision.assignments if place.workload == name)
     least = min((float(problem.values[at]) for at in found if at is not None), default=before)
     if least >= before:
         return None
@@ -344,14 +344,14 @@ def _target(fleet: Fleet, wanted: RequiredReplicas) -> Workload:
 
 
 def _taken(wanted: RequiredReplicas, decision: Decision) -> list[str]:
-    return [place.cluster for place in decision.places if place.workload == wanted.workload]
+    return [place.cluster for place in decision.assignments if place.workload == wanted.workload]
 
 
 def _more_scores(fleet: Fleet, wanted: RequiredReplicas, decision: Decision) -> LimitChange:
     target = _target(fleet, wanted)
     taken = {
         (place.cluster, target.app, place.device)
-        for place in decision.places
+        for place in decision.assignments
         if place.workload == wanted.workload
     }
     lacking = [(name, key) for name, key in missing_scores(fleet, target) if key in taken]

@@ -10,9 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optimizer.domain.solution import Decision, Place
+from optimizer.domain.solution import Assignment, Decision
 from optimizer.explain.solver_ports import ProblemSolver
-from optimizer.model.problem import Floats, Option, Problem, Slot, Task, tier_values, upper_bound
+from optimizer.model.problem import (
+    ClusterResource,
+    Floats,
+    Problem,
+    ProblemPolicy,
+    ProblemWorkload,
+    tier_values,
+    upper_bound,
+)
 from optimizer.wire.explanation import ObjectiveLoss
 
 FORCED = "forced "
@@ -31,11 +39,11 @@ def forcing_workload(
     problem: Problem, workload: str, clusters: Iterable[int], *, times: int = 1
 ) -> Problem:
     """Return the problem in which a workload must run on so many of some clusters."""
-    number = problem.task_index[workload]
-    if problem.tasks[number].replicas == 1 and len(problem.tiers) == 1:
+    number = problem.workload_index[workload]
+    if problem.workloads[number].replicas == 1 and len(problem.tiers) == 1:
         return _worth_most(problem, number, clusters)
-    there = [Slot(cluster, FORCED, workload) for cluster in clusters]
-    task = Task(
+    there = [ClusterResource(cluster, FORCED, workload) for cluster in clusters]
+    task = ProblemWorkload(
         name=FORCED + workload,
         app="",
         kind=FORCED,
@@ -44,7 +52,7 @@ def forcing_workload(
         priority=_above(problem),
         near=((workload,),),
     )
-    return _added(problem, task, there, np.ones(len(there)), problem.options)
+    return _added(problem, task, there, np.ones(len(there)), problem.policies)
 
 
 def _worth_most(problem: Problem, task: int, clusters: Iterable[int]) -> Problem:
@@ -52,7 +60,7 @@ def _worth_most(problem: Problem, task: int, clusters: Iterable[int]) -> Problem
 
     It keeps the shape that engines solve fast; a place must be on one of some clusters.
     """
-    values, there = problem.values.copy(), np.isin(problem.slot_cluster, list(clusters))
+    values, there = problem.values.copy(), np.isin(problem.resource_cluster, list(clusters))
     values[task] += upper_bound(problem) - _lower_bound(problem) + 1.0
     values[task, ~there] = np.nan
     return replace(problem, values=values)
@@ -61,28 +69,28 @@ def _worth_most(problem: Problem, task: int, clusters: Iterable[int]) -> Problem
 def _lower_bound(problem: Problem) -> float:
     """Return a value that no decision falls below."""
     worst = np.fmin.reduce(problem.values, axis=1, initial=0.0)
-    replicas = np.array([task.replicas for task in problem.tasks])
-    return float(worst @ replicas) + sum(option.value for option in problem.options)
+    replicas = np.array([task.replicas for task in problem.workloads])
+    return float(worst @ replicas) + sum(option.value for option in problem.policies)
 
 
 def forcing_policy(problem: Problem, option: int) -> Problem:
     """Return the problem in which a policy must be enforced."""
-    chosen, new = problem.options[option], len(problem.slots)
+    chosen, new = problem.policies[option], len(problem.resources)
     served = chosen._replace(supplies=(*chosen.supplies, (new, 1.0)))
-    options = (*problem.options[:option], served, *problem.options[option + 1 :])
-    task = Task(FORCED + chosen.policy, "", FORCED, 1.0, priority=_above(problem))
-    slot = Slot(chosen.cluster, FORCED, chosen.policy)
+    options = (*problem.policies[:option], served, *problem.policies[option + 1 :])
+    task = ProblemWorkload(FORCED + chosen.name, "", FORCED, 1.0, priority=_above(problem))
+    slot = ClusterResource(chosen.cluster, FORCED, chosen.name)
     return _added(problem, task, [slot], np.zeros(1), options)
 
 
-def excluding(problem: Problem, places: Iterable[Place]) -> Problem:
+def excluding(problem: Problem, places: Iterable[Assignment]) -> Problem:
     """Return the problem that lacks some places."""
     usable = ~np.isnan(problem.values)
     for place in places:
         found = problem.indexes(place)
         if found is not None:
             usable[found] = False
-    return problem.restricted(usable, np.ones(len(problem.options), dtype=np.bool_))
+    return problem.restricted(usable, np.ones(len(problem.policies), dtype=np.bool_))
 
 
 def solve_forced(
@@ -100,8 +108,8 @@ def solve_forced(
     """
     solution = resolve(changed)
     decision, there = _without_force(solution.decision)
-    if workload and not any(task.kind == FORCED for task in changed.tasks):
-        there = sum(place.workload == workload for place in decision.places)
+    if workload and not any(task.kind == FORCED for task in changed.workloads):
+        there = sum(place.workload == workload for place in decision.assignments)
     if solution.status == "Optimal" or (solution.status == "Infeasible" and not times):
         if there < times:
             return ForcedSolution(possible=False)
@@ -120,8 +128,8 @@ def objective_loss(problem: Problem, before: Decision, after: Decision) -> Objec
 
 
 def _without_force(decision: Decision) -> tuple[Decision, int]:
-    kept = tuple(place for place in decision.places if not place.workload.startswith(FORCED))
-    return Decision(decision.choices, kept), len(decision.places) - len(kept)
+    kept = tuple(place for place in decision.assignments if not place.workload.startswith(FORCED))
+    return Decision(decision.policies, kept), len(decision.assignments) - len(kept)
 
 
 def _above(problem: Problem) -> int:
@@ -130,10 +138,10 @@ def _above(problem: Problem) -> int:
 
 def _added(
     problem: Problem,
-    task: Task,
-    slots: Sequence[Slot],
+    task: ProblemWorkload,
+    slots: Sequence[ClusterResource],
     base: Floats,
-    options: tuple[Option, ...],
+    options: tuple[ProblemPolicy, ...],
 ) -> Problem:
     """Return the problem with a task that runs on some new slots alone, worth 1 each."""
     tasks, wide = problem.values.shape[0] + 1, problem.values.shape[1] + len(slots)
@@ -142,19 +150,19 @@ def _added(
     values[-1, wide - len(slots) :] = 1.0
     return replace(
         problem,
-        slots=(*problem.slots, *slots),
-        options=options,
-        tasks=(*problem.tasks, task),
+        resources=(*problem.resources, *slots),
+        policies=options,
+        workloads=(*problem.workloads, task),
         values=values,
         base=np.concatenate([problem.base, base]),
         limits=tuple(
             replace(
                 item,
                 counted=np.pad(item.counted, (0, len(slots))),
-                tasks=np.pad(item.tasks, (0, 1)),
-                places=None
-                if item.places is None
-                else np.pad(item.places, ((0, 1), (0, len(slots)))),
+                workloads=np.pad(item.workloads, (0, 1)),
+                assignments=None
+                if item.assignments is None
+                else np.pad(item.assignments, ((0, 1), (0, len(slots)))),
             )
             for item in problem.limits
         ),

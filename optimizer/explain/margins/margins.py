@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optimizer.domain.solution import Decision, Place, Solution
+from optimizer.domain.solution import Assignment, Decision, Solution
 from optimizer.explain.margins.forced_problems import excluding, objective_loss, solve_forced
 from optimizer.explain.margins.symmetric_exchange import SymmetricExchange
 from optimizer.explain.solver_ports import (
@@ -57,7 +57,7 @@ class Margins:
         self._resolve, self._nearby, self._going = resolve, nearby, going
         self._equals = SymmetricExchange(problem)
         self._values = dict[int, tuple[tuple[float, ...], Decision]]()
-        self._open = set(range(len(solution.decision.places)))
+        self._open = set(range(len(solution.decision.assignments)))
 
     def bounds(self) -> Iterator[Margin]:
         """Yield what decisions show that are found without solving the whole problem again."""
@@ -113,17 +113,17 @@ class Margins:
     def _found(self, number: int, best: Decision) -> Iterator[Margin]:
         """Yield what the best decision without a place tells, which equals of it may lack."""
         place = self._place(number)
-        if place in best.places:
+        if place in best.assignments:
             best = self._equals.without(best, place) or best
-        if place not in best.places and not violations(self._problem, best):
+        if place not in best.assignments and not violations(self._problem, best):
             yield from self._best(number, best)
 
     def _best(self, number: int, best: Decision) -> Iterator[Margin]:
         yield self._settled(number, best)
         yield from self._met(best)
 
-    def _place(self, number: int) -> Place:
-        return self._decision.places[number]
+    def _place(self, number: int) -> Assignment:
+        return self._decision.assignments[number]
 
     def _settled(self, number: int, best: Decision) -> Margin:
         self._open.discard(number)
@@ -135,7 +135,7 @@ class Margins:
         """Yield what a decision tells of the open places that it lacks."""
         if violations(self._problem, decision):
             return
-        values, taken = tier_values(self._problem, decision), set(decision.places)
+        values, taken = tier_values(self._problem, decision), set(decision.assignments)
         loses = objective_loss(self._problem, self._decision, decision)
         nothing = not loses.total and not any(loses.by_priority.values())
         for number in sorted(self._open):
@@ -162,19 +162,19 @@ class _Neighbourhood:
     """Decisions without a place in which the policies stay, and most workloads too."""
 
     def __init__(self, problem: Problem, decision: Decision) -> None:
-        chosen = [problem.option_index[item] for item in decision.choices]
+        chosen = [problem.policy_index[item] for item in decision.policies]
         there = np.array(problem.base > 0)
         for option in chosen:
-            there[[slot for slot, _ in problem.options[option].supplies]] = True
-        taken = [at for item in decision.places if (at := problem.indexes(item)) is not None]
+            there[[slot for slot, _ in problem.policies[option].supplies]] = True
+        taken = [at for item in decision.assignments if (at := problem.indexes(item)) is not None]
         self._problem = problem
-        self._options = np.isin(np.arange(len(problem.options)), chosen)
+        self._options = np.isin(np.arange(len(problem.policies)), chosen)
         self._usable = ~np.isnan(problem.values) & there
         self._task = np.array([task for task, _ in taken], dtype=np.int64)
         self._slot = np.array([slot for _, slot in taken], dtype=np.int64)
-        self._idle = np.setdiff1d(np.arange(len(problem.tasks)), self._task)
+        self._idle = np.setdiff1d(np.arange(len(problem.workloads)), self._task)
 
-    def without(self, place: Place, resolve: ProblemSolver) -> Solution:
+    def without(self, place: Assignment, resolve: ProblemSolver) -> Solution:
         """Return the best solution without a place near the one that has it."""
         found = self._problem.indexes(place)
         if found is None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.solution import Choice, Solution
+from optimizer.domain.solution import PolicyEnforcement, Solution
 from optimizer.explain.margins.forced_problems import (
     ForcedSolution,
     forcing_policy,
@@ -14,13 +14,13 @@ from optimizer.explain.margins.forced_problems import (
 )
 from optimizer.explain.solver_ports import ProblemSolver
 from optimizer.explain.wire_values import assignment_value
-from optimizer.model.predicates import OBSTACLES, obstacles
+from optimizer.model.predicates import PREDICATES, ineligible
 from optimizer.model.problem import Problem
-from optimizer.model.slot_index import Ground
+from optimizer.model.resource_index import ResourceIndex
 from optimizer.wire.explanation import WhyNotAnswer
 
 _SAYS = {
-    name: " ".join((found.__doc__ or "").split()).rstrip(".") for name, found in OBSTACLES.items()
+    name: " ".join((found.__doc__ or "").split()).rstrip(".") for name, found in PREDICATES.items()
 }
 
 
@@ -52,7 +52,7 @@ def why_not_policy(
 ) -> WhyNotAnswer:
     """Return what it costs that a cluster enforces a policy."""
     asked = f"policy {policy} on cluster {cluster}"
-    option = problem.option_index.get(Choice(cluster, policy))
+    option = problem.policy_index.get(PolicyEnforcement(cluster, policy))
     if option is None:
         message = "it is no candidate there, or supplies nothing that a workload can use"
         return WhyNotAnswer(asked=asked, possible=False, message=message)
@@ -68,7 +68,7 @@ def _answer(before: Solution, asked: str, found: ForcedSolution) -> WhyNotAnswer
     if found.lost is None:
         message = "no decision that keeps all rules has it"
         return WhyNotAnswer(asked=asked, possible=False, message=message)
-    old, new = set(before.decision.places), found.decision.places
+    old, new = set(before.decision.assignments), found.decision.assignments
     moved = tuple(assignment_value(place) for place in new if place not in old)
     gone = {place.workload for place in old} - {place.workload for place in new}
     message = f"the best solution with it is worth {found.lost.total:g} less"
@@ -81,16 +81,16 @@ def _answer(before: Solution, asked: str, found: ForcedSolution) -> WhyNotAnswer
 
 def _allowed(problem: Problem, workload: str, cluster: str, device: str | None) -> Problem | None:
     """Return the problem without the workload's other devices there; None: no place is left."""
-    task, number = problem.task_index.get(workload), problem.cluster_index.get(cluster)
+    task, number = problem.workload_index.get(workload), problem.cluster_index.get(cluster)
     if task is None or number is None:
         return None
-    there = problem.slot_cluster == number
-    wanted = np.array([device is None or slot.device == device for slot in problem.slots])
+    there = problem.resource_cluster == number
+    wanted = np.array([device is None or slot.device == device for slot in problem.resources])
     if np.isnan(problem.values[task, there & wanted]).all():
         return None
     usable = ~np.isnan(problem.values)
     usable[task, there & ~wanted] = False
-    return problem.restricted(usable, np.ones(len(problem.options), dtype=np.bool_))
+    return problem.restricted(usable, np.ones(len(problem.policies), dtype=np.bool_))
 
 
 def _in_the_way(fleet: Fleet, workload: str, cluster: str) -> str:
@@ -101,11 +101,11 @@ def _in_the_way(fleet: Fleet, workload: str, cluster: str) -> str:
         return f"the request names no workload {workload}, or it could not be read: see gaps"
     if cluster not in names:
         return f"the request names no cluster {cluster}"
-    ground = Ground(fleet)
-    if not len(ground.slots):
+    ground = ResourceIndex(fleet)
+    if not len(ground.resources):
         return f"no cluster supplies {target.kind}"
     there = ground.cluster == names.index(cluster)
-    found = [name for name, slots in obstacles(ground, target).items() if slots[there].any()]
+    found = [name for name, slots in ineligible(ground, target).items() if slots[there].any()]
     return "; ".join(_words(found)) or f"cluster {cluster} supplies no {target.kind}"
 
 

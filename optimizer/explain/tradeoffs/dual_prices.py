@@ -32,13 +32,13 @@ def binding_limits(
 
 
 def _with_chosen_policies(problem: Problem, decision: Decision) -> Problem:
-    options = np.zeros(len(problem.options), dtype=np.bool_)
-    options[[problem.option_index[item] for item in decision.choices]] = True
+    options = np.zeros(len(problem.policies), dtype=np.bool_)
+    options[[problem.policy_index[item] for item in decision.policies]] = True
     return problem.restricted(~np.isnan(problem.values), options)
 
 
 def _chosen(problem: Problem, decision: Decision) -> Floats:
-    wanted = {*decision.choices, *decision.places}
+    wanted = {*decision.policies, *decision.assignments}
     return np.array([float(item in wanted) for item in problem.variables])
 
 
@@ -49,9 +49,9 @@ def _prices(
     found, held = dict[int, Floats](), list(rows)
     enforced = Row(
         "policies stay",
-        np.arange(len(problem.options)),
-        np.full(len(problem.options), -1.0),
-        -float(len(problem.options)),
+        np.arange(len(problem.policies)),
+        np.full(len(problem.policies), -1.0),
+        -float(len(problem.policies)),
     )
     held.append(enforced)
     for tier, priority in enumerate(problem.tiers):

@@ -57,12 +57,12 @@ def multi_objective(fleet: Fleet, problem: Problem, names: Sequence[str]) -> Mul
     """Return the problem on the places that have all of the named scores, which the fleet holds."""
     tables = [_table(fleet, problem, name) for name in names]
     usable = ~np.isnan(problem.values) & ~np.isnan(np.sum(tables, axis=0))
-    part = problem.restricted(usable, np.ones(len(problem.options), dtype=np.bool_))
-    places = part.places
-    worth = np.zeros((len(names), len(part.options) + len(places.task)))
+    part = problem.restricted(usable, np.ones(len(problem.policies), dtype=np.bool_))
+    places = part.assignments
+    worth = np.zeros((len(names), len(part.policies) + len(places.workload)))
     for row, name in enumerate(names):
         table = _table(fleet, part, name)
-        worth[row, len(part.options) :] = table[places.task, places.slot]
+        worth[row, len(part.policies) :] = table[places.workload, places.resource]
     whole = np.equal(np.rint(worth), worth).all(axis=1)
     largest = np.abs(worth).max(axis=1, initial=0.0)
     return MultiObjectiveProblem(
@@ -115,8 +115,8 @@ def _table(fleet: Fleet, problem: Problem, name: str) -> Floats:
     held = fleet.scores[name]
     values = np.full(problem.values.shape, np.nan)
     for task, slot in np.argwhere(~np.isnan(problem.values)).tolist():
-        cluster, _, device = problem.slots[slot]
-        score = held.get((problem.clusters[cluster], problem.tasks[task].app, device))
+        cluster, _, device = problem.resources[slot]
+        score = held.get((problem.clusters[cluster], problem.workloads[task].app, device))
         if score is not None:
             plain = score if counted is None else replace(counted, weight=1.0).value(score)
             values[task, slot] = plain
@@ -223,6 +223,6 @@ def _point(given: MultiObjectiveProblem, columns: Floats) -> ParetoPoint:
     values = np.round(given.values(columns), 6).tolist()
     return ParetoPoint(
         values=dict(zip(given.names, values, strict=True)),
-        policies=tuple(map(policy_value, decision.choices)),
-        places=tuple(map(assignment_value, decision.places)),
+        policies=tuple(map(policy_value, decision.policies)),
+        places=tuple(map(assignment_value, decision.assignments)),
     )

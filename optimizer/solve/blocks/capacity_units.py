@@ -39,17 +39,17 @@ class CapacityUnits:
 
 def capacity_units(problem: Problem) -> CapacityUnits:
     """Return the units of a problem's kinds."""
-    supplied = [0.0] * len(problem.slots)
+    supplied = [0.0] * len(problem.resources)
     for slot, amount in enumerate(problem.base.tolist()):
         supplied[slot] = amount
     for slot, amount in _largest_supplies(problem):
         supplied[slot] += amount
     unit: dict[str, float] = {}
     exact = set()
-    for kind in dict.fromkeys(slot.kind for slot in problem.slots):
-        asked = {task.amount for task in problem.tasks if task.kind == kind}
+    for kind in dict.fromkeys(slot.kind for slot in problem.resources):
+        asked = {task.amount for task in problem.workloads if task.kind == kind}
         largest = max(
-            (supplied[index] for index, slot in enumerate(problem.slots) if slot.kind == kind),
+            (supplied[index] for index, slot in enumerate(problem.resources) if slot.kind == kind),
             default=0.0,
         )
         common = _greatest_common_divisor(asked)
@@ -64,7 +64,7 @@ def capacity_units(problem: Problem) -> CapacityUnits:
 def _largest_supplies(problem: Problem) -> Iterator[tuple[int, float]]:
     """Yield, slot by slot, what each pool supplies at most."""
     best: dict[tuple[int, int, str], float] = {}
-    for option in problem.options:
+    for option in problem.policies:
         for slot, amount in option.supplies:
             key = slot, option.cluster, option.pool
             best[key] = max(best.get(key, 0.0), amount)

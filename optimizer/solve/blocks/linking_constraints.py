@@ -64,22 +64,22 @@ def with_priority_floors(
     problem: Problem, further: LinkingConstraints, values: Sequence[float]
 ) -> LinkingConstraints:
     """Return the rows with one more for each of the first tiers: that it has these values."""
-    tiers = problem.task_tier[problem.places.task]
+    tiers = problem.workload_tier[problem.assignments.workload]
     first = len(further.limits)
     limits, entries = list(further.limits), []
     for tier, value in enumerate(values):
         own = np.flatnonzero(tiers == tier)
-        scale = float(np.abs(problem.places.value[own]).max(initial=0.0)) or 1.0
+        scale = float(np.abs(problem.assignments.value[own]).max(initial=0.0)) or 1.0
         limits.append((SAME_VALUE - value) / scale)
         row = np.full(len(own), first + tier)
-        entries.append((row, own, -problem.places.value[own] / scale))
+        entries.append((row, own, -problem.assignments.value[own] / scale))
     rows, places, coefficients = (np.concatenate(parts) for parts in zip(*entries, strict=True))
     return replace(
         further,
         limits=tuple(limits),
         place_rows=np.concatenate([further.place_rows, rows]),
-        place_tasks=np.concatenate([further.place_tasks, problem.places.task[places]]),
-        place_slots=np.concatenate([further.place_slots, problem.places.slot[places]]),
+        place_tasks=np.concatenate([further.place_tasks, problem.assignments.workload[places]]),
+        place_slots=np.concatenate([further.place_slots, problem.assignments.resource[places]]),
         place_coefficients=np.concatenate([further.place_coefficients, coefficients]),
     )
 
@@ -88,28 +88,28 @@ def linked_tasks(problem: Problem) -> frozenset[int]:
     """Return the tasks of which rules speak that are not built in."""
     rows = (row for rule in rules.RULES if rule not in _BLOCK_RULES for row in rule(problem))
     columns = np.concatenate([np.zeros(0, np.int64), *(row.columns for row in rows)])
-    places = columns[columns >= len(problem.options)] - len(problem.options)
-    return frozenset(problem.places.task[places].tolist()) if len(places) else frozenset()
+    places = columns[columns >= len(problem.policies)] - len(problem.policies)
+    return frozenset(problem.assignments.workload[places].tolist()) if len(places) else frozenset()
 
 
 def _capacity_rows(problem: Problem, inexact: frozenset[str]) -> Iterator[Row]:
     """Yield the capacity of slots from which further kinds of a request are taken."""
-    taken = {kind for task in problem.tasks for kind, _ in task.extras} | inexact
+    taken = {kind for task in problem.workloads for kind, _ in task.extras} | inexact
     if not taken:
         return
-    slots = (slot for slot, _ in grouped(problem.demand.slot))
+    slots = (slot for slot, _ in grouped(problem.demand.resource))
     for slot, row in zip(slots, rules.capacity(problem), strict=True):
-        if problem.slots[slot].kind in taken:
+        if problem.resources[slot].kind in taken:
             yield row
 
 
 def _once_per_cluster_rows(problem: Problem) -> Iterator[Row]:
     """Yield that replicas run on different clusters, where a cluster has several slots for them."""
-    if any(task.replicas > 1 for task in problem.tasks):
-        several = {task.name for task in problem.tasks if task.replicas > 1}
+    if any(task.replicas > 1 for task in problem.workloads):
+        several = {task.name for task in problem.workloads if task.replicas > 1}
         for row in rules.once_per_cluster(problem):
-            place = int(row.columns[0]) - len(problem.options)
-            if problem.tasks[int(problem.places.task[place])].name in several:
+            place = int(row.columns[0]) - len(problem.policies)
+            if problem.workloads[int(problem.assignments.workload[place])].name in several:
                 yield row
 
 
@@ -121,15 +121,15 @@ def _entries(problem: Problem, rows: list[Row]) -> LinkingConstraints:
     # Rows of bytes and rows of workloads move prices alike if their coefficients are alike.
     scale = np.array([float(np.abs(row.coefficients).max(initial=0.0)) or 1.0 for row in rows])
     coefficients = coefficients / scale[number]
-    first = len(problem.options)
+    first = len(problem.policies)
     of_options = columns < first
     places = columns[~of_options] - first
     some = bool(len(places))
     return LinkingConstraints(
         tuple(row.limit / own for row, own in zip(rows, scale.tolist(), strict=True)),
         number[~of_options],
-        problem.places.task[places] if some else none,
-        problem.places.slot[places] if some else none,
+        problem.assignments.workload[places] if some else none,
+        problem.assignments.resource[places] if some else none,
         coefficients[~of_options],
         number[of_options],
         columns[of_options],

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.domain.solution import Decision
-from optimizer.model.problem import ANY, Problem
+from optimizer.model.problem import NO_DEVICE, Problem
 from optimizer.solve.blocks.block_problem import BlockProblem, Flags, Floats, Ints, LinkingRows
 from optimizer.solve.blocks.capacity_units import CapacityUnits, capacity_units
 from optimizer.solve.blocks.columns import Columns
@@ -55,16 +55,16 @@ class Reduction:
             for position, (_, slot) in enumerate(sorted(own))
         )
         return Decision(
-            tuple(problem.choice(option) for option in sorted(options)),
-            tuple(problem.place(task, slot) for task, slot in pairs),
+            tuple(problem.enforcement(option) for option in sorted(options)),
+            tuple(problem.assignment(task, slot) for task, slot in pairs),
         )
 
     def columns(self, problem: Problem, decision: Decision) -> tuple[Columns, Ints]:
         """Return a decision as columns and how often each is taken, as far as blocks have it."""
-        chosen = {problem.option_index[choice] for choice in decision.choices}
+        chosen = {problem.policy_index[choice] for choice in decision.policies}
         by_slot: dict[int, list[int]] = {}
         class_of = {task: kind for kind, own in enumerate(self.tasks) for task in own.tolist()}
-        for place in decision.places:
+        for place in decision.assignments:
             if (pair := problem.indexes(place)) is not None:
                 by_slot.setdefault(pair[1], []).append(class_of[pair[0]])
         first_mode = np.searchsorted(self.blocks.mode_sites, np.arange(len(self.sites)))
@@ -95,7 +95,7 @@ class Reduction:
     def spread(self, places: Flags, modes: Flags, problem: Problem) -> tuple[Flags, Flags]:
         """Return which places [tasks, slots] and options of the problem such places stand for."""
         wanted = np.zeros(problem.values.shape, np.bool_)
-        options = np.zeros(len(problem.options), np.bool_)
+        options = np.zeros(len(problem.policies), np.bool_)
         blocks = self.blocks
         first_mode = np.searchsorted(blocks.mode_sites, np.arange(len(self.sites) + 1))
         first_slot = np.searchsorted(blocks.slot_sites, np.arange(len(self.sites) + 1))
@@ -128,7 +128,7 @@ def reduce_to_blocks(
     must have. None too where `stop` says so.
     """
     units = capacity_units(problem)
-    kinds = {slot.kind for slot in problem.slots}
+    kinds = {slot.kind for slot in problem.resources}
     further = linking_constraints(problem, frozenset(kinds - units.exact))
     if kept:
         further = with_priority_floors(problem, further, kept)
@@ -149,12 +149,12 @@ def reduce_to_blocks(
         problem = replace(problem, base=settled.base(problem))
     values[dropped] = -np.inf
     # Slots on which nothing runs by itself still supply what requests take besides.
-    extras = {kind for task in problem.tasks for kind, _ in task.extras}
-    shared = [slot.kind in extras and slot.device == ANY for slot in problem.slots]
+    extras = {kind for task in problem.workloads for kind, _ in task.extras}
+    shared = [slot.kind in extras and slot.device == NO_DEVICE for slot in problem.resources]
     needed = np.flatnonzero(~dropped.all(axis=0) | np.array(shared, np.bool_)).tolist()
     sites = sites_of(
         problem,
-        {slot: problem.slots[slot].cluster for slot in needed},
+        {slot: problem.resources[slot].cluster for slot in needed},
         options,
     )
     if not sites or stop():
@@ -187,17 +187,17 @@ def _unmerged(
     supplies = _supplies(
         problem, sites, {slot: at for at, slot in enumerate(order.tolist())}, units
     )
-    sizes = np.array([units.demand(task.kind, task.amount) for task in problem.tasks], np.int64)
+    sizes = np.array([units.demand(task.kind, task.amount) for task in problem.workloads], np.int64)
     by_size = np.argsort(sizes, kind="stable")
     most = np.full(len(order), -1)
     np.maximum.at(most, supplies[:, 1], supplies[:, 2])
     chosen = values[np.ix_(by_size, order)]
     chosen[sizes[by_size][:, None] > most[None, :]] = -np.inf
-    costs = [option_weight * sum(problem.options[o].value for o in mode) for mode in modes]
+    costs = [option_weight * sum(problem.policies[o].value for o in mode) for mode in modes]
     blocks = BlockProblem(
         values=chosen,
         sizes=sizes[by_size],
-        counts=np.array([task.replicas for task in problem.tasks], np.int64)[by_size],
+        counts=np.array([task.replicas for task in problem.workloads], np.int64)[by_size],
         most=np.ones(len(sizes), np.int64),
         slot_sites=np.repeat(np.arange(len(sites)), [len(site.slots) for site in sites]),
         copies=np.ones(len(sites), np.int64),
@@ -223,12 +223,12 @@ def _supplies(
                 slot: float(problem.base[slot]) for slot in site.slots if problem.base[slot] > 0
             }
             for option in mode:
-                for slot, amount in problem.options[option].supplies:
+                for slot, amount in problem.policies[option].supplies:
                     if slot in at:
                         supplied[slot] = supplied.get(slot, 0.0) + amount
             # A slot supplied with 0 exists: a task of size 0 runs there.
             found += [
-                (mode_number, at[slot], units.supply(problem.slots[slot].kind, amount))
+                (mode_number, at[slot], units.supply(problem.resources[slot].kind, amount))
                 for slot, amount in supplied.items()
             ]
             mode_number += 1
@@ -244,7 +244,7 @@ def _rows(
 ) -> LinkingRows:
     """Return the further rows in the numbers of the blocks; places that are gone are left out."""
     task_at = np.argsort(by_size)
-    slot_at = np.full(len(problem.slots), -1, np.int64)
+    slot_at = np.full(len(problem.resources), -1, np.int64)
     slot_at[order] = np.arange(len(order))
     inside = slot_at[further.place_slots] >= 0
     by_option: dict[int, list[int]] = {}

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from optimizer.model.problem import Option, Problem
+from optimizer.model.problem import Problem, ProblemPolicy
 
 MOST_MODES_OF_A_SITE = 1_000
 
@@ -33,7 +33,7 @@ def sites_of(
     for slot, cluster in slots.items():
         by_cluster.setdefault(cluster, []).append(slot)
     pools: dict[int, dict[str, list[int]]] = {}
-    for number, option in enumerate(problem.options):
+    for number, option in enumerate(problem.policies):
         if number in options and any(slot in slots for slot, _ in option.supplies):
             pools.setdefault(option.cluster, {}).setdefault(option.pool, []).append(number)
     found = []
@@ -56,7 +56,7 @@ def undominated_options(problem: Problem, tied: frozenset[int]) -> frozenset[int
     `tied`: options of which further rows speak; they stay, and replace nothing.
     """
     by_pool: dict[tuple[int, str], list[int]] = {}
-    for number, option in enumerate(problem.options):
+    for number, option in enumerate(problem.policies):
         by_pool.setdefault((option.cluster, option.pool), []).append(number)
     kept: set[int] = set()
     for members in by_pool.values():
@@ -72,7 +72,7 @@ def undominated_options(problem: Problem, tied: frozenset[int]) -> frozenset[int
 
 def _dominates(problem: Problem, rival: int, number: int) -> bool:
     """Tell whether a rival supplies as much of everything, costs no more, and is preferred."""
-    better, worse = problem.options[rival], problem.options[number]
+    better, worse = problem.policies[rival], problem.policies[number]
     given = _amounts(better)
     enough = all(given.get(slot, -1.0) >= amount for slot, amount in worse.supplies)
     if not enough or better.value < worse.value:
@@ -82,7 +82,7 @@ def _dominates(problem: Problem, rival: int, number: int) -> bool:
     return not worse.current or better.value > worse.value or better.current
 
 
-def _amounts(option: Option) -> dict[int, float]:
+def _amounts(option: ProblemPolicy) -> dict[int, float]:
     amounts: dict[int, float] = {}
     for slot, amount in option.supplies:
         amounts[slot] = amounts.get(slot, 0.0) + amount
@@ -97,7 +97,7 @@ def _connected(
     groups: list[tuple[set[int], list[list[int]]]] = [({slot}, []) for slot in slots]
     for options in pools.values():
         touched = {
-            slot for option in options for slot, _ in problem.options[option].supplies
+            slot for option in options for slot, _ in problem.policies[option].supplies
         } & wanted
         hit = [group for group in groups if group[0] & touched]
         groups = [group for group in groups if not group[0] & touched]

@@ -16,9 +16,9 @@ def exchange_equal_clusters(
     """Return a decision of the same value in which no fewer of the policies of now stay."""
     options: list[list[int]] = [[] for _ in problem.clusters]
     places: list[list[tuple[int, int]]] = [[] for _ in problem.clusters]
-    for choice in decision.choices:
-        options[problem.cluster_index[choice.cluster]].append(problem.option_index[choice])
-    for place in decision.places:
+    for choice in decision.policies:
+        options[problem.cluster_index[choice.cluster]].append(problem.policy_index[choice])
+    for place in decision.assignments:
         pair = problem.indexes(place)
         if pair is not None:
             places[problem.cluster_index[place.cluster]].append(pair)
@@ -31,8 +31,8 @@ def exchange_equal_clusters(
     pairs = sorted(pair for own in places for pair in own)
     chosen = sorted(option for own in options for option in own)
     return Decision(
-        tuple(problem.choice(option) for option in chosen),
-        tuple(problem.place(*pair) for pair in pairs),
+        tuple(problem.enforcement(option) for option in chosen),
+        tuple(problem.assignment(*pair) for pair in pairs),
     )
 
 
@@ -40,10 +40,10 @@ def unchanged_count(problem: Problem, decision: Decision) -> int:
     """Return how many places and policies are those of now."""
     stay = sum(
         problem.cluster_index[place.cluster]
-        in problem.tasks[problem.task_index[place.workload]].current
-        for place in decision.places
+        in problem.workloads[problem.workload_index[place.workload]].current
+        for place in decision.assignments
     )
-    options = (problem.options[problem.option_index[choice]] for choice in decision.choices)
+    options = (problem.policies[problem.policy_index[choice]] for choice in decision.policies)
     return stay + sum(option.current for option in options)
 
 
@@ -55,10 +55,10 @@ def _equal_clusters(
     for cluster, own in enumerate(slots):
         at = {slot: position for position, slot in enumerate(own)}
         key = (
-            tuple((*problem.slots[slot][1:], float(problem.base[slot])) for slot in own),
+            tuple((*problem.resources[slot][1:], float(problem.base[slot])) for slot in own),
             tuple(
                 (option.pool, option.value, tuple((at[s], amount) for s, amount in option.supplies))
-                for option in (problem.options[number] for number in options[cluster])
+                for option in (problem.policies[number] for number in options[cluster])
             ),
         )
         found.setdefault(key, []).append(cluster)
@@ -69,9 +69,9 @@ def _members_of_clusters(problem: Problem) -> tuple[list[list[int]], list[list[i
     """Return the slots and the options of each cluster."""
     slots: list[list[int]] = [[] for _ in problem.clusters]
     options: list[list[int]] = [[] for _ in problem.clusters]
-    for number, slot in enumerate(problem.slots):
+    for number, slot in enumerate(problem.resources):
         slots[slot.cluster].append(number)
-    for number, option in enumerate(problem.options):
+    for number, option in enumerate(problem.policies):
         options[option.cluster].append(number)
     return slots, options
 
@@ -89,11 +89,11 @@ def _exchange(
     across = dict(zip(numbers[one] + numbers[two], numbers[two] + numbers[one], strict=True))
     had, here, there = options[one] + options[two], places[one], places[two]
     before = (
-        sum(problem.options[option].current for option in had),
+        sum(problem.policies[option].current for option in had),
         _unmoved_count(problem, here, one) + _unmoved_count(problem, there, two),
     )
     after = (
-        sum(problem.options[across[option]].current for option in had),
+        sum(problem.policies[across[option]].current for option in had),
         _unmoved_count(problem, here, two) + _unmoved_count(problem, there, one),
     )
     if after <= before:
@@ -117,4 +117,4 @@ def _exchange(
 
 
 def _unmoved_count(problem: Problem, places: list[tuple[int, int]], cluster: int) -> int:
-    return sum(cluster in problem.tasks[task].current for task, _ in places)
+    return sum(cluster in problem.workloads[task].current for task, _ in places)

@@ -10,7 +10,7 @@ import numpy as np
 
 from optimizer.domain.solution import Decision
 from optimizer.model.lexicographic import worth_more
-from optimizer.model.problem import ANY, Problem, Slot, tier_values
+from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem, tier_values
 from optimizer.model.rules import violations
 from optimizer.solve.blocks.block_problem import Flags, Floats, Ints
 from optimizer.solve.blocks.linking_constraints import linking_constraints
@@ -50,9 +50,9 @@ def fill_remaining(problem: Problem, decision: Decision, stop: Callable[[], bool
 
 def _order(problem: Problem) -> Ints:
     """Return the tasks by priority, then by what they are worth for what they take."""
-    amounts = np.array([max(task.amount, _TOLERANCE) for task in problem.tasks])
+    amounts = np.array([max(task.amount, _TOLERANCE) for task in problem.workloads])
     worth = np.fmax.reduce(problem.values, axis=1, initial=0.0) / amounts
-    return np.lexsort((-worth, problem.task_tier))
+    return np.lexsort((-worth, problem.workload_tier))
 
 
 class _State:
@@ -61,18 +61,18 @@ class _State:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self.further = linking_constraints(problem, frozenset())
-        self._of_tasks = _entries(self.further.place_tasks, len(problem.tasks))
-        self._of_options = _entries(self.further.option_numbers, len(problem.options))
+        self._of_tasks = _entries(self.further.place_tasks, len(problem.workloads))
+        self._of_options = _entries(self.further.option_numbers, len(problem.policies))
         self._limits = np.array(self.further.limits, np.float64)
         self._left: Floats = problem.base.copy()
         self._there: Flags = problem.base > 0
         self._chosen: list[int] = []
-        self._slots_of: list[list[int]] = [[] for _ in problem.tasks]
+        self._slots_of: list[list[int]] = [[] for _ in problem.workloads]
         self._open: dict[int, dict[str, list[int]]] = {}
-        for number, option in enumerate(problem.options):
+        for number, option in enumerate(problem.policies):
             self._open.setdefault(option.cluster, {}).setdefault(option.pool, []).append(number)
-        self._slots = _entries(problem.slot_cluster, len(problem.clusters))
-        self._more = np.zeros(len(problem.slots))
+        self._slots = _entries(problem.resource_cluster, len(problem.clusters))
+        self._more = np.zeros(len(problem.resources))
         for cluster in self._open:
             self._promise(cluster)
         self._costs = self._prices()
@@ -81,9 +81,9 @@ class _State:
         """Return what is decided; policies that supply nothing come along."""
         problem = self._problem
         return Decision(
-            tuple(problem.choice(option) for option in sorted(self._chosen)),
+            tuple(problem.enforcement(option) for option in sorted(self._chosen)),
             tuple(
-                problem.place(task, slot)
+                problem.assignment(task, slot)
                 for task, own in enumerate(self._slots_of)
                 for slot in sorted(own)
             ),
@@ -92,9 +92,9 @@ class _State:
     def hold(self, decision: Decision) -> None:
         """Begin with a decision that keeps every rule."""
         problem, further = self._problem, self.further
-        for choice in decision.choices:
-            self._enforce(problem.option_index[choice])
-        for task, slot in filter(None, map(problem.indexes, decision.places)):
+        for choice in decision.policies:
+            self._enforce(problem.policy_index[choice])
+        for task, slot in filter(None, map(problem.indexes, decision.assignments)):
             own = self._of_tasks[task]
             own = own[further.place_slots[own] == slot]
             np.subtract.at(self._limits, further.place_rows[own], further.place_coefficients[own])
@@ -105,7 +105,7 @@ class _State:
     def place(self, task: int) -> None:
         """Place a task as often as it may be, where it is worth most for what it takes."""
         net, had = None, self._slots_of[task]
-        while len(had) < self._problem.tasks[task].replicas:
+        while len(had) < self._problem.workloads[task].replicas:
             net = self._net(task) if net is None else net
             slot = int(np.argmax(net))
             if net[slot] == -np.inf:
@@ -121,9 +121,9 @@ class _State:
         problem = self._problem
         supply = self._left + self._more
         top = np.zeros(len(problem.clusters))
-        np.maximum.at(top, problem.slot_cluster, supply)
-        share = top[problem.slot_cluster] / np.maximum(supply, _TOLERANCE)
-        amounts = np.array([task.amount for task in problem.tasks])
+        np.maximum.at(top, problem.resource_cluster, supply)
+        share = top[problem.resource_cluster] / np.maximum(supply, _TOLERANCE)
+        amounts = np.array([task.amount for task in problem.workloads])
         best = np.fmax.reduce(problem.values, axis=1, initial=0.0)
         unit = _PRICE * float(best.sum()) / max(float(amounts.sum()), _TOLERANCE)
         costs: Floats = np.where(supply > 0, unit * share, 0.0)
@@ -131,13 +131,13 @@ class _State:
 
     def _net(self, task: int) -> Floats:
         """Return what each slot is worth to a task, -inf where it can't have it."""
-        problem, amount = self._problem, self._problem.tasks[task].amount
+        problem, amount = self._problem, self._problem.workloads[task].amount
         values = problem.values[task]
         room = self._left + self._more
         fits = (room >= amount - _TOLERANCE) & (self._there | (self._more > 0)) & (values >= 0)
         net = np.where(fits, values - amount * self._costs, -np.inf)
         for slot in self._slots_of[task]:
-            net[self._slots[problem.slots[slot].cluster]] = -np.inf
+            net[self._slots[problem.resources[slot].cluster]] = -np.inf
         self._block(task, net)
         return net
 
@@ -151,7 +151,7 @@ class _State:
 
     def _take(self, task: int, slot: int) -> bool:
         """Take a place, with the policies that it needs; tell whether that was possible."""
-        cluster, needs = self._problem.slots[slot].cluster, self._needs(task, slot)
+        cluster, needs = self._problem.resources[slot].cluster, self._needs(task, slot)
         if not all(self._ensure(cluster, need, much) for need, much in needs):
             return False
         own, further = self._of_tasks[task], self.further
@@ -167,9 +167,12 @@ class _State:
 
     def _needs(self, task: int, slot: int) -> list[tuple[int, float]]:
         """Return what a task takes of which slots where it runs on one."""
-        problem, wanted = self._problem, self._problem.tasks[task]
-        cluster = problem.slots[slot].cluster
-        extras = ((problem.slot_index[Slot(cluster, k, ANY)], much) for k, much in wanted.extras)
+        problem, wanted = self._problem, self._problem.workloads[task]
+        cluster = problem.resources[slot].cluster
+        extras = (
+            (problem.resource_index[ClusterResource(cluster, k, NO_DEVICE)], much)
+            for k, much in wanted.extras
+        )
         return [(slot, wanted.amount), *extras]
 
     def _ensure(self, cluster: int, slot: int, amount: float) -> bool:
@@ -178,7 +181,7 @@ class _State:
         while not self._there[slot] or self._left[slot] < amount - _TOLERANCE:
             best = max(
                 (
-                    (self._supplied(number, slot), self._problem.options[number].current, -number)
+                    (self._supplied(number, slot), self._problem.policies[number].current, -number)
                     for numbers in pools.values()
                     for number in numbers
                 ),
@@ -190,12 +193,12 @@ class _State:
         return True
 
     def _supplied(self, option: int, slot: int) -> float:
-        supplies = self._problem.options[option].supplies
+        supplies = self._problem.policies[option].supplies
         return sum(amount for own, amount in supplies if own == slot)
 
     def _choose(self, number: int) -> None:
         """Enforce an option, or strike it out where it would break a further row."""
-        option, further = self._problem.options[number], self.further
+        option, further = self._problem.policies[number], self.further
         own = self._of_options[number]
         amounts, rows = further.option_coefficients[own], further.option_rows[own]
         if ((amounts > 0) & (amounts > self._limits[rows] + _TOLERANCE)).any():
@@ -205,7 +208,7 @@ class _State:
             self._enforce(number)
 
     def _enforce(self, number: int) -> None:
-        option, further = self._problem.options[number], self.further
+        option, further = self._problem.policies[number], self.further
         own = self._of_options[number]
         np.subtract.at(self._limits, further.option_rows[own], further.option_coefficients[own])
         for slot, amount in option.supplies:
@@ -221,7 +224,7 @@ class _State:
         for numbers in self._open[cluster].values():
             most: dict[int, float] = {}
             for number in numbers:
-                for slot, amount in self._problem.options[number].supplies:
+                for slot, amount in self._problem.policies[number].supplies:
                     most[slot] = max(most.get(slot, 0.0), amount)
             for slot, amount in most.items():
                 self._more[slot] += amount

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.domain.settings import SolverName
-from optimizer.domain.solution import Decision, Place, Solution
+from optimizer.domain.solution import Assignment, Decision, Solution
 from optimizer.model.problem import Problem, objective
 from optimizer.solve.blocks.block_problem import (
     BlockProblem,
@@ -78,7 +78,7 @@ class NearOptimalColumns:
         self._having = dict[int, Solution]()
         self._windows = [] if self._priced is None else list(self._found(self._priced))
 
-    def without(self, place: Place, most: float) -> Solution:
+    def without(self, place: Assignment, most: float) -> Solution:
         """Return the best decision that lacks a place and loses less than `most`.
 
         Infeasible: there is none. NotSolved: too many would have to be looked at, or time is up.
@@ -95,7 +95,7 @@ class NearOptimalColumns:
         """Return the best decision that has a workload or an equal of it; NotSolved: not known."""
         if self._priced is None:
             return self._solution("NotSolved")
-        whole, at = self._priced.whole, self._problem.task_index[name]
+        whole, at = self._priced.whole, self._problem.workload_index[name]
         task = next(number for number, own in enumerate(whole.tasks) if at in own)
         if (self._problem.values[whole.tasks[task]] < 0).any():  # the columns lack such places
             return self._solution("NotSolved")
@@ -108,13 +108,15 @@ class NearOptimalColumns:
             )
         return self._having[task]
 
-    def search_without(self, place: Place) -> Solution:
+    def search_without(self, place: Assignment) -> Solution:
         """Return a good decision that lacks a place; Optimal where nothing can be better."""
         part = self._problem.restricted(
-            _all_but(self._problem, place), np.ones(len(self._problem.options), np.bool_)
+            _all_but(self._problem, place), np.ones(len(self._problem.policies), np.bool_)
         )
         whole = (
-            reduce_to_blocks(part, np.ones(len(part.tasks))) if self._priced is not None else None
+            reduce_to_blocks(part, np.ones(len(part.workloads)))
+            if self._priced is not None
+            else None
         )
         if whole is None:
             return self._solution("NotSolved")
@@ -125,7 +127,7 @@ class NearOptimalColumns:
         status: Status = "Optimal" if self._value - value <= _WHOLE else "Feasible"
         return self._solution(status, whole.decision(part, held.columns, held.multiplicities))
 
-    def _chosen(self, place: Place, window: _LossWindow, least: float) -> Solution:
+    def _chosen(self, place: Assignment, window: _LossWindow, least: float) -> Solution:
         lacking = self._lacking(place, window.columns)
         if lacking is None or self._priced is None:
             return self._solution("NotSolved")
@@ -199,7 +201,7 @@ class NearOptimalColumns:
             yield _LossWindow(columns, self._value - loss, lost)
             loss *= _WIDER
 
-    def _lacking(self, place: Place, columns: Columns) -> Flags | None:
+    def _lacking(self, place: Assignment, columns: Columns) -> Flags | None:
         """Return which columns a decision that lacks a place may have; None where that is not said.
 
         Of equal workloads any can be the one that lacks it.
@@ -230,7 +232,7 @@ def _prices(problem: Problem, effort: SearchContext) -> _PricedBlocks | None:
     """Return the prices of a problem; None where it has several priorities, or is too large."""
     if len(problem.tiers) != 1 or np.count_nonzero(~np.isnan(problem.values)) > _PLACES:
         return None
-    whole = reduce_to_blocks(problem, np.ones(len(problem.tasks)))
+    whole = reduce_to_blocks(problem, np.ones(len(problem.workloads)))
     if whole is None or len(whole.tasks) + len(whole.sites) > _CLASSES:
         return None
     blocks = whole.blocks
@@ -257,7 +259,7 @@ def _with_one_of(blocks: BlockProblem, task: int) -> LinkingRows:
     )
 
 
-def _all_but(problem: Problem, place: Place) -> Flags:
+def _all_but(problem: Problem, place: Assignment) -> Flags:
     usable: Flags = ~np.isnan(problem.values)
     at = problem.indexes(place)
     if at is not None:

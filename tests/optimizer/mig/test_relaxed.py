@@ -22,7 +22,7 @@ from optimizer.domain.fleet import (
     Workload,
 )
 from optimizer.domain.scores import Scores
-from optimizer.domain.solution import Choice, Decision, Solution, Tier
+from optimizer.domain.solution import Decision, PolicyEnforcement, Solution, Tier
 from optimizer.mig.gpus import Costs, Gpu, devices
 from optimizer.model.formulate import formulate
 from optimizer.solve.strategy import solve_problem
@@ -258,7 +258,7 @@ def test_the_policy_in_force_stays_a_candidate_though_few_are_kept() -> None:
     (cluster,) = with_candidates(fleet, pools, Rules(costs=dear, most=64)).clusters
     for old in cluster.candidates[::9]:
         given = replace(fleet.clusters[0], enforced=(replace(old, divided=old.layouts),))
-        running = [Choice(cluster.name, old.policy)]
+        running = [PolicyEnforcement(cluster.name, old.policy)]
         after = with_candidates(
             replace(fleet, clusters=(given,)), pools, Rules(costs=dear, most=1), running
         )

@@ -18,7 +18,7 @@ MANY = range(1_000, 1_400)
 def random_decision(problem: Problem, near: Decision, rng: random.Random) -> Decision:
     """A decision that differs from another in a few variables: it breaks few rules, or none."""
     variables = problem.variables
-    chosen = {variables.index(item) for item in (*near.choices, *near.places)}
+    chosen = {variables.index(item) for item in (*near.policies, *near.assignments)}
     flipped = rng.sample(range(len(variables)), min(len(variables), rng.randint(0, 3)))
     return problem.decision(chosen.symmetric_difference(flipped))
 
@@ -72,8 +72,8 @@ def test_many_problems(seed: int) -> None:
 
 def test_random_problems_switch_every_rule_on() -> None:
     problems = [random_problem(seed) for seed in range(60)]
-    tasks = [task for problem in problems for task in problem.tasks]
-    options = [option for problem in problems for option in problem.options]
+    tasks = [task for problem in problems for task in problem.workloads]
+    options = [option for problem in problems for option in problem.policies]
     assert any(len(problem.tiers) > 1 for problem in problems)
     assert any(len(option.supplies) > 1 for option in options)
     assert {option.pool for option in options} == {"", "second"}

@@ -9,8 +9,17 @@ import pytest
 
 from benchmarks.instances import Instance, Kind, instance, problem
 from optimizer.domain.settings import SolverName
-from optimizer.domain.solution import Decision, Place, Solution
-from optimizer.model.problem import ANY, Limit, Option, Problem, Slot, Task, objective, tier_values
+from optimizer.domain.solution import Assignment, Decision, Solution
+from optimizer.model.problem import (
+    NO_DEVICE,
+    ClusterResource,
+    Limit,
+    Problem,
+    ProblemPolicy,
+    ProblemWorkload,
+    objective,
+    tier_values,
+)
 from optimizer.model.rules import violations
 from optimizer.solve.blocks.block_problem import Prices
 from optimizer.solve.blocks.columns import ColumnSelection
@@ -62,7 +71,7 @@ def check_against_brute_force(seed: int) -> None:
 def check_reduced(seed: int) -> None:
     """Equal the optimum of reduced blocks, that of the problem as it is, and brute force."""
     given = random_problem(seed)
-    weights = np.array([float(task.priority == given.tiers[0]) for task in given.tasks])
+    weights = np.array([float(task.priority == given.tiers[0]) for task in given.workloads])
     last = float(len(given.tiers) == 1)
     wanted = best(given).values[0]
     assert tier_values(given, whole(given).decision)[0] == pytest.approx(wanted)
@@ -137,7 +146,7 @@ def test_the_same_input_has_the_same_answer() -> None:
 def test_no_price_whatever_gives_a_bound_below_the_optimum() -> None:
     given = problem(small_instance("dist"))
     optimum = whole(given).objective_value
-    reduction = reduce_to_blocks(given, np.ones(len(given.tasks)))
+    reduction = reduce_to_blocks(given, np.ones(len(given.workloads)))
     assert reduction is not None
     blocks = reduction.blocks
     random = np.random.default_rng(7)
@@ -148,7 +157,7 @@ def test_no_price_whatever_gives_a_bound_below_the_optimum() -> None:
 
 def test_equal_tasks_and_clusters_become_classes() -> None:
     given = problem(instance(100, 200, "prof"))
-    reduction = reduce_to_blocks(given, np.ones(len(given.tasks)))
+    reduction = reduce_to_blocks(given, np.ones(len(given.workloads)))
     assert reduction is not None
     assert len(reduction.blocks.copies) <= 12
     assert len(reduction.blocks.sizes) <= 32
@@ -160,11 +169,11 @@ def test_equal_tasks_and_clusters_become_classes() -> None:
 
 def test_an_option_that_another_replaces_at_no_loss_is_gone() -> None:
     given = problem(small_instance("dist"))
-    slot = given.options[0].supplies[0][0]
-    worse = Option(given.options[0].cluster, "", "worse", ((slot, 0.5),))
-    more = replace(given, options=(*given.options, worse))
+    slot = given.policies[0].supplies[0][0]
+    worse = ProblemPolicy(given.policies[0].cluster, "", "worse", ((slot, 0.5),))
+    more = replace(given, policies=(*given.policies, worse))
     for one in (given, more):
-        reduction = reduce_to_blocks(one, np.ones(len(one.tasks)))
+        reduction = reduce_to_blocks(one, np.ones(len(one.workloads)))
         assert reduction is not None
         assert len(reduction.blocks.mode_sites) == 4 * 6
 
@@ -202,14 +211,14 @@ def test_what_runs_now_is_what_a_solver_falls_back_on() -> None:
 
 def in_regions(given: Problem, regions: int) -> Problem:
     """The same problem where a task runs in its region alone."""
-    clusters = given.slot_cluster % regions
-    tasks = np.arange(len(given.tasks)) % regions
+    clusters = given.resource_cluster % regions
+    tasks = np.arange(len(given.workloads)) % regions
     return replace(given, values=np.where(tasks[:, None] == clusters, given.values, np.nan))
 
 
 def test_what_has_nothing_to_do_with_each_other_is_solved_apart() -> None:
     given = in_regions(problem(instance(9, 21, "dist")), 3)
-    assert [len(part.tasks) for part in independent_components(given)] == [7, 7, 7]
+    assert [len(part.workloads) for part in independent_components(given)] == [7, 7, 7]
     one, other = decomposed(given), whole(given)
     assert (one.status, other.status) == ("Optimal", "Optimal")
     assert one.objective_value == other.objective_value
@@ -218,10 +227,10 @@ def test_what_has_nothing_to_do_with_each_other_is_solved_apart() -> None:
 
 def test_rows_that_couple_clusters_keep_parts_together() -> None:
     given = in_regions(problem(instance(9, 21, "dist")), 3)
-    counted = given.slot_cluster % 3 != 2
-    limit = Limit("power", 5.0, counted, np.ones(21), np.zeros(len(given.options)))
+    counted = given.resource_cluster % 3 != 2
+    limit = Limit("power", 5.0, counted, np.ones(21), np.zeros(len(given.policies)))
     coupled = replace(given, limits=(limit,))
-    assert sorted(len(part.tasks) for part in independent_components(coupled)) == [7, 14]
+    assert sorted(len(part.workloads) for part in independent_components(coupled)) == [7, 14]
     assert decomposed(coupled).objective_value == whole(coupled).objective_value
 
 
@@ -229,7 +238,7 @@ def test_rows_that_couple_clusters_keep_parts_together() -> None:
 def test_a_known_decision_is_where_the_search_starts(kind: Kind) -> None:
     given = problem(instance(12, 28, kind))
     known = solve_problem(given, solver="highs", time_limit_seconds=60, gap=0.02).decision
-    reduction = reduce_to_blocks(given, np.ones(len(given.tasks)))
+    reduction = reduce_to_blocks(given, np.ones(len(given.workloads)))
     assert reduction is not None
     start = ColumnSelection(*reduction.columns(given, known))
     assert start.value(reduction.blocks) == objective(given, known)
@@ -258,7 +267,7 @@ class Budget:
 @pytest.mark.parametrize("kind", ["prof", "dist", "rand"])
 def test_the_answer_and_its_bound_never_get_worse_with_more_time(kind: Kind) -> None:
     given = problem(instance(10, 24, kind))
-    reduction = reduce_to_blocks(given, np.ones(len(given.tasks)))
+    reduction = reduce_to_blocks(given, np.ones(len(given.workloads)))
     assert reduction is not None
     blocks = reduction.blocks
     found = [
@@ -297,19 +306,21 @@ def test_what_is_reported_on_the_way_gets_ever_better_and_is_true(small: int) ->
 
 def with_cpu(given: Problem) -> Problem:
     """The same problem where every task takes cpu of its cluster too, which is scarce."""
-    slots = tuple(Slot(cluster, "cpu", ANY) for cluster in range(len(given.clusters)))
+    slots = tuple(
+        ClusterResource(cluster, "cpu", NO_DEVICE) for cluster in range(len(given.clusters))
+    )
     supply = [
-        max(option.supplies[0][1] for option in given.options if option.cluster == cluster)
+        max(option.supplies[0][1] for option in given.policies if option.cluster == cluster)
         for cluster in range(len(given.clusters))
     ]
     tasks = tuple(
         replace(task, extras=(("cpu", task.amount * (0.5 + index % 5)),))
-        for index, task in enumerate(given.tasks)
+        for index, task in enumerate(given.workloads)
     )
     return replace(
         given,
-        slots=(*given.slots, *slots),
-        tasks=tasks,
+        resources=(*given.resources, *slots),
+        workloads=tasks,
         values=np.hstack([given.values, np.full((len(tasks), len(slots)), np.nan)]),
         base=np.concatenate([given.base, 1.2 * np.array(supply)]),
     )
@@ -317,7 +328,7 @@ def with_cpu(given: Problem) -> Problem:
 
 def test_sites_that_ask_for_too_much_of_a_further_kind_still_get_something() -> None:
     given = with_cpu(problem(instance(12, 28, "dist")))
-    reduction = reduce_to_blocks(given, np.ones(len(given.tasks)))
+    reduction = reduce_to_blocks(given, np.ones(len(given.workloads)))
     assert reduction is not None
     found = search_blocks(reduction.blocks, SearchContext("highs", 0.0, 0, left=lambda: 60.0))
     decision = reduction.decision(given, found.incumbent.columns, found.incumbent.multiplicities)
@@ -340,19 +351,19 @@ def test_a_gap_holds_for_what_is_left_to_the_solver_too() -> None:
 
 
 def test_of_equal_decisions_the_one_that_runs_now_is_taken() -> None:
-    slots = (Slot(0, "gpu", "d"), Slot(1, "gpu", "d"))
-    options = tuple(Option(cluster, "", "p", ((cluster, 1.0),)) for cluster in (0, 1))
+    slots = (ClusterResource(0, "gpu", "d"), ClusterResource(1, "gpu", "d"))
+    options = tuple(ProblemPolicy(cluster, "", "p", ((cluster, 1.0),)) for cluster in (0, 1))
     for now in (0, 1):
-        task = Task("w", "w", "gpu", 1.0, current=(now,))
+        task = ProblemWorkload("w", "w", "gpu", 1.0, current=(now,))
         given = Problem(("c0", "c1"), slots, options, (task,), np.full((1, 2), 7.0), np.zeros(2))
-        assert whole(given).decision.places == (Place("w", f"c{now}", "d"),)
+        assert whole(given).decision.assignments == (Assignment("w", f"c{now}", "d"),)
 
 
 def tiered(given: Problem, priorities: int, seed: int) -> Problem:
     """The same problem with priorities drawn from a seed."""
-    drawn = np.random.default_rng(seed).integers(0, priorities, len(given.tasks)).tolist()
-    tasks = zip(given.tasks, drawn, strict=True)
-    return replace(given, tasks=tuple(replace(task, priority=own) for task, own in tasks))
+    drawn = np.random.default_rng(seed).integers(0, priorities, len(given.workloads)).tolist()
+    tasks = zip(given.workloads, drawn, strict=True)
+    return replace(given, workloads=tuple(replace(task, priority=own) for task, own in tasks))
 
 
 def check_tiers(seed: int) -> None:
@@ -387,12 +398,15 @@ def test_what_options_cost_is_never_more_than_what_a_higher_priority_has() -> No
     """Also where the part that they belong to has no workload of the last priority."""
     given = Problem(
         clusters=("one", "two"),
-        slots=(Slot(0, "gpu", "d"), Slot(1, "gpu", "d")),
-        options=(
-            Option(0, "", "dear", ((0, 1.0),), value=-3.0),
-            Option(1, "", "free", ((1, 1.0),)),
+        resources=(ClusterResource(0, "gpu", "d"), ClusterResource(1, "gpu", "d")),
+        policies=(
+            ProblemPolicy(0, "", "dear", ((0, 1.0),), value=-3.0),
+            ProblemPolicy(1, "", "free", ((1, 1.0),)),
         ),
-        tasks=(Task("first", "", "gpu", 1.0, priority=5), Task("last", "", "gpu", 1.0)),
+        workloads=(
+            ProblemWorkload("first", "", "gpu", 1.0, priority=5),
+            ProblemWorkload("last", "", "gpu", 1.0),
+        ),
         values=np.array([[2.0, np.nan], [np.nan, 4.0]]),
         base=np.zeros(2),
     )

@@ -12,10 +12,17 @@ from hypothesis import strategies as st
 from benchmarks.instances import instance, problem
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.settings import SolverName
-from optimizer.domain.solution import Choice, Place, Solution
+from optimizer.domain.solution import Assignment, PolicyEnforcement, Solution
 from optimizer.model.formulate import formulate
 from optimizer.model.lexicographic import worth_more
-from optimizer.model.problem import Problem, Slot, Task, objective, tier_values, upper_bound
+from optimizer.model.problem import (
+    ClusterResource,
+    Problem,
+    ProblemWorkload,
+    objective,
+    tier_values,
+    upper_bound,
+)
 from optimizer.model.rules import violations
 from optimizer.solve.strategy import solve_problem
 from tests.optimizer.brute_force import best
@@ -45,10 +52,13 @@ def test_the_development_guides_scenario(
     solution = solved(guide(scores), solver)
     assert (solution.status, solution.objective_value) == ("Optimal", value)
     assert (solution.bound, solution.gap, solution.solver) == (value, 0.0, solver)
-    assert solution.decision.choices == (Choice("worker01", device), Choice("worker02", device))
-    assert solution.decision.places == (
-        Place("app01", "worker01", device),
-        Place("app02", "worker02", device),
+    assert solution.decision.policies == (
+        PolicyEnforcement("worker01", device),
+        PolicyEnforcement("worker02", device),
+    )
+    assert solution.decision.assignments == (
+        Assignment("app01", "worker01", device),
+        Assignment("app02", "worker02", device),
     )
 
 
@@ -107,7 +117,7 @@ def test_the_optimum_is_that_of_brute_force(given_fleet: Fleet) -> None:
     assert solution.objective_value == brute_force(given_fleet)
     assert violations(formulated, solution.decision) == ()
     assert objective(formulated, solution.decision) == solution.objective_value
-    assert solution.status == ("Optimal" if formulated.tasks else "Infeasible")
+    assert solution.status == ("Optimal" if formulated.workloads else "Infeasible")
 
 
 @settings(max_examples=10, deadline=None)
@@ -121,24 +131,24 @@ def test_names_that_a_solver_would_confuse_stay_apart() -> None:
     solution = solved(
         fleet({"c": [("d", 4)]}, dict.fromkeys(names, 1), {("c", name, "d"): 1.0 for name in names})
     )
-    assert [place.workload for place in solution.decision.places] == names
+    assert [place.workload for place in solution.decision.assignments] == names
 
 
 def test_a_place_that_lowers_the_total_is_not_taken() -> None:
     solution = solved(fleet({"c": [("d", 2)]}, {"w": 1}, {("c", "w", "d"): -1.0}))
     assert (solution.status, solution.objective_value) == ("Optimal", 0.0)
-    assert solution.decision.choices == ()
+    assert solution.decision.policies == ()
 
 
 def test_of_equal_values_the_one_with_more_workloads_is_taken() -> None:
     solution = solved(fleet({"c": [("d", 2)]}, {"w": 1}, {("c", "w", "d"): 0.0}))
-    assert solution.decision.places == (Place("w", "c", "d"),)
+    assert solution.decision.assignments == (Assignment("w", "c", "d"),)
 
 
 def test_of_equal_policies_the_first_of_the_request_is_taken() -> None:
     scores = {("c", "w", device): 5.0 for device in ("b", "a")}
     solution = solved(fleet({"c": [("b", 1), ("a", 1)]}, {"w": 1}, scores))
-    assert solution.decision.choices == (Choice("c", "b"),)
+    assert solution.decision.policies == (PolicyEnforcement("c", "b"),)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -177,7 +187,9 @@ def test_a_solver_stopped_at_any_moment_leaves_a_bound_that_says_something(secon
     given_problem = problem(instance(8, 20, "dist"))
     tiered = replace(
         given_problem,
-        tasks=tuple(replace(task, priority=i % 2) for i, task in enumerate(given_problem.tasks)),
+        workloads=tuple(
+            replace(task, priority=i % 2) for i, task in enumerate(given_problem.workloads)
+        ),
     )
     for one in (given_problem, tiered):
         hurried = solve_problem(one, solver="highs", time_limit_seconds=seconds, small=10**9)
@@ -187,9 +199,9 @@ def test_a_solver_stopped_at_any_moment_leaves_a_bound_that_says_something(secon
 
 def test_a_lower_priority_is_not_lost_to_the_rounding_of_a_higher_one() -> None:
     """Three tenths, added up in different orders, differ in the last digit."""
-    tasks = [Task(f"h{i}", "h", "gpu", 1.0, priority=1) for i in range(3)]
-    tasks.append(Task("low", "low", "gpu", 1.0))
-    slots = tuple(Slot(cluster, "gpu", "d") for cluster in range(4))
+    tasks = [ProblemWorkload(f"h{i}", "h", "gpu", 1.0, priority=1) for i in range(3)]
+    tasks.append(ProblemWorkload("low", "low", "gpu", 1.0))
+    slots = tuple(ClusterResource(cluster, "gpu", "d") for cluster in range(4))
     values = np.array([[0.1, 0.2, 0.3, 0.0]] * 3 + [[50.0, 0.0, 0.0, 1.0]])
     given_problem = Problem(("a", "b", "c", "e"), slots, (), tuple(tasks), values, np.ones(4))
     for small in (0, 10**9):
@@ -240,7 +252,7 @@ def test_a_start_that_is_worth_less_than_nothing_is_not_called_optimal(
 ) -> None:
     """Policies cost so much that the first priority's decision is one of the next's worst."""
     drawn = random_problem(seed)
-    given = replace(drawn, options=tuple(item._replace(value=-30.0) for item in drawn.options))
+    given = replace(drawn, policies=tuple(item._replace(value=-30.0) for item in drawn.policies))
     solution = solve_problem(given, solver=solver, time_limit_seconds=60)
     assert solution.status == "Optimal"
     assert tier_values(given, solution.decision) == pytest.approx(best(given).values)

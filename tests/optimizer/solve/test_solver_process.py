@@ -31,7 +31,7 @@ def _problem(clusters: int, workloads: int) -> Problem:
 
 async def test_the_answer_comes_back_from_the_process() -> None:
     solution = await solve(_problem(2, 2), solver="highs", time_limit_seconds=60)
-    assert (solution.status, len(solution.decision.places)) == ("Optimal", 2)
+    assert (solution.status, len(solution.decision.assignments)) == ("Optimal", 2)
 
 
 async def test_the_event_loop_runs_on_while_solving() -> None:

@@ -49,7 +49,7 @@ def test_what_packs_at_once_asks_no_solver() -> None:
     problem, needed = asked(5, 2, 3)
     found = check_feasibility(problem, needed, spent)
     assert isinstance(found, Decision)
-    assert len(found.places) == len(needed)
+    assert len(found.assignments) == len(needed)
 
 
 def check(seed: int) -> None:
@@ -69,7 +69,7 @@ def check(seed: int) -> None:
     if packed is not None:
         assert answer is True
         assert violations(problem, packed) == ()
-        assert len(packed.places) == sum(needed.values())
+        assert len(packed.assignments) == sum(needed.values())
     assert bool(check_feasibility(problem, needed, RESOLVE)) is answer
 
 

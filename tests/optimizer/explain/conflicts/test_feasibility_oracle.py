@@ -37,7 +37,7 @@ def test_many_that_are_alike_are_asked_about_once() -> None:
         asked.append(changed)
         return RESOLVE(changed)
 
-    missing = set(names) - {place.workload for place in solution.decision.places}
+    missing = set(names) - {place.workload for place in solution.decision.assignments}
     found = explained(given, min(missing), resolve)
     assert found.irreducible
     assert len(found.limits) == 19 + 38

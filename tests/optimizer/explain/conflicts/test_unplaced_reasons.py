@@ -194,7 +194,7 @@ def test_limits_are_told_though_the_time_is_over_before_a_remedy_is_found() -> N
     problem = formulate(given)
 
     def impatient(changed: Problem) -> Solution:
-        if any(option.value for option in changed.options) or changed.values.max() < WORTH:
+        if any(option.value for option in changed.policies) or changed.values.max() < WORTH:
             raise BudgetExceeded
         return RESOLVE(changed)
 

@@ -10,7 +10,7 @@ from benchmarks.instances import Kind, instance
 from benchmarks.instances import problem as benchmark_problem
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.scores import Scores
-from optimizer.domain.solution import Choice, Place, Solution, Variable
+from optimizer.domain.solution import Assignment, PolicyEnforcement, Solution, Variable
 from optimizer.explain.margins.assignment_reasons import assignment_reasons
 from optimizer.explain.margins.margins import Margin, Margins
 from optimizer.explain.margins.symmetric_exchange import SymmetricExchange
@@ -145,7 +145,7 @@ def test_a_margin_is_bounded_before_it_is_known() -> None:
     problem = formulate(random_fleet(3, most_variables=13))
     solution = RESOLVE(problem)
     sought = Margins(problem, solution, RESOLVE)
-    numbers = set(range(len(solution.decision.places)))
+    numbers = set(range(len(solution.decision.assignments)))
     assert len(numbers) > 1
     bounds = list(sought.bounds())
     assert {item.place for item in bounds} == numbers
@@ -159,7 +159,7 @@ def test_equals_settle_margins_without_any_solver() -> None:
     problem = formulate(fleet({c: [("3g", 2)] for c in ("one", "two")}, {"a": 2, "b": 2}, scores))
     found = list(Margins(problem, RESOLVE(problem), spent).bounds())
     assert [(item.exact, item.lost.total) for item in found] == [(True, 0), (True, 0)]
-    assert [len(item.decision.places) for item in found] == [2, 2]
+    assert [len(item.decision.assignments) for item in found] == [2, 2]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -167,10 +167,10 @@ def test_equals_change_hands_at_no_loss(seed: int) -> None:
     problem = formulate(twins(random_fleet(seed, most_variables=12)))
     solution = RESOLVE(problem)
     equals = SymmetricExchange(problem)
-    for place in solution.decision.places:
+    for place in solution.decision.assignments:
         other = equals.without(solution.decision, place)
         if other is not None:
-            assert place not in other.places
+            assert place not in other.assignments
             assert violations(problem, other) == ()
             assert tier_values(problem, other) == tier_values(problem, solution.decision)
 
@@ -182,7 +182,7 @@ def check_close(problem: Problem) -> None:
         item.place: item.lost for item in margins(problem, solution, spent, close) if item.exact
     }
     assert quick.items() <= slow.items()
-    assert len(slow) == len(solution.decision.places)
+    assert len(slow) == len(solution.decision.assignments)
 
 
 @pytest.mark.parametrize("kind", ["prof", "dist"])
@@ -190,7 +190,9 @@ def test_decisions_close_to_the_best_tell_every_margin(kind: Kind) -> None:
     problem = benchmark_problem(instance(3, 5, kind))
     solution = RESOLVE(problem)
     found = margins(problem, solution, spent, close)
-    assert {item.place for item in found if item.exact} == set(range(len(solution.decision.places)))
+    assert {item.place for item in found if item.exact} == set(
+        range(len(solution.decision.assignments))
+    )
     check_close(problem)
 
 
@@ -211,14 +213,16 @@ def check(given: Fleet) -> None:
     solution = RESOLVE(problem)
     before = tier_values(problem, solution.decision)
     for item in margins(problem, solution, RESOLVE):
-        place = solution.decision.places[item.place]
-        assert place not in item.decision.places
+        place = solution.decision.assignments[item.place]
+        assert place not in item.decision.assignments
         assert violations(problem, item.decision) == ()
         without = values_with(problem, place, chosen=False)
         assert without is not None
         after = tier_values(problem, item.decision)
         assert after <= tuple(value + 1e-6 for value in without)
-    for reason, place in zip(reasons(problem, solution), solution.decision.places, strict=True):
+    for reason, place in zip(
+        reasons(problem, solution), solution.decision.assignments, strict=True
+    ):
         assert reason.margin is not None
         without = values_with(problem, place, chosen=False)
         assert without is not None
@@ -229,9 +233,9 @@ def check(given: Fleet) -> None:
 
 def check_force(given: Fleet, problem: Problem, solution: Solution, variable: Variable) -> None:
     match variable:
-        case Place(workload, cluster, device):
+        case Assignment(workload, cluster, device):
             found = why_not_place(given, problem, solution, workload, cluster, device, RESOLVE)
-        case Choice(cluster, policy):
+        case PolicyEnforcement(cluster, policy):
             found = why_not_policy(problem, solution, cluster, policy, RESOLVE)
     best = values_with(problem, variable, chosen=True)
     assert found.possible is (best is not None)

@@ -49,13 +49,16 @@ def test_fleet_wide_limits_bind_too() -> None:
 def relaxed_value(problem: Problem, decision: Decision, says: str, more: float) -> float | None:
     """The value of the relaxation under chosen policies if a limit were higher; None: no value."""
     options = np.array(
-        [choice in decision.choices for choice in map(problem.choice, range(len(problem.options)))],
+        [
+            choice in decision.policies
+            for choice in map(problem.enforcement, range(len(problem.policies)))
+        ],
         dtype=np.bool_,
     )
     part = problem.restricted(~np.isnan(problem.values), options)
     rows = [row for rule in RULES for row in rule(part)]
     rows = [replace(row, limit=row.limit + more * row.says.startswith(says)) for row in rows]
-    stay = np.arange(len(part.options))
+    stay = np.arange(len(part.policies))
     rows.append(Row("stay", stay, np.full(len(stay), -1.0), -float(len(stay))))
     answer = LINEAR(part.weights(), rows, True)
     return float(part.weights() @ answer.values) if answer.status == "Optimal" else None

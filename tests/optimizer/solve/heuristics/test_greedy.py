@@ -37,9 +37,9 @@ def test_it_is_worth_most_of_what_there_is(kind: Kind, share: float) -> None:
 
 def test_a_higher_priority_comes_first() -> None:
     given = problem(instance(20, 120, "dist"))  # more than fits
-    even = [replace(task, priority=number % 2) for number, task in enumerate(given.tasks)]
+    even = [replace(task, priority=number % 2) for number, task in enumerate(given.workloads)]
     odd = [replace(task, priority=1 - task.priority) for task in even]
-    one, other = (replace(given, tasks=tuple(tasks)) for tasks in (even, odd))
+    one, other = (replace(given, workloads=tuple(tasks)) for tasks in (even, odd))
     high, low = tier_values(one, greedy(one, lambda: False))
     low_first, high_last = tier_values(other, greedy(other, lambda: False))
     assert high > high_last
@@ -48,9 +48,9 @@ def test_a_higher_priority_comes_first() -> None:
 
 def test_it_is_never_worth_less_than_nothing() -> None:
     given = problem(instance(5, 10, "dist"))
-    dear = tuple(option._replace(value=-1_000.0) for option in given.options)
+    dear = tuple(option._replace(value=-1_000.0) for option in given.policies)
     assert objective(given, greedy(given, lambda: False)) > 0
-    assert greedy(replace(given, options=dear), lambda: False) == Decision()
+    assert greedy(replace(given, policies=dear), lambda: False) == Decision()
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -58,7 +58,7 @@ def test_what_is_filled_keeps_all_that_there_was_and_every_rule(seed: int) -> No
     given = random_problem(seed, most_variables=40)
     decision = greedy(given, partial(next, chain(repeat(False, 2), repeat(True))))
     found = fill_remaining(given, decision, lambda: False)
-    assert set(decision.places) <= set(found.places)
+    assert set(decision.assignments) <= set(found.assignments)
     assert violations(given, found) == ()
     assert tier_values(given, found) >= tier_values(given, decision)
 
@@ -68,5 +68,5 @@ def test_what_is_worth_nothing_is_placed_where_there_is_room() -> None:
     given = replace(given, values=np.where(np.isnan(given.values), np.nan, 0.0))
     solution = solve_problem(given, solver="highs", time_limit_seconds=60)
     assert solution.status == "Optimal"
-    assert len(solution.decision.places) > len(given.clusters)
+    assert len(solution.decision.assignments) > len(given.clusters)
     assert fill_remaining(given, solution.decision, lambda: False) == solution.decision

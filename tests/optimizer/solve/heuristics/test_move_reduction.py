@@ -19,16 +19,18 @@ def running(given: Problem, decision: Decision, shift: int = 0) -> Problem:
     """The same problem where a decision runs now, every workload so many clusters further on."""
     count = len(given.clusters)
     at: dict[str, list[int]] = {}
-    for place in decision.places:
+    for place in decision.assignments:
         at.setdefault(place.workload, []).append(given.cluster_index[place.cluster])
     tasks = (
         replace(task, current=tuple((own + shift) % count for own in at.get(task.name, ())))
-        for task in given.tasks
+        for task in given.workloads
     )
-    enforced = [given.choice(number) in decision.choices for number in range(len(given.options))]
-    options = zip(given.options, enforced, strict=True)
+    enforced = [
+        given.enforcement(number) in decision.policies for number in range(len(given.policies))
+    ]
+    options = zip(given.policies, enforced, strict=True)
     return replace(
-        given, tasks=tuple(tasks), options=tuple(o._replace(current=now) for o, now in options)
+        given, workloads=tuple(tasks), policies=tuple(o._replace(current=now) for o, now in options)
     )
 
 
@@ -49,7 +51,7 @@ def test_equal_workloads_and_clusters_are_not_moved_about() -> None:
     given = problem(instance(30, 60, "prof"))
     decision = solve_problem(given, solver="highs", time_limit_seconds=60, gap=0.01).decision
     again = running(given, decision)
-    reverse = replace(given, tasks=given.tasks[::-1], values=given.values[::-1].copy())
+    reverse = replace(given, workloads=given.workloads[::-1], values=given.values[::-1].copy())
     other = solve_problem(reverse, solver="highs", time_limit_seconds=60, gap=0.01).decision
     stayed = reduce_moves(again, other, lambda: False)
     assert tier_values(again, stayed) == pytest.approx(tier_values(again, other))

@@ -20,7 +20,7 @@ ALL = 100_000
 def blocks_of(seed: int) -> tuple[BlockProblem, float] | None:
     """Return the blocks of a random problem's first priority, and what its optimum is worth."""
     given = random_problem(seed)
-    weights = np.array([float(task.priority == given.tiers[0]) for task in given.tasks])
+    weights = np.array([float(task.priority == given.tiers[0]) for task in given.workloads])
     found = reduce_to_blocks(given, weights, float(len(given.tiers) == 1))
     return None if found is None else (found.blocks, best(given).values[0])
 

@@ -1,0 +1,153 @@
+"""The terms of a placement problem: resources, policies, workloads, limits.
+
+By number and in arrays.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+NO_DEVICE = ""
+"""The device of a resource of a kind that is not divided into devices, such as cpu."""
+
+
+class ClusterResource(NamedTuple):
+    """Where workloads can run: a device of a kind on a cluster (by number)."""
+
+    cluster: int
+    kind: str
+    device: str
+
+
+class ProblemPolicy(NamedTuple):
+    """A policy that a cluster may enforce; of the policies of one pool, at most one.
+
+    `supplies`: (resource, amount) pairs. `value`: what enforcing it adds to the objective, never
+    above 0: minus the cost of changing to it. `current`: it is enforced now.
+    """
+
+    cluster: int
+    pool: str
+    name: str
+    supplies: tuple[tuple[int, float], ...]
+    current: bool = False
+    value: float = 0.0
+
+    def renumbered(self, number: Mapping[int, int]) -> Self:
+        """Return the policy where resources have other numbers, or are gone."""
+        supplies = (
+            (number[resource], amount) for resource, amount in self.supplies if resource in number
+        )
+        return self._replace(supplies=tuple(supplies))
+
+
+class Spread(NamedTuple):
+    """At most `most` assignments per value of a cluster label.
+
+    For all workloads of `group` together.
+
+    Workloads share a spread where key, most and group are equal; an empty group is the workload
+    alone.
+    """
+
+    key: str
+    most: int
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemWorkload:
+    """A workload: on each cluster it runs on it takes `amount` of a resource of its kind.
+
+    `extras`: further (kind, amount), taken from the cluster's resources of NO_DEVICE. `replicas`:
+    clusters to run on at most. `near`: of each set of names another must run on the same cluster.
+    `apart`: no other of these may. `current`: clusters (by number) where it runs now; `move_cost`:
+    what leaving one of them costs, part of the values of staying.
+    """
+
+    name: str
+    app: str
+    kind: str
+    amount: float
+    extras: tuple[tuple[str, float], ...] = ()
+    replicas: int = 1
+    priority: int = 0
+    spread: tuple[Spread, ...] = ()
+    near: tuple[tuple[str, ...], ...] = ()
+    apart: tuple[str, ...] = ()
+    current: tuple[int, ...] = ()
+    move_cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limit:
+    """At most `most` of what assignments and policies use together, never below 0.
+
+    An assignment uses `workloads` [workloads] + `assignments` [workloads, resources] where its
+    resource is `counted` [resources]; an policy uses `policies` [policies].
+    """
+
+    name: str
+    most: float
+    counted: Bools
+    workloads: Floats
+    policies: Floats
+    assignments: Floats | None = None
+
+    def used(self, workload: Ints, resource: Ints) -> Floats:
+        """Return what assignments use, given by workloads and resources."""
+        amounts = self.workloads[workload]
+        if self.assignments is not None:
+            amounts = amounts + self.assignments[workload, resource]
+        return np.where(self.counted[resource], amounts, 0.0)
+
+    def of_assignments(self) -> Floats:
+        """Return what every assignment uses [workloads, resources]; for small problems."""
+        amounts = np.repeat(self.workloads[:, np.newaxis], len(self.counted), axis=1)
+        whole = amounts if self.assignments is None else amounts + self.assignments
+        return np.where(self.counted, whole, 0.0)
+
+    def cut(
+        self, policies: Sequence[int], workloads: Ints, resources: Ints, assignments: Floats | None
+    ) -> Self:
+        """Return the limit of some policies, workloads and resources.
+
+        Whose own use is `assignments`.
+        """
+        return replace(
+            self,
+            counted=self.counted[resources],
+            workloads=self.workloads[workloads],
+            policies=self.policies[list(policies)],
+            assignments=assignments,
+        )
+
+
+class CandidateAssignments(NamedTuple):
+    """The usable assignments, workload by workload: workload, resource and cluster numbers.
+
+    And values.
+    """
+
+    workload: Ints
+    resource: Ints
+    cluster: Ints
+    value: Floats
+
+
+class Coefficients(NamedTuple):
+    """Sparse matrix.
+
+    `amount` of `resource` that the variable of number `column` takes or supplies.
+    """
+
+    resource: Ints
+    column: Ints
+    amount: Floats
