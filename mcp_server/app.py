@@ -15,9 +15,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dsf import __version__
-from mcp_server.arguments import NameWrongArguments
-from mcp_server.results import AppliedView, PlanView, ResetView, ScorePage
-from mcp_server.shown import ShownPlans
+from mcp_server.argument_errors import ArgumentErrors
+from mcp_server.result_views import AppliedView, PlanView, ResetView, ScorePage
+from mcp_server.shown_plans import ShownPlans
 from mcp_server.tools import ReadTools, WriteTools
 from optimizer.api.app import create_app
 from optimizer.service import Optimizer
@@ -50,7 +50,7 @@ def create_mcp(optimizer: Optimizer, *, read_only: bool = True) -> FastMCP:
         instructions=_INSTRUCTIONS.format(writes=_CANNOT_WRITE if read_only else _CAN_WRITE),
         mask_error_details=True,
         on_duplicate="error",
-        middleware=[NameWrongArguments()],
+        middleware=[ArgumentErrors()],
     )
     shown = ShownPlans()
     read = ReadTools(optimizer, shown, read_only=read_only)

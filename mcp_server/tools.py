@@ -16,11 +16,11 @@ from mcp_types import InputRequiredResult
 from pydantic import ConfigDict, Field, ValidationError
 
 from dsf.kube.errors import KubeError
-from mcp_server import present
-from mcp_server.confirm import Answer, ask
-from mcp_server.results import applied_view, plan_view, reset_view, score_page
-from mcp_server.shown import ShownPlans
-from mcp_server.text import MESSAGE_LIMIT, clean
+from mcp_server import result_text
+from mcp_server.confirmation import Confirmation, ask
+from mcp_server.result_views import applied_view, plan_view, reset_view, score_page
+from mcp_server.shown_plans import ShownPlans
+from mcp_server.untrusted_text import MESSAGE_LIMIT, clean
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
 from optimizer.wire.base import Wire
@@ -50,13 +50,13 @@ Digest = Annotated[
 _MORE = ("objectives", "limits", "missingScore", "gap", "mig", "whyNot", "pareto")
 
 
-class WishfulWorkload(NamedWorkload):
+class TargetWorkload(NamedWorkload):
     """A ManifestWorkReplicaSet and its wishes, which are checked with the whole request."""
 
     model_config = ConfigDict(extra="allow")
 
 
-class WeighedScore(ScoreRef):
+class WeightedScoreRef(ScoreRef):
     """A named score, and how it counts: weight, minimum, maximum, invert."""
 
     model_config = ConfigDict(extra="allow")
@@ -84,16 +84,16 @@ class ReadTools:
         with _hub_errors():
             found = await self._optimizer.scores(namespace=cluster, name=name)
             if isinstance(found, RequestProblem):
-                raise _refused(present.refusal(found))
+                raise _refused(result_text.refusal(found))
             if not found and (cluster or name):
                 await self._none_found(cluster, name)
         page = score_page(found, offset=offset, limit=limit)
-        return ToolResult(content=present.scores_text(page), structured_content=page)
+        return ToolResult(content=result_text.scores_text(page), structured_content=page)
 
     async def _none_found(self, cluster: str | None, name: str | None) -> NoReturn:
         everything = await self._optimizer.score_names()
-        clusters = present.few(sorted({score.cluster for score in everything}))
-        names = present.few(sorted({score.name for score in everything}))
+        clusters = result_text.few(sorted({score.cluster for score in everything}))
+        names = result_text.few(sorted({score.name for score in everything}))
         wanted = f"no score {clean(name)}" if name else "no scores"
         where = f" of cluster {clean(cluster)}" if cluster else ""
         raise _refused(f"{wanted}{where}; clusters with scores: {clusters}; score names: {names}")
@@ -106,7 +106,7 @@ class ReadTools:
             Field(min_length=1, max_length=1000, description="Clusters and candidate policies."),
         ],
         target_workloads: Annotated[
-            tuple[WishfulWorkload, ...],
+            tuple[TargetWorkload, ...],
             Field(
                 alias="targetWorkloads",
                 min_length=1,
@@ -117,7 +117,7 @@ class ReadTools:
                 " uses.",
             ),
         ],
-        preference: WeighedScore,
+        preference: WeightedScoreRef,
         explain: Annotated[
             bool,
             Field(description="Also work out what keeps workloads out and what would help."),
@@ -147,10 +147,12 @@ class ReadTools:
         with _hub_errors():
             plan = await self._optimizer.plan(request)
         if isinstance(plan, RequestProblem):
-            raise _refused(present.refusal(plan))
+            raise _refused(result_text.refusal(plan))
         self._shown.add(plan)
-        view = plan_view(plan, present.explanation(plan))
-        text = f"{view.explanation}\n{present.next_step(view, read_only=self._read_only)}".strip()
+        view = plan_view(plan, result_text.explanation(plan))
+        text = (
+            f"{view.explanation}\n{result_text.next_step(view, read_only=self._read_only)}".strip()
+        )
         return ToolResult(content=text, structured_content=view)
 
 
@@ -169,7 +171,7 @@ class WriteTools:
         Show the plan to the user first. Refused where the hub has changed since: plan again.
         """
         plan = self._known(digest)
-        question = present.question(plan)
+        question = result_text.question(plan)
         asked = await _agreed(context, question, about=f"apply_plan {digest}")
         if isinstance(asked, InputRequiredResult):
             return asked
@@ -177,11 +179,11 @@ class WriteTools:
             outcome = await self._optimizer.apply(plan)
         self._shown.forget(digest)
         if isinstance(outcome, RequestProblem):
-            raise _refused(present.refusal(outcome))
+            raise _refused(result_text.refusal(outcome))
         view = applied_view(outcome)
         logger.info("applied a plan", extra={"digest": digest, "failed": len(outcome.failed)})
         return ToolResult(
-            content=present.applied_text(view),
+            content=result_text.applied_text(view),
             structured_content=view,
             is_error=bool(view.failed),
         )
@@ -192,7 +194,7 @@ class WriteTools:
             raise _refused(
                 f"no plan with digest {clean(digest)}: it was not made by this server, is too old,"
                 " or was applied already; make one with plan_placement; plans that can be applied:"
-                f" {present.few(self._shown.digests())}"
+                f" {result_text.few(self._shown.digests())}"
             )
         return plan
 
@@ -216,7 +218,7 @@ class WriteTools:
         done = {"deleted": len(result.deleted), "failed": len(result.failed)}
         logger.info("reset a namespace", extra={"namespace": namespace, **done})
         return ToolResult(
-            content=present.reset_text(view),
+            content=result_text.reset_text(view),
             structured_content=view,
             is_error=bool(view.failed),
         )
@@ -226,7 +228,7 @@ async def _agreed(context: Context, question: str, *, about: str) -> InputRequir
     answer = await ask(context, question, about=about)
     if isinstance(answer, InputRequiredResult):
         return answer
-    if answer is Answer.NO:
+    if answer is Confirmation.NO:
         raise _refused("the user did not agree; nothing was written")
     return None
 
@@ -260,7 +262,7 @@ def _request(
     try:
         return OptimizeRequest.model_validate(body)
     except ValidationError as error:
-        raise _refused(present.wrong_arguments(error)) from error
+        raise _refused(result_text.wrong_arguments(error)) from error
 
 
 @contextmanager

@@ -8,14 +8,14 @@ from typing import Any
 
 from dsf.kube.changes import Change, diff
 from dsf.kube.kinds import CLUSTER_CLAIM
-from policy_watcher.verdict import Verdict
-from policy_watcher.window import Claim
+from policy_watcher.compliance import PolicyCompliance
+from policy_watcher.stable_window import ClaimValue
 
 POLICIES_ANNOTATION = "dynamic-scoring.open-cluster-management.io/observed-policies"
 
 
 def changes(
-    name: str, value: Claim, verdict: Verdict, observed: Mapping[str, Any] | None
+    name: str, value: ClaimValue, verdict: PolicyCompliance, observed: Mapping[str, Any] | None
 ) -> list[Change]:
     """Return what makes the claim say `value` about the policies of the verdict."""
     desired: dict[str, Any] = {
@@ -27,7 +27,7 @@ def changes(
     return diff(CLUSTER_CLAIM, [desired], [dict(observed)] if observed else [])
 
 
-def published(claim: Mapping[str, Any] | None) -> tuple[str, str]:
+def published_claim(claim: Mapping[str, Any] | None) -> tuple[str, str]:
     """Return the value of a claim and the digest of the policies that it speaks of."""
     if claim is None:
         return "", ""

@@ -10,7 +10,7 @@ from dsf.cli.options import cluster_options, endpoint_option, log_options
 from dsf.kube import syntax
 
 if TYPE_CHECKING:
-    from policy_watcher.run import Settings
+    from policy_watcher.run import WatcherSettings
 
 Callback = Callable[[click.Context, click.Parameter, str], Any]
 
@@ -106,10 +106,10 @@ def policy_watcher(
     from dsf.runtime.endpoints import CannotListen
     from dsf.runtime.logs import set_up
     from dsf.runtime.process import run
-    from policy_watcher.run import Settings
+    from policy_watcher.run import WatcherSettings
 
     set_up(log_level, log_format)
-    settings = Settings(
+    settings = WatcherSettings(
         poll_seconds=poll_interval_sec,
         stable_seconds=stable_duration_sec,
         claim_name=target_claim_name,
@@ -122,7 +122,7 @@ def policy_watcher(
 
 
 async def _serve(
-    kubeconfig: Path | None, context: str | None, settings: "Settings", bind: str
+    kubeconfig: Path | None, context: str | None, settings: "WatcherSettings", bind: str
 ) -> None:
     from prometheus_client import REGISTRY
 

@@ -16,17 +16,17 @@ from dsf.runtime.backoff import Backoff
 from dsf.runtime.controller import Controller
 from dsf.runtime.queue import Queue
 from policy_watcher import claim
-from policy_watcher.verdict import Verdict, verdict
-from policy_watcher.window import Claim, Window, resumed, step
+from policy_watcher.compliance import PolicyCompliance, policy_compliance
+from policy_watcher.stable_window import ClaimValue, StableWindow, resume, step
 
 log = logging.getLogger(__name__)
 
 POLICIES = "policies"
-CLAIMS: tuple[Claim, ...] = ("compliant", "noncompliant", "empty")
+CLAIMS: tuple[ClaimValue, ...] = ("compliant", "noncompliant", "empty")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class WatcherSettings:
     """Which policies are read, and how long they must have been Compliant."""
 
     poll_seconds: float = 30.0
@@ -47,15 +47,15 @@ class PolicyWatcher:
     def __init__(
         self,
         kube: Kube,
-        settings: Settings | None = None,
+        settings: WatcherSettings | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         registry: CollectorRegistry = REGISTRY,
     ) -> None:
         self._kube = kube
-        self._settings = settings or Settings()
+        self._settings = settings or WatcherSettings()
         self._clock = clock
-        self._window: Window | None = None
+        self._window: StableWindow | None = None
         self._seen = False
         queue = Queue(Backoff(0.5, max(1.0, self._settings.poll_seconds)))
         self._loop = Controller(POLICIES, self._look, queue=queue, registry=registry)
@@ -85,7 +85,7 @@ class PolicyWatcher:
         return self._settings.poll_seconds
 
     async def _update_claim(self) -> None:
-        seen = verdict((await self._kube.list(POLICY, self._settings.namespace)).items)
+        seen = policy_compliance((await self._kube.list(POLICY, self._settings.namespace)).items)
         observed = await self._claim()
         value = self._decide(seen, observed)
         for outcome in await apply(
@@ -102,15 +102,15 @@ class PolicyWatcher:
         except NotFound:
             return None
 
-    def _decide(self, seen: Verdict, observed: Object | None) -> Claim:
+    def _decide(self, seen: PolicyCompliance, observed: Object | None) -> ClaimValue:
         now, stable = self._clock(), self._settings.stable_seconds
         if self._window is None:
-            value, digest = claim.published(observed)
-            self._window = resumed(seen, now, published=value, digest=digest, stable_seconds=stable)
+            value, digest = claim.published_claim(observed)
+            self._window = resume(seen, now, published=value, digest=digest, stable_seconds=stable)
         self._window, decided = step(self._window, seen, now, stable_seconds=stable)
         return decided
 
-    def _show(self, seen: Verdict, value: Claim) -> None:
+    def _show(self, seen: PolicyCompliance, value: ClaimValue) -> None:
         for name in CLAIMS:
             self._claims.labels(name).set(name == value)
         self._policies.labels("true").set(len(seen.compliant))

@@ -1,8 +1,9 @@
-"""Four scorers to copy from, and the few modules they share.
+"""Four example scorers, and the four modules that they share.
 
-Why shared modules: the HTTP shell (limits, problem details, command line) is the same for every
-scorer and longer than any scorer's own idea, so a template author reads it once or never. A copy
-of this folder is complete: it imports nothing else of this repository, and inside it only
-relatively, so it works under any name. Keep `wire`, `problem`, `service` and `program`, and delete
-the scorers that you do not need.
+The shared modules are the HTTP service (`service`, `problem_details`), the documents of the scoring
+API (`wire`), and the command line (`program`). They are the same for every scorer.
+
+To write a scorer, copy this folder, keep the shared modules, and delete the scorers that you do not
+need. The folder imports nothing else of this repository, and uses relative imports inside, so the
+copy works under any package name.
 """

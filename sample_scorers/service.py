@@ -11,26 +11,26 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .problem import answer_with_problems, problem
-from .wire import Config, Result, ScoringRequest, ScoringResponse, Series
+from .problem_details import answer_with_problems, problem
+from .wire import ScorerConfig, ScoreResult, ScoringRequest, ScoringResponse, Series
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 """Enough for 1500 pods at one sample every 30 s over an hour."""
 
 
 @dataclass(frozen=True)
-class Scorer:
+class ServedScorer:
     """A scorer: what it says of itself, its function, and the path in front of its `/config`.
 
     `score` maps the series to results without I/O; it may be called from several threads.
     """
 
-    config: Config
-    score: Callable[[Sequence[Series]], list[Result]]
+    config: ScorerConfig
+    score: Callable[[Sequence[Series]], list[ScoreResult]]
     base_path: str = ""
 
 
-def create_app(*scorers: Scorer, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
+def create_app(*scorers: ServedScorer, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
     """Serve one scorer, or several that differ in their base path."""
     app = bare_app(", ".join(scorer.config.name for scorer in scorers), max_body_bytes)
     for scorer in scorers:
@@ -52,15 +52,15 @@ def bare_app(title: str, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
     return app
 
 
-def add_config(app: FastAPI, config: Config, base_path: str = "") -> None:
+def add_config(app: FastAPI, config: ScorerConfig, base_path: str = "") -> None:
     """Answer `config` at `<base_path>/config`."""
 
     @app.get(f"{base_path}/config")
-    async def get_config() -> Config:
+    async def get_config() -> ScorerConfig:
         return config
 
 
-def _add_scoring(app: FastAPI, scorer: Scorer) -> None:
+def _add_scoring(app: FastAPI, scorer: ServedScorer) -> None:
     # Not async: the framework then scores in a thread, and /healthz keeps answering.
     @app.post(scorer.config.scoring.path)
     def scoring(request: ScoringRequest) -> ScoringResponse:

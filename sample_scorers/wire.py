@@ -105,7 +105,7 @@ class ScoringRequest(BaseModel):
     data: Annotated[list[Series], FailFast(), Field(max_length=MAX_SERIES)]
 
 
-class Result(BaseModel):
+class ScoreResult(BaseModel):
     """One score. The agent reads its dimension from the labels.
 
     The labels it knows are node, namespace, pod, container, app, device and meta.
@@ -118,10 +118,10 @@ class Result(BaseModel):
 class ScoringResponse(BaseModel):
     """What a scorer answers."""
 
-    results: list[Result]
+    results: list[ScoreResult]
 
 
-class Query(BaseModel):
+class RangeQuery(BaseModel):
     """A range query: PromQL, and the length and the step of its window in seconds."""
 
     query: str
@@ -135,7 +135,7 @@ class PrometheusSource(BaseModel):
     type: Literal["Prometheus"] = "Prometheus"
     host: str
     path: str = "/api/v1/query_range"
-    params: Query
+    params: RangeQuery
 
 
 class NoSource(BaseModel):
@@ -158,7 +158,7 @@ class Scoring(BaseModel):
     params: ScoringParams
 
 
-class Config(BaseModel):
+class ScorerConfig(BaseModel):
     """What `/config` answers."""
 
     name: str

@@ -26,18 +26,18 @@ def demo(port: int, keep: bool, as_json: bool) -> None:
     placement is optimised for performance and then for power, and workloads follow.
     """
     from dsf.runtime.process import run
+    from dsf.sim.demo.output import JsonOutput, TextOutput
     from dsf.sim.demo.processes import DemoError, free_port, require_free
-    from dsf.sim.demo.screen import Machines, People
-    from dsf.sim.demo.story import tell
+    from dsf.sim.demo.walkthrough import walk_through
 
     try:
         if port:
             require_free(port, "--port")
         work_dir = Path(tempfile.mkdtemp(prefix="dsf-demo-"))
-        screen = Machines() if as_json else People()
-        run(tell(screen, work_dir, port=port or free_port(), keep=keep))
+        output = JsonOutput() if as_json else TextOutput()
+        run(walk_through(output, work_dir, port=port or free_port(), keep=keep))
     except DemoError as error:
         raise click.ClickException(str(error)) from error
     shutil.rmtree(work_dir, ignore_errors=True)
-    if not screen.finished:
+    if not output.finished:
         raise click.ClickException("stopped before it had its results")

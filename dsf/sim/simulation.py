@@ -26,8 +26,15 @@ from dsf.kube.kinds import (
     Kind,
 )
 from dsf.kube.port import Kube, Object
-from dsf.sim import mig, placement, policy, registration, replica_set, work
-from dsf.sim.musthave import Observed, Reference
+from dsf.sim.controllers import (
+    manifest_work_replica_set,
+    mig_manager,
+    placement,
+    policy_framework,
+    registration,
+    work_agent,
+)
+from dsf.sim.controllers.musthave import Observed, Reference
 
 MAX_PASSES = 50
 PAUSE_SECONDS = 0.2
@@ -87,8 +94,8 @@ class Simulation:
     async def _work(self, name: str, cluster: Kube) -> list[Change]:
         changed: list[Change] = []
         for manifest_work in await _items(self._hub, MANIFEST_WORK, name):
-            observed = await _observe(cluster, work.references(manifest_work))
-            delivery = work.deliver(manifest_work, observed, now=self._timestamp())
+            observed = await _observe(cluster, work_agent.references(manifest_work))
+            delivery = work_agent.deliver(manifest_work, observed, now=self._timestamp())
             changed += await _applied(cluster, delivery.on_cluster)
             changed += await _applied(self._hub, delivery.on_hub)
         return changed
@@ -125,12 +132,12 @@ class Simulation:
     async def _replica_sets(self) -> list[Change]:
         sets = await _items(self._hub, MANIFEST_WORK_REPLICA_SET)
         decided = await self._decided()
-        desired = replica_set.works(sets, decided)
-        owned = await _items(self._hub, MANIFEST_WORK, labels=replica_set.OWNER_LABEL)
-        observed = replica_set.governed(owned, sets, decided)
+        desired = manifest_work_replica_set.works(sets, decided)
+        owned = await _items(self._hub, MANIFEST_WORK, labels=manifest_work_replica_set.OWNER_LABEL)
+        observed = manifest_work_replica_set.governed(owned, sets, decided)
         changes = diff(MANIFEST_WORK, desired, observed)
         for item in sets:
-            changes += replica_set.report(item, decided, owned, now=self._timestamp())
+            changes += manifest_work_replica_set.report(item, decided, owned, now=self._timestamp())
         return await _applied(self._hub, changes)
 
     async def _policies(self) -> list[Change]:
@@ -138,12 +145,14 @@ class Simulation:
         observed = [obj for obj in everything if _is_replica(obj)]
         roots = [obj for obj in everything if not _is_replica(obj)]
         bindings = await _items(self._hub, PLACEMENT_BINDING)
-        desired = policy.replicated(roots, bindings, await self._decided())
+        desired = policy_framework.replicated(roots, bindings, await self._decided())
         changes = diff(POLICY, desired, observed)
         for root in roots:
             full_name = f"{root['metadata']['namespace']}.{root['metadata']['name']}"
             replicas = [obj for obj in observed if obj["metadata"]["name"] == full_name]
-            changes += diff(POLICY, [{**root, "status": policy.root_status(replicas)}], [root])
+            changes += diff(
+                POLICY, [{**root, "status": policy_framework.root_status(replicas)}], [root]
+            )
         return await _applied(self._hub, changes)
 
     async def _configuration_policies(self, name: str, cluster: Kube) -> list[Change]:
@@ -152,11 +161,11 @@ class Simulation:
             cluster, diff(POLICY, desired, await _items(cluster, POLICY, name))
         )
         for replica in await _items(cluster, POLICY, name):
-            observed = await _observe(cluster, policy.objects_of(replica))
-            changed += await _applied(cluster, policy.enforce(replica, observed))
+            observed = await _observe(cluster, policy_framework.objects_of(replica))
+            changed += await _applied(cluster, policy_framework.enforce(replica, observed))
             changed += await _nodes(cluster)
-            observed = await _observe(cluster, policy.objects_of(replica))
-            reported = {**_bare(replica), "status": policy.status(replica, observed)}
+            observed = await _observe(cluster, policy_framework.objects_of(replica))
+            reported = {**_bare(replica), "status": policy_framework.status(replica, observed)}
             changed += await _applied(cluster, diff(POLICY, [reported], [replica]))
             on_hub = await _get(self._hub, POLICY, replica["metadata"]["name"], name)
             if on_hub is not None:
@@ -172,7 +181,7 @@ async def _applied(kube: Kube, changes: Iterable[Change]) -> list[Change]:
 async def _nodes(cluster: Kube) -> list[Change]:
     """Let the stand-in for the GPU operator see a new profile before compliance is judged."""
     nodes = await _items(cluster, NODE)
-    return await _applied(cluster, [change for node in nodes for change in mig.start(node)])
+    return await _applied(cluster, [change for node in nodes for change in mig_manager.start(node)])
 
 
 async def _items(
@@ -210,7 +219,7 @@ def _bare(obj: Object) -> Object:
 
 
 def _is_replica(obj: Object) -> bool:
-    return policy.ROOT_LABEL in (obj["metadata"].get("labels") or {})
+    return policy_framework.ROOT_LABEL in (obj["metadata"].get("labels") or {})
 
 
 def _by_placement(decisions: Iterable[Object]) -> dict[tuple[str, str], Object]:
@@ -221,7 +230,7 @@ def _by_placement(decisions: Iterable[Object]) -> dict[tuple[str, str], Object]:
     }
 
 
-def _live_scores(scores: Iterable[Object], now: datetime) -> placement.Scores:
+def _live_scores(scores: Iterable[Object], now: datetime) -> placement.LiveScores:
     return {
         (obj["metadata"]["namespace"], obj["metadata"]["name"], entry["name"]): entry["value"]
         for obj in scores

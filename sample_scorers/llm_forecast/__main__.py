@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..program import add_prometheus_option, command_line, http_url, serve
 from .app import create_app
-from .settings import Settings
+from .settings import ForecastSettings
 
 NAME = "llm-forecast-scorer"
 
@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if not args.endpoint or not args.model:
         parser.error("set VLLM_ENDPOINT and MODEL_NAME, or give --endpoint and --model")
-    settings = Settings(
+    settings = ForecastSettings(
         endpoint=args.endpoint,
         model=args.model,
         prometheus_url=args.prometheus_url,
@@ -47,20 +47,20 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--deadline",
         type=_positive,
-        default=Settings.deadline,
+        default=ForecastSettings.deadline,
         metavar="SECONDS",
         help="how long one scoring request may take (%(default)s)",
     )
     parser.add_argument(
         "--concurrency",
         type=_count,
-        default=Settings.concurrency,
+        default=ForecastSettings.concurrency,
         help="questions asked at a time (%(default)s)",
     )
     parser.add_argument(
         "--max-series",
         type=_count,
-        default=Settings.max_series,
+        default=ForecastSettings.max_series,
         help="series that one request may hold (%(default)s)",
     )
 

@@ -10,39 +10,39 @@ from fastapi import FastAPI, Header
 from fastapi.responses import Response
 
 from .. import service
-from ..problem import problem
+from ..problem_details import problem
 from ..wire import (
     CPU_CORES_BY_POD,
     PROMETHEUS_URL,
-    Config,
     PrometheusSource,
-    Query,
-    Result,
+    RangeQuery,
+    ScorerConfig,
+    ScoreResult,
     Scoring,
     ScoringParams,
     ScoringRequest,
     ScoringResponse,
 )
 from .forecaster import Forecaster
-from .model import Failed
-from .settings import Settings
+from .model_client import ForecastFailure
+from .settings import ForecastSettings
 
 _BEARER = re.compile(r"Bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)  # RFC 6750, section 2.1
 
 
-def config(prometheus_url: str = PROMETHEUS_URL) -> Config:
+def config(prometheus_url: str = PROMETHEUS_URL) -> ScorerConfig:
     """Say what the agent should fetch, and how often it should ask."""
-    return Config(
+    return ScorerConfig(
         name="llm-forecast-scorer",
         description="A sample score for time series data with vLLM",
         source=PrometheusSource(
-            host=prometheus_url, params=Query(query=CPU_CORES_BY_POD, range=3600, step=60)
+            host=prometheus_url, params=RangeQuery(query=CPU_CORES_BY_POD, range=3600, step=60)
         ),
         scoring=Scoring(params=ScoringParams(name="llm_forecast_score", interval=60)),
     )
 
 
-def create_app(settings: Settings) -> FastAPI:
+def create_app(settings: ForecastSettings) -> FastAPI:
     """Build the application, which asks the model that `settings` name."""
     app = service.bare_app("llm-forecast-scorer")
     service.add_config(app, config(settings.prometheus_url))
@@ -72,9 +72,9 @@ async def _score(
         )
         return problem(422, detail, [{"pointer": "#/data", "detail": detail}])
     forecasts = await forecaster.forecast([points for _, points in asked], token)
-    if isinstance(forecasts, Failed):
+    if isinstance(forecasts, ForecastFailure):
         return problem(502, forecasts.message)
     scored = zip(asked, forecasts, strict=True)
     return ScoringResponse(
-        results=[Result(metric=metric, score=score) for (metric, _), score in scored]
+        results=[ScoreResult(metric=metric, score=score) for (metric, _), score in scored]
     )

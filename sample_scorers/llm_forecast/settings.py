@@ -6,7 +6,7 @@ from ..wire import PROMETHEUS_URL
 
 
 @dataclass(frozen=True)
-class Settings:
+class ForecastSettings:
     """`endpoint` is the base URL of an OpenAI-compatible server, for example http://vllm:8000/v1.
 
     `deadline` (seconds) bounds one scoring request with all its questions to the model, of which

@@ -6,22 +6,22 @@ from .. import service
 from ..wire import (
     CPU_CORES_BY_POD,
     PROMETHEUS_URL,
-    Config,
     PrometheusSource,
-    Query,
+    RangeQuery,
+    ScorerConfig,
     Scoring,
     ScoringParams,
 )
 from .score import score
 
 
-def config(prometheus_url: str = PROMETHEUS_URL) -> Config:
+def config(prometheus_url: str = PROMETHEUS_URL) -> ScorerConfig:
     """Say what the agent should fetch, and how often it should ask."""
-    return Config(
+    return ScorerConfig(
         name="sample-scorer",
         description="A sample score for time series data",
         source=PrometheusSource(
-            host=prometheus_url, params=Query(query=CPU_CORES_BY_POD, range=3600, step=60)
+            host=prometheus_url, params=RangeQuery(query=CPU_CORES_BY_POD, range=3600, step=60)
         ),
         scoring=Scoring(params=ScoringParams(name="sample_my_score", interval=30)),
     )
@@ -29,4 +29,4 @@ def config(prometheus_url: str = PROMETHEUS_URL) -> Config:
 
 def create_app(prometheus_url: str = PROMETHEUS_URL) -> FastAPI:
     """Build the application; `prometheus_url` is what `/config` names to the agents."""
-    return service.create_app(service.Scorer(config(prometheus_url), score))
+    return service.create_app(service.ServedScorer(config(prometheus_url), score))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..program import command_line, fail, serve
 from .app import create_app
-from .tables import SHIPPED, Invalid, read
+from .scores_file import SHIPPED, InvalidScoresFile, read
 
 NAME = "static-scorer"
 
@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     args = parser.parse_args(argv)
     tables = read(args.scores)
-    if isinstance(tables, Invalid):
+    if isinstance(tables, InvalidScoresFile):
         return fail(NAME, tables.message)
     return serve(NAME, create_app(tables), args.host, args.port)
 

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from fastapi import FastAPI
 
 from .. import service
-from ..wire import Config, NoSource, Result, Scoring, ScoringParams, Series
-from .score import Table, score
-from .tables import shipped
+from ..wire import NoSource, ScorerConfig, ScoreResult, Scoring, ScoringParams, Series
+from .score import ScoreTable, score
+from .scores_file import shipped
 
 
-def config(table: Table) -> Config:
+def config(table: ScoreTable) -> ScorerConfig:
     """Say that there is nothing to fetch, and where the scores are."""
-    return Config(
+    return ScorerConfig(
         name=table.name,
         description=table.description,
         source=NoSource(),
@@ -23,15 +23,15 @@ def config(table: Table) -> Config:
     )
 
 
-def create_app(tables: Sequence[Table] | None = None) -> FastAPI:
+def create_app(tables: Sequence[ScoreTable] | None = None) -> FastAPI:
     """Build the application; without tables it serves the shipped ones."""
     return service.create_app(*map(_scorer, shipped() if tables is None else tables))
 
 
-def _scorer(table: Table) -> service.Scorer:
+def _scorer(table: ScoreTable) -> service.ServedScorer:
     results = score(table)
 
-    def constant(_series: Sequence[Series]) -> list[Result]:
+    def constant(_series: Sequence[Series]) -> list[ScoreResult]:
         return results
 
-    return service.Scorer(config(table), constant, base_path=table.path)
+    return service.ServedScorer(config(table), constant, base_path=table.path)

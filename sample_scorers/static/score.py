@@ -5,12 +5,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt
 
-from ..wire import Result
+from ..wire import ScoreResult
 
 Text = Annotated[str, Field(min_length=1)]
 
 
-class Table(BaseModel):
+class ScoreTable(BaseModel):
     """One scorer of the scores file."""
 
     model_config = ConfigDict(extra="forbid")
@@ -23,10 +23,10 @@ class Table(BaseModel):
     scores: Mapping[Text, Mapping[Text, FiniteFloat]]
 
 
-def score(table: Table) -> list[Result]:
+def score(table: ScoreTable) -> list[ScoreResult]:
     """List the table's scores, labelled with `app` and `device`."""
     return [
-        Result(metric={"app": app, "device": device}, score=value)
+        ScoreResult(metric={"app": app, "device": device}, score=value)
         for app, by_device in table.scores.items()
         for device, value in by_device.items()
     ]

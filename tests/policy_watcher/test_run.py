@@ -14,12 +14,12 @@ from dsf.kube.errors import NotFound, Unreachable
 from dsf.kube.kinds import CLUSTER_CLAIM, NAMESPACE, POLICY
 from dsf.kube.port import Kube, ObjectList
 from dsf.kube.wrappers import Call, Counting, Wrapper
-from policy_watcher.run import PolicyWatcher, Settings
+from policy_watcher.run import PolicyWatcher, WatcherSettings
 from tests.policy_watcher.builders import policy
 
 pytestmark = pytest.mark.virtual_time
 
-SETTINGS = Settings(poll_seconds=30, stable_seconds=120, namespace="worker01")
+SETTINGS = WatcherSettings(poll_seconds=30, stable_seconds=120, namespace="worker01")
 CLAIM = "policy-watcher-claim"
 
 

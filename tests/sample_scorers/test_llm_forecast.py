@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sample_scorers.llm_forecast.app import create_app
-from sample_scorers.llm_forecast.model import MAX_REPLY_BYTES, completions_url
-from sample_scorers.llm_forecast.question import (
+from sample_scorers.llm_forecast.model_client import MAX_REPLY_BYTES, completions_url
+from sample_scorers.llm_forecast.prompt import (
     BATCH_SIZE,
     MAX_POINTS,
-    Unusable,
+    UnusableReply,
     batches,
     messages,
-    read_answer,
+    read_reply,
 )
-from sample_scorers.llm_forecast.settings import Settings
+from sample_scorers.llm_forecast.settings import ForecastSettings
 from tests.sample_scorers.fake_model import FakeModel, Reply, Server, question
 from tests.sample_scorers.serving import client, served
 
@@ -45,7 +45,7 @@ def model(server: tuple[Server, str]) -> FakeModel:
 
 def scorer(endpoint: str, **limits: Any) -> Post:
     """Return a function that posts series to a scorer, in process; the model is reached by HTTP."""
-    app = create_app(Settings(endpoint=endpoint, model="tiny", **limits))
+    app = create_app(ForecastSettings(endpoint=endpoint, model="tiny", **limits))
 
     async def post(json: object, headers: dict[str, str]) -> httpx.Response:
         transport = httpx.ASGITransport(app)
@@ -212,7 +212,7 @@ def test_questions_are_asked_a_few_at_a_time_over_all_requests(model: FakeModel)
             posts = [http.post("/scoring", json=data(BATCH_SIZE * 4)) for _ in range(2)]
             return await asyncio.gather(*posts)
 
-    with client(create_app(Settings(model.url, "tiny", concurrency=3))) as http:
+    with client(create_app(ForecastSettings(model.url, "tiny", concurrency=3))) as http:
         answers = asyncio.run(twice(http.base_url))
     assert [answer.status_code for answer in answers] == [200, 200]
     assert len(model.asked) == 8
@@ -251,7 +251,7 @@ def test_the_endpoint_is_completed(endpoint: str, url: str) -> None:
     ],
 )
 def test_an_answer_is_found_among_other_text(text: str) -> None:
-    assert read_answer(text, 2) == [1, 2.5]
+    assert read_reply(text, 2) == [1, 2.5]
 
 
 @pytest.mark.parametrize(
@@ -264,13 +264,13 @@ def test_an_answer_is_found_among_other_text(text: str) -> None:
     ],
 )
 def test_an_answer_that_is_not_one_forecast_for_each_is_unusable(text: str) -> None:
-    assert isinstance(read_answer(text, 2), Unusable)
+    assert isinstance(read_reply(text, 2), UnusableReply)
 
 
 @given(st.text() | st.text().map(lambda more: '{"forecasts": [{"id": 0, "value": ' + more))
 def test_any_reply_is_read_or_unusable(text: str) -> None:
-    answer = read_answer(text, 1)
-    assert isinstance(answer, Unusable) or len(answer) == 1
+    answer = read_reply(text, 1)
+    assert isinstance(answer, UnusableReply) or len(answer) == 1
 
 
 points = st.lists(

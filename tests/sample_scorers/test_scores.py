@@ -20,8 +20,8 @@ from sample_scorers.simple_prediction.forecast import (
 )
 from sample_scorers.simple_prediction.score import score as prediction_score
 from sample_scorers.static.score import score as static_score
-from sample_scorers.static.tables import Invalid, parse, shipped
-from sample_scorers.wire import MAX_MAGNITUDE, Result, Series
+from sample_scorers.static.scores_file import InvalidScoresFile, parse, shipped
+from sample_scorers.wire import MAX_MAGNITUDE, ScoreResult, Series
 
 times = st.floats(0, 253_402_300_799)
 numbers = st.floats(-MAX_MAGNITUDE, MAX_MAGNITUDE)
@@ -73,7 +73,7 @@ def test_finite_samples_are_sorted_and_leave_out_what_no_score_can_be_made_of() 
 @pytest.mark.parametrize("score", [sample_score, prediction_score])
 @given(found=st.lists(any_series, max_size=4))
 def test_each_series_with_a_finite_sample_gets_one_score_between_reasonable_bounds(
-    score: Callable[[list[Series]], list[Result]], found: list[Series]
+    score: Callable[[list[Series]], list[ScoreResult]], found: list[Series]
 ) -> None:
     scorable = [each for each in found if each.finite()]
     results = score(found)
@@ -88,7 +88,7 @@ def test_each_series_with_a_finite_sample_gets_one_score_between_reasonable_boun
 
 def test_the_sample_score_is_the_mean_and_keeps_the_labels() -> None:
     assert sample_score([series("1", "NaN", "2", "6", pod="a"), series("NaN", pod="b")]) == [
-        Result(metric={"pod": "a", "meta": META}, score=3)
+        ScoreResult(metric={"pod": "a", "meta": META}, score=3)
     ]
 
 
@@ -221,8 +221,8 @@ TABLE = {
 
 def test_a_scores_file_may_be_json() -> None:
     tables = parse(json.dumps([TABLE]))
-    assert not isinstance(tables, Invalid)
-    assert static_score(tables[0]) == [Result(metric={"app": "app", "device": "gpu"}, score=1)]
+    assert not isinstance(tables, InvalidScoresFile)
+    assert static_score(tables[0]) == [ScoreResult(metric={"app": "app", "device": "gpu"}, score=1)]
 
 
 @pytest.mark.parametrize(
@@ -244,11 +244,11 @@ def test_a_scores_file_may_be_json() -> None:
 )
 def test_a_wrong_scores_file_is_told_in_one_line(text: str, said: str) -> None:
     found = parse(text)
-    assert isinstance(found, Invalid)
+    assert isinstance(found, InvalidScoresFile)
     assert said in found.message
     assert "\n" not in found.message
 
 
 @given(st.text() | st.binary().map(lambda raw: raw.decode("latin-1")))
 def test_any_text_is_a_scores_file_or_told_why_not(text: str) -> None:
-    assert isinstance(parse(text), Invalid | list)
+    assert isinstance(parse(text), InvalidScoresFile | list)

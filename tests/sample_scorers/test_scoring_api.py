@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from dsf.api.scoring_api import ScorerConfig, ScoringResponse
 from sample_scorers import service
 from sample_scorers.llm_forecast.app import create_app as llm_forecast_app
-from sample_scorers.llm_forecast.settings import Settings
+from sample_scorers.llm_forecast.settings import ForecastSettings
 from sample_scorers.sample.app import config as sample_config
 from sample_scorers.sample.app import create_app as sample_app
 from sample_scorers.sample.score import META
 from sample_scorers.sample.score import score as sample_score
 from sample_scorers.simple_prediction.app import create_app as simple_prediction_app
 from sample_scorers.static.app import create_app as static_app
-from sample_scorers.wire import Result
+from sample_scorers.wire import ScoreResult
 from tests.sample_scorers.serving import client
 
 HOST = "http://kube-prometheus-kube-prome-prometheus.monitoring.svc:9090"
@@ -29,7 +29,7 @@ QUERY = (
     'sum by (node, namespace, pod) (rate(container_cpu_usage_seconds_total{container!="", '
     'pod!=""}[1m]))'
 )
-NO_MODEL = Settings(endpoint="http://127.0.0.1:9", model="none")
+NO_MODEL = ForecastSettings(endpoint="http://127.0.0.1:9", model="none")
 APPS: dict[str, Callable[[], FastAPI]] = {
     "sample": sample_app,
     "static": static_app,
@@ -290,7 +290,9 @@ def test_a_wrong_path_or_method_is_a_problem(
 
 @pytest.mark.parametrize("declared", [True, False])
 def test_a_long_body_is_refused_by_its_declared_and_by_its_true_length(declared: bool) -> None:
-    app = service.create_app(service.Scorer(sample_config(), sample_score), max_body_bytes=1000)
+    app = service.create_app(
+        service.ServedScorer(sample_config(), sample_score), max_body_bytes=1000
+    )
     body = one("[" + ",".join(['[1,"1"]'] * 200) + "]")
     with client(app) as http:
         answer = http.post(
@@ -325,10 +327,10 @@ def test_a_field_name_from_the_sender_is_escaped() -> None:
 
 
 def test_a_defect_in_a_score_is_a_problem_without_its_insides() -> None:
-    def broken(_series: object) -> list[Result]:
+    def broken(_series: object) -> list[ScoreResult]:
         raise RuntimeError("a secret of the inside")
 
-    with client(service.create_app(service.Scorer(sample_config(), broken))) as http:
+    with client(service.create_app(service.ServedScorer(sample_config(), broken))) as http:
         answer = http.post("/scoring", json={"data": []})
     assert answer.status_code == 500
     assert answer.headers["content-type"] == "application/problem+json"

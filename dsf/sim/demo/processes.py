@@ -23,7 +23,7 @@ class DemoError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Component:
+class DemoProcess:
     """A running component."""
 
     name: str
@@ -39,31 +39,31 @@ class Component:
             )
 
 
-class Components:
+class DemoProcesses:
     """Starts components and knows the running ones."""
 
     def __init__(self, log_dir: Path) -> None:
         self._log_dir = log_dir
-        self._running: list[Component] = []
+        self._running: list[DemoProcess] = []
 
-    async def start(self, name: str, arguments: Sequence[str]) -> Component:
+    async def start(self, name: str, arguments: Sequence[str]) -> DemoProcess:
         """Start `python -m ARGUMENTS`, its output in a log file of its own.
 
-        It ends with this process, even where that is killed: see `leash`.
+        It ends with this process, even where that is killed: see `exit_with_parent`.
         """
         log = self._log_dir / f"{name}.log"
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "dsf.sim.demo.leash",
+                "dsf.sim.demo.exit_with_parent",
                 *arguments,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
             )
-        component = Component(name, process, log)
+        component = DemoProcess(name, process, log)
         self._running.append(component)
         return component
 
@@ -87,16 +87,16 @@ class Components:
 
 
 @asynccontextmanager
-async def components(log_dir: Path) -> AsyncIterator[Components]:
+async def running_processes(log_dir: Path) -> AsyncIterator[DemoProcesses]:
     """Yield a starter of components; all of them are stopped at the end."""
-    starter = Components(log_dir)
+    starter = DemoProcesses(log_dir)
     try:
         yield starter
     finally:
         await starter.stop()
 
 
-async def answering(component: Component, url: str, *, deadline: float) -> None:
+async def wait_until_healthy(component: DemoProcess, url: str, *, deadline: float) -> None:
     """Wait until a component answers 200 at a URL; `deadline` is loop time."""
     loop = asyncio.get_running_loop()
     async with httpx.AsyncClient(trust_env=False, timeout=2.0) as client:

@@ -11,7 +11,7 @@ from dsf.kube.changes import Create
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
-from dsf.sim.registration import join
+from dsf.sim.controllers.registration import join
 from dsf.sim.simulation import Simulation
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

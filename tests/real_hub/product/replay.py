@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from dsf.sim.replay import RecordedSeries, Recording, replaying
+from dsf.sim.prometheus_replay import RecordedSeries, Recording, replaying
 from sample_scorers.wire import CPU_CORES_BY_POD
 
 CORES = 12.7

@@ -8,12 +8,12 @@ from fastmcp.tools.base import ToolResult
 from mcp_types import CallToolRequestParams
 from pydantic import ValidationError as PydanticValidationError
 
-from mcp_server.present import wrong_arguments
+from mcp_server.result_text import wrong_arguments
 
 _MOST_ARGUMENTS = 20
 
 
-class NameWrongArguments(Middleware):
+class ArgumentErrors(Middleware):
     """Says what FastMCP's validation found without its internals and without the input."""
 
     async def on_call_tool(

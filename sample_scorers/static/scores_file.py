@@ -7,59 +7,63 @@ from pathlib import Path
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from .score import Table
+from .score import ScoreTable
 
 SHIPPED = Path(__file__).with_name("scores.yaml")
 
-_TABLES = TypeAdapter(list[Table])
+_TABLES = TypeAdapter(list[ScoreTable])
 
 
 @dataclass(frozen=True)
-class Invalid:
+class InvalidScoresFile:
     """Why a scores file cannot be used, in one line."""
 
     message: str
 
 
-def shipped() -> list[Table]:
+def shipped() -> list[ScoreTable]:
     """Read the tables that come with this folder."""
     return _TABLES.validate_python(yaml.safe_load(SHIPPED.read_text(encoding="utf-8")))
 
 
-def read(path: Path) -> list[Table] | Invalid:
+def read(path: Path) -> list[ScoreTable] | InvalidScoresFile:
     """Read the tables of a YAML (or JSON) file."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        return Invalid(f"cannot read {path}: {getattr(error, 'strerror', None) or error}")
+        return InvalidScoresFile(f"cannot read {path}: {getattr(error, 'strerror', None) or error}")
     read = parse(text)
-    return Invalid(f"{path}: {read.message}") if isinstance(read, Invalid) else read
+    return (
+        InvalidScoresFile(f"{path}: {read.message}")
+        if isinstance(read, InvalidScoresFile)
+        else read
+    )
 
 
-def parse(text: str) -> list[Table] | Invalid:
+def parse(text: str) -> list[ScoreTable] | InvalidScoresFile:
     """Parse and check the tables."""
     try:
         tables = _TABLES.validate_python(yaml.safe_load(text))
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else "?"
-        return Invalid(f"line {line} is not YAML: {error.problem}")
+        return InvalidScoresFile(f"line {line} is not YAML: {error.problem}")
     except ValidationError as error:
-        return Invalid(_first(error))
+        return InvalidScoresFile(_first(error))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        return Invalid(f"is not YAML: {error}".splitlines()[0])
+        return InvalidScoresFile(f"is not YAML: {error}".splitlines()[0])
     return _without_clashes(tables)
 
 
-def _without_clashes(tables: list[Table]) -> list[Table] | Invalid:
+def _without_clashes(tables: list[ScoreTable]) -> list[ScoreTable] | InvalidScoresFile:
     if not tables:
-        return Invalid("holds no table")
+        return InvalidScoresFile("holds no table")
     for key, values in (
         ("path", [table.path for table in tables]),
         ("scoreName", [table.score_name for table in tables]),
     ):
         twice = [value for value, count in Counter(values).items() if count > 1]
         if twice:
-            return Invalid(f"{key} {twice[0]} is used twice")
+            return InvalidScoresFile(f"{key} {twice[0]} is used twice")
     return tables
 
 

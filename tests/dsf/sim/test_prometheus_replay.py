@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.sim.replay import RecordedSeries, Recording, matrix, replaying
+from dsf.sim.prometheus_replay import RecordedSeries, Recording, matrix, replaying
 
 QUERY = "sum by (pod) (rate(cpu[1m]))"
 RECORDING = Recording(30, {QUERY: (RecordedSeries({"pod": "a"}, (1.0, 2.0, 3.0)),)})

@@ -23,15 +23,15 @@ from dsf.kube.kinds import (
     Kind,
 )
 from dsf.kube.port import Object
+from dsf.sim.controllers.registration import join
 from dsf.sim.demo.processes import DemoError
-from dsf.sim.registration import join
 
 CLUSTERS = ("worker01", "worker02")
 WORKLOAD_NAMESPACE = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class DemoCluster:
     """One API server of the demo, in memory and over HTTP."""
 
     name: str
@@ -41,38 +41,38 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class DemoClusters:
     """The hub and its managed clusters."""
 
-    hub: Cluster
-    workers: tuple[Cluster, ...]
+    hub: DemoCluster
+    managed: tuple[DemoCluster, ...]
 
 
 @asynccontextmanager
-async def fleet(work_dir: Path) -> AsyncIterator[Fleet]:
+async def serving_clusters(work_dir: Path) -> AsyncIterator[DemoClusters]:
     """Serve a hub and its managed clusters on loopback; write their kubeconfigs."""
     async with AsyncExitStack() as stack:
         hub = await _cluster("hub", work_dir, stack)
-        workers = [await _cluster(name, work_dir, stack) for name in CLUSTERS]
-        await must(hub.kube, _hub_objects())
-        for worker in workers:
-            await must(worker.kube, _worker_objects(worker.name))
-        yield Fleet(hub, tuple(workers))
+        managed = [await _cluster(name, work_dir, stack) for name in CLUSTERS]
+        await apply_or_fail(hub.kube, _hub_objects())
+        for worker in managed:
+            await apply_or_fail(worker.kube, _managed_cluster_objects(worker.name))
+        yield DemoClusters(hub, tuple(managed))
 
 
-async def must(kube: EmbeddedHub, changes: Iterable[Change]) -> None:
+async def apply_or_fail(kube: EmbeddedHub, changes: Iterable[Change]) -> None:
     """Apply changes; DemoError names the first that was refused."""
     for outcome in await apply(kube, changes):
         if outcome.error is not None:
             raise DemoError(f"{outcome.change}: {outcome.error}")
 
 
-async def _cluster(name: str, work_dir: Path, stack: AsyncExitStack) -> Cluster:
+async def _cluster(name: str, work_dir: Path, stack: AsyncExitStack) -> DemoCluster:
     kube = EmbeddedHub(crds=[*crds(), *ocm_crds()])
     url = await stack.enter_async_context(serving(kube))
     path = work_dir / f"{name}.kubeconfig"
     path.write_text(yaml.safe_dump(kubeconfig(url)), encoding="utf-8")
-    return Cluster(name, kube, url, path)
+    return DemoCluster(name, kube, url, path)
 
 
 def _hub_objects() -> list[Change]:
@@ -88,7 +88,7 @@ def _hub_objects() -> list[Change]:
     ]
 
 
-def _worker_objects(name: str) -> list[Change]:
+def _managed_cluster_objects(name: str) -> list[Change]:
     return [
         Create(NAMESPACE, _object(NAMESPACE, AGENT_NAMESPACE)),
         Create(NAMESPACE, _object(NAMESPACE, name)),

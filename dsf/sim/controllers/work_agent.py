@@ -10,7 +10,7 @@ from dsf.api.conditions import Condition, merged
 from dsf.kube.changes import Change, Delete, Patch
 from dsf.kube.kinds import MANIFEST_WORK, find
 from dsf.kube.port import Object
-from dsf.sim.musthave import Observed, Reference, ensure
+from dsf.sim.controllers.musthave import Observed, Reference, ensure
 
 FINALIZER = "cluster.open-cluster-management.io/manifest-work-cleanup"
 

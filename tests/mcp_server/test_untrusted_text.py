@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_server.text import TEXT_LIMIT, clean, cleaned, quoted
+from mcp_server.untrusted_text import TEXT_LIMIT, clean, cleaned, quoted
 from optimizer.wire.result import Gap, ScoreEntry, ScoreObject
 
 ANY_TEXT = st.text(st.characters(categories=None), max_size=2 * TEXT_LIMIT)

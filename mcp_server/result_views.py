@@ -5,7 +5,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field
 
-from mcp_server.text import cleaned
+from mcp_server.untrusted_text import cleaned
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.wire.result import (

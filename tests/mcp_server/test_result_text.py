@@ -6,8 +6,8 @@ import pytest
 
 from dsf.kube.changes import Create
 from dsf.kube.kinds import PLACEMENT
-from mcp_server.present import explanation, few, next_step, question, reset_text
-from mcp_server.results import LIST_LIMIT, plan_view, reset_view
+from mcp_server.result_text import explanation, few, next_step, question, reset_text
+from mcp_server.result_views import LIST_LIMIT, plan_view, reset_view
 from optimizer.domain.solution import Decision, Solution
 from optimizer.plan.plan import Plan
 from optimizer.wire.request import OptimizeRequest

@@ -10,7 +10,7 @@ from dsf.kube.port import Object
 
 SHOWN_DIMENSIONS = 8
 
-Answer = Mapping[str, Any]
+OptimizeAnswer = Mapping[str, Any]
 """The JSON answer of POST /optimize."""
 
 
@@ -57,7 +57,7 @@ def _score_rows(dimensions: ByDimension, clusters: Sequence[str]) -> Iterator[tu
         yield (f"({left} more)", *("" for _ in clusters))
 
 
-def plan_tables(answer: Answer) -> list[Table]:
+def plan_tables(answer: OptimizeAnswer) -> list[Table]:
     """Return the tables of a plan: the policy of each cluster, the place of each workload."""
     return [
         Table("", ("cluster", "policy"), tuple(sorted(answer["policies"].items()))),
@@ -125,7 +125,7 @@ def workload_table(states: Iterable[WorkloadState]) -> Table:
     )
 
 
-def comparison(answers: Mapping[str, Answer]) -> Table:
+def comparison_table(answers: Mapping[str, OptimizeAnswer]) -> Table:
     """Return the results side by side, a row for each cluster."""
     return Table(
         "",

@@ -18,7 +18,7 @@ class PolicyVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PolicyCompliance:
     """The policies seen at one moment, and those of them that are Compliant."""
 
     policies: frozenset[PolicyVersion] = frozenset()
@@ -31,13 +31,13 @@ class Verdict:
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
-def verdict(policies: Iterable[Mapping[str, Any]]) -> Verdict:
+def policy_compliance(policies: Iterable[Mapping[str, Any]]) -> PolicyCompliance:
     """Read Policy objects (`policy.open-cluster-management.io/v1`).
 
     Anything but `status.compliant: Compliant`, no state at all included, is not compliant.
     """
     seen = {_version(policy): policy for policy in policies}
-    return Verdict(
+    return PolicyCompliance(
         policies=frozenset(seen),
         compliant=frozenset(
             version

@@ -3,23 +3,21 @@
 Source: https://open-cluster-management.io/docs/getting-started/integration/policy-controllers/
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dsf.kube.changes import Change
 from dsf.kube.kinds import POLICY, find
 from dsf.kube.port import Object
-from dsf.sim.musthave import Observed, Reference, contains, ensure
+from dsf.sim.controllers.musthave import Observed, Reference, contains, ensure
+from dsf.sim.controllers.placement import DecidedClusters
 
 ROOT_LABEL = "policy.open-cluster-management.io/root-policy"
 CLUSTER_LABEL = "policy.open-cluster-management.io/cluster-name"
 
-Decisions = Mapping[tuple[str, str], Iterable[str]]
-"""Decided cluster names by namespace and name of the Placement."""
-
 
 def replicated(
-    policies: Iterable[Object], bindings: Iterable[Object], decisions: Decisions
+    policies: Iterable[Object], bindings: Iterable[Object], decisions: DecidedClusters
 ) -> list[Object]:
     """Return the replicated policies, one per bound policy and decided cluster."""
     roots = {

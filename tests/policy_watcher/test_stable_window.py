@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy_watcher.verdict import PolicyVersion, Verdict, verdict
-from policy_watcher.window import Claim, Window, resumed, step
+from policy_watcher.compliance import PolicyCompliance, PolicyVersion, policy_compliance
+from policy_watcher.stable_window import ClaimValue, StableWindow, resume, step
 from tests.policy_watcher.builders import policy
 
 STABLE = 120.0
 
 
-def claims(*looks: tuple[float, list[dict[str, Any]]], stable: float = STABLE) -> list[Claim]:
-    state, values = Window(), []
+def claims(*looks: tuple[float, list[dict[str, Any]]], stable: float = STABLE) -> list[ClaimValue]:
+    state, values = StableWindow(), []
     for now, policies in looks:
-        state, value = step(state, verdict(policies), now, stable_seconds=stable)
+        state, value = step(state, policy_compliance(policies), now, stable_seconds=stable)
         values.append(value)
     return values
 
@@ -64,11 +64,11 @@ def test_every_policy_has_its_own_window() -> None:
 
 
 def test_a_restart_goes_on_with_a_compliant_claim_about_the_same_policies() -> None:
-    seen = verdict([policy("a"), policy("b")])
-    state = resumed(seen, 0.0, published="compliant", digest=seen.digest, stable_seconds=STABLE)
+    seen = policy_compliance([policy("a"), policy("b")])
+    state = resume(seen, 0.0, published="compliant", digest=seen.digest, stable_seconds=STABLE)
     assert step(state, seen, 0.0, stable_seconds=STABLE)[1] == "compliant"
-    worse = verdict([policy("a"), policy("b", "NonCompliant")])
-    state = resumed(worse, 0.0, published="compliant", digest=worse.digest, stable_seconds=STABLE)
+    worse = policy_compliance([policy("a"), policy("b", "NonCompliant")])
+    state = resume(worse, 0.0, published="compliant", digest=worse.digest, stable_seconds=STABLE)
     assert step(state, worse, 0.0, stable_seconds=STABLE)[1] == "noncompliant"
 
 
@@ -84,18 +84,22 @@ def test_a_restart_goes_on_with_a_compliant_claim_about_the_same_policies() -> N
     ],
 )
 def test_a_restart_begins_anew_with_any_other_claim(published: str, before: dict[str, Any]) -> None:
-    seen = verdict([policy()])
-    state = resumed(
-        seen, 0.0, published=published, digest=verdict([before]).digest, stable_seconds=STABLE
+    seen = policy_compliance([policy()])
+    state = resume(
+        seen,
+        0.0,
+        published=published,
+        digest=policy_compliance([before]).digest,
+        stable_seconds=STABLE,
     )
-    assert state == Window()
+    assert state == StableWindow()
 
 
 def test_the_digest_knows_the_policies_and_not_their_order_or_state() -> None:
-    there = verdict([policy("a"), policy("b", "NonCompliant")])
-    back = verdict([policy("b"), policy("a")])
+    there = policy_compliance([policy("a"), policy("b", "NonCompliant")])
+    back = policy_compliance([policy("b"), policy("a")])
     assert there.digest == back.digest
-    assert there.digest != verdict([policy("a")]).digest
+    assert there.digest != policy_compliance([policy("a")]).digest
 
 
 versions = st.builds(
@@ -104,10 +108,10 @@ versions = st.builds(
 
 
 @st.composite
-def verdicts(draw: st.DrawFn) -> Verdict:
+def verdicts(draw: st.DrawFn) -> PolicyCompliance:
     policies = draw(st.frozensets(versions, max_size=2))
     broken = draw(st.frozensets(versions, max_size=1))
-    return Verdict(policies, policies - broken)
+    return PolicyCompliance(policies, policies - broken)
 
 
 looks = st.lists(st.tuples(st.integers(1, 90), verdicts()), max_size=12)
@@ -115,10 +119,10 @@ looks = st.lists(st.tuples(st.integers(1, 90), verdicts()), max_size=12)
 
 @given(looks=looks, stable=st.integers(0, 200))
 def test_the_claim_follows_from_the_history_alone(
-    looks: list[tuple[int, Verdict]], stable: int
+    looks: list[tuple[int, PolicyCompliance]], stable: int
 ) -> None:
-    now, state = 0, Window()
-    history: list[tuple[int, Verdict]] = []
+    now, state = 0, StableWindow()
+    history: list[tuple[int, PolicyCompliance]] = []
     for gap, seen in looks:
         now += gap
         history.append((now, seen))
@@ -126,7 +130,7 @@ def test_the_claim_follows_from_the_history_alone(
         assert value == expected(history, stable)
 
 
-def expected(history: list[tuple[int, Verdict]], stable: int) -> Claim:
+def expected(history: list[tuple[int, PolicyCompliance]], stable: int) -> ClaimValue:
     _, last = history[-1]
     if not last.policies:
         return "empty"
@@ -134,7 +138,7 @@ def expected(history: list[tuple[int, Verdict]], stable: int) -> Claim:
     return "compliant" if steady else "noncompliant"
 
 
-def steady_for(history: list[tuple[int, Verdict]], item: PolicyVersion) -> int:
+def steady_for(history: list[tuple[int, PolicyCompliance]], item: PolicyVersion) -> int:
     """Seconds for which a policy has been compliant in every look, -1 where it is not now."""
     now, since = history[-1][0], None
     for moment, seen in reversed(history):

@@ -3,20 +3,18 @@
 Source: https://open-cluster-management.io/docs/concepts/work-distribution/manifestworkreplicaset/
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from dsf.api.conditions import Condition, is_true, merged
 from dsf.kube.changes import Change, Patch
 from dsf.kube.kinds import MANIFEST_WORK, MANIFEST_WORK_REPLICA_SET
 from dsf.kube.port import Object
+from dsf.sim.controllers.placement import DecidedClusters
 
 OWNER_LABEL = "work.open-cluster-management.io/manifestworkreplicaset"
 
-Decisions = Mapping[tuple[str, str], Iterable[str]]
-"""Decided cluster names by namespace and name of the Placement."""
 
-
-def works(replica_sets: Iterable[Object], decisions: Decisions) -> list[Object]:
+def works(replica_sets: Iterable[Object], decisions: DecidedClusters) -> list[Object]:
     """Return the ManifestWorks of the replica sets whose Placements all exist."""
     return [
         _work(replica_set, cluster)
@@ -28,7 +26,7 @@ def works(replica_sets: Iterable[Object], decisions: Decisions) -> list[Object]:
 
 
 def governed(
-    observed: Iterable[Object], replica_sets: Iterable[Object], decisions: Decisions
+    observed: Iterable[Object], replica_sets: Iterable[Object], decisions: DecidedClusters
 ) -> list[Object]:
     """Return the works that may be changed or removed now.
 
@@ -39,7 +37,7 @@ def governed(
 
 
 def report(
-    replica_set: Object, decisions: Decisions, observed: Iterable[Object], *, now: str
+    replica_set: Object, decisions: DecidedClusters, observed: Iterable[Object], *, now: str
 ) -> list[Change]:
     """Return the change that tells in a replica set's status how far its works have come."""
     own = [w for w in observed if w["metadata"]["labels"][OWNER_LABEL] == _owner(replica_set)]
@@ -64,7 +62,7 @@ def report(
     return [Patch(MANIFEST_WORK_REPLICA_SET, name, namespace, {"status": status}, "status")]
 
 
-def _verified(replica_set: Object, decisions: Decisions) -> Condition:
+def _verified(replica_set: Object, decisions: DecidedClusters) -> Condition:
     if _waiting(replica_set, decisions):
         return Condition("PlacementVerified", "False", "PlacementDecisionNotFound")
     if not _clusters(replica_set, decisions):
@@ -78,7 +76,7 @@ def _applied(applied: int, total: int) -> Condition:
     return Condition("ManifestworkApplied", "True", "AsExpected")
 
 
-def _waiting(replica_set: Object, decisions: Decisions) -> bool:
+def _waiting(replica_set: Object, decisions: DecidedClusters) -> bool:
     return any(reference not in decisions for reference in _references(replica_set))
 
 
@@ -93,7 +91,7 @@ def _references(replica_set: Object) -> list[tuple[str, str]]:
     return [(namespace, reference["name"]) for reference in listed]
 
 
-def _clusters(replica_set: Object, decisions: Decisions) -> list[str]:
+def _clusters(replica_set: Object, decisions: DecidedClusters) -> list[str]:
     references = _references(replica_set)
     return sorted({cluster for reference in references for cluster in decisions.get(reference, ())})
 

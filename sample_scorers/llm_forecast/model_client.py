@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from .question import SCHEMA, Points, Unusable, messages, read_answer
+from .prompt import SCHEMA, Points, UnusableReply, messages, read_reply
 
 MAX_REPLY_BYTES = 256 * 1024
 _MAX_EXCERPT = 200
@@ -21,7 +21,7 @@ _SCHEMA_REFUSALS = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
 
 
 @dataclass(frozen=True)
-class Failed:
+class ForecastFailure:
     """Why the model gave no forecast, and what to do."""
 
     message: str
@@ -45,7 +45,7 @@ class _Reply:
     body: bytes
 
 
-class LanguageModel:
+class ModelClient:
     """A model behind an OpenAI-compatible endpoint."""
 
     def __init__(self, endpoint: str, model: str) -> None:
@@ -55,34 +55,36 @@ class LanguageModel:
 
     async def forecast(
         self, client: httpx.AsyncClient, batch: Sequence[Points], token: str | None
-    ) -> list[float] | Failed:
+    ) -> list[float] | ForecastFailure:
         """Ask for one forecast per series; a reply that cannot be used is asked for once more."""
         answer = await self._ask(client, batch, token)
-        if isinstance(answer, Unusable):
+        if isinstance(answer, UnusableReply):
             answer = await self._ask(client, batch, token)
-        if isinstance(answer, Unusable):
-            return Failed(f"{answer.message}; try a more capable model in MODEL_NAME")
+        if isinstance(answer, UnusableReply):
+            return ForecastFailure(f"{answer.message}; try a more capable model in MODEL_NAME")
         return answer
 
     async def _ask(
         self, client: httpx.AsyncClient, batch: Sequence[Points], token: str | None
-    ) -> list[float] | Unusable | Failed:
+    ) -> list[float] | UnusableReply | ForecastFailure:
         with_schema = self._takes_schema
         reply = await self._post(client, batch, token, with_schema=with_schema)
         if with_schema and isinstance(reply, _Reply) and reply.status in _SCHEMA_REFUSALS:
             reply = await self._post(client, batch, token, with_schema=False)
             if isinstance(reply, _Reply) and reply.status == HTTPStatus.OK:
                 self._takes_schema = False
-        if isinstance(reply, Failed):
+        if isinstance(reply, ForecastFailure):
             return reply
         if reply.status != HTTPStatus.OK:
-            return Failed(self._refusal(reply, token))
+            return ForecastFailure(self._refusal(reply, token))
         try:
             completion = _Completion.model_validate_json(reply.body)
             text = completion.choices[0].message.content
         except (ValidationError, IndexError):
-            return Failed(f"{self._url} did not answer with a chat completion; check VLLM_ENDPOINT")
-        return read_answer(text, len(batch))
+            return ForecastFailure(
+                f"{self._url} did not answer with a chat completion; check VLLM_ENDPOINT"
+            )
+        return read_reply(text, len(batch))
 
     async def _post(
         self,
@@ -91,7 +93,7 @@ class LanguageModel:
         token: str | None,
         *,
         with_schema: bool,
-    ) -> _Reply | Failed:
+    ) -> _Reply | ForecastFailure:
         body: dict[str, Any] = {
             "model": self._model,
             "messages": messages(batch),
@@ -107,17 +109,19 @@ class LanguageModel:
             async with client.stream("POST", self._url, json=body, headers=headers) as response:
                 return await self._read(response)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return Failed(
+            return ForecastFailure(
                 f"no answer from {self._url} ({type(error).__name__}); "
                 "check VLLM_ENDPOINT and that the server runs"
             )
 
-    async def _read(self, response: httpx.Response) -> _Reply | Failed:
+    async def _read(self, response: httpx.Response) -> _Reply | ForecastFailure:
         body = bytearray()
         async for chunk in response.aiter_raw():
             body += chunk
             if len(body) > MAX_REPLY_BYTES:
-                return Failed(f"the reply of {self._url} is longer than {MAX_REPLY_BYTES} bytes")
+                return ForecastFailure(
+                    f"the reply of {self._url} is longer than {MAX_REPLY_BYTES} bytes"
+                )
         return _Reply(response.status_code, bytes(body))
 
     def _refusal(self, reply: _Reply, token: str | None) -> str:

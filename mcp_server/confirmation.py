@@ -30,7 +30,7 @@ _SCHEMA = {
 }
 
 
-class Answer(Enum):
+class Confirmation(Enum):
     """What came of asking."""
 
     YES = "yes"
@@ -38,26 +38,28 @@ class Answer(Enum):
     CANNOT_ASK = "the client can't ask"
 
 
-async def ask(context: Context, question: str, *, about: str) -> Answer | InputRequiredResult:
+async def ask(context: Context, question: str, *, about: str) -> Confirmation | InputRequiredResult:
     """Ask for a yes; `about` names the action, so that the answer to another one does not count.
 
     An InputRequiredResult has to be returned by the tool as it is.
     """
     session = context.session
     if not _can_show_a_form(session.client_capabilities):
-        return Answer.CANNOT_ASK
+        return Confirmation.CANNOT_ASK
     if session.protocol_version in MODERN_PROTOCOL_VERSIONS:
         return _ask_by_result(context, question, about)
     if not session.can_send_request:
-        return Answer.CANNOT_ASK
+        return Confirmation.CANNOT_ASK
     try:
         reply = await session.elicit_form(question, _SCHEMA, related_request_id=context.request_id)
     except MCPError:
-        return Answer.NO
+        return Confirmation.NO
     return _answer(reply)
 
 
-def _ask_by_result(context: Context, question: str, about: str) -> Answer | InputRequiredResult:
+def _ask_by_result(
+    context: Context, question: str, about: str
+) -> Confirmation | InputRequiredResult:
     reply = (context.input_responses or {}).get(_KEY)
     if isinstance(reply, ElicitResult) and context.request_state == about:
         return _answer(reply)
@@ -72,6 +74,6 @@ def _can_show_a_form(capabilities: ClientCapabilities | None) -> bool:
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
 
-def _answer(reply: ElicitResult) -> Answer:
+def _answer(reply: ElicitResult) -> Confirmation:
     agreed = reply.action == "accept" and (reply.content or {}).get(_KEY) is True
-    return Answer.YES if agreed else Answer.NO
+    return Confirmation.YES if agreed else Confirmation.NO

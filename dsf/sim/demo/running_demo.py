@@ -1,4 +1,4 @@
-"""The demo's stage: fleet, simulated OCM, scorers, and all components, up and answering."""
+"""The demo's demo: fleet, simulated OCM, scorers, and all components, up and answering."""
 
 import asyncio
 import contextlib
@@ -12,11 +12,11 @@ from pathlib import Path
 from dsf.api.names import HUB_NAMESPACE
 from dsf.kube import kinds
 from dsf.kube.changes import Create
-from dsf.sim.demo.fleet import Cluster, Fleet, fleet, must
-from dsf.sim.demo.processes import Components, answering, components, free_port
+from dsf.sim.demo.clusters import DemoCluster, DemoClusters, apply_or_fail, serving_clusters
+from dsf.sim.demo.output import DemoOutput
+from dsf.sim.demo.processes import DemoProcesses, free_port, running_processes, wait_until_healthy
 from dsf.sim.demo.scorers import scorers, scoring_config
-from dsf.sim.demo.screen import Screen
-from dsf.sim.replay import Recording, replaying
+from dsf.sim.prometheus_replay import Recording, replaying
 from dsf.sim.simulation import Simulation
 
 START_SECONDS = 180.0
@@ -25,13 +25,13 @@ CLUSTER_SHIFT = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class RunningDemo:
     """All that runs while the story is told."""
 
-    fleet: Fleet
-    running: Components
+    clusters: DemoClusters
+    processes: DemoProcesses
     optimizer_url: str
-    screen: Screen
+    output: DemoOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +44,22 @@ class _Program:
 
 
 @asynccontextmanager
-async def set_stage(screen: Screen, work_dir: Path, port: int) -> AsyncIterator[Stage]:
+async def running_demo(output: DemoOutput, work_dir: Path, port: int) -> AsyncIterator[RunningDemo]:
     """Start everything, wait until all of it answers, and stop it at the end."""
     async with contextlib.AsyncExitStack() as stack:
-        screen.step("A hub and two managed clusters, in memory and over HTTP")
-        the_fleet = await stack.enter_async_context(fleet(work_dir))
-        for cluster in (the_fleet.hub, *the_fleet.workers):
-            screen.note(f"{cluster.name} at {cluster.url}")
-        managed = {worker.name: worker.kube for worker in the_fleet.workers}
-        simulation = Simulation(the_fleet.hub.kube, managed, now=lambda: datetime.now(UTC))
+        output.step("A hub and two managed clusters, in memory and over HTTP")
+        clusters = await stack.enter_async_context(serving_clusters(work_dir))
+        for cluster in (clusters.hub, *clusters.managed):
+            output.note(f"{cluster.name} at {cluster.url}")
+        managed = {cluster.name: cluster.kube for cluster in clusters.managed}
+        simulation = Simulation(clusters.hub.kube, managed, now=lambda: datetime.now(UTC))
         await stack.enter_async_context(_background(simulation.run))
-        prometheus = await _prometheus(the_fleet, stack)
-        running = await stack.enter_async_context(components(work_dir))
-        stage = Stage(the_fleet, running, f"http://127.0.0.1:{port}", screen)
-        screen.step("Components, each a process of its own")
-        await _start(stage, prometheus, port)
-        yield stage
+        prometheus = await _prometheus(clusters, stack)
+        running = await stack.enter_async_context(running_processes(work_dir))
+        demo = RunningDemo(clusters, running, f"http://127.0.0.1:{port}", output)
+        output.step("Components, each a process of its own")
+        await _start(demo, prometheus, port)
+        yield demo
 
 
 def scenario() -> Path:
@@ -67,38 +67,38 @@ def scenario() -> Path:
     return Path(str(resources.files("dsf.sim") / "scenario"))
 
 
-async def _prometheus(the_fleet: Fleet, stack: contextlib.AsyncExitStack) -> dict[str, str]:
+async def _prometheus(clusters: DemoClusters, stack: contextlib.AsyncExitStack) -> dict[str, str]:
     recording = Recording.load(Path(str(resources.files("dsf.sim") / "recording.json")))
     return {
-        worker.name: await stack.enter_async_context(
+        cluster.name: await stack.enter_async_context(
             replaying(
                 recording,
-                labels={"node": f"{worker.name}-control-plane"},
+                labels={"node": f"{cluster.name}-control-plane"},
                 shift=index * CLUSTER_SHIFT,
             )
         )
-        for index, worker in enumerate(the_fleet.workers)
+        for index, cluster in enumerate(clusters.managed)
     }
 
 
-async def _start(stage: Stage, prometheus: Mapping[str, str], port: int) -> None:
+async def _start(demo: RunningDemo, prometheus: Mapping[str, str], port: int) -> None:
     sample, static = _scorer("sample"), _scorer("static")
     programs = [
         sample,
         static,
-        _controller(stage.fleet.hub),
-        *(_agent(stage.fleet.hub, w, prometheus[w.name]) for w in stage.fleet.workers),
-        *(_policy_watcher(worker) for worker in stage.fleet.workers),
-        _optimizer(stage, port),
+        _controller(demo.clusters.hub),
+        *(_agent(demo.clusters.hub, w, prometheus[w.name]) for w in demo.clusters.managed),
+        *(_policy_watcher(cluster) for cluster in demo.clusters.managed),
+        _optimizer(demo, port),
     ]
     started = []
     for program in programs:
-        component = await stage.running.start(program.name, program.arguments)
+        component = await demo.processes.start(program.name, program.arguments)
         started.append((component, program.url))
-        stage.screen.note(f"{program.name} (log: {component.log})")
+        demo.output.note(f"{program.name} (log: {component.log})")
     registered = scorers(_server(sample), _server(static))
-    await must(
-        stage.fleet.hub.kube,
+    await apply_or_fail(
+        demo.clusters.hub.kube,
         [
             *(Create(kinds.DYNAMIC_SCORER, obj) for obj in registered),
             Create(kinds.DYNAMIC_SCORING_CONFIG, scoring_config()),
@@ -106,7 +106,7 @@ async def _start(stage: Stage, prometheus: Mapping[str, str], port: int) -> None
     )
     deadline = asyncio.get_running_loop().time() + START_SECONDS
     for component, url in started:
-        await answering(component, url, deadline=deadline)
+        await wait_until_healthy(component, url, deadline=deadline)
 
 
 def _scorer(name: str) -> _Program:
@@ -119,7 +119,7 @@ def _server(scorer: _Program) -> str:
     return scorer.url.removesuffix("/healthz")
 
 
-def _controller(hub: Cluster) -> _Program:
+def _controller(hub: DemoCluster) -> _Program:
     return _serving(
         "controller",
         "controller",
@@ -129,23 +129,23 @@ def _controller(hub: Cluster) -> _Program:
     )
 
 
-def _agent(hub: Cluster, worker: Cluster, prometheus: str) -> _Program:
+def _agent(hub: DemoCluster, cluster: DemoCluster, prometheus: str) -> _Program:
     return _serving(
-        f"agent-{worker.name}",
+        f"agent-{cluster.name}",
         "agent",
-        f"--cluster-name={worker.name}",
+        f"--cluster-name={cluster.name}",
         f"--hub-kubeconfig={hub.kubeconfig}",
-        f"--kubeconfig={worker.kubeconfig}",
+        f"--kubeconfig={cluster.kubeconfig}",
         f"--prometheus-url={prometheus}",
     )
 
 
-def _policy_watcher(worker: Cluster) -> _Program:
+def _policy_watcher(cluster: DemoCluster) -> _Program:
     return _serving(
-        f"policy-watcher-{worker.name}",
+        f"policy-watcher-{cluster.name}",
         "policy-watcher",
-        f"--kubeconfig={worker.kubeconfig}",
-        f"--watch-namespace={worker.name}",
+        f"--kubeconfig={cluster.kubeconfig}",
+        f"--watch-namespace={cluster.name}",
         "--poll-interval-sec=1",
         f"--stable-duration-sec={STABLE_SECONDS}",
     )
@@ -157,10 +157,10 @@ def _serving(name: str, *arguments: str) -> _Program:
     return _Program(name, command, f"http://{bind}/healthz")
 
 
-def _optimizer(stage: Stage, port: int) -> _Program:
-    kubeconfig = stage.fleet.hub.kubeconfig
+def _optimizer(demo: RunningDemo, port: int) -> _Program:
+    kubeconfig = demo.clusters.hub.kubeconfig
     arguments = ("dsf", "optimizer", f"--kubeconfig={kubeconfig}", f"--port={port}")
-    return _Program("optimizer", arguments, f"{stage.optimizer_url}/readyz")
+    return _Program("optimizer", arguments, f"{demo.optimizer_url}/readyz")
 
 
 @asynccontextmanager

@@ -7,12 +7,12 @@ from typing import Any, Protocol
 import click
 
 from dsf.cli.columns import aligned
-from dsf.sim.demo.facts import Table
+from dsf.sim.demo.tables import Table
 
 INDENT = "   "
 
 
-class Screen(Protocol):
+class DemoOutput(Protocol):
     """Where the story is told; `finished` once it has its result."""
 
     finished: bool
@@ -34,7 +34,7 @@ class Screen(Protocol):
         ...
 
 
-class People:
+class TextOutput:
     """Readable steps and tables."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class People:
         self.finished = True
 
 
-class Machines:
+class JsonOutput:
     """One JSON document at the end, and nothing else."""
 
     def __init__(self) -> None:

@@ -45,11 +45,11 @@ SCHEMA: dict[str, Any] = {
 }
 """What the reply looks like, in the part of JSON Schema that structured output accepts."""
 
-_ANSWER_START = re.compile(r'\{\s*"forecasts"')
+_REPLY_START = re.compile(r'\{\s*"forecasts"')
 
 
 @dataclass(frozen=True)
-class Unusable:
+class UnusableReply:
     """Why a reply is no forecast."""
 
     message: str
@@ -60,7 +60,7 @@ class _Forecast(BaseModel):
     value: FiniteFloat
 
 
-class _Answer(BaseModel):
+class _Forecasts(BaseModel):
     forecasts: list[_Forecast]
 
 
@@ -81,28 +81,28 @@ def messages(batch: Sequence[Points]) -> list[dict[str, str]]:
     ]
 
 
-def read_answer(text: str, count: int) -> list[float] | Unusable:
+def read_reply(text: str, count: int) -> list[float] | UnusableReply:
     """Find the forecasts of series 0 to `count` - 1 in a reply.
 
     Thoughts, prose and code fences around the JSON are passed over; the last answer counts.
     """
-    starts = [match.start() for match in _ANSWER_START.finditer(text)]
+    starts = [match.start() for match in _REPLY_START.finditer(text)]
     if not starts:
-        return Unusable("the reply holds no forecasts")
+        return UnusableReply("the reply holds no forecasts")
     try:
         document, _ = json.JSONDecoder().raw_decode(text, starts[-1])
-        answer = _Answer.model_validate(document)
+        answer = _Forecasts.model_validate(document)
     except ValidationError as error:
-        return Unusable(f"a forecast is not usable: {error.errors()[0]['msg']}")
+        return UnusableReply(f"a forecast is not usable: {error.errors()[0]['msg']}")
     except (ValueError, RecursionError):
-        return Unusable("the reply's JSON is broken")
+        return UnusableReply("the reply's JSON is broken")
     return _in_order(answer, count)
 
 
-def _in_order(answer: _Answer, count: int) -> list[float] | Unusable:
+def _in_order(answer: _Forecasts, count: int) -> list[float] | UnusableReply:
     values = {forecast.id: forecast.value for forecast in answer.forecasts}
     if len(answer.forecasts) != count or values.keys() != set(range(count)):
-        return Unusable(f"the reply should hold one forecast for each of {count} series")
+        return UnusableReply(f"the reply should hold one forecast for each of {count} series")
     return [values[number] for number in range(count)]
 
 

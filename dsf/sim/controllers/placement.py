@@ -14,14 +14,17 @@ from dsf.kube.changes import Change, Create, Patch
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_DECISION
 from dsf.kube.port import Object
 from dsf.kube.selectors import LabelSelector, label_selector_of
-from dsf.sim.cel import holds
-from dsf.sim.registration import SET_LABEL
+from dsf.sim.controllers.cel import holds
+from dsf.sim.controllers.registration import SET_LABEL
 
 PLACEMENT_LABEL = "cluster.open-cluster-management.io/placement"
 MAX_SCORE = 100
 
-Scores = Mapping[tuple[str, str, str], int]
+LiveScores = Mapping[tuple[str, str, str], int]
 """Live values by cluster, AddOnPlacementScore name and entry name."""
+
+DecidedClusters = Mapping[tuple[str, str], Iterable[str]]
+"""Names of the selected clusters by namespace and name of the Placement."""
 
 
 def decide(
@@ -29,7 +32,7 @@ def decide(
     *,
     clusters: Iterable[Object],
     bindings: Iterable[Object],
-    scores: Scores,
+    scores: LiveScores,
     decision: Object | None,
     now: str,
 ) -> list[Change]:
@@ -78,7 +81,7 @@ def _selected(selector: Mapping[str, Any], values: Mapping[str, str]) -> bool:
 
 
 def _ranked(
-    spec: Mapping[str, Any], clusters: Iterable[Object], scores: Scores, before: Sequence[str]
+    spec: Mapping[str, Any], clusters: Iterable[Object], scores: LiveScores, before: Sequence[str]
 ) -> list[str]:
     policy = spec.get("prioritizerPolicy") or {}
     exact = policy.get("mode") == "Exact"
@@ -92,7 +95,9 @@ def _ranked(
     return sorted(names, key=lambda name: (-total(name), name))
 
 
-def _weighted(item: Mapping[str, Any], cluster: str, scores: Scores, before: Sequence[str]) -> int:
+def _weighted(
+    item: Mapping[str, Any], cluster: str, scores: LiveScores, before: Sequence[str]
+) -> int:
     coordinate, weight = item.get("scoreCoordinate") or {}, int(item.get("weight", 1))
     add_on = coordinate.get("addOn") or {}
     if coordinate.get("type") == "AddOn":

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import ValidationError
 
-from mcp_server.results import LIST_LIMIT, AppliedView, PlanView, ResetView, ScorePage, planned
-from mcp_server.text import MESSAGE_LIMIT, clean, quoted
+from mcp_server.result_views import LIST_LIMIT, AppliedView, PlanView, ResetView, ScorePage, planned
+from mcp_server.untrusted_text import MESSAGE_LIMIT, clean, quoted
 from optimizer.explain.text import lines as reasons
 from optimizer.plan.plan import Plan
 from optimizer.wire.field_problems import field_problems

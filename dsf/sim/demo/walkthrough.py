@@ -1,0 +1,203 @@
+"""The development guide's story: score, optimise for performance, then for power."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from dsf.api.names import CLUSTER_CLAIM
+from dsf.kube import kinds
+from dsf.kube.embedded.folder import load
+from dsf.kube.kinds import NODE
+from dsf.sim.controllers import mig_manager
+from dsf.sim.controllers.manifest_work_replica_set import OWNER_LABEL
+from dsf.sim.controllers.policy_framework import ROOT_LABEL
+from dsf.sim.demo import tables
+from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, apply_or_fail
+from dsf.sim.demo.output import DemoOutput
+from dsf.sim.demo.processes import DemoError
+from dsf.sim.demo.running_demo import RunningDemo, running_demo, scenario
+
+POLL_SECONDS = 0.1
+STEP_SECONDS = 120.0
+PREFERENCES = {
+    "performance": "example-performance-score",
+    "power": "example-powerconsumption-score",
+}
+SCORES = ("sample-my-score", *PREFERENCES.values())
+
+
+async def walk_through(output: DemoOutput, work_dir: Path, *, port: int, keep: bool) -> None:
+    """Tell the story; DemoError names the step that failed. With `keep` stay until cancelled."""
+    async with running_demo(output, work_dir, port) as demo:
+        answers = await _acts(demo)
+        output.step("Results")
+        output.show([tables.comparison_table(answers)])
+        output.finish({name: _result(answer) for name, answer in answers.items()})
+        _what_next(demo, keep=keep)
+        if keep:
+            await _stay(demo)
+
+
+async def _acts(demo: RunningDemo) -> dict[str, dict[str, Any]]:
+    await _score(demo)
+    load(demo.clusters.hub.kube, scenario() / "manifests")
+    answers = {}
+    for number, (name, score) in enumerate(PREFERENCES.items()):
+        if number:
+            await _reset(demo)
+        answers[name] = await _optimize(demo, name, score)
+        await _comply(demo)
+        await _land(demo)
+    return answers
+
+
+async def _score(demo: RunningDemo) -> None:
+    demo.output.step("Agents read time series, call the scoring APIs, publish scores")
+    names = [cluster.name for cluster in demo.clusters.managed]
+
+    async def scored() -> bool:
+        listed = (await demo.clusters.hub.kube.list(kinds.ADD_ON_PLACEMENT_SCORE)).items
+        found = {
+            (obj["metadata"]["namespace"], obj["metadata"]["name"])
+            for obj in listed
+            if obj.get("status", {}).get("scores")
+        }
+        return {(cluster, score) for cluster in names for score in SCORES} <= found
+
+    await _until(demo, scored, "scores of every scorer on every cluster")
+    listed = (await demo.clusters.hub.kube.list(kinds.ADD_ON_PLACEMENT_SCORE)).items
+    demo.output.show(tables.score_tables(listed, names))
+
+
+async def _optimize(demo: RunningDemo, name: str, score: str) -> dict[str, Any]:
+    demo.output.step(f"POST /optimize for {name}: {score}")
+    request = json.loads((scenario() / "params.json").read_text(encoding="utf-8"))
+    request["preference"] = {**request["preference"], "addonPlacementScore": score}
+    answer = await _post(demo, "/optimize", request)
+    demo.output.note(f"{answer['status']}, objective {answer['objective_value']:g}")
+    demo.output.show(tables.plan_tables(answer))
+    return answer
+
+
+async def _comply(demo: RunningDemo) -> None:
+    demo.output.step("Policies are enforced; workloads wait until they are compliant for a while")
+    await _until(demo, _claims(demo, "noncompliant"), "clusters to report noncompliant")
+    await _show_compliance(demo)
+    demo.output.note("the stand-in for the GPU operator finishes configuring MIG")
+    for cluster in demo.clusters.managed:
+        for node in (await cluster.kube.list(NODE)).items:
+            await apply_or_fail(cluster.kube, mig_manager.finish(node))
+    await _until(demo, _claims(demo, "compliant"), "clusters to report compliant")
+    await _show_compliance(demo)
+
+
+async def _land(demo: RunningDemo) -> None:
+    demo.output.step("Workloads land")
+    hub = demo.clusters.hub.kube
+
+    async def landed() -> bool:
+        sets = (await hub.list(kinds.MANIFEST_WORK_REPLICA_SET)).items
+        states = await _workloads(demo)
+        return len(states) == len(sets) and all(state.delivered for state in states)
+
+    await _until(demo, landed, "workloads to be delivered")
+    placements = (await hub.list(kinds.PLACEMENT, WORKLOAD_NAMESPACE)).items
+    demo.output.show(
+        [tables.placement_table(placements), tables.workload_table(await _workloads(demo))]
+    )
+
+
+async def _reset(demo: RunningDemo) -> None:
+    demo.output.step("POST /reset: nothing generated is left")
+    answer = await _post(demo, "/reset", {"namespace": WORKLOAD_NAMESPACE})
+    demo.output.note(f"deleted {len(answer['deleted'])}, failed {len(answer['failed'])}")
+    await _until(demo, _claims(demo, "empty"), "clusters to report empty")
+
+
+def _claims(demo: RunningDemo, value: str) -> Callable[[], Awaitable[bool]]:
+    async def reached() -> bool:
+        claims = await _claim_values(demo)
+        return all(claims.get(cluster.name) == value for cluster in demo.clusters.managed)
+
+    return reached
+
+
+async def _claim_values(demo: RunningDemo) -> dict[str, str]:
+    clusters = (await demo.clusters.hub.kube.list(kinds.MANAGED_CLUSTER)).items
+    return {
+        cluster["metadata"]["name"]: claim["value"]
+        for cluster in clusters
+        for claim in cluster.get("status", {}).get("clusterClaims") or []
+        if claim["name"] == CLUSTER_CLAIM
+    }
+
+
+async def _show_compliance(demo: RunningDemo) -> None:
+    replicas = (await demo.clusters.hub.kube.list(kinds.POLICY, labels=ROOT_LABEL)).items
+    states = tables.policy_states(replicas)
+    demo.output.show([tables.policy_table(states, await _claim_values(demo))])
+
+
+async def _workloads(demo: RunningDemo) -> list[tables.WorkloadState]:
+    works = (await demo.clusters.hub.kube.list(kinds.MANIFEST_WORK, labels=OWNER_LABEL)).items
+    return [
+        tables.WorkloadState(
+            work["metadata"]["name"],
+            work["metadata"]["namespace"],
+            any(
+                condition["type"] == "Available" and condition["status"] == "True"
+                for condition in work.get("status", {}).get("conditions") or []
+            ),
+        )
+        for work in works
+    ]
+
+
+async def _until(demo: RunningDemo, reached: Callable[[], Awaitable[bool]], what: str) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + STEP_SECONDS
+    while not await reached():
+        demo.processes.check()
+        if loop.time() > deadline:
+            raise DemoError(f"waited {STEP_SECONDS:g} s in vain for {what}")
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def _post(demo: RunningDemo, path: str, body: Any) -> dict[str, Any]:
+    async with httpx.AsyncClient(trust_env=False, timeout=STEP_SECONDS) as client:
+        try:
+            response = await client.post(demo.optimizer_url + path, json=body)
+        except httpx.HTTPError as error:
+            raise DemoError(f"POST {path}: {type(error).__name__}: {error}") from error
+    if not response.is_success:
+        raise DemoError(f"POST {path} answered {response.status_code}: {response.text}")
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def _result(answer: dict[str, Any]) -> dict[str, Any]:
+    kept = ("status", "objective_value", "policies", "placements", "unplaced", "digest")
+    return {key: answer[key] for key in kept}
+
+
+def _what_next(demo: RunningDemo, *, keep: bool) -> None:
+    output, hub = demo.output, demo.clusters.hub
+    output.step("What to try next")
+    if not keep:
+        output.note("with `make demo ARGS=--keep` (or `dsf demo --keep`) all of it stays up; then:")
+    output.note(f"the API docs: {demo.optimizer_url}/docs")
+    output.note(
+        f"the hub: kubectl --kubeconfig {hub.kubeconfig} get dynamicscorers,addonplacementscores -A"
+    )
+    output.note(f"an assistant: connect it to {demo.optimizer_url}/mcp")
+
+
+async def _stay(demo: RunningDemo) -> None:
+    demo.output.note("everything stays up; Ctrl-C ends it")
+    while True:
+        demo.processes.check()
+        await asyncio.sleep(1)
