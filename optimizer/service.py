@@ -29,7 +29,8 @@ from optimizer.snapshot.labels import name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.score_list import score_list
 from optimizer.snapshot.score_table import score_object
-from optimizer.solve.solver_process import solve, start_fork_server
+from optimizer.solve.solver_process import solve
+from optimizer.solve.supervised_process import start_fork_server
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import TOO_MANY_REQUESTS, UNPROCESSABLE, RequestProblem
 from optimizer.wire.result import Applied, ObjectRef, ResetResult, ScoreObject

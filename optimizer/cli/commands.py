@@ -181,7 +181,7 @@ async def _serve(
     from dsf.runtime.clock import utc_now
     from optimizer.api.serving import serve, url
     from optimizer.service import Optimizer
-    from optimizer.solve.solver_process import start_fork_server
+    from optimizer.solve.supervised_process import start_fork_server
 
     start_fork_server()
     async with connect(kubeconfig, context) as kube:

@@ -11,7 +11,7 @@ from optimizer.domain.solution import Solution
 from optimizer.explain.composition import Case, ReportProgress, report_nothing
 from optimizer.explain.solver_ports import BudgetExceeded
 from optimizer.model.problem import Problem
-from optimizer.solve.solver_process import run_supervised
+from optimizer.solve.supervised_process import run_supervised
 from optimizer.wire.explanation import Explanation
 
 if TYPE_CHECKING:
