@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from optimizer.domain.settings import Settings
+    from optimizer.plan.plan import Plan
     from optimizer.service import Optimizer
-    from optimizer.wire.result import OptimizeResult
 
 SERVICE_APP = "mcp_server.app:create_service_app"
 EXIT_NOTHING_PLACED = 1
@@ -269,7 +269,7 @@ def plan(*, paths: tuple[Path, ...], request_file: Path | None, output: str, **r
     from dsf.kube.embedded.files import FileProblem
 
     try:
-        result = asyncio.run(_plan(paths, request_file, rest))
+        made = asyncio.run(_plan(paths, request_file, rest))
     except FileProblem as error:
         raise click.ClickException(str(error)) from error
     except ModuleNotFoundError as error:
@@ -277,17 +277,14 @@ def plan(*, paths: tuple[Path, ...], request_file: Path | None, output: str, **r
             f"`dsf plan` needs the module {error.name!r}; install it with"
             " pip install 'dynamic-scoring-framework[embedded]'"
         ) from error
-    click.echo(_text(result, output), nl=False)
-    if not result.placements:
+    click.echo(_text(made, output), nl=False)
+    if not made.placements:
         raise click.exceptions.Exit(EXIT_NOTHING_PLACED)
 
 
-async def _plan(
-    paths: tuple[Path, ...], request_file: Path | None, rest: dict[str, Any]
-) -> "OptimizeResult":
+async def _plan(paths: tuple[Path, ...], request_file: Path | None, rest: dict[str, Any]) -> "Plan":
     from dsf.runtime.clock import utc_now
     from optimizer.cli.offline import offline
-    from optimizer.plan.plan import result
     from optimizer.service import Optimizer
     from optimizer.wire.request_problem import RequestProblem
 
@@ -298,20 +295,22 @@ async def _plan(
     made = await Optimizer(read.hub, settings_of(rest), now=utc_now).plan(request)
     if isinstance(made, RequestProblem):
         raise click.ClickException(f"{made.title}: {made.detail}")
-    return result(made, None)
+    return made
 
 
-def _text(result: "OptimizeResult", output: str) -> str:
+def _text(plan: "Plan", output: str) -> str:
+    from optimizer.plan.plan import result
+
     match output:
         case "json":
-            return result.model_dump_json(indent=2) + "\n"
+            return result(plan, None).model_dump_json(indent=2) + "\n"
         case "yaml":
             import yaml
 
-            return yaml.safe_dump(result.model_dump(mode="json"), sort_keys=False)
+            return yaml.safe_dump(result(plan, None).model_dump(mode="json"), sort_keys=False)
         case "manifests":
-            return result.output_yaml
+            return plan.output_yaml
         case _:
-            from optimizer.plan.table import render
+            from optimizer.plan.text.tables import render
 
-            return render(result)
+            return render(plan)

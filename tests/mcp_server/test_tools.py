@@ -117,7 +117,9 @@ async def test_a_plan_explains_itself_where_asked(untouched: Service) -> None:
     assert "Computed: " not in plain.content[0].text
     text = told.content[0].text
     assert "workload mwrs-app01 keeps running" in text
-    assert "It would have a place after this: add 2 gpu 3g.48gb to cluster worker01." in text
+    assert (
+        "It would have a place after this: add 2 gpu 3g.48gb to cluster worker01, available" in text
+    )
     assert told.structured_content["digest"] == plain.structured_content["digest"]
     assert "mwrs-app01 on 3g.48gb of worker01 (60): runner-up" in text
     assert "Used up: gpu 3g.48gb of cluster worker01, 2; price of one more: " in text
@@ -144,7 +146,7 @@ async def test_the_pareto_set_is_told_where_asked(untouched: Service) -> None:
         f"Pareto point {preference} 115, {POWER} 85: mwrs-app01 on 3g.48gb of worker01,"
         " mwrs-app02 on 3g.48gb of worker02."
     ) in text
-    assert "Pareto set: no other point exists." in text
+    assert "Pareto set, complete: no other point exists." in text
 
 
 @both_eras

@@ -7,7 +7,7 @@ from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.port import Object
 from optimizer.plan.plan import Plan, result
-from optimizer.plan.table import render
+from optimizer.plan.text.tables import render
 from optimizer.service import Optimizer
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.preferences import PREFIX
@@ -82,8 +82,8 @@ async def test_a_workload_moves_only_where_that_is_worth_its_cost() -> None:
     assert (where(free), free.solution.objective_value) == ([("mwrs-app01", "worker02")], 65.0)
     assert (where(cheap), cheap.solution.objective_value) == ([("mwrs-app01", "worker02")], 62.0)
     costs = "objective 62 = 65 of scores - 3 of moves and changes"
-    assert costs in render(result(cheap, None))
-    assert "of scores" not in render(result(free, None))
+    assert costs in render(cheap)
+    assert "of scores" not in render(free)
     assert (where(dear), dear.solution.objective_value) == ([("mwrs-app01", "worker01")], 60.0)
     assert dear.placements[0].score == 60.0
     assert dear.changes == ()

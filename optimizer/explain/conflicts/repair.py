@@ -280,7 +280,7 @@ def _same(fleet: Fleet) -> Fleet:
 
 
 def _worth(name: str, more: float) -> str:
-    return f"make each place of workload {name} worth over {more:g} more"
+    return f"raise {name}'s score by more than {more:g} on every cluster"
 
 
 def _values(problem: Problem, decision: Decision, name: str) -> Iterator[float]:

@@ -255,8 +255,18 @@ def _supplied(fleet: Fleet, barrier: RelaxableLimit, amount: float) -> LimitChan
     cluster, kind, device = barrier.subject
     what = f"{kind} {device}".strip()
     apply = partial(with_supply, cluster=cluster, added=Supply(kind, device, amount))
-    says = f"add {spelt(amount)} {what} to cluster {cluster}"
+    says = (
+        f"add {spelt(amount)} {what} to cluster {cluster}{_beside_policies(fleet, cluster, kind)}"
+    )
     return LimitChange(says, apply, amount / enough(fleet, kind))
+
+
+def _beside_policies(fleet: Fleet, cluster: str, kind: str) -> str:
+    """Return the words that tell the addition from more of what a policy supplies."""
+    candidates = next(item.candidates for item in fleet.clusters if item.name == cluster)
+    if any(supply.kind == kind for item in candidates for supply in item.supplies):
+        return ", available whichever policy it enforces"
+    return ""
 
 
 def _higher_limit(

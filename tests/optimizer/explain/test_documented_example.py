@@ -16,7 +16,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 def printed() -> str:
     found = CliRunner().invoke(plan, [f"-f{ROOT / 'docs/examples/explanations'}", "--explain"])
     assert found.exit_code == 0
-    return found.stdout[found.stdout.index("WHY HERE") :].rstrip("\n")
+    return found.stdout[found.stdout.index("WHY NOT PLACED") :].rstrip("\n")
 
 
 def shown() -> str:

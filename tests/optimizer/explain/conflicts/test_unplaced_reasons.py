@@ -67,11 +67,13 @@ def test_a_full_cluster_and_who_fills_it_are_in_the_way() -> None:
         "workload first keeps running",
     ]
     assert found.irreducible
-    assert changes(found) == ["add 2 gpu 3g to cluster c"]
+    assert changes(found) == ["add 2 gpu 3g to cluster c, available whichever policy it enforces"]
 
 
 def test_only_what_is_lacking_is_added() -> None:
-    assert changes(explained(two_on_one(3), "second")) == ["add 1 gpu 3g to cluster c"]
+    assert changes(explained(two_on_one(3), "second")) == [
+        "add 1 gpu 3g to cluster c, available whichever policy it enforces"
+    ]
 
 
 def test_wishes_of_its_own_are_named() -> None:
@@ -100,7 +102,7 @@ def test_what_fits_but_does_not_pay_says_what_it_would_cost() -> None:
     assert found.limits == ()
     assert found.lost is not None
     assert found.lost.total == 25
-    assert changes(found) == ["make each place of workload second worth over 25 more"]
+    assert changes(found) == ["raise second's score by more than 25 on every cluster"]
 
 
 def test_a_place_worth_less_than_nothing_can_cost_least() -> None:
@@ -118,7 +120,7 @@ def test_a_change_that_makes_it_pay_is_solved_again() -> None:
     scores = {(cluster, "only", "3g"): -1.0 for cluster in ("c", "d")}
     given = fleet({cluster: [("3g", 2)] for cluster in ("c", "d")}, {"only": 2}, scores)
     found = explained(replace(given, workloads=(replace(given.workloads[0], replicas=2),)), "only")
-    assert changes(found) == ["make each place of workload only worth over 1 more"]
+    assert changes(found) == ["raise only's score by more than 1 on every cluster"]
     assert found.remedy is not None
     assert [item.cluster for item in found.remedy.places] == ["c", "d"]
 
@@ -168,7 +170,7 @@ def test_where_it_runs_already_is_no_room_for_one_more() -> None:
     (first,) = given.workloads
     found = explained(replace(given, workloads=(replace(first, replicas=2),)), "first")
     assert messages(found) == ["cluster d supplies at most 1 gpu 3g"]
-    assert changes(found) == ["add 1 gpu 3g to cluster d"]
+    assert changes(found) == ["add 1 gpu 3g to cluster d, available whichever policy it enforces"]
 
 
 def test_more_replicas_than_clusters_is_no_matter_of_limits() -> None:
@@ -266,7 +268,7 @@ def check_remedy(search: RepairSearch, members: tuple[RelaxableLimit, ...]) -> N
     assert violations(found.problem, found.solution.decision) == ()
     name = search.wanted.workload
     assert replica_counts(found.solution.decision)[name] >= search.wanted.counts[name]
-    relaxed = [item for item in found.changes if "worth over" not in item.says]
+    relaxed = [item for item in found.changes if "by more than" not in item.says]
     if len([item for item in relaxed if "raise the priority" not in item.says]) > 1:
         for barrier in search.named:
             if barrier.changeable:

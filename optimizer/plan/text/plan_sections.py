@@ -1,0 +1,103 @@
+"""What a plan decides, what it leaves out, and what it would write, in words."""
+
+from collections.abc import Callable
+
+from optimizer.plan.generated_objects import describe
+from optimizer.plan.plan import Plan
+from optimizer.plan.text.sections import Section, first_rows
+
+_ROUNDING = 1e-6
+"""Objective units below which the sum of the scores and the objective are equal."""
+
+_VERDICTS = {
+    "Optimal": "Proven best",
+    "Feasible": "The best found within the limits, not proven best",
+    "Infeasible": "No workload has a place",
+    "NotSolved": "Nothing found within the limits",
+}
+
+Shown = Callable[[str], str]
+"""Makes a text that others wrote safe for the reader: quotes it, or cleans it."""
+
+
+def as_it_is(text: str) -> str:
+    """Return a text unchanged."""
+    return text
+
+
+def headline(plan: Plan) -> str:
+    """Return the status, the objective and its bound, the solver and the digest on one line."""
+    solution = plan.solution
+    value = f"{solution.status}: objective {solution.objective_value:g}{_costs(plan)}"
+    if solution.status == "Feasible" and solution.bound is not None:
+        value += f", at most {solution.bound:g} is possible"
+    return f"{value} ({solution.solver}, plan {plan.digest[:12]})"
+
+
+def verdict(plan: Plan) -> str:
+    """Return how good the plan is known to be, in one sentence."""
+    solution = plan.solution
+    unproven = solution.status == "Feasible" and solution.bound is not None
+    limit = f"; no placement is worth more than {solution.bound:g}" if unproven else ""
+    workloads = "workload" if len(plan.placements) == 1 else "workloads"
+    return (
+        f"{_VERDICTS[solution.status]}: {len(plan.placements)} {workloads} placed, together worth"
+        f" {solution.objective_value:g}{limit}."
+    )
+
+
+def placements(plan: Plan, device: Shown = as_it_is) -> Section:
+    """Return a row for each place, and a sentence for each cluster that enforces a policy."""
+    rows = [
+        (item.workload, item.cluster, item.device, item.policy, f"{item.score:g}")
+        for item in plan.placements
+    ]
+    running: dict[str, list[str]] = {}
+    for item in plan.placements:
+        running.setdefault(item.cluster, []).append(
+            f"{item.workload} on {device(item.device)} ({item.score:g})"
+        )
+    sentences = [
+        f"{cluster} enforces {policy}: {', '.join(running.get(cluster, ['nothing']))}."
+        for cluster, policy in sorted(plan.policies.items())
+    ]
+    columns = ("workload", "cluster", "device", "policy", "score")
+    return Section("clusters", columns, tuple(rows), tuple(sentences))
+
+
+def unplaced(plan: Plan, message: Shown = as_it_is) -> Section:
+    """Return every workload with fewer places than it asked for, and why."""
+    placed = {item.workload for item in plan.placements}
+    rows = [(item.workload, item.reason, item.message) for item in plan.unplaced]
+    sentences = []
+    for item in plan.unplaced:
+        some = item.workload in placed
+        what = "has fewer places than it asked for" if some else "has no place"
+        sentences.append(f"{item.workload} {what}: {item.reason}: {message(item.message)}")
+    columns = ("unplaced", "reason", "message")
+    return Section("workloads left out", columns, tuple(rows), tuple(sentences))
+
+
+def gaps(plan: Plan, message: Shown = as_it_is) -> Section:
+    """Return what of the hub's objects could not be used, and why."""
+    rows = [(gap.reason, gap.message) for gap in plan.gaps]
+    sentences = [f"Not used: {gap.reason}: {message(gap.message)}" for gap in plan.gaps]
+    return Section("gaps", ("gap", "message"), first_rows(rows), tuple(sentences))
+
+
+def writes(plan: Plan) -> Section:
+    """Return what applying the plan would write; the sentences are phrases to be joined."""
+    changes = list(map(describe, plan.changes))
+    rows = [(item.action, item.kind, item.namespace, item.name) for item in changes]
+    phrases = [f"{item.action} {item.kind} {item.namespace}/{item.name}" for item in changes]
+    columns = ("change", "kind", "namespace", "name")
+    return Section("changes", columns, tuple(rows), tuple(phrases))
+
+
+def _costs(plan: Plan) -> str:
+    """Return why the objective is not the sum of the scores shown; empty where it is."""
+    scores = sum(item.score for item in plan.placements)
+    costs = scores - plan.solution.objective_value
+    if abs(costs) < _ROUNDING:
+        return ""
+    return f" = {scores:g} of scores - {costs:g} of moves and changes"
