@@ -52,19 +52,19 @@ crds: setup ## Generate the chart's CRDs from the wire types
 
 benchmarks: hub ## Measure what the product costs, as ratios in one run
 	@$(RUN)/python -m benchmarks.startup
-	@$(RUN)/python -m benchmarks.optimizer $(ARGS)
-	@$(RUN)/python -m benchmarks.limits $(ARGS)
-	@$(RUN)/python -m benchmarks.priorities $(ARGS)
-	@$(RUN)/python -m benchmarks.staying
-	@$(RUN)/python -m benchmarks.optimizer_service
-	@$(RUN)/python -m benchmarks.explanations
-	@$(RUN)/python -m benchmarks.hub
-	@$(RUN)/python -m benchmarks.plan
-	@$(RUN)/python -m benchmarks.agent_data_path
-	@$(RUN)/python -m benchmarks.agent_otlp
-	@$(RUN)/python -m benchmarks.agent_load
-	@$(RUN)/python -m benchmarks.agent_large
-	@$(RUN)/python -m benchmarks.mig
+	@$(RUN)/python -m benchmarks.optimizer.speed $(ARGS)
+	@$(RUN)/python -m benchmarks.optimizer.time_limits $(ARGS)
+	@$(RUN)/python -m benchmarks.optimizer.priorities $(ARGS)
+	@$(RUN)/python -m benchmarks.optimizer.stability
+	@$(RUN)/python -m benchmarks.optimizer.service
+	@$(RUN)/python -m benchmarks.optimizer.explanations
+	@$(RUN)/python -m benchmarks.hub.controller
+	@$(RUN)/python -m benchmarks.hub.plan
+	@$(RUN)/python -m benchmarks.agent.data_path
+	@$(RUN)/python -m benchmarks.agent.otlp
+	@$(RUN)/python -m benchmarks.agent.load
+	@$(RUN)/python -m benchmarks.agent.large_answers
+	@$(RUN)/python -m benchmarks.optimizer.mig_candidates
 
 clean: ## Remove what the other targets made
 	rm -rf .venv .build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

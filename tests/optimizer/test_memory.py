@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from benchmarks.optimizer_service import Asked, measured
+from benchmarks.optimizer.service import Asked, measured
 
 MOST_BYTES = 120
 """Of the service and of the solver's process each, for one more place; a dictionary takes 400."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from benchmarks.instances import Instance, Kind, instance, problem
+from benchmarks.optimizer.instances import Instance, Kind, instance, problem
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Assignment, Decision, Solution
 from optimizer.model.problem import (

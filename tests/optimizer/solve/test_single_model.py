@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.instances import instance, problem
+from benchmarks.optimizer.instances import instance, problem
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Assignment, PolicyEnforcement, Solution

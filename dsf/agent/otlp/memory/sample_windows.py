@@ -47,7 +47,7 @@ class SeriesFilter(Protocol):
 class MemoryBounds:
     """What all windows of an agent hold at most; a sample takes 16 bytes, a series about 1 KiB.
 
-    What is sent to a scorer takes 40 bytes for each sample on top: see `benchmarks/agent_otlp.py`.
+    What is sent to a scorer takes 40 bytes for each sample on top: see `benchmarks/agent/otlp.py`.
     """
 
     series: int = 10_000

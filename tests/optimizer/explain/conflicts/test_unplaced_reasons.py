@@ -7,8 +7,8 @@ from itertools import islice
 
 import pytest
 
-from benchmarks.explanations import fleet as benchmark_fleet
-from benchmarks.instances import Kind, instance
+from benchmarks.optimizer.explanations import fleet as benchmark_fleet
+from benchmarks.optimizer.instances import Kind, instance
 from optimizer.domain.fleet import Fleet, FleetLimit, Supply
 from optimizer.domain.solution import Decision, Solution
 from optimizer.explain.conflicts.feasibility_problem import WORTH, replica_counts

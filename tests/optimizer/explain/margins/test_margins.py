@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.instances import Kind, instance
-from benchmarks.instances import problem as benchmark_problem
+from benchmarks.optimizer.instances import Kind, instance
+from benchmarks.optimizer.instances import problem as benchmark_problem
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.scores import Scores
 from optimizer.domain.solution import Assignment, PolicyEnforcement, Solution, Variable

@@ -7,7 +7,7 @@ from itertools import chain, repeat
 import numpy as np
 import pytest
 
-from benchmarks.instances import Kind, instance, problem
+from benchmarks.optimizer.instances import Kind, instance, problem
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import objective, tier_values
 from optimizer.model.rules import violations

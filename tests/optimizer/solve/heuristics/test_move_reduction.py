@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.instances import instance, problem
+from benchmarks.optimizer.instances import instance, problem
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import violations

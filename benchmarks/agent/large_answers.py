@@ -18,7 +18,7 @@ from pathlib import Path
 import yaml
 from aiohttp import web
 
-from benchmarks.agent_load import CLUSTER, peak_mib, written
+from benchmarks.agent.load import CLUSTER, peak_mib, written
 from dsf.api.summary import ScorerSummary, dump_summaries
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.serve import kubeconfig, serving

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from benchmarks.instances import Kind, instance, problem
+from benchmarks.optimizer.instances import Kind, instance, problem
 from optimizer.domain.solution import Solution
 from optimizer.model.problem import Problem
 from optimizer.solve.solver_process import solve

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.instances import Kind, instance, problem
+from benchmarks.optimizer.instances import Kind, instance, problem
 from optimizer.domain.solution import Tier
 from optimizer.model.problem import Problem
 from optimizer.solve.strategy import solve_problem

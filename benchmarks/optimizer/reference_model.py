@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pulp
 
-from benchmarks.instances import DEVICES, Instance, Kind, instance
+from benchmarks.optimizer.instances import DEVICES, Instance, Kind, instance
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks import yardstick
-from benchmarks.instances import Kind, instance, problem
-from benchmarks.yardstick import cpu_seconds
+from benchmarks.optimizer import reference_model
+from benchmarks.optimizer.instances import Kind, instance, problem
+from benchmarks.optimizer.reference_model import cpu_seconds
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -130,7 +130,7 @@ def _seeds() -> Iterator[float]:
     print(f"{'20 x 50, seed':<16}{'yardstick':>20}{'0.25% in':>22}{'optimum in':>28}")
     for kind in kinds:
         for seed in _SEEDS:
-            own = yardstick.solve(instance(20, 50, kind, seed), _YARDSTICK_LIMIT)
+            own = reference_model.solve(instance(20, 50, kind, seed), _YARDSTICK_LIMIT)
             near = measured(Case(20, 50, kind, 0.0025, seed=seed))
             best = measured(Case(20, 50, kind, 0.0, seed=seed))
             ratios.append((own.cpu / near.cpu, own.cpu / best.cpu))

@@ -30,7 +30,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from benchmarks.hub_fleet import HUB, config, fleet, scorer, typed
+from benchmarks.hub.fleet import HUB, config, fleet, scorer, typed
 from dsf.api.crds import crds
 from dsf.kube.apply import AT_ONCE, apply
 from dsf.kube.changes import Change, Create
@@ -275,7 +275,8 @@ async def bare_rate(bench: Bench, clusters: int, round_: int) -> float:
     body = base64.b64encode(json.dumps({"spec": json.loads(text)}).encode()).decode()
     arguments = [str(bench.kubeconfig), BARE, str(clusters), str(AT_ONCE), body]
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "benchmarks.bare", *arguments), stdout=asyncio.subprocess.PIPE
+        *(sys.executable, "-m", "benchmarks.hub.patch_baseline", *arguments),
+        stdout=asyncio.subprocess.PIPE,
     )
     output, _ = await process.communicate()
     return float(output)

@@ -11,8 +11,8 @@ import argparse
 from dataclasses import replace
 from typing import NamedTuple
 
-from benchmarks.instances import DEVICES, Instance, Kind, instance
-from benchmarks.yardstick import cpu_seconds
+from benchmarks.optimizer.instances import DEVICES, Instance, Kind, instance
+from benchmarks.optimizer.reference_model import cpu_seconds
 from optimizer.domain.fleet import Candidate, Cluster, Fleet, Objective, Selector, Supply, Workload
 from optimizer.domain.scores import Scores
 from optimizer.explain.composition import Case

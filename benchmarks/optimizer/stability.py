@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.instances import Kind, instance, problem
+from benchmarks.optimizer.instances import Kind, instance, problem
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import Problem
 from optimizer.solve.heuristics.move_reduction import reduce_moves

@@ -21,9 +21,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks.instances import Kind
-from benchmarks.score_hub import page, request, serve
-from benchmarks.yardstick import cpu_seconds
+from benchmarks.optimizer.instances import Kind
+from benchmarks.optimizer.reference_model import cpu_seconds
+from benchmarks.optimizer.score_hub import page, request, serve
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

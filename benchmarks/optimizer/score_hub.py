@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from aiohttp import web
 
-from benchmarks.instances import DEVICES, PER_GPU, Instance, Kind, instance
+from benchmarks.optimizer.instances import DEVICES, PER_GPU, Instance, Kind, instance
 from dsf.kube import kinds
 
 if TYPE_CHECKING:

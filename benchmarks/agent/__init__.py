@@ -1,0 +1,1 @@
+"""What the agent costs: time, memory, and writes to the hub."""

@@ -1,0 +1,1 @@
+"""What the hub controller costs: writes, lists, time and memory."""
