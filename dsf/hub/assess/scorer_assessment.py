@@ -1,4 +1,4 @@
-"""How each registered scorer stands: its summary or what is wrong with it, and its health."""
+"""What the controller concludes about each scorer: its summary or its fault, and its health."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -18,17 +18,20 @@ UNANSWERED = frozenset({"Unreachable", "TimedOut"})
 """Reasons of probe failures that may only mean that the hub can't reach the API."""
 
 AGENTS_FAIL = "AgentsFail"
+"""Reason of the condition Healthy where the hub can't judge an API and no agent gets scores."""
+
 _ADVICE = (
-    "check spec.configURL and that the hub may reach it; where only managed clusters can, set"
+    "check spec.configURL and that the hub can reach it; if only managed clusters can, set"
     " location Internal and configSyncMode None"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ScorerHealth:
-    """The health of a scoring API; `usable` tells whether agents should call it.
+    """The health of a scoring API.
 
-    `theirs` tells that the hub can't judge it, so that the agents' answers do.
+    `usable` says whether agents should call it. `judged_by_agents` says that the hub can't reach
+    the API itself, so its health is what the agents report.
     """
 
     status: HealthStatus
@@ -41,37 +44,38 @@ class ScorerHealth:
 class ScorerAssessment:
     """What the controller concludes about one scorer.
 
-    `config` is the API's config in use, `probed` whether the API was asked since the controller
-    started, `rival` the older scorer that holds the same score name.
+    `config_synced` is the condition ConfigSynced. `config` is the API's config in use. `probed`
+    says whether the API was probed since the controller started. `name_owner` is the older scorer
+    that owns the same score name, empty if there is none.
     """
 
     scorer: RegisteredScorer
     resolution: Resolved | Invalid
     health: ScorerHealth
-    synced: Condition
+    config_synced: Condition
     config: ScorerConfig | None
     probed: bool
-    rival: str = ""
+    name_owner: str = ""
 
     @property
     def summary(self) -> ScorerSummary | None:
-        """What is distributed; None where nothing is."""
-        if isinstance(self.resolution, Invalid) or not self.health.usable or self.rival:
+        """The summary to distribute; None if the scorer is not to be distributed."""
+        if isinstance(self.resolution, Invalid) or not self.health.usable or self.name_owner:
             return None
         return self.resolution.summary
 
     @property
     def score_names(self) -> frozenset[str]:
-        """The score names by which a mask may mean this scorer."""
+        """The score names by which a mask may refer to this scorer."""
         spec = self.scorer.spec
-        said = None if isinstance(spec, Invalid) or spec.scoring is None else spec.scoring.params
+        params = None if isinstance(spec, Invalid) or spec.scoring is None else spec.scoring.params
         return frozenset(
             name
             for name in (
                 None
                 if isinstance(self.resolution, Invalid)
                 else self.resolution.summary.score_name,
-                said.name if said else None,
+                params.name if params else None,
             )
             if name
         )
@@ -80,19 +84,19 @@ class ScorerAssessment:
 def assess(
     scorers: Iterable[RegisteredScorer], probes: Mapping[ProbeTarget, ProbeResult]
 ) -> tuple[ScorerAssessment, ...]:
-    """Return the standings of all scorers that are not being deleted, ordered by age."""
+    """Return the assessments of all scorers that are not being deleted, oldest first."""
     staying = [scorer for scorer in scorers if not is_leaving(scorer.obj)]
     staying.sort(key=lambda scorer: (scorer.created, scorer.name))
-    return _with_rivals([_stand(scorer, _probe_of(scorer, probes)) for scorer in staying])
+    return _with_name_owners([_assess(scorer, _probe_of(scorer, probes)) for scorer in staying])
 
 
-def reported_health(scorer: RegisteredScorer, answer: ProbeResult) -> HealthStatus | None:
-    """Return the health that an earlier controller reported and that an answer has to overturn.
+def reported_health(scorer: RegisteredScorer, probe: ProbeResult) -> HealthStatus | None:
+    """Return the health in the scorer's status, which new probes have to contradict repeatedly.
 
-    None where the status speaks of another spec, or of what the agents said.
+    Returns None if the status is about an older spec, or if the agents' reports determined it.
     """
-    theirs = answer.health is not None and _is_theirs(scorer, answer.health)
-    return scorer.reported_health if scorer.current and not theirs else None
+    by_agents = probe.health is not None and _is_for_agents_to_judge(scorer, probe.health)
+    return scorer.reported_health if scorer.current and not by_agents else None
 
 
 def _probe_of(
@@ -101,27 +105,27 @@ def _probe_of(
     return probes.get(scorer.target) if scorer.target else None
 
 
-def _stand(scorer: RegisteredScorer, probe: ProbeResult | None) -> ScorerAssessment:
+def _assess(scorer: RegisteredScorer, probe: ProbeResult | None) -> ScorerAssessment:
     config = _config_in_use(scorer, probe)
-    spec = scorer.spec if probe else _before_the_first_answer(scorer)
-    outcome = spec if isinstance(spec, Invalid) else resolve(scorer.name, spec, config)
+    spec = scorer.spec if probe else _spec_before_first_probe(scorer)
+    resolution = spec if isinstance(spec, Invalid) else resolve(scorer.name, spec, config)
     failure = _fetch_failure(scorer, probe)
-    if isinstance(outcome, Invalid) and failure:
-        outcome = Invalid(failure.reason, failure.message)
+    if isinstance(resolution, Invalid) and failure:
+        resolution = Invalid(failure.reason, failure.message)
     return ScorerAssessment(
         scorer=scorer,
-        resolution=outcome,
+        resolution=resolution,
         health=_health(scorer, probe),
-        synced=_synced(scorer, probe, outcome),
+        config_synced=_config_synced(scorer, probe, resolution),
         config=config,
         probed=probe is not None or isinstance(scorer.spec, Invalid),
     )
 
 
 def _config_in_use(scorer: RegisteredScorer, probe: ProbeResult | None) -> ScorerConfig | None:
-    """Return the config fetched, else the one accepted last where it is of this very spec.
+    """Return the config fetched; else the last synced one, if it belongs to the current spec.
 
-    Before the first answer the one accepted last counts in any case: a restart changes nothing.
+    Before the first probe the last synced config counts in any case: a restart changes nothing.
     """
     if isinstance(scorer.spec, Invalid) or not is_full(scorer.spec):
         return None
@@ -130,8 +134,11 @@ def _config_in_use(scorer: RegisteredScorer, probe: ProbeResult | None) -> Score
     return scorer.last_synced_config if probe is None or scorer.current else None
 
 
-def _before_the_first_answer(scorer: RegisteredScorer) -> DynamicScorerSpec | Invalid:
-    """Return the spec to go on with: a config goes with the host that served it, not a new one."""
+def _spec_before_first_probe(scorer: RegisteredScorer) -> DynamicScorerSpec | Invalid:
+    """Return the spec with the configURL that served the last synced config.
+
+    A config names no host of its own: with a new configURL it would be sent to the wrong server.
+    """
     spec, url = scorer.spec, scorer.last_synced_config_url
     if isinstance(spec, Invalid) or not (url and is_full(spec)):
         return spec
@@ -139,73 +146,76 @@ def _before_the_first_answer(scorer: RegisteredScorer) -> DynamicScorerSpec | In
 
 
 def _fetch_failure(scorer: RegisteredScorer, probe: ProbeResult | None) -> ProbeFailure | None:
-    wanted = scorer.target is not None and scorer.target.full
-    return probe.config if wanted and probe and isinstance(probe.config, ProbeFailure) else None
+    fetched = scorer.target is not None and scorer.target.full
+    return probe.config if fetched and probe and isinstance(probe.config, ProbeFailure) else None
 
 
-def _synced(
-    scorer: RegisteredScorer, probe: ProbeResult | None, outcome: Resolved | Invalid
+def _config_synced(
+    scorer: RegisteredScorer, probe: ProbeResult | None, resolution: Resolved | Invalid
 ) -> Condition:
     failure = _fetch_failure(scorer, probe)
     if failure:
-        kept = "" if isinstance(outcome, Invalid) else "; the config accepted last stays in use"
+        kept = "" if isinstance(resolution, Invalid) else "; the last synced config stays in use"
         return Condition("ConfigSynced", "False", failure.reason, failure.message + kept)
-    if isinstance(outcome, Invalid):
-        return Condition("ConfigSynced", "False", outcome.reason, outcome.message)
+    if isinstance(resolution, Invalid):
+        return Condition("ConfigSynced", "False", resolution.reason, resolution.message)
     if scorer.target and not scorer.target.full:
         message = "configSyncMode is None: source and scoring of this object are used as they are"
         return Condition("ConfigSynced", "True", "SyncDisabled", message)
-    message = "what the API's config says is in use"
+    message = "the config that the API serves is in use"
     if probe and probe.unknown:
-        message += f"; fields that nobody knows are ignored: {', '.join(probe.unknown)}"
+        message += f"; unknown fields are ignored: {', '.join(probe.unknown)}"
     return Condition("ConfigSynced", "True", "Synced", message)
 
 
 def _health(scorer: RegisteredScorer, probe: ProbeResult | None) -> ScorerHealth:
     if probe is None:
-        return _health_said(scorer)
+        return _health_before_first_probe(scorer)
     if probe.health is None:
-        return ScorerHealth(
-            "Active", True, Condition("Healthy", "True", "Healthy", "/healthz answers")
-        )
+        condition = Condition("Healthy", "True", "Healthy", "/healthz answers")
+        return ScorerHealth("Active", True, condition)
     reason, message = probe.health.reason, probe.health.message
-    if _is_theirs(scorer, probe.health):
-        message += "; an Internal scorer may be reachable from managed clusters only: distributed"
-        told = Condition("Healthy", "Unknown", reason, message)
-        return ScorerHealth("Unknown", True, told, judged_by_agents=True)
+    if _is_for_agents_to_judge(scorer, probe.health):
+        message += (
+            "; distributed nevertheless: managed clusters may reach an Internal scorer that the hub"
+            " can't"
+        )
+        condition = Condition("Healthy", "Unknown", reason, message)
+        return ScorerHealth("Unknown", True, condition, judged_by_agents=True)
     if reason in UNANSWERED:
         message += f"; {_ADVICE}"
     message += "; not distributed until it answers"
     return ScorerHealth("Inactive", False, Condition("Healthy", "False", reason, message))
 
 
-def _health_said(scorer: RegisteredScorer) -> ScorerHealth:
+def _health_before_first_probe(scorer: RegisteredScorer) -> ScorerHealth:
     status = scorer.reported_health or "Unknown"
-    told = find((scorer.obj.get("status") or {}).get("conditions") or [], "Healthy") or {}
-    usable = scorer.reported_health in {"Active", "Unknown"} or told.get("reason") == AGENTS_FAIL
+    conditions = (scorer.obj.get("status") or {}).get("conditions") or []
+    healthy = find(conditions, "Healthy") or {}
+    usable = scorer.reported_health in {"Active", "Unknown"} or healthy.get("reason") == AGENTS_FAIL
     return ScorerHealth(
         status, usable, Condition("Healthy", "Unknown", "NotProbed", "not probed yet")
     )
 
 
-def _is_theirs(scorer: RegisteredScorer, failure: ProbeFailure) -> bool:
-    return failure.reason in UNANSWERED and _only_clusters_may_reach(scorer)
+def _is_for_agents_to_judge(scorer: RegisteredScorer, failure: ProbeFailure) -> bool:
+    return failure.reason in UNANSWERED and _may_be_reachable_by_agents_only(scorer)
 
 
-def _only_clusters_may_reach(scorer: RegisteredScorer) -> bool:
+def _may_be_reachable_by_agents_only(scorer: RegisteredScorer) -> bool:
     spec = scorer.spec
     return not isinstance(spec, Invalid) and not is_full(spec) and spec.location == "Internal"
 
 
-def _with_rivals(standings: list[ScorerAssessment]) -> tuple[ScorerAssessment, ...]:
-    """Mark each scorer whose score object an older one writes, even while that one is inactive."""
-    holders: dict[str, str] = {}
+def _with_name_owners(assessments: list[ScorerAssessment]) -> tuple[ScorerAssessment, ...]:
+    """Record for each scorer the older one that owns its score object, Inactive ones included."""
+    owners: dict[str, str] = {}
     result = []
-    for standing in standings:
-        rival = ""
-        if isinstance(standing.resolution, Resolved):
-            name = names.score_object_name(standing.resolution.summary.score_name)
-            holder = holders.setdefault(name, standing.scorer.name)
-            rival = "" if holder == standing.scorer.name else holder
-        result.append(replace(standing, rival=rival))
+    for assessment in assessments:
+        name_owner = ""
+        if isinstance(assessment.resolution, Resolved):
+            name = names.score_object_name(assessment.resolution.summary.score_name)
+            owner = owners.setdefault(name, assessment.scorer.name)
+            name_owner = "" if owner == assessment.scorer.name else owner
+        result.append(replace(assessment, name_owner=name_owner))
     return tuple(result)

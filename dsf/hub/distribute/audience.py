@@ -15,7 +15,7 @@ class ClusterShare:
     Clusters of equal shares get equal bytes.
     """
 
-    hidden: frozenset[str] = frozenset()
+    masked: frozenset[str] = frozenset()
     hosts: Hosts = ()
 
 

@@ -75,12 +75,12 @@ class SummariesRenderer:
         return {cluster: self._rendered[share] for cluster, share in shares.items()}
 
     def _render(self, share: ClusterShare) -> RenderedSummaries:
-        shown = [part for part in self._parts if part.score_name not in share.hidden]
+        shown = [part for part in self._parts if part.score_name not in share.masked]
         if not shown:
             return RenderedSummaries("[]", (), len("[]"))
         body = _BETWEEN.join(part.at(_host(part, share.hosts)) for part in shown)
         text = sys.intern(f"{_OPENING}{body}{_CLOSING}")
-        names = self._names.setdefault(share.hidden, tuple(part.name for part in shown))
+        names = self._names.setdefault(share.masked, tuple(part.name for part in shown))
         return RenderedSummaries(text, names, len(json.dumps(text, ensure_ascii=False).encode()))
 
 

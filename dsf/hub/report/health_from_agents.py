@@ -1,4 +1,4 @@
-"""The health of a scoring API that only agents can judge, from what they publish."""
+"""The health of a scoring API that the hub can't reach, from the scores that agents publish."""
 
 from dataclasses import replace
 
@@ -7,23 +7,25 @@ from dsf.hub.assess.scorer_assessment import AGENTS_FAIL, ScorerAssessment, Scor
 from dsf.hub.report.scorer_counts import ScorerCounts
 
 
-def with_health_from_agents(standing: ScorerAssessment, tally: ScorerCounts) -> ScorerAssessment:
-    """Return the standing with the agents' word on an API that only they can judge.
+def with_health_from_agents(assessment: ScorerAssessment, counts: ScorerCounts) -> ScorerAssessment:
+    """Return the assessment with the agents' verdict, if only agents can judge the API.
 
-    It stays distributed whatever they say: nobody else would notice that it is well again.
+    The scorer stays distributed even if every agent fails: nobody else would notice that the API
+    works again.
     """
-    if not standing.health.judged_by_agents:
-        return standing
-    health = standing.health
-    if tally.answered:
-        message = f"the hub can't reach it; it answers the agents of {tally.answered} clusters"
-        told = ScorerHealth("Active", True, Condition("Healthy", "True", "AgentsReachIt", message))
-    elif tally.refused:
+    if not assessment.health.judged_by_agents:
+        return assessment
+    return replace(assessment, health=_from_agents(assessment.health, counts))
+
+
+def _from_agents(health: ScorerHealth, counts: ScorerCounts) -> ScorerHealth:
+    if counts.answered:
+        message = f"the hub can't reach it; agents of {counts.answered} managed clusters can"
+        return ScorerHealth("Active", True, Condition("Healthy", "True", "AgentsReachIt", message))
+    if counts.refused:
         message = (
-            f"neither the hub nor the agents of {tally.refused} managed clusters get scores from"
+            f"neither the hub nor the agents of {counts.refused} managed clusters get scores from"
             " it: see failingClusters"
         )
-        told = ScorerHealth("Inactive", True, Condition("Healthy", "False", AGENTS_FAIL, message))
-    else:
-        told = health
-    return replace(standing, health=told)
+        return ScorerHealth("Inactive", True, Condition("Healthy", "False", AGENTS_FAIL, message))
+    return health

@@ -1,4 +1,4 @@
-"""How far the summaries have come on the hub: which works carry which of them."""
+"""How far the ManifestWorks on the hub already carry each scorer's current summary."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from dsf.hub.snapshot.summaries_work import SummariesWork
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """On how many managed clusters a scorer should be, and on how many works it is."""
+    """How many ManifestWorks should carry a scorer's current summary, and how many do."""
 
     desired: int = 0
     in_place: int = 0
@@ -19,39 +19,34 @@ class Rollout:
 def rollouts(
     desired: Mapping[str, RenderedSummaries], works: Mapping[str, SummariesWork]
 ) -> dict[str, Rollout]:
-    """Return the reach of each desired scorer by name, from what is desired and observed.
+    """Return the rollout of each desired scorer by name; both arguments are by managed cluster.
 
-    Only works that differ from what is desired are looked into.
+    Compares parts only in works that differ from what is desired.
     """
-    wanted = Counter(each.names for each in desired.values())
     total = Counter[str]()
-    for names, count in wanted.items():
+    for names, count in Counter(each.names for each in desired.values()).items():
         total.update(dict.fromkeys(names, count))
-    return {
-        name: Rollout(total[name], total[name] - late)
-        for name, late in _late(desired, works, total)
-    }
+    missing = _missing(desired, works)
+    return {name: Rollout(count, count - missing[name]) for name, count in total.items()}
 
 
-def _late(
-    desired: Mapping[str, RenderedSummaries],
-    works: Mapping[str, SummariesWork],
-    total: Mapping[str, int],
-) -> list[tuple[str, int]]:
-    """Return by scorer how many works lack what is desired of it."""
-    late = Counter[str]()
+def _missing(
+    desired: Mapping[str, RenderedSummaries], works: Mapping[str, SummariesWork]
+) -> Counter[str]:
+    """Return by scorer how many works lack its current summary."""
     differing = Counter(
-        (each, seen)
+        (each, text)
         for cluster, each in desired.items()
-        if (seen := _seen(works.get(cluster))) != each.text
+        if (text := _text(works.get(cluster))) != each.text
     )
-    there = {seen: parts_of(seen) for _, seen in differing}
-    for (each, seen), count in differing.items():
-        lacking = (name for name, part in each.parts().items() if part not in there[seen])
-        late.update(dict.fromkeys(lacking, count))
-    return [(name, late[name]) for name in total]
+    present = {text: parts_of(text) for _, text in differing}
+    missing = Counter[str]()
+    for (each, text), count in differing.items():
+        lacking = (name for name, part in each.parts().items() if part not in present[text])
+        missing.update(dict.fromkeys(lacking, count))
+    return missing
 
 
-def _seen(work: SummariesWork | None) -> str:
-    """Return what a work carries; nothing where others have changed it."""
+def _text(work: SummariesWork | None) -> str:
+    """Return what a work carries; empty if somebody else has changed it."""
     return "" if work is None or work.drifted else work.text

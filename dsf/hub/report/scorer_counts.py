@@ -1,4 +1,4 @@
-"""How each scorer fares on the managed clusters, from what their agents publish."""
+"""On how many managed clusters each scorer scores or fails, from what the agents publish."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,10 +19,11 @@ from dsf.hub.snapshot.summaries_work import SummariesWork
 
 @dataclass(slots=True)
 class ScorerCounts:
-    """Managed clusters on which a scorer fails, and how many there are of the others.
+    """How many managed clusters are in which state for one scorer, and why which of them fail.
 
-    `desired` counts those that should score, `scoring` those with fresh scores, `answered` those
-    whose agent got scores from the API in its last round, `refused` those whose agent did not.
+    `desired` counts the clusters that should score, `scoring` those with fresh scores, `answered`
+    those whose agent got scores from the API in its last round, `refused` those whose agent got
+    none.
     """
 
     desired: int = 0
@@ -33,15 +34,15 @@ class ScorerCounts:
 
     @property
     def waiting(self) -> int:
-        """Managed clusters that have not said anything yet."""
+        """Managed clusters whose agents have not reported anything yet."""
         return self.desired - self.scoring - len(self.failing)
 
 
 @dataclass(frozen=True, slots=True)
 class FleetCounts:
-    """The tallies by score name, and the scores that nobody is told to publish."""
+    """The counts by score name, and the orphaned scores: those that no agent should publish."""
 
-    tallies: Mapping[str, ScorerCounts]
+    by_score_name: Mapping[str, ScorerCounts]
     orphans: tuple[NamespacedName, ...] = ()
 
 
@@ -52,63 +53,63 @@ def count_scores(
     *,
     now: str,
 ) -> FleetCounts:
-    """Return how the scores that are distributed fare; `now` is RFC 3339 in UTC.
+    """Return the counts of the distributed scores; `now` is an RFC 3339 time in UTC.
 
-    One pass over the scores: there may be 100,000 of them.
+    Passes once over the scores, because there may be 100,000 of them.
     """
-    hidden = {cluster: share.hidden for cluster, share in shares.items()}
-    masked = [each for each in hidden.values() if each]
-    tallies = {
-        name: ScorerCounts(len(shares) - sum(name in each for each in masked))
+    masked = {cluster: share.masked for cluster, share in shares.items()}
+    masks = [each for each in masked.values() if each]
+    counts = {
+        name: ScorerCounts(len(shares) - sum(name in each for each in masks))
         for name in score_names
     }
-    by_object = {names.score_object_name(name): (name, tally) for name, tally in tallies.items()}
-    troubled = _troubled(snapshot, shares)
+    by_object = {names.score_object_name(name): (name, each) for name, each in counts.items()}
+    cut_off = _cut_off(snapshot, shares)
     orphans = []
-    silent = {name: set(troubled) for name in tallies}
+    silent = {name: set(cut_off) for name in counts}
     for key, score in snapshot.scores.items():
         cluster, object_name = key
-        found = by_object.get(object_name)
-        where = hidden.get(cluster)
-        if found is None or where is None or found[0] in where:
+        counted = by_object.get(object_name)
+        hidden = masked.get(cluster)
+        if counted is None or hidden is None or counted[0] in hidden:
             orphans.append(key)
             continue
-        name, tally = found
+        name, of_scorer = counted
         silent[name].discard(cluster)
-        _count(tally, cluster, score, troubled.get(cluster), now)
+        _count(of_scorer, cluster, score, cut_off.get(cluster), now)
     for name, clusters in silent.items():
         for cluster in clusters:
-            if name not in hidden[cluster]:
-                tallies[name].failing[cluster] = troubled[cluster]
-    return FleetCounts(tallies, tuple(orphans))
+            if name not in masked[cluster]:
+                counts[name].failing[cluster] = cut_off[cluster]
+    return FleetCounts(counts, tuple(orphans))
 
 
 def _count(
-    tally: ScorerCounts,
+    counts: ScorerCounts,
     cluster: str,
     score: PublishedScore,
-    beyond: ClusterFailure | None,
+    cut_off: ClusterFailure | None,
     now: str,
 ) -> None:
-    """Count a cluster; the agent's word counts unless OCM has lost touch with the cluster."""
+    """Count a cluster; the agent's own report wins unless OCM lost contact with the cluster."""
     fresh = score.valid_until > now
-    tally.answered += fresh and score.answered
-    tally.refused += score.failure is not None and not score.answered
+    counts.answered += fresh and score.answered
+    counts.refused += score.failure is not None and not score.answered
     if score.failure is None and fresh:
-        tally.scoring += 1
-    elif beyond is not None and (score.failure is None or beyond.reason == CLUSTER_UNAVAILABLE):
-        tally.failing[cluster] = beyond
+        counts.scoring += 1
+    elif cut_off is not None and (score.failure is None or cut_off.reason == CLUSTER_UNAVAILABLE):
+        counts.failing[cluster] = cut_off
     elif score.failure is not None:
-        tally.failing[cluster] = score.failure
+        counts.failing[cluster] = score.failure
     elif score.valid_until:
-        message = "the agent renews this score no more: look at its log on the managed cluster"
-        tally.failing[cluster] = ClusterFailure("ScoreExpired", message, score.valid_until)
+        message = "the agent has stopped renewing this score: read its log on the managed cluster"
+        counts.failing[cluster] = ClusterFailure("ScoreExpired", message, score.valid_until)
 
 
-def _troubled(
+def _cut_off(
     snapshot: HubSnapshot, shares: Mapping[str, ClusterShare]
 ) -> dict[str, ClusterFailure]:
-    """Return the clusters from which nothing can come, and why."""
+    """Return the clusters from which no scores can come, and why."""
     found = {
         cluster: _first(
             snapshot.clusters.get(cluster),
@@ -117,7 +118,7 @@ def _troubled(
         )
         for cluster in shares
     }
-    return {cluster: trouble for cluster, trouble in found.items() if trouble}
+    return {cluster: failure for cluster, failure in found.items() if failure}
 
 
 def _first(*parts: ManagedCluster | SummariesWork | AddOn | None) -> ClusterFailure | None:

@@ -1,4 +1,4 @@
-"""Which changes of a status are worth a Kubernetes Event."""
+"""Which changes of a status are recorded as Kubernetes Events."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,17 +9,20 @@ from dsf.kube.changes import Change, Patch
 from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, Kind
 from dsf.kube.port import Object
 
-_GOOD = {"ConfigConflict": "False"}
-_SUMS_UP = "Ready"
-_QUIET = frozenset(
+_GOOD_STATUS = {"ConfigConflict": "False"}
+"""The status that is good for a condition type; True for all others."""
+_SUMMARY_TYPE = "Ready"
+_QUIET_REASONS = frozenset(
     {"Distributing", "InvalidScoringConfig", "NotResolved", "Unhealthy", "NotProbed", "Waiting"}
 )
-_MESSAGE_LIMIT = 1000
+"""Reasons that are no Events: they pass by themselves, or another Event has the cause."""
+_MESSAGE_CHARACTERS = 1000
+"""The API server refuses Events with messages of more than 1024 characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusEvent:
-    """An Event to be recorded about an object of ours."""
+    """An Event to record about a DynamicScorer or the DynamicScoringConfig."""
 
     kind: Kind
     obj: Object
@@ -31,49 +34,52 @@ class StatusEvent:
 def status_events(
     observed: Iterable[tuple[Kind, Object]], changes: Iterable[Change]
 ) -> list[StatusEvent]:
-    """Return the events that status changes deserve, given the objects that they were made from."""
+    """Return the Events for status changes, given the objects from which they were planned."""
     by_name = {(kind, str(obj["metadata"]["name"])): obj for kind, obj in observed}
     return [
-        notice
+        event
         for change in changes
         if isinstance(change, Patch)
         and change.subresource == "status"
         and change.kind in (DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG)
-        for notice in _of(change.kind, by_name[change.kind, change.name], change.body)
+        for event in _events(change.kind, by_name[change.kind, change.name], change.body)
     ]
 
 
-def _of(kind: Kind, obj: Object, body: Mapping[str, Any]) -> Iterator[StatusEvent]:
-    before = (obj.get("status") or {}).get("conditions") or []
+def _events(kind: Kind, obj: Object, body: Mapping[str, Any]) -> Iterator[StatusEvent]:
+    conditions = (obj.get("status") or {}).get("conditions") or []
     for after in (body.get("status") or {}).get("conditions") or []:
-        told = find(before, str(after["type"]))
-        if _is_news(kind, told, after):
-            good = _is_good(after)
+        before = find(conditions, str(after["type"]))
+        if _is_transition(kind, before, after):
             message = f"{after['type']}: {after.get('message') or after['reason']}"
             yield StatusEvent(
                 kind,
                 obj,
-                "Normal" if good else "Warning",
+                "Normal" if _is_good(after) else "Warning",
                 str(after["reason"]),
-                message[:_MESSAGE_LIMIT],
+                message[:_MESSAGE_CHARACTERS],
             )
 
 
-def _is_news(kind: Kind, before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> bool:
-    """Tell whether something went wrong, went wrong otherwise, or is well again."""
+def _is_transition(kind: Kind, before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> bool:
+    """Tell whether something failed, failed for another reason, or recovered."""
     if _is_good(after):
-        if after["type"] == _SUMS_UP:
+        if after["type"] == _SUMMARY_TYPE:
             return before is None or not _is_good(before)
         return before is not None and not _is_good(before) and before["status"] != "Unknown"
-    if after["status"] == "Unknown" or after["reason"] in _QUIET or _is_repeated(kind, after):
+    if (
+        after["status"] == "Unknown"
+        or after["reason"] in _QUIET_REASONS
+        or _repeats_another(kind, after)
+    ):
         return False
     return before is None or _is_good(before) or before["reason"] != after["reason"]
 
 
-def _is_repeated(kind: Kind, bad: Mapping[str, Any]) -> bool:
-    """Tell whether another condition says the same: a config's Ready has causes of its own."""
-    return bad["type"] == _SUMS_UP and (kind == DYNAMIC_SCORER or bad["reason"] == "TooLarge")
+def _repeats_another(kind: Kind, bad: Mapping[str, Any]) -> bool:
+    """Tell whether another condition has the same cause, which only a config's Ready may not."""
+    return bad["type"] == _SUMMARY_TYPE and (kind == DYNAMIC_SCORER or bad["reason"] == "TooLarge")
 
 
 def _is_good(condition: Mapping[str, Any]) -> bool:
-    return bool(condition["status"] == _GOOD.get(str(condition["type"]), "True"))
+    return bool(condition["status"] == _GOOD_STATUS.get(str(condition["type"]), "True"))

@@ -44,7 +44,7 @@ def read_config(body: bytes) -> ConfigDocument | Invalid:
     try:
         return ConfigDocument(ScorerConfig.model_validate(document), shown)
     except ValidationError as error:
-        ignored = f"; fields that nobody knows: {', '.join(shown)}" if shown else ""
+        ignored = f"; unknown fields: {', '.join(shown)}" if shown else ""
         return Invalid(
             "InvalidConfig", (_source_type(error) or validation_message(error)) + ignored
         )
@@ -70,7 +70,7 @@ def _unknown(model: type[BaseModel], document: Mapping[str, Any], path: str) -> 
 def _hinted(key: str, missing: Collection[str]) -> str:
     shown = "".join(character if character.isprintable() else "?" for character in key)
     near = get_close_matches(key, sorted(missing), n=1)
-    return f"{shown} (meant {near[0]}?)" if near else shown
+    return f"{shown} (did you mean {near[0]}?)" if near else shown
 
 
 def _model(annotation: Any) -> type[BaseModel] | None:

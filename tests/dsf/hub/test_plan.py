@@ -194,7 +194,7 @@ def test_an_inactive_scorer_is_taken_out_and_put_back() -> None:
         "type": "Healthy",
         "status": "False",
         "reason": "TimedOut",
-        "message": "slow; check spec.configURL and that the hub may reach it; where only managed"
+        "message": "slow; check spec.configURL and that the hub can reach it; if only managed"
         " clusters can, set location Internal and configSyncMode None; not distributed until it"
         " answers",
         "lastTransitionTime": LATER,

@@ -25,11 +25,11 @@ awkward = st.text(alphabet=st.sampled_from('a"\\\n\u2028é {},[]'), max_size=12)
 fleets = st.dictionaries(st.sampled_from("abcdef"), awkward, max_size=5)
 
 
-@given(queries=fleets, hidden=st.sets(st.sampled_from(["a_score", "c_score"])))
-def test_they_are_those_of_dump_summaries(queries: dict[str, str], hidden: set[str]) -> None:
+@given(queries=fleets, masked=st.sets(st.sampled_from(["a_score", "c_score"])))
+def test_they_are_those_of_dump_summaries(queries: dict[str, str], masked: set[str]) -> None:
     summaries = [summary(name, query) for name, query in queries.items()]
-    rendered = SummariesRenderer().render(summaries, {"c1": ClusterShare(frozenset(hidden))})["c1"]
-    kept = [each for each in summaries if each.score_name not in hidden]
+    rendered = SummariesRenderer().render(summaries, {"c1": ClusterShare(frozenset(masked))})["c1"]
+    kept = [each for each in summaries if each.score_name not in masked]
     assert rendered.text == dump_summaries(kept)
     assert rendered.parts().keys() == {each.name for each in kept}
     assert set(rendered.parts().values()) == (parts_of(rendered.text) if kept else set())

@@ -38,9 +38,9 @@ def test_unknown_fields_are_named_with_what_may_have_been_meant() -> None:
     outcome = read(document)
     assert isinstance(outcome, ConfigDocument)
     assert outcome.unknown == (
-        "source.paramz (meant params?)",
+        "source.paramz (did you mean params?)",
         "source.note",
-        "scoring.params.intervall (meant interval?)",
+        "scoring.params.intervall (did you mean interval?)",
         "requests",
     )
 
@@ -51,7 +51,7 @@ def test_a_misspelt_part_is_named_where_it_is_missed() -> None:
     told = refused(document)
     assert told.reason == "InvalidConfig"
     assert "source: Field required" in told.message
-    assert "sources (meant source?)" in told.message
+    assert "sources (did you mean source?)" in told.message
 
 
 def test_a_source_type_that_nobody_knows_is_named_with_those_that_are_known() -> None:

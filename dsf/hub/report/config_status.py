@@ -1,0 +1,98 @@
+"""The status of the DynamicScoringConfig."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dsf.api import conditions
+from dsf.api.conditions import Condition
+from dsf.api.invalid import Invalid
+from dsf.hub.report.wording import counted, listed, works_of
+from dsf.hub.snapshot.summaries_work import LIMIT_BYTES
+from dsf.kube.port import Object
+
+
+@dataclass(frozen=True, slots=True)
+class FleetProgress:
+    """How far the distribution to the fleet has come.
+
+    `scorers` and `clusters` count what is desired; `no_clusters_because` says why `clusters` is 0.
+    `lagging` names the clusters whose work is not as desired yet. `refusals` says by cluster why
+    the API server refused a write. `sizes` are the bytes of the works that are near OCM's limit.
+    """
+
+    scorers: int
+    clusters: int
+    no_clusters_because: str = ""
+    lagging: frozenset[str] = frozenset()
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+def config_status(
+    config: Object, progress: FleetProgress, unmatched: Sequence[str], *, now: str
+) -> dict[str, Any]:
+    """Return the desired status of the DynamicScoringConfig."""
+    found = [_ready(progress), _masks_matched(unmatched), _within_limit(progress.sizes)]
+    return {
+        "scorers": progress.scorers,
+        "clusters": progress.clusters - len(progress.lagging),
+        "desiredClusters": progress.clusters,
+        **status_conditions(config, found, now=now),
+    }
+
+
+def invalid_config_status(config: Object, invalid: Invalid, *, now: str) -> dict[str, Any]:
+    """Return the status of a DynamicScoringConfig that can't be read: all works stay."""
+    message = f"{invalid.message}; what was distributed before stays"
+    ready = Condition("Ready", "False", invalid.reason, message)
+    return status_conditions(config, [ready], now=now)
+
+
+def status_conditions(obj: Object, found: Iterable[Condition], *, now: str) -> dict[str, Any]:
+    """Return the status fields `observedGeneration` and `conditions`; `now` is RFC 3339."""
+    generation = obj["metadata"].get("generation")
+    observed = (obj.get("status") or {}).get("conditions") or []
+    return {
+        "observedGeneration": generation,
+        "conditions": conditions.merged(observed, found, now=now, generation=generation),
+    }
+
+
+def _ready(progress: FleetProgress) -> Condition:
+    refused = sorted(progress.lagging & progress.refusals.keys())
+    if not progress.clusters:
+        return Condition("Ready", "False", "NoClusters", progress.no_clusters_because)
+    if refused:
+        message = listed([f"{cluster}: {progress.refusals[cluster]}" for cluster in refused])
+        return Condition("Ready", "False", "WriteRefused", message)
+    if any(size > LIMIT_BYTES for size in progress.sizes.values()):
+        return Condition("Ready", "False", "TooLarge", "see the condition WithinLimit")
+    scorers = counted(progress.scorers, "scorer")
+    if progress.lagging:
+        message = f"{scorers} on the way to {counted(progress.clusters, 'managed cluster')}"
+        return Condition("Ready", "False", "Distributing", message)
+    message = f"{scorers} in the {works_of(progress.clusters)}"
+    return Condition("Ready", "True", "Distributed", message)
+
+
+def _masks_matched(unmatched: Sequence[str]) -> Condition:
+    if unmatched:
+        return Condition("MasksMatched", "False", "NothingMatched", listed(unmatched))
+    return Condition("MasksMatched", "True", "AllMatched", "every mask and override matches")
+
+
+def _within_limit(sizes: Mapping[str, int]) -> Condition:
+    """Return the condition WithinLimit: OCM refuses a ManifestWork that is too large."""
+    if not sizes:
+        message = "every ManifestWork is well below OCM's size limit"
+        return Condition("WithinLimit", "True", "WithinLimit", message)
+    ordered = sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
+    largest = listed([f"{cluster}: {size // 1024} KiB" for cluster, size in ordered])
+    over = ordered[0][1] > LIMIT_BYTES
+    message = (
+        f"OCM accepts ManifestWorks of up to {LIMIT_BYTES // 1024} KiB;"
+        f" {'not written' if over else 'close to it'}: {largest}."
+        " Mask scores, shorten queries, or remove scorers"
+    )
+    return Condition("WithinLimit", "False", "TooLarge" if over else "NearLimit", message)

@@ -1,0 +1,224 @@
+"""The status of a DynamicScorer."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dsf.api import names
+from dsf.api.conditions import Condition
+from dsf.api.invalid import Invalid
+from dsf.api.scorer import FAILING_CLUSTERS
+from dsf.hub.assess.config_resolution import Resolved
+from dsf.hub.assess.scorer_assessment import ScorerAssessment
+from dsf.hub.report.config_status import status_conditions
+from dsf.hub.report.rollout import Rollout
+from dsf.hub.report.scorer_counts import ScorerCounts
+from dsf.hub.report.wording import SHOWN_ITEMS, counted, shortened, works_of
+
+_SHOWN_FAILURE_CHARACTERS = 300
+"""Characters of a cluster's failure in the condition Scoring; failingClusters has the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScorerProgress:
+    """How far one scorer has come: on the hub (`rollout`), and on the managed clusters (`counts`).
+
+    `no_clusters_because` says why no managed cluster is to get it.
+    """
+
+    rollout: Rollout = field(default_factory=Rollout)
+    counts: ScorerCounts = field(default_factory=ScorerCounts)
+    has_config: bool = True
+    no_clusters_because: str = ""
+
+
+def scorer_status(
+    assessment: ScorerAssessment, progress: ScorerProgress | None, *, now: str
+) -> dict[str, Any]:
+    """Return the desired status of a DynamicScorer; a field with value None is to be removed.
+
+    Without progress (the DynamicScoringConfig can't be read) the fields about clusters stay.
+    `now` is an RFC 3339 time.
+    """
+    distributed = _distributed(assessment, progress)
+    found = [
+        assessment.health.condition,
+        assessment.config_synced,
+        _config_conflict(assessment),
+        distributed,
+    ]
+    counts = progress.counts if progress else ScorerCounts()
+    if progress:
+        found.append(_scoring(assessment, distributed, counts))
+    return {
+        "healthStatus": assessment.health.status,
+        "scoreName": _score_name(assessment),
+        **last_synced_config(assessment),
+        **(_cluster_fields(progress) if progress else {}),
+        **status_conditions(assessment.scorer.obj, [_ready(found, counts), *found], now=now),
+    }
+
+
+def last_synced_config(assessment: ScorerAssessment) -> dict[str, Any]:
+    """Return the status fields that record the config in use and the URL that served it."""
+    config, target = assessment.config, assessment.scorer.target
+    if config is None:
+        return {"lastSyncedConfig": None, "lastSyncedConfigURL": None}
+    return {
+        "lastSyncedConfig": config.model_dump(by_alias=True, exclude_none=True, exclude_unset=True),
+        "lastSyncedConfigURL": target.config_url if target else None,
+    }
+
+
+def _cluster_fields(progress: ScorerProgress) -> dict[str, Any]:
+    counts = progress.counts
+    return {
+        "clusters": {
+            "desired": counts.desired,
+            "distributed": progress.rollout.in_place,
+            "scoring": counts.scoring,
+            "failing": len(counts.failing),
+        },
+        "failingClusters": _failing_clusters(counts) or None,
+    }
+
+
+def _distributed(assessment: ScorerAssessment, progress: ScorerProgress | None) -> Condition:
+    if progress is None:
+        return _not_distributed(
+            "InvalidScoringConfig",
+            "what was distributed before stays: see the condition Ready of DynamicScoringConfig"
+            f" {names.SCORING_CONFIG}",
+        )
+    return _withheld(assessment) or _rolling_out(progress) or _rolled_out(progress)
+
+
+def _withheld(assessment: ScorerAssessment) -> Condition | None:
+    """Return the condition of a scorer that is not to be distributed; None if it is."""
+    if isinstance(assessment.resolution, Invalid):
+        return _not_distributed("NotResolved", "see the condition ConfigSynced")
+    if assessment.name_owner:
+        score = assessment.resolution.summary.score_name
+        return _not_distributed(
+            "ScoreNameTaken",
+            f"the older DynamicScorer {assessment.name_owner} writes the score object"
+            f" {names.score_object_name(score)}: choose a scoring.params.name other than {score}",
+        )
+    if not assessment.health.usable:
+        return _not_distributed("Unhealthy", "see the condition Healthy")
+    return None
+
+
+def _rolling_out(progress: ScorerProgress) -> Condition | None:
+    """Return the condition of a scorer that has not reached every work; None if it has."""
+    rollout = progress.rollout
+    if not progress.has_config:
+        return _not_distributed(
+            "NoScoringConfig",
+            f"create a DynamicScoringConfig named {names.SCORING_CONFIG} in this namespace",
+        )
+    if rollout.desired == 0:
+        message = progress.no_clusters_because or "every managed cluster masks this score"
+        return _not_distributed("NoClusters", message)
+    if rollout.in_place < rollout.desired:
+        return _not_distributed(
+            "Distributing",
+            f"on the way to {counted(rollout.desired, 'managed cluster')}; if this lasts, see the"
+            f" conditions of DynamicScoringConfig {names.SCORING_CONFIG}",
+        )
+    return None
+
+
+def _rolled_out(progress: ScorerProgress) -> Condition:
+    message = f"in the {works_of(progress.rollout.desired)}"
+    return Condition("Distributed", "True", "Distributed", message)
+
+
+def _not_distributed(reason: str, message: str) -> Condition:
+    return Condition("Distributed", "False", reason, message)
+
+
+def _scoring(
+    assessment: ScorerAssessment, distributed: Condition, counts: ScorerCounts
+) -> Condition:
+    """Return the condition Scoring: what the agents report in their AddOnPlacementScores."""
+    summary = assessment.summary
+    if summary is None or counts.desired == 0:
+        message = f"see the condition {distributed.type}"
+        return Condition("Scoring", "Unknown", "NotDistributed", message)
+    if summary.score_destination == "None":
+        message = "scoreDestination is None: scores appear only in the agents' metrics"
+        return Condition("Scoring", "Unknown", "NotPublished", message)
+    if counts.failing:
+        reason = "ClustersFailing" if counts.scoring else "NoClusterScores"
+        return Condition("Scoring", "False", reason, _failing_message(counts))
+    if counts.waiting:
+        message = f"waiting for the agents of {counts.waiting} of {counts.desired} managed clusters"
+        return Condition("Scoring", "Unknown", "Waiting", message)
+    message = f"fresh scores from {counted(counts.scoring, 'managed cluster')}"
+    return Condition("Scoring", "True", "Scoring", message)
+
+
+def _failing_message(counts: ScorerCounts) -> str:
+    """Return how many managed clusters fail for which reason, and an example of the commonest."""
+    reasons = Counter(failure.reason for failure in counts.failing.values())
+    ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+    commonest = ordered[0][0]
+    name = min(name for name, each in counts.failing.items() if each.reason == commonest)
+    by_reason = ", ".join(f"{count} {reason}" for reason, count in ordered[:SHOWN_ITEMS])
+    example = shortened(counts.failing[name].message, _SHOWN_FAILURE_CHARACTERS)
+    return (
+        f"{len(counts.failing)} of {counts.desired} managed clusters fail ({by_reason});"
+        f" {name}: {commonest}: {example}"
+    )
+
+
+def _failing_clusters(counts: ScorerCounts) -> list[dict[str, str]]:
+    return [
+        {
+            "name": name,
+            "reason": failure.reason,
+            "message": failure.message,
+            **({"since": failure.since} if failure.since else {}),
+        }
+        for name, failure in sorted(counts.failing.items())[:FAILING_CLUSTERS]
+    ]
+
+
+def _score_name(assessment: ScorerAssessment) -> str | None:
+    resolution = assessment.resolution
+    return resolution.summary.score_name if isinstance(resolution, Resolved) else None
+
+
+def _ready(found: Iterable[Condition], counts: ScorerCounts) -> Condition:
+    """Return the condition Ready: False for the first of the conditions that is False.
+
+    ConfigConflict does not count, nor do failing clusters while others score.
+    """
+    for condition in found:
+        if condition.status != "False" or condition.type == "ConfigConflict":
+            continue
+        if condition.reason == "ClustersFailing":
+            message = f"{counts.scoring} of {counts.desired} managed clusters score: see Scoring"
+            return Condition("Ready", "True", "PartlyScoring", message)
+        message = f"{condition.type}: {condition.message}"
+        return Condition("Ready", "False", condition.reason, message)
+    return Condition("Ready", "True", "Distributed", "every chosen managed cluster has it")
+
+
+def _config_conflict(assessment: ScorerAssessment) -> Condition:
+    resolution = assessment.resolution
+    conflicts = resolution.conflicts if isinstance(resolution, Resolved) else ()
+    if not conflicts:
+        return Condition("ConfigConflict", "False", "NoConflict", "spec and the API's config agree")
+    differences = [
+        f"{conflict.field}: {shortened(conflict.in_spec)} in spec,"
+        f" {shortened(conflict.in_config)} from the API"
+        for conflict in conflicts
+    ]
+    message = (
+        f"{'; '.join(differences)}; the API's config wins because configSyncMode is Full: remove"
+        " the fields from spec, or set configSyncMode None"
+    )
+    return Condition("ConfigConflict", "True", "APIConfigWins", message)

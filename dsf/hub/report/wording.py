@@ -1,0 +1,30 @@
+"""Lists, counts and cut texts for messages in statuses."""
+
+from collections.abc import Sequence
+
+SHOWN_ITEMS = 5
+"""Items of a list that a message names; it counts the others."""
+SHOWN_CHARACTERS = 120
+"""Characters that a message quotes of a value."""
+
+
+def listed(items: Sequence[str]) -> str:
+    """Return the first items separated by semicolons, and how many more there are."""
+    more = len(items) - SHOWN_ITEMS
+    return "; ".join(items[:SHOWN_ITEMS]) + (f"; and {more} more" if more > 0 else "")
+
+
+def shortened(value: object, limit: int = SHOWN_CHARACTERS) -> str:
+    """Return a value as text of at most `limit` characters, with an ellipsis where it was cut."""
+    text = str(value)
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return the number and the noun, in the plural unless the number is 1."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def works_of(clusters: int) -> str:
+    """Return what carries summaries to that many managed clusters."""
+    return f"ManifestWork{'' if clusters == 1 else 's'} of {counted(clusters, 'managed cluster')}"
