@@ -77,7 +77,7 @@ def _refuse_http_options(invocation: click.Context, transport: str) -> None:
 
 
 def _run(transport: str, log_level: str, log_format: Any, rest: "Mapping[str, Any]") -> None:
-    from dsf.kube.access import BadKubeconfig
+    from dsf.kube.client.client_config import BadKubeconfig
     from dsf.runtime.endpoints import CannotListen
     from dsf.runtime.logs import set_up
     from dsf.runtime.process import run
@@ -104,8 +104,8 @@ def _run_as_filter(main: "Coroutine[Any, Any, None]") -> None:
 
 
 async def _serve(listener: "socket | None", rest: "Mapping[str, Any]") -> None:
-    from dsf.kube.connect import connect
-    from dsf.runtime.clock import utc_now
+    from dsf.kube.client.connect import connect
+    from dsf.kube.clock import utc_now
     from mcp_server.app import create_mcp
     from optimizer.service import Optimizer
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from dsf.cli.options import cluster_options, endpoint_option, log_options
-from dsf.kube import syntax
+from dsf.kube import name_syntax
 
 if TYPE_CHECKING:
     from policy_watcher.run import WatcherSettings
@@ -35,7 +35,7 @@ def _whole_number(least: int) -> Callback:
 
 
 def _dns_name(_: click.Context, parameter: click.Parameter, value: str) -> str:
-    if syntax.dns_subdomain(value):
+    if name_syntax.dns_subdomain(value):
         raise BadSetting(
             f"{_spelled(parameter)} is {value!r}: it has to be the name of a Kubernetes object,"
             " lower case letters, digits and '-' in parts that '.' separates"
@@ -102,7 +102,7 @@ def policy_watcher(
     It says in a ClusterClaim whether the cluster's policies are compliant, noncompliant, or empty;
     compliant only once all of them have been so for the whole stable duration.
     """
-    from dsf.kube.connect import BadKubeconfig
+    from dsf.kube.client.connect import BadKubeconfig
     from dsf.runtime.endpoints import CannotListen
     from dsf.runtime.logs import set_up
     from dsf.runtime.process import run
@@ -126,7 +126,7 @@ async def _serve(
 ) -> None:
     from prometheus_client import REGISTRY
 
-    from dsf.kube.connect import connect
+    from dsf.kube.client.connect import connect
     from dsf.runtime.endpoints import serve_endpoints
     from policy_watcher.run import PolicyWatcher
 

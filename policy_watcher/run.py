@@ -13,8 +13,8 @@ from dsf.kube.errors import NotFound
 from dsf.kube.kinds import CLUSTER_CLAIM, POLICY
 from dsf.kube.port import Kube, Object
 from dsf.runtime.backoff import Backoff
-from dsf.runtime.controller import Controller
-from dsf.runtime.queue import Queue
+from dsf.runtime.reconcile.controller import Controller
+from dsf.runtime.reconcile.work_queue import WorkQueue
 from policy_watcher import claim
 from policy_watcher.compliance import PolicyCompliance, policy_compliance
 from policy_watcher.stable_window import ClaimValue, StableWindow, resume, step
@@ -57,7 +57,7 @@ class PolicyWatcher:
         self._clock = clock
         self._window: StableWindow | None = None
         self._seen = False
-        queue = Queue(Backoff(0.5, max(1.0, self._settings.poll_seconds)))
+        queue = WorkQueue(Backoff(0.5, max(1.0, self._settings.poll_seconds)))
         self._loop = Controller(POLICIES, self._look, queue=queue, registry=registry)
         self._claims = Gauge(
             "policy_watcher_claim", "1 for the value.", ["value"], registry=registry

@@ -25,9 +25,10 @@ from aiohttp import web
 from dsf.agent.fetch.http_client import http_client
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.publish.publisher import Publisher
-from dsf.agent.run import AgentSettings, round_runner, utc_now
-from dsf.api.summary import ScorerSummary
-from dsf.kube.connect import connect
+from dsf.agent.run import AgentSettings, round_runner
+from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.kube.client.connect import connect
+from dsf.kube.clock import utc_now
 
 SERIES, POINTS, RUNS = 10_000, 60, 7
 SOURCE, SCORER, HUB = "/api/v1/query_range", "/scoring", "/apis"

@@ -19,9 +19,9 @@ import yaml
 from aiohttp import web
 
 from benchmarks.agent.load import CLUSTER, peak_mib, written
-from dsf.api.summary import ScorerSummary, dump_summaries
+from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.embedded.serve import kubeconfig, serving
+from dsf.kube.embedded.http.server import kubeconfig, serving
 from dsf.kube.kinds import NAMESPACE
 
 SCORERS, SERIES, POINTS = 20, 10_000, 60

@@ -31,12 +31,12 @@ from dsf.agent.round import Round
 from dsf.agent.round_loop import Agent
 from dsf.agent.score.result_rules import AddOnPlacementScoreItem, RoundScores
 from dsf.api import names
-from dsf.api.summary import ScorerSummary, dump_summaries
+from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.embedded.serve import kubeconfig, serving
+from dsf.kube.embedded.http.server import kubeconfig, serving
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, CONFIG_MAP, NAMESPACE, Kind
 from dsf.kube.port import Object
-from dsf.kube.wrappers import Counting
+from dsf.kube.wrappers.counting import Counting
 from tests.virtual_time import VirtualTimeLoop
 
 SCORERS, INTERVAL = 50, 10

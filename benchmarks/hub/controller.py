@@ -31,10 +31,10 @@ import aiohttp
 from aiohttp import web
 
 from benchmarks.hub.fleet import HUB, config, fleet, scorer, typed
-from dsf.api.crds import crds
+from dsf.api.crd.definitions import crds
 from dsf.kube.apply import AT_ONCE, apply
 from dsf.kube.changes import Change, Create
-from dsf.kube.connect import connect
+from dsf.kube.client.connect import connect
 from dsf.kube.embedded.ocm import ocm_crds
 from dsf.kube.errors import KubeError
 from dsf.kube.kinds import (

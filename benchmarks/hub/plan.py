@@ -23,7 +23,7 @@ from dsf.hub.snapshot.hub_snapshot import HubSnapshot
 from dsf.hub.snapshot.published_score import read_score
 from dsf.hub.snapshot.registered_scorer import read_scorer
 from dsf.hub.snapshot.summaries_work import read_work
-from dsf.kube import merge
+from dsf.kube import json_merge_patch
 from dsf.kube.changes import Change, Create, Patch
 from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK
 from tests.dsf.hub.builders import (
@@ -77,9 +77,9 @@ def after(snapshot: HubSnapshot, changes: list[Change]) -> HubSnapshot:
         if change.kind == MANIFEST_WORK and isinstance(change, Create):
             works[str(change.namespace)] = read(change.obj)
         elif change.kind == DYNAMIC_SCORER and isinstance(change, Patch):
-            scorers[change.name] = merge.merged(scorers[change.name], change.body)
+            scorers[change.name] = json_merge_patch.merged(scorers[change.name], change.body)
         elif isinstance(change, Patch) and config:
-            config = read_config(merge.merged(config.obj, change.body))
+            config = read_config(json_merge_patch.merged(config.obj, change.body))
     return replace(
         snapshot, scorers=tuple(map(read_scorer, scorers.values())), config=config, works=works
     )

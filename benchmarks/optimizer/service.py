@@ -99,8 +99,8 @@ def planned(answers: "Connection[Planned, None]", port: int, asked: Asked) -> No
 
 
 async def _plan(port: int, asked: Asked) -> Planned:
-    from dsf.kube.connect import connect  # noqa: PLC0415 - its memory is this process's
-    from dsf.kube.embedded.serve import kubeconfig  # noqa: PLC0415
+    from dsf.kube.client.connect import connect  # noqa: PLC0415 - its memory is this process's
+    from dsf.kube.embedded.http.server import kubeconfig  # noqa: PLC0415
     from optimizer.domain.settings import Settings  # noqa: PLC0415
     from optimizer.plan.plan import Plan, result  # noqa: PLC0415
     from optimizer.service import Optimizer  # noqa: PLC0415

@@ -158,7 +158,7 @@ def _run(settings: "AgentSettings", hub_kubeconfig: Path, kubeconfig: Path | Non
 
 async def _serve(settings: "AgentSettings", hub_kubeconfig: Path, kubeconfig: Path | None) -> None:
     from dsf.agent.run import run
-    from dsf.kube.connect import connect
+    from dsf.kube.client.connect import connect
 
     async with AsyncExitStack() as stack:
         hub = await stack.enter_async_context(connect(hub_kubeconfig))
@@ -183,7 +183,7 @@ async def _managed(
     in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ
     if settings.summaries_file is not None and kubeconfig is None and not in_cluster:
         return None
-    from dsf.kube.connect import connect
+    from dsf.kube.client.connect import connect
 
     return await stack.enter_async_context(connect(kubeconfig))
 
@@ -192,8 +192,8 @@ def _print(
     cluster: str, rounds: "tuple[Round, ...] | Invalid", *, explaining: bool = False
 ) -> None:
     from dsf.agent.dry_run import explained, render
-    from dsf.agent.run import utc_now
     from dsf.api.invalid import Invalid
+    from dsf.kube.clock import utc_now
 
     if isinstance(rounds, Invalid):
         raise click.ClickException(f"{rounds.reason}: {rounds.message}")

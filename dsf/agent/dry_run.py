@@ -9,13 +9,14 @@ import yaml
 
 from dsf.agent.publish.plan.placement_score import placement_score, status_patch
 from dsf.agent.round import Round
-from dsf.agent.run import AgentSettings, round_runner, utc_now
+from dsf.agent.run import AgentSettings, round_runner
 from dsf.agent.schedule import scorer_selection
 from dsf.agent.score.expiry import validity
 from dsf.agent.score.explanation import explain
 from dsf.agent.summaries_watch import read, summaries_of
 from dsf.api import names
 from dsf.api.invalid import Invalid
+from dsf.kube.clock import utc_now
 from dsf.kube.errors import NotFound
 from dsf.kube.kinds import CONFIG_MAP
 from dsf.kube.port import Kube, Object

@@ -8,8 +8,8 @@ from prometheus_client.registry import Collector
 
 from dsf.agent.score.expiry import EXPIRE
 from dsf.agent.score.result_rules import MetricSample
-from dsf.api.dimension import PLACEHOLDERS
-from dsf.api.score_rules import OnFailure
+from dsf.api.crd.score_rules import OnFailure
+from dsf.api.scoring.dimension_format import PLACEHOLDERS
 
 LABELS = tuple("ds_score_name" if name == "scoreName" else f"ds_{name}" for name in PLACEHOLDERS)
 

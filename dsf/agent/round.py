@@ -15,10 +15,10 @@ from dsf.agent.score.explanation import RoundEvidence
 from dsf.agent.score.result_rules import MAX_SERIES, ConversionSettings, convert
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.prometheus_answer import FetchedSeries
-from dsf.api.dimension import DimensionFormat
 from dsf.api.invalid import Invalid
-from dsf.api.scoring_api import ScoreResult
-from dsf.api.summary import ScorerSummary
+from dsf.api.scoring.dimension_format import DimensionFormat
+from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.scoring.scoring_api import ScoreResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from dsf.agent.schedule.round_schedule import (
 )
 from dsf.agent.score.expiry import EXPIRE, validity
 from dsf.api.invalid import Invalid
-from dsf.api.summary import ScorerSummary
+from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.kube.errors import KubeError
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ from dsf.agent.round_loop import Agent
 from dsf.agent.score.result_rules import MAX_SERIES
 from dsf.agent.summaries_watch import watch_config_map, watch_file
 from dsf.api import names
+from dsf.kube.clock import utc_now
 from dsf.kube.port import Kube
 from dsf.runtime.endpoints import serve_endpoints
 
@@ -39,11 +40,6 @@ if TYPE_CHECKING:
 ANSWERS_IN_FLIGHT = 48 << 20
 
 log = logging.getLogger(__name__)
-
-
-def utc_now() -> datetime:
-    """Return the time of day."""
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)

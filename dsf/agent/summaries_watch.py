@@ -8,7 +8,7 @@ from pathlib import Path
 from dsf.api import names
 from dsf.kube.kinds import CONFIG_MAP
 from dsf.kube.port import Kube, Object
-from dsf.runtime.reflector import Reflector
+from dsf.runtime.reconcile.reflector import Reflector
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from dsf.kube.port import Object
 )
 def crds(output_dir: Path | None) -> None:
     """Print the CustomResourceDefinitions, ready for kubectl apply -f -."""
-    from dsf.api.crds import crds as definitions
+    from dsf.api.crd.definitions import crds as definitions
 
     if output_dir is None:
         click.echo(yaml.safe_dump_all(definitions(), sort_keys=False), nl=False)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from dsf.kube.syntax import dns_label
+from dsf.kube.name_syntax import dns_label
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -3,15 +3,16 @@
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import click
 import yaml
 
-from dsf.api.placement_scores import ByDimension, by_score, expired_at
+from dsf.api.scoring.placement_scores import ByDimension, by_score, expired_at
 from dsf.cli.columns import aligned
 from dsf.cli.options import cluster_options
+from dsf.kube.clock import utc_now
 from dsf.kube.port import Object
 
 Expired = Mapping[tuple[str, str], str]
@@ -37,7 +38,7 @@ def scores(
     objects: Sequence[Object] = asyncio.run(_read(kubeconfig, context))
     objects = _only(objects, "namespace", clusters, "scores of managed cluster")
     objects = _only(objects, "name", scores_, "AddOnPlacementScore")
-    now = datetime.now(UTC)
+    now = utc_now()
     if valid:
         objects = [obj for obj in objects if not expired_at(obj, now)]
     found = by_score(objects)
@@ -55,7 +56,7 @@ def scores(
 
 
 async def _read(kubeconfig: Path | None, context: str | None) -> list[Object]:
-    from dsf.kube.connect import connect
+    from dsf.kube.client.connect import connect
     from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 
     async with connect(kubeconfig, context) as kube:

@@ -13,7 +13,7 @@ from dsf.hub.scorer_flags import prober, scorer_options
 if TYPE_CHECKING:
     from dsf.hub.observe.prober import Prober
     from dsf.hub.run import HubOptions
-    from dsf.runtime.lease import Candidacy
+    from dsf.runtime.leader_election.lease import LeaderElectionConfig
 
 
 @click.command()
@@ -84,7 +84,7 @@ def controller(
     """
     from dsf.hub.assess.health_thresholds import Thresholds
     from dsf.hub.run import HubOptions
-    from dsf.kube.connect import BadKubeconfig
+    from dsf.kube.client.connect import BadKubeconfig
     from dsf.runtime.endpoints import CannotListen
     from dsf.runtime.logs import set_up
     from dsf.runtime.process import run
@@ -116,17 +116,17 @@ async def _serve(
     context: str | None,
     options: "HubOptions",
     asking: "Prober",
-    wants_to_lead: "Candidacy | None",
+    wants_to_lead: "LeaderElectionConfig | None",
     bind: str,
 ) -> None:
     from prometheus_client import REGISTRY
 
     from dsf.hub.run import HubController
-    from dsf.kube.connect import connect
+    from dsf.kube.client.connect import connect
     from dsf.runtime.endpoints import serve_endpoints
-    from dsf.runtime.leader import Elector
+    from dsf.runtime.leader_election.leader_elector import LeaderElector
 
     async with connect(kubeconfig, context) as kube:
         hub = HubController(kube, options, prober=asking)
         async with serve_endpoints(bind, registry=REGISTRY, ready=hub.missing):
-            await hub.run(Elector(kube, wants_to_lead).run if wants_to_lead else None)
+            await hub.run(LeaderElector(kube, wants_to_lead).run if wants_to_lead else None)

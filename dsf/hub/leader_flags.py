@@ -10,7 +10,7 @@ import click
 from dsf.cli.durations import Duration
 
 if TYPE_CHECKING:
-    from dsf.runtime.lease import Candidacy
+    from dsf.runtime.leader_election.lease import LeaderElectionConfig
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -63,12 +63,12 @@ def candidacy(
     leader_elect_retry_period: float,
     leader_elect_resource_name: str,
     leader_elect_resource_namespace: str | None,
-) -> "Candidacy | None":
+) -> "LeaderElectionConfig | None":
     """Return who wants to lead what; None where nobody has to be elected.
 
     Raises click.UsageError for times that would let two lead at once.
     """
-    from dsf.runtime.lease import Candidacy  # noqa: PLC0415 - loaded when a command is called
+    from dsf.runtime.leader_election.lease import LeaderElectionConfig  # noqa: PLC0415 - loaded when a command is called
 
     lease, renew = leader_elect_lease_duration, leader_elect_renew_deadline
     retry = leader_elect_retry_period
@@ -79,7 +79,7 @@ def candidacy(
         )
     if not leader_elect:
         return None
-    return Candidacy(
+    return LeaderElectionConfig(
         leader_elect_resource_name,
         leader_elect_resource_namespace or namespace,
         f"{socket.gethostname()}_{uuid.uuid4()}",

@@ -5,7 +5,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter
 
@@ -23,14 +23,15 @@ from dsf.hub.report.status_events import status_events
 from dsf.hub.secrets_controller import SecretsController
 from dsf.hub.snapshot.hub_snapshot import HubSnapshot
 from dsf.kube.apply import apply
-from dsf.kube.changes import Outcome
+from dsf.kube.changes import ChangeResult
+from dsf.kube.clock import utc_now
 from dsf.kube.errors import Conflict
 from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG
 from dsf.kube.port import Kube
 from dsf.runtime.backoff import Backoff
-from dsf.runtime.controller import Controller
-from dsf.runtime.events import Recorder
-from dsf.runtime.queue import Queue
+from dsf.runtime.events import EventRecorder
+from dsf.runtime.reconcile.controller import Controller
+from dsf.runtime.reconcile.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ class HubController:
         options: HubOptions | None = None,
         *,
         prober: Prober | None = None,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] = utc_now,
         draw: Callable[[], float] = random.random,
         registry: CollectorRegistry = REGISTRY,
     ) -> None:
@@ -87,7 +88,7 @@ class HubController:
         self._renderer = SummariesRenderer()
         self._views = Views(kube, self._options.namespace, self._options.agent_namespace)
         # What fails may be one scorer's status: the others are looked after at every resync.
-        queue = Queue(Backoff(ceiling=self._options.resync_seconds), draw)
+        queue = WorkQueue(Backoff(ceiling=self._options.resync_seconds), draw)
         self._fleet = Controller(FLEET, self._reconcile, queue=queue, registry=registry)
         self._polling = Polling(
             prober or Prober(),
@@ -98,7 +99,7 @@ class HubController:
             draw=draw,
             registry=registry,
         )
-        self._events = Recorder(kube, COMPONENT, now=now, registry=registry)
+        self._events = EventRecorder(kube, COMPONENT, now=now, registry=registry)
         self._secrets = self._secret_distribution(registry)
         self._writes = Counter("dsf_hub_writes", "Writes.", ["kind", "result"], registry=registry)
 
@@ -179,7 +180,7 @@ class HubController:
             self._fleet.enqueue(FLEET, SETTLE_SECONDS)
         return self._again_after(outcomes)
 
-    def _again_after(self, outcomes: Iterable[Outcome]) -> float:
+    def _again_after(self, outcomes: Iterable[ChangeResult]) -> float:
         """Return when to reconcile again; raise what the back-off is for.
 
         A conflict says that the snapshot was old: what is newer is on its way. What the API server
@@ -202,7 +203,7 @@ class HubController:
         held = self._refusals.held(now) | self._written.held(self._views.works(), now)
         return self._views.snapshot(self._polling.believed(), self._refusals.words(), held)
 
-    def _tell(self, snapshot: HubSnapshot, outcomes: Iterable[Outcome]) -> None:
+    def _tell(self, snapshot: HubSnapshot, outcomes: Iterable[ChangeResult]) -> None:
         """Record an event for every transition that was written."""
         written = [outcome.change for outcome in outcomes if outcome.error is None]
         observed = [(DYNAMIC_SCORER, scorer.obj) for scorer in snapshot.scorers]
@@ -211,7 +212,7 @@ class HubController:
         for each in status_events(observed, written):
             self._events.record(each.kind, each.obj, each.type, each.reason, each.message)
 
-    def _note(self, outcome: Outcome) -> None:
+    def _note(self, outcome: ChangeResult) -> None:
         change, error = outcome.change, outcome.error
         result = type(error).__name__ if error else "ok"
         self._writes.labels(change.kind.kind, result).inc()

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from dsf.api import names
 from dsf.api.invalid import Invalid
-from dsf.api.summary import load_summaries
+from dsf.api.scoring.scorer_summary import load_summaries
 from dsf.hub.distribute.secrets_plan import (
     SELECTOR,
     HubSecret,
@@ -30,14 +30,14 @@ from dsf.hub.distribute.secrets_plan import (
 from dsf.hub.snapshot.registered_scorer import RegisteredScorer
 from dsf.hub.snapshot.summaries_work import SummariesWork
 from dsf.kube.apply import apply
-from dsf.kube.changes import Outcome
+from dsf.kube.changes import ChangeResult
 from dsf.kube.errors import Conflict
 from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK, SECRET
 from dsf.kube.port import Kube, Object
 from dsf.runtime.backoff import Backoff, retry_after
-from dsf.runtime.controller import Controller
-from dsf.runtime.events import Recorder
-from dsf.runtime.reflector import View
+from dsf.runtime.events import EventRecorder
+from dsf.runtime.reconcile.controller import Controller
+from dsf.runtime.reconcile.reflector import View
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class SecretsController:
         resync_seconds: float,
         scorers: Callable[[], Iterable[RegisteredScorer]],
         works: Callable[[], Mapping[str, SummariesWork]],
-        events: Recorder,
+        events: EventRecorder,
         draw: Callable[[], float],
         registry: CollectorRegistry,
     ) -> None:
@@ -120,7 +120,7 @@ class SecretsController:
         self._tell(secrets, left_out(wanted, secrets, self._agent_namespace))
         return self._again_after(outcomes)
 
-    def _again_after(self, outcomes: Iterable[Outcome]) -> float:
+    def _again_after(self, outcomes: Iterable[ChangeResult]) -> float:
         errors = [outcome.error for outcome in outcomes if outcome.error]
         if all(isinstance(error, Conflict) for error in errors):
             self._failures = 0
@@ -175,7 +175,7 @@ class SecretsController:
                     yield scorer.name, problem
 
 
-def _note(outcome: Outcome) -> None:
+def _note(outcome: ChangeResult) -> None:
     result = type(outcome.error).__name__ if outcome.error else "ok"
     level = logging.WARNING if outcome.error else logging.INFO
     log.log(level, "write", extra={"change": str(outcome.change), "result": result})

@@ -1,1 +1,4 @@
-"""One port to Kubernetes, its adapters and its wrappers."""
+"""The one port to Kubernetes (`port.Kube`), its errors and kinds, and changes as data.
+`changes`, `json_merge_patch`, `selectors`, `name_syntax` and `redaction` are pure; `apply` writes.
+May import `dsf.api`. Adapters (`client`, `embedded`) and wrappers stand above these modules.
+"""

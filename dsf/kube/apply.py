@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from dsf.kube.changes import Change, Create, Delete, Outcome, Patch, merge_patch
+from dsf.kube.changes import Change, ChangeResult, Create, Delete, Patch, merge_patch
 from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube
@@ -14,7 +14,9 @@ AT_ONCE = 32
 _Numbered = tuple[int, Change]
 
 
-async def apply(kube: Kube, changes: Iterable[Change], *, at_once: int = AT_ONCE) -> list[Outcome]:
+async def apply(
+    kube: Kube, changes: Iterable[Change], *, at_once: int = AT_ONCE
+) -> list[ChangeResult]:
     """Apply changes, each whatever became of the others; a KubeError becomes an outcome.
 
     Neighbours of one kind go at once, so many at a time, but changes of one object in order, and
@@ -24,7 +26,7 @@ async def apply(kube: Kube, changes: Iterable[Change], *, at_once: int = AT_ONCE
     whose name a successor has taken.
     """
     numbered = list(enumerate(changes))
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, ChangeResult] = {}
     for _, stage in groupby(numbered, key=_stage):
         chains = iter(_by_object(list(stage)))
         async with asyncio.TaskGroup() as group:
@@ -46,11 +48,11 @@ def _by_object(stage: Sequence[_Numbered]) -> list[list[_Numbered]]:
 
 
 async def _work(
-    kube: Kube, chains: Iterator[Sequence[_Numbered]], outcomes: dict[int, Outcome]
+    kube: Kube, chains: Iterator[Sequence[_Numbered]], outcomes: dict[int, ChangeResult]
 ) -> None:
     for chain in chains:
         for number, change in chain:
-            outcomes[number] = Outcome(change, await _error_of(kube, change))
+            outcomes[number] = ChangeResult(change, await _error_of(kube, change))
 
 
 async def _error_of(kube: Kube, change: Change) -> KubeError | None:

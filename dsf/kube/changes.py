@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dsf.kube import merge
+from dsf.kube import json_merge_patch
 from dsf.kube.errors import KubeError
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object, Subresource
@@ -72,7 +72,7 @@ Change = Create | Patch | Delete
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ChangeResult:
     """A change and the error that it met, if any."""
 
     change: Change
@@ -155,13 +155,15 @@ def _owned(
     observed: Mapping[str, Any], desired: Mapping[str, Any], fields: Iterable[str]
 ) -> dict[str, Any]:
     named = [field for field in fields if desired[field] or observed.get(field)]
-    return merge.patch_between(
+    return json_merge_patch.patch_between(
         {field: observed.get(field) for field in named}, {field: desired[field] for field in named}
     )
 
 
 def _shared(observed: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:
-    return merge.patch_between({field: observed.get(field) for field in desired}, desired)
+    return json_merge_patch.patch_between(
+        {field: observed.get(field) for field in desired}, desired
+    )
 
 
 def _guarded(patch: dict[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dsf.api.invalid import Invalid
-from dsf.kube import syntax
+from dsf.kube import name_syntax
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 
@@ -196,11 +196,13 @@ class _Parser:
 
 def _requirement(key: str, operator: Any, values: Iterable[str]) -> Requirement:
     found = Requirement(key, operator, frozenset(values))
-    if problems := syntax.qualified_name(key):
-        raise _Unparsable(f'unable to parse requirement: "{key}": {syntax.joined(problems)}')
+    if problems := name_syntax.qualified_name(key):
+        raise _Unparsable(f'unable to parse requirement: "{key}": {name_syntax.joined(problems)}')
     for value in found.values:
-        if problems := syntax.label_value(value):
-            raise _Unparsable(f'unable to parse requirement: "{value}": {syntax.joined(problems)}')
+        if problems := name_syntax.label_value(value):
+            raise _Unparsable(
+                f'unable to parse requirement: "{value}": {name_syntax.joined(problems)}'
+            )
     if problem := _values_problem(found):
         raise _Unparsable(f'unable to parse requirement: "{key}": {problem}')
     return found

@@ -13,18 +13,19 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter
 
 from dsf.api.times import rfc3339
+from dsf.kube.clock import utc_now
 from dsf.kube.errors import AlreadyExists, KubeError, NotFound
 from dsf.kube.kinds import EVENT, Kind
 from dsf.kube.port import Kube
-from dsf.kube.redact import redact
+from dsf.kube.redaction import redact
 from dsf.runtime.backoff import Backoff, retry_after
-from dsf.runtime.recent import Recent
+from dsf.runtime.lru_cache import LruCache
 
 log = logging.getLogger(__name__)
 
@@ -41,22 +42,22 @@ _NAME_LIMIT = 230
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
+class TokenBucket:
     """How many events about an object may still be written, as of a time."""
 
     left: float
     at: float
 
-    def after(self, now: float) -> "Allowance":
+    def after(self, now: float) -> "TokenBucket":
         """Return the allowance once some time has passed."""
-        return Allowance(min(BURST, self.left + (now - self.at) / REFILL_SECONDS), now)
+        return TokenBucket(min(BURST, self.left + (now - self.at) / REFILL_SECONDS), now)
 
-    def spent(self) -> "Allowance":
+    def spent(self) -> "TokenBucket":
         """Return what is left after one event."""
-        return Allowance(self.left - 1, self.at)
+        return TokenBucket(self.left - 1, self.at)
 
 
-class Recorder:
+class EventRecorder:
     """Records events about objects while `run` runs; `component` is who tells them.
 
     `record` returns at once. About one object 25 events may come in a burst, then one every five
@@ -70,7 +71,7 @@ class Recorder:
         component: str,
         instance: str = "",
         *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] = utc_now,
         backoff: Backoff | None = None,
         registry: CollectorRegistry = REGISTRY,
     ) -> None:
@@ -81,7 +82,7 @@ class Recorder:
         self._backoff = backoff or Backoff(1.0, 30.0)
         self._waiting: deque[_Body] = deque()
         self._arrived = asyncio.Event()
-        self._allowances = Recent[str, Allowance](MOST_OBJECTS)
+        self._allowances = LruCache[str, TokenBucket](MOST_OBJECTS)
         self._results = Counter("dsf_events", "Events.", ["result"], registry=registry)
 
     def record(
@@ -107,7 +108,7 @@ class Recorder:
 
     def _allowed(self, uid: str) -> bool:
         now = asyncio.get_running_loop().time()
-        allowance = (self._allowances.get(uid) or Allowance(BURST, now)).after(now)
+        allowance = (self._allowances.get(uid) or TokenBucket(BURST, now)).after(now)
         allowed = allowance.left >= 1
         self._allowances.put(uid, allowance.spent() if allowed else allowance)
         return allowed

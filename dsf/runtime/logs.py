@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime
 from typing import IO, Any, Literal
 
-from dsf.kube.redact import redact
+from dsf.kube.redaction import redact
 
 Format = Literal["text", "json"]
 

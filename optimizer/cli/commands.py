@@ -160,7 +160,7 @@ def optimizer(
 
     Callers are not authenticated: keep it on loopback or behind a proxy that authenticates.
     """
-    from dsf.kube.access import BadKubeconfig
+    from dsf.kube.client.client_config import BadKubeconfig
     from dsf.runtime.endpoints import CannotListen
     from dsf.runtime.logs import set_up
     from dsf.runtime.process import run
@@ -177,8 +177,8 @@ def optimizer(
 async def _serve(
     kubeconfig: Path | None, context: str | None, listener: Any, rest: dict[str, Any]
 ) -> None:
-    from dsf.kube.connect import connect
-    from dsf.runtime.clock import utc_now
+    from dsf.kube.client.connect import connect
+    from dsf.kube.clock import utc_now
     from optimizer.api.serving import serve, url
     from optimizer.service import Optimizer
     from optimizer.solve.supervised_process import start_fork_server
@@ -266,11 +266,11 @@ def plan(*, paths: tuple[Path, ...], request_file: Path | None, output: str, **r
     """
     import asyncio
 
-    from dsf.kube.embedded.files import FileProblem
+    from dsf.kube.embedded.yaml_documents import YamlFileError
 
     try:
         made = asyncio.run(_plan(paths, request_file, rest))
-    except FileProblem as error:
+    except YamlFileError as error:
         raise click.ClickException(str(error)) from error
     except ModuleNotFoundError as error:
         raise click.ClickException(
@@ -283,7 +283,7 @@ def plan(*, paths: tuple[Path, ...], request_file: Path | None, output: str, **r
 
 
 async def _plan(paths: tuple[Path, ...], request_file: Path | None, rest: dict[str, Any]) -> "Plan":
-    from dsf.runtime.clock import utc_now
+    from dsf.kube.clock import utc_now
     from optimizer.cli.offline import offline
     from optimizer.service import Optimizer
     from optimizer.wire.request_problem import RequestProblem

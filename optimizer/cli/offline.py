@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.embedded.files import Document, FileProblem, documents
-from dsf.kube.embedded.server import Options
+from dsf.kube.embedded.api_server import WriteOptions
+from dsf.kube.embedded.yaml_documents import YamlDocument, YamlFileError, documents
 from dsf.kube.errors import AlreadyExists, ApiError
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
@@ -47,7 +47,7 @@ class Offline:
 
 
 async def offline(paths: Iterable[Path], request: Path | None) -> Offline:
-    """Read files and folders into a hub; FileProblem where one of them can't be used.
+    """Read files and folders into a hub; YamlFileError where one of them can't be used.
 
     Without a file named for it, the request is the one document among the others that is one.
     """
@@ -65,22 +65,22 @@ async def offline(paths: Iterable[Path], request: Path | None) -> Offline:
     return Offline(hub, asked, tuple(ignored))
 
 
-def _request(found: Iterable[Document], named: Path | None) -> OptimizeRequest:
+def _request(found: Iterable[YamlDocument], named: Path | None) -> OptimizeRequest:
     candidates = [document for document in found if is_request(document)]
     if named is not None:
         candidates = list(documents(named))
     if len(candidates) == 1:
         return request_of(candidates[0])
     if not candidates:
-        raise FileProblem(
+        raise YamlFileError(
             "no request found: add the body of POST /optimize as a YAML or JSON file,"
             " or name it with --request"
         )
     places = ", ".join(str(document.path) for document in candidates)
-    raise FileProblem(f"several requests found ({places}); choose one with --request")
+    raise YamlFileError(f"several requests found ({places}); choose one with --request")
 
 
-async def _add(hub: EmbeddedHub, document: Document, obj: Object) -> str | None:
+async def _add(hub: EmbeddedHub, document: YamlDocument, obj: Object) -> str | None:
     kind = find(obj)
     label = f"{obj['kind']} {obj['metadata']['name']}"
     if kind not in _READ:
@@ -88,7 +88,7 @@ async def _add(hub: EmbeddedHub, document: Document, obj: Object) -> str | None:
     try:
         await _create(hub, kind, obj)
     except ApiError as error:
-        raise FileProblem(f"{document.path}: {label}: {error}") from error
+        raise YamlFileError(f"{document.path}: {label}: {error}") from error
     return None
 
 
@@ -99,7 +99,7 @@ async def _create(hub: EmbeddedHub, kind: Kind, obj: Object) -> None:
         await _namespace(hub, namespace)
     for assigned in ("resourceVersion", "uid", "generation", "creationTimestamp"):
         metadata.pop(assigned, None)
-    await hub.create(kind, {**obj, "metadata": metadata}, options=Options("Strict"))
+    await hub.create(kind, {**obj, "metadata": metadata}, options=WriteOptions("Strict"))
     if obj.get("status"):
         await hub.patch(
             kind,
@@ -107,7 +107,7 @@ async def _create(hub: EmbeddedHub, kind: Kind, obj: Object) -> None:
             {"status": obj["status"]},
             namespace,
             subresource="status",
-            options=Options("Strict"),
+            options=WriteOptions("Strict"),
         )
 
 

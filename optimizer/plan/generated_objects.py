@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from dsf.api.names import GENERATED_LABEL
-from dsf.kube.changes import Change, Create, Delete, Outcome, Patch, diff
+from dsf.kube.changes import Change, ChangeResult, Create, Delete, Patch, diff
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
 from optimizer.snapshot.labels import labels_of, name_of
@@ -57,7 +57,7 @@ def describe(change: Change) -> PlannedChange:
     )
 
 
-def failures(outcomes: Iterable[Outcome]) -> tuple[FailedChange, ...]:
+def failures(outcomes: Iterable[ChangeResult]) -> tuple[FailedChange, ...]:
     """Return the changes that the API server refused."""
     return tuple(
         FailedChange(**describe(outcome.change).model_dump(), message=str(outcome.error))
@@ -66,7 +66,7 @@ def failures(outcomes: Iterable[Outcome]) -> tuple[FailedChange, ...]:
     )
 
 
-def successes(outcomes: Iterable[Outcome]) -> tuple[PlannedChange, ...]:
+def successes(outcomes: Iterable[ChangeResult]) -> tuple[PlannedChange, ...]:
     """Return the changes that were made."""
     return tuple(describe(outcome.change) for outcome in outcomes if outcome.error is None)
 

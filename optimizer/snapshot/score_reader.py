@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dsf.api.dimension import DimensionFormat
+from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.kube.port import Object
 from optimizer.domain.compact_numbers import holding
 from optimizer.domain.scores import Scores, Where, empty

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from dsf.api.dimension import DimensionFormat
+from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.kube.port import Object
 from optimizer.wire.result import ScoreEntry, ScoreObject
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AliasChoices, BeforeValidator, FailFast, Field, model_validator
 
-from dsf.api.dimension import DimensionFormat
 from dsf.api.invalid import Invalid
 from dsf.api.names import score_object_name
+from dsf.api.scoring.dimension_format import DimensionFormat
 from optimizer.wire.base import ObjectName, Wire, once
 from optimizer.wire.explanation_request import WhyNotQuestion
 from optimizer.wire.mig import GpuNode, MigOptions, check_nodes

@@ -11,12 +11,12 @@ from typing import Any
 import yaml
 
 import dsf.sim
-from dsf.api.crds import crds
+from dsf.api.crd.definitions import crds
+from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import AlreadyExists
 from dsf.kube.kinds import KINDS, NAMESPACE, PLACEMENT, PLACEMENT_BINDING
 from dsf.kube.port import Kube, Object
-from dsf.runtime.clock import utc_now
 from mcp_server.app import create_service_app
 from optimizer.api.serving import listen, serve, url
 from optimizer.service import Optimizer

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
-from dsf.runtime.clock import utc_now
 from mcp_server.app import create_mcp
 from optimizer.service import Optimizer
 

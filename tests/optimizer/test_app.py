@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from dsf.kube import kinds
-from dsf.kube.connect import connect
+from dsf.kube.client.connect import connect
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.port import Kube
 from optimizer.api.app import MAX_BODY_BYTES, create_app

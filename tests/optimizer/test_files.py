@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from dsf.kube.embedded.files import FileProblem, documents
+from dsf.kube.embedded.yaml_documents import YamlFileError, documents
 from optimizer.snapshot.files import objects, request_of
 
 
@@ -41,7 +41,7 @@ def test_times_stay_text(tmp_path: Path) -> None:
 )
 def test_a_file_that_does_not_parse_is_named(tmp_path: Path, name: str, text: str) -> None:
     path = _file(tmp_path, text, name)
-    with pytest.raises(FileProblem) as caught:
+    with pytest.raises(YamlFileError) as caught:
         list(documents(path))
     assert str(path) in str(caught.value)
 
@@ -49,17 +49,17 @@ def test_a_file_that_does_not_parse_is_named(tmp_path: Path, name: str, text: st
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(FileProblem, match=r"a\.yaml"):
+    with pytest.raises(YamlFileError, match=r"a\.yaml"):
         list(documents(path))
 
 
 def test_an_object_without_a_name_is_refused(tmp_path: Path) -> None:
     (found,) = documents(_file(tmp_path, "{apiVersion: v1, kind: A}"))
-    with pytest.raises(FileProblem, match=r"without metadata\.name"):
+    with pytest.raises(YamlFileError, match=r"without metadata\.name"):
         list(objects(found))
 
 
 def test_a_wrong_request_names_its_fields(tmp_path: Path) -> None:
     (found,) = documents(_file(tmp_path, "{targetWorkloads: [{}], namespace: default}"))
-    with pytest.raises(FileProblem, match=r"targetWorkloads\[0\]\.name: Field required"):
+    with pytest.raises(YamlFileError, match=r"targetWorkloads\[0\]\.name: Field required"):
         request_of(found)

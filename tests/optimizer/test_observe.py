@@ -8,7 +8,8 @@ import pytest
 from dsf.kube.errors import Gone
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, Kind
 from dsf.kube.port import Kube, ObjectList
-from dsf.kube.wrappers import Call, Fault, Faulty, Wrapper
+from dsf.kube.wrappers.fault_injection import Fault, Faulty
+from dsf.kube.wrappers.wrapper import Call, Wrapper
 from optimizer.domain.settings import Settings
 from optimizer.observe import score_pages
 from optimizer.plan.plan import Plan

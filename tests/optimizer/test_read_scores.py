@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsf.api.dimension import DimensionFormat
+from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.scores import Scores

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dsf.api.crds import crds
-from tests.dsf.api.crd_cases import ACCEPTED, REFUSED
-from tests.dsf.api.crd_objects import (
+from dsf.api.crd.definitions import crds
+from tests.dsf.api.crd.crd_cases import ACCEPTED, REFUSED
+from tests.dsf.api.crd.crd_objects import (
     STORED,
     SYNCED,
     config,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from dsf.kube.connect import connect
+from dsf.kube.client.connect import connect
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
 from optimizer.wire.request import OptimizeRequest

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dsf.api.crds import crds
+from dsf.api.crd.definitions import crds
 from dsf.hub.run import HubController, HubOptions
 from dsf.kube.apply import apply
 from dsf.kube.changes import Create
-from dsf.kube.connect import connect
+from dsf.kube.client.connect import connect
 from dsf.kube.embedded.ocm import ocm_crds
 from dsf.kube.errors import KubeError
 from dsf.kube.kinds import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dsf.kube.connect import connect
+from dsf.kube.client.connect import connect
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
 from optimizer.wire.request import OptimizeRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.dsf.api.crd_objects import scorer
+from tests.dsf.api.crd.crd_objects import scorer
 
 from .harness.helm import CHARTS, helm, install_chart
 from .harness.waiting import until

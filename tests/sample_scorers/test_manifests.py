@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dsf.api.scorer import DynamicScorerSpec
+from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
 from sample_scorers.sample.app import config as sample_config
 from sample_scorers.simple_prediction.app import config as simple_prediction_config
 from tests.sample_scorers.serving import SCORERS, run

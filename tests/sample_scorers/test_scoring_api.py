@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dsf.api.scoring_api import ScorerConfig, ScoringResponse
+from dsf.api.scoring.scoring_api import ScorerConfig, ScoringResponse
 from sample_scorers import service
 from sample_scorers.llm_forecast.app import create_app as llm_forecast_app
 from sample_scorers.llm_forecast.settings import ForecastSettings

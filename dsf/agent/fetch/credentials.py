@@ -12,7 +12,7 @@ from dsf.agent.wire import allowed_hosts
 from dsf.agent.wire.http_answer import UNAUTHORIZED, shown
 from dsf.agent.wire.secret_data import Token, clean, host_refused, read_authority, read_token
 from dsf.api.invalid import Invalid
-from dsf.api.summary import ScorerSummary
+from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.kube.errors import KubeError, NotFound
 from dsf.kube.kinds import SECRET
 from dsf.kube.port import Kube

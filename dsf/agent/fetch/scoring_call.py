@@ -15,8 +15,8 @@ from dsf.agent.score.result_rules import MAX_SERIES
 from dsf.agent.wire.encoded_series import EncodedSeries, ScoringRequestBody
 from dsf.agent.wire.http_answer import HttpAnswer, misfit, refusal, shown
 from dsf.api.invalid import Invalid
-from dsf.api.scoring_api import ScoringResponse
-from dsf.api.summary import ScorerSummary
+from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.scoring.scoring_api import ScoringResponse
 
 RESULTS_PER_SERIES = 5
 BYTES_PER_SERIES = 1 << 10

@@ -13,9 +13,9 @@ from dsf.agent.wire import prometheus_answer, prometheus_query
 from dsf.agent.wire.http_answer import excerpt, shown
 from dsf.agent.wire.prometheus_answer import FetchedSeries
 from dsf.agent.wire.prometheus_query import PrometheusQuery
+from dsf.api.crd.dynamic_scorer import TENANT_HEADER
 from dsf.api.invalid import Invalid
-from dsf.api.scorer import TENANT_HEADER
-from dsf.api.summary import ScorerSummary
+from dsf.api.scoring.scorer_summary import ScorerSummary
 
 Read = Callable[
     [ScorerSummary, float, AnswerReservation | None], Awaitable[FetchedSeries | Failure]

@@ -12,7 +12,7 @@ from typing import Any
 from dsf.api import names
 from dsf.kube.kinds import SECRET
 from dsf.kube.port import Kube, Object
-from dsf.runtime.reflector import View
+from dsf.runtime.reconcile.reflector import View
 
 SECRETS_LIMIT = 32
 """Watches that one agent keeps open; it reads further Secrets at each call."""

@@ -19,7 +19,7 @@ from dsf.api import names
 from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dsf.kube.kinds import LEASE
 from dsf.kube.port import Kube, Object
-from dsf.runtime.lease import Candidacy, Sighting, decide, released
+from dsf.runtime.leader_election.lease import LeaderElectionConfig, ObservedLease, decide, released
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class AddOnLease:
     now: Callable[[], datetime]
     decided: asyncio.Event = field(default_factory=asyncio.Event)
     _observed: Object | None = None
-    _seen: Sighting | None = None
+    _seen: ObservedLease | None = None
 
     async def keep(self, ready: Callable[[], bool]) -> None:
         """Renew the Lease while the agent is ready, until cancelled; then give it back."""
@@ -131,8 +131,8 @@ class AddOnLease:
         self.claim.rival = rival
 
     @property
-    def _candidacy(self) -> Candidacy:
-        return Candidacy(names.ADDON, self.namespace, self.holder, lease_seconds=SECONDS)
+    def _candidacy(self) -> LeaderElectionConfig:
+        return LeaderElectionConfig(names.ADDON, self.namespace, self.holder, lease_seconds=SECONDS)
 
 
 def micro_time(moment: datetime) -> str:

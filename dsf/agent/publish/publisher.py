@@ -15,8 +15,8 @@ from dsf.agent.publish.plan.round_report import RoundReport
 from dsf.agent.publish.plan.write_pauses import WritePause, WritePauses
 from dsf.agent.score.expiry import EXPIRE, decide_expiry, validity
 from dsf.api import names
-from dsf.api.score_rules import OnFailure
-from dsf.api.summary import ScorerSummary
+from dsf.api.crd.score_rules import OnFailure
+from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from dsf.kube.port import Kube, Object

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from dsf.api.summary import ScorerSummary
+from dsf.api.scoring.scorer_summary import ScorerSummary
 
 SPREAD_SECONDS = 2.0
 CEILING_SECONDS = 300.0

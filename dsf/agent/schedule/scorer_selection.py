@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dsf.api import names
 from dsf.api.invalid import Invalid
-from dsf.api.summary import ScorerSummary, load_summaries
+from dsf.api.scoring.scorer_summary import ScorerSummary, load_summaries
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from dsf.api.conditions import Condition, find
-from dsf.api.score_rules import OnFailure
+from dsf.api.crd.score_rules import OnFailure
 from dsf.api.times import rfc3339
 from dsf.kube.port import Object
 

@@ -11,9 +11,9 @@ from dsf.agent.score.result_rules import ConversionSettings, JudgedResult, Round
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.http_answer import excerpt, shown
 from dsf.api import names
-from dsf.api.dimension import PLACEHOLDERS
-from dsf.api.scoring_api import ScoreResult
-from dsf.api.summary import ScorerSummary
+from dsf.api.scoring.dimension_format import PLACEHOLDERS
+from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.scoring.scoring_api import ScoreResult
 from dsf.cli.columns import aligned
 
 NOTHING = "-"

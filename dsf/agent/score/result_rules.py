@@ -25,9 +25,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
-from dsf.api.dimension import PLACEHOLDERS, DimensionFormat
-from dsf.api.score_rules import Normalize
-from dsf.api.scoring_api import ScoreResult
+from dsf.api.crd.score_rules import Normalize
+from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
+from dsf.api.scoring.scoring_api import ScoreResult
 
 Rule = Literal[
     "NotFinite",

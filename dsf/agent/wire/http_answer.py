@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import ValidationError
 
 from dsf.agent.failure import Failure, Stage
-from dsf.kube.redact import redact
+from dsf.kube.redaction import redact
 
 UNAUTHORIZED = "Unauthorized"
 EXCERPT_LIMIT = 300

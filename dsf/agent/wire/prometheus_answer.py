@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from dsf.agent.failure import Failure
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.http_answer import HttpAnswer, excerpt, meaning, misfit, refusal, shown
-from dsf.api.scoring_api import Sample
+from dsf.api.scoring.scoring_api import Sample
 
 SERIES_LIMIT = 200_000
 """Each takes several hundred bytes besides its samples."""

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from dsf.api.scorer import DEFAULT_SOURCE_PATH, DEFAULT_STEP_SECONDS
+from dsf.api.crd.dynamic_scorer import DEFAULT_SOURCE_PATH, DEFAULT_STEP_SECONDS
 
 GET_LIMIT = 2000
 """Longer parameters than this many characters go by POST."""

@@ -9,14 +9,14 @@ they decide what is shown to whom.
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
-from dsf.api import scorer as defaults
-from dsf.api import series_selector
-from dsf.api.dimension import DimensionFormat
+from dsf.api.crd import dynamic_scorer as defaults
+from dsf.api.crd.dynamic_scorer import DynamicScorerSpec, Scoring, SecretKeyRef, Source
+from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.invalid import Invalid
-from dsf.api.score_rules import Normalize, OnFailure
-from dsf.api.scorer import DynamicScorerSpec, Scoring, SecretKeyRef, Source
-from dsf.api.scoring_api import ConfiguredScoring, ConfiguredSource, ScorerConfig
-from dsf.api.summary import ScorerSummary
+from dsf.api.scoring import series_selector
+from dsf.api.scoring.dimension_format import DimensionFormat
+from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.scoring.scoring_api import ConfiguredScoring, ConfiguredSource, ScorerConfig
 from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.registered_scorer import is_full
 

@@ -5,7 +5,7 @@ A state machine without clock or I/O: `step` takes one answer at a time.
 
 from dataclasses import dataclass, replace
 
-from dsf.api.scoring_api import ScorerConfig
+from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult
 from dsf.hub.snapshot.registered_scorer import HealthStatus
 

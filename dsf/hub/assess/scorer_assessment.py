@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from dsf.api import names
 from dsf.api.conditions import Condition, find
+from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
 from dsf.api.invalid import Invalid
-from dsf.api.scorer import DynamicScorerSpec
-from dsf.api.scoring_api import ScorerConfig
-from dsf.api.summary import ScorerSummary
+from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.assess.config_resolution import Resolved, resolve
 from dsf.hub.snapshot.managed_cluster import is_leaving
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget

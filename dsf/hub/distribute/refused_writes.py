@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dsf.hub.distribute.unseen_writes import is_outdated
-from dsf.kube.changes import Outcome
+from dsf.kube.changes import ChangeResult
 from dsf.kube.errors import KubeError, TooManyRequests, Unauthorized, Unreachable
 from dsf.kube.kinds import MANIFEST_WORK
 from dsf.runtime.backoff import Backoff
@@ -46,7 +46,7 @@ class RefusedWrites:
 
     def after(
         self,
-        outcomes: Iterable[Outcome],
+        outcomes: Iterable[ChangeResult],
         clusters: Collection[str],
         *,
         now: float,
@@ -71,7 +71,7 @@ class RefusedWrites:
         return RefusedWrites(found)
 
 
-def is_clusters_own(outcome: Outcome) -> bool:
+def is_clusters_own(outcome: ChangeResult) -> bool:
     """Tell whether an error speaks of one cluster, and not of the API server or of our rights."""
     if outcome.error is None or isinstance(outcome.error, _NOBODYS_FAULT) or is_outdated(outcome):
         return False

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from dsf.api.summary import ScorerSummary, dump_summaries
+from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
 from dsf.hub.distribute.audience import ClusterShare
 from dsf.hub.snapshot.source_overrides import Hosts
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dsf.api import names
-from dsf.api.scorer import DynamicScorerSpec
-from dsf.api.summary import ScorerSummary
+from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
+from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.hub.snapshot.summaries_work import LIMIT_BYTES, ROOM_BYTES
 from dsf.kube.changes import Change, diff
 from dsf.kube.kinds import MANIFEST_WORK

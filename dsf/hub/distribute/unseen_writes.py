@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dsf.hub.snapshot.summaries_work import SummariesWork
-from dsf.kube.changes import Outcome, Patch
+from dsf.kube.changes import ChangeResult, Patch
 from dsf.kube.errors import AlreadyExists, Conflict, NotFound
 from dsf.kube.kinds import MANIFEST_WORK
 
@@ -36,7 +36,7 @@ class UnseenWrites:
 
     def after(
         self,
-        outcomes: Iterable[Outcome],
+        outcomes: Iterable[ChangeResult],
         works: Mapping[str, SummariesWork],
         *,
         now: float,
@@ -56,7 +56,7 @@ class UnseenWrites:
         return UnseenWrites(found)
 
 
-def is_outdated(outcome: Outcome) -> bool:
+def is_outdated(outcome: ChangeResult) -> bool:
     """Tell whether an error says that an object is not as it was observed."""
     if isinstance(outcome.change, Patch) and isinstance(outcome.error, NotFound):
         return True

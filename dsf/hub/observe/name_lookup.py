@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from ipaddress import ip_address
 
-from dsf.runtime.recent import Recent
+from dsf.runtime.lru_cache import LruCache
 
 Resolve = Callable[[str], list[str]]
 
@@ -34,7 +34,7 @@ class NameLookups:
     def __init__(self, resolve: Resolve = system) -> None:
         self._resolve = resolve
         self._running: dict[str, asyncio.Task[list[str]]] = {}
-        self._slow = Recent[str, bool](REMEMBERED_NAMES)
+        self._slow = LruCache[str, bool](REMEMBERED_NAMES)
         self._quick_places = asyncio.Semaphore(QUICK_PLACES)
         self._slow_places = asyncio.Semaphore(SLOW_PLACES)
 

@@ -11,8 +11,8 @@ from dsf.hub.assess.scorer_assessment import reported_health
 from dsf.hub.observe.prober import Prober
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
 from dsf.hub.snapshot.registered_scorer import RegisteredScorer
-from dsf.runtime.controller import Controller
-from dsf.runtime.reflector import Key, View
+from dsf.runtime.reconcile.controller import Controller
+from dsf.runtime.reconcile.reflector import Key, View
 
 AT_ONCE = 16
 DOUBTS = 3

@@ -19,7 +19,7 @@ from dsf.hub.observe.pinned_connections import Denied, PinnedTransport
 from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.config_document import ConfigDocument, read_config
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
-from dsf.runtime.recent import Recent
+from dsf.runtime.lru_cache import LruCache
 
 HEALTH_PATH = "/healthz"
 REMEMBERED_CONFIGS = 1024
@@ -61,7 +61,7 @@ class Prober:
         self._destinations = destinations or Destinations()
         self._lookups = lookups or NameLookups()
         self._trust = trust or TrustedAuthorities()
-        self._known = Recent[str, tuple[str, ConfigDocument]](REMEMBERED_CONFIGS)
+        self._known = LruCache[str, tuple[str, ConfigDocument]](REMEMBERED_CONFIGS)
 
     async def probe(self, target: ProbeTarget) -> ProbeResult:
         """Ask the health endpoint and, in mode Full, the config endpoint at the same time."""

@@ -26,7 +26,7 @@ from dsf.kube.kinds import (
     MANIFEST_WORK,
 )
 from dsf.kube.port import Kube
-from dsf.runtime.reflector import Key, View
+from dsf.runtime.reconcile.reflector import Key, View
 
 T = TypeVar("T")
 

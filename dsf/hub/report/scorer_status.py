@@ -7,8 +7,8 @@ from typing import Any
 
 from dsf.api import names
 from dsf.api.conditions import Condition
+from dsf.api.crd.dynamic_scorer import FAILING_CLUSTERS
 from dsf.api.invalid import Invalid
-from dsf.api.scorer import FAILING_CLUSTERS
 from dsf.hub.assess.config_resolution import Resolved
 from dsf.hub.assess.scorer_assessment import ScorerAssessment
 from dsf.hub.report.config_status import status_conditions

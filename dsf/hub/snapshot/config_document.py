@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from dsf.api.invalid import Invalid
-from dsf.api.scoring_api import ScorerConfig
+from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.snapshot.registered_scorer import validation_message
 
 _SHOWN_FIELDS = 5

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
-from dsf.api.invalid import Invalid
-from dsf.api.scoring_config import (
+from dsf.api.crd.dynamic_scoring_config import (
     ClusterSelector,
     DynamicScoringConfigSpec,
     Mask,
     SourceOverride,
 )
+from dsf.api.invalid import Invalid
 from dsf.hub.snapshot.managed_cluster import ManagedCluster, is_leaving
 from dsf.hub.snapshot.registered_scorer import validation_message
 from dsf.hub.snapshot.source_overrides import Override, OverrideIndex, index_overrides

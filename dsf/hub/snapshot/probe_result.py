@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dsf.api.scoring_api import ScorerConfig
+from dsf.api.scoring.scoring_api import ScorerConfig
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from typing import Any, Literal, cast
 
 from pydantic import ValidationError
 
+from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
 from dsf.api.invalid import Invalid
-from dsf.api.scorer import DynamicScorerSpec
-from dsf.api.scoring_api import ScorerConfig
+from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.probe_result import ProbeTarget
 from dsf.kube.port import Object

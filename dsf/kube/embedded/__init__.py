@@ -1,8 +1,11 @@
-"""A hub in memory that behaves as a Kubernetes API server does."""
+"""A hub in memory that behaves as a Kubernetes API server does, with OCM's resources.
+Layers: `http`, `kubectl` over `hub`, `api_server`, `storage`, `registry`, `schema`.
+May import the modules of `dsf.kube`. Only `EmbeddedHub` and `http` read a clock.
+"""
 
-from dsf.kube.embedded.files import FileProblem
-from dsf.kube.embedded.folder import load, save
 from dsf.kube.embedded.hub import EmbeddedHub
+from dsf.kube.embedded.hub_folder import load, save
 from dsf.kube.embedded.ocm import ocm_crds
+from dsf.kube.embedded.yaml_documents import YamlFileError
 
-__all__ = ["EmbeddedHub", "FileProblem", "load", "ocm_crds", "save"]
+__all__ = ["EmbeddedHub", "YamlFileError", "load", "ocm_crds", "save"]

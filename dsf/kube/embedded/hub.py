@@ -2,17 +2,18 @@
 
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from typing import Any
 
-from dsf.api.crds import crds as product_crds
-from dsf.kube import merge
-from dsf.kube.embedded import reads
+from dsf.api.crd.definitions import crds as product_crds
+from dsf.kube import json_merge_patch
+from dsf.kube.clock import utc_now
+from dsf.kube.embedded.api_server import ApiServer, WriteOptions
 from dsf.kube.embedded.ocm import ocm_crds
-from dsf.kube.embedded.server import Options, Server
-from dsf.kube.embedded.store import HISTORY
-from dsf.kube.embedded.values import copied
+from dsf.kube.embedded.schema.json_values import copied
+from dsf.kube.embedded.storage import list_and_watch
+from dsf.kube.embedded.storage.revisions import HISTORY
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object, ObjectList, Propagation, Subresource, WatchEvent
 
@@ -20,10 +21,6 @@ from dsf.kube.port import Object, ObjectList, Propagation, Subresource, WatchEve
 @cache
 def _product_crds() -> tuple[Object, ...]:
     return tuple(product_crds())
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _new_uid() -> str:
@@ -43,13 +40,13 @@ class EmbeddedHub:
         self,
         *,
         crds: Iterable[Mapping[str, Any]] | None = None,
-        now: Callable[[], datetime] = _utc_now,
+        now: Callable[[], datetime] = utc_now,
         new_uid: Callable[[], str] = _new_uid,
         history: int = HISTORY,
     ) -> None:
         own = _product_crds() if crds is None else crds
         served = {crd["metadata"]["name"]: crd for crd in (*ocm_crds(), *own)}
-        self.server = Server(crds=served.values(), now=now, new_uid=new_uid, history=history)
+        self.server = ApiServer(crds=served.values(), now=now, new_uid=new_uid, history=history)
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
         """Return one object."""
@@ -68,9 +65,9 @@ class EmbeddedHub:
     ) -> ObjectList:
         """Return a page of objects."""
         resource = self.server.catalog.resource(kind)
-        chosen = reads.selection(resource, namespace, labels, fields)
+        chosen = list_and_watch.selection(resource, namespace, labels, fields)
         store = self.server.objects.store
-        return reads.page(
+        return list_and_watch.page(
             chosen,
             store.collection(kind.resource),
             store.revision,
@@ -90,12 +87,12 @@ class EmbeddedHub:
     ) -> AsyncIterator[WatchEvent]:
         """Yield every change after a resource version, in order and without a gap."""
         resource = self.server.catalog.resource(kind)
-        chosen = reads.selection(resource, namespace, labels, fields)
+        chosen = list_and_watch.selection(resource, namespace, labels, fields)
         collection = self.server.objects.store.collection(kind.resource)
-        return reads.changes(chosen, collection, resource_version, timeout_seconds)
+        return list_and_watch.changes(chosen, collection, resource_version, timeout_seconds)
 
     async def create(
-        self, kind: Kind, obj: Mapping[str, Any], *, options: Options | None = None
+        self, kind: Kind, obj: Mapping[str, Any], *, options: WriteOptions | None = None
     ) -> Object:
         """Create an object; its `status` is dropped where the kind has a status subresource."""
         return _shown(kind, self.server.create(kind, obj, options))
@@ -106,7 +103,7 @@ class EmbeddedHub:
         obj: Mapping[str, Any],
         *,
         subresource: Subresource | None = None,
-        options: Options | None = None,
+        options: WriteOptions | None = None,
     ) -> Object:
         """Replace an object, or its status."""
         metadata = obj.get("metadata") or {}
@@ -124,14 +121,14 @@ class EmbeddedHub:
         namespace: str | None = None,
         *,
         subresource: Subresource | None = None,
-        options: Options | None = None,
+        options: WriteOptions | None = None,
     ) -> Object:
         """Apply a JSON merge patch."""
         stored = self.server.patch(
             kind,
             name,
             namespace,
-            lambda old: merge.merged(old, patch),
+            lambda old: json_merge_patch.merged(old, patch),
             subresource=subresource,
             options=options,
         )

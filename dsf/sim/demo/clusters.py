@@ -3,19 +3,19 @@
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import yaml
 
-from dsf.api.crds import crds
+from dsf.api.crd.definitions import crds
 from dsf.api.names import AGENT_NAMESPACE, HUB_NAMESPACE
 from dsf.api.times import rfc3339
 from dsf.kube.apply import apply
 from dsf.kube.changes import Change, Create
+from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.embedded.http.server import kubeconfig, serving
 from dsf.kube.embedded.ocm import ocm_crds
-from dsf.kube.embedded.serve import kubeconfig, serving
 from dsf.kube.kinds import (
     MANAGED_CLUSTER_SET_BINDING,
     NAMESPACE,
@@ -82,7 +82,7 @@ def _hub_objects() -> list[Change]:
         *(
             change
             for name in CLUSTERS
-            for change in join(name, {"cluster-name": name}, now=rfc3339(datetime.now(UTC)))
+            for change in join(name, {"cluster-name": name}, now=rfc3339(utc_now()))
         ),
         Create(MANAGED_CLUSTER_SET_BINDING, {**binding, "spec": {"clusterSet": "default"}}),
     ]

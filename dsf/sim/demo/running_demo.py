@@ -5,13 +5,13 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 
 from dsf.api.names import HUB_NAMESPACE
 from dsf.kube import kinds
 from dsf.kube.changes import Create
+from dsf.kube.clock import utc_now
 from dsf.sim.demo.clusters import DemoCluster, DemoClusters, apply_or_fail, serving_clusters
 from dsf.sim.demo.output import DemoOutput
 from dsf.sim.demo.processes import DemoProcesses, free_port, running_processes, wait_until_healthy
@@ -52,7 +52,7 @@ async def running_demo(output: DemoOutput, work_dir: Path, port: int) -> AsyncIt
         for cluster in (clusters.hub, *clusters.managed):
             output.note(f"{cluster.name} at {cluster.url}")
         managed = {cluster.name: cluster.kube for cluster in clusters.managed}
-        simulation = Simulation(clusters.hub.kube, managed, now=lambda: datetime.now(UTC))
+        simulation = Simulation(clusters.hub.kube, managed, now=utc_now)
         await stack.enter_async_context(_background(simulation.run))
         prometheus = await _prometheus(clusters, stack)
         running = await stack.enter_async_context(running_processes(work_dir))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from dsf.api.placement_scores import ByDimension, by_score
+from dsf.api.scoring.placement_scores import ByDimension, by_score
 from dsf.kube.port import Object
 
 SHOWN_DIMENSIONS = 8

@@ -10,7 +10,7 @@ import httpx
 
 from dsf.api.names import CLUSTER_CLAIM
 from dsf.kube import kinds
-from dsf.kube.embedded.folder import load
+from dsf.kube.embedded.hub_folder import load
 from dsf.kube.kinds import NODE
 from dsf.sim.controllers import mig_manager
 from dsf.sim.controllers.manifest_work_replica_set import OWNER_LABEL

@@ -5,7 +5,7 @@ from typing import Any
 
 from dsf.agent.wire.encoded_series import ScoringRequestBody
 from dsf.agent.wire.prometheus_answer import FetchedSeries
-from dsf.api.summary import ScorerSummary
+from dsf.api.scoring.scorer_summary import ScorerSummary
 
 
 def summary(name: str = "sample-scorer", **changes: Any) -> ScorerSummary:

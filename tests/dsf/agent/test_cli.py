@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dsf.api.score_rules import Normalize, OnFailure
-from dsf.api.summary import ScorerSummary, dump_summaries
+from dsf.api.crd.score_rules import Normalize, OnFailure
+from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.embedded import serve as api
+from dsf.kube.embedded.http import server as api
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, CONFIG_MAP
 from tests.dsf.agent.builders import summary
 from tests.dsf.agent.conftest import AGENT_NAMESPACE, CLUSTER

@@ -19,15 +19,16 @@ from dsf.agent.publish.publisher import Publisher
 from dsf.agent.round import Round
 from dsf.agent.round_loop import Agent
 from dsf.agent.score.result_rules import ConversionSettings, convert
-from dsf.api.dimension import DimensionFormat
+from dsf.api.crd.score_rules import OnFailure
 from dsf.api.invalid import Invalid
-from dsf.api.score_rules import OnFailure
-from dsf.api.scoring_api import ScoreResult
-from dsf.api.summary import ScorerSummary, dump_summaries
+from dsf.api.scoring.dimension_format import DimensionFormat
+from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
+from dsf.api.scoring.scoring_api import ScoreResult
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import NotFound, Unreachable
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, NAMESPACE
-from dsf.kube.wrappers import Counting, Fault, Faulty
+from dsf.kube.wrappers.counting import Counting
+from dsf.kube.wrappers.fault_injection import Fault, Faulty
 from tests.dsf.agent.builders import summary
 from tests.dsf.agent.conftest import CLUSTER
 

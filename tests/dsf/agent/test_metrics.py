@@ -5,7 +5,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dsf.agent.metrics import SUCCESS, AgentMetrics
 from dsf.agent.score.result_rules import MetricSample
-from dsf.api.score_rules import OnFailure
+from dsf.api.crd.score_rules import OnFailure
 
 HOLD = OnFailure(policy="Hold", hold_seconds=60)
 VALUE = OnFailure(policy="Value", value=-3)

@@ -17,12 +17,12 @@ from aiohttp import web
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.run import AgentSettings, run
 from dsf.agent.summaries_watch import watch_file
-from dsf.api.summary import ScorerSummary, dump_summaries
+from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import NotFound, Unreachable
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, CONFIG_MAP, LEASE, SECRET
 from dsf.kube.port import Kube
-from dsf.kube.wrappers import Fault, Faulty
+from dsf.kube.wrappers.fault_injection import Fault, Faulty
 from tests.dsf.agent import servers
 from tests.dsf.agent.builders import summary
 from tests.dsf.agent.conftest import AGENT_NAMESPACE, CLUSTER

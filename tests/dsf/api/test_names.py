@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.api.names import score_object_name
-from dsf.kube import syntax
+from dsf.kube import name_syntax
 
 
 @pytest.mark.parametrize(
@@ -27,9 +27,9 @@ def test_examples(score: str, name: str) -> None:
 @given(st.text(max_size=300) | st.text(alphabet="aB1._-", max_size=300))
 def test_the_name_is_dns_safe_or_empty(score: str) -> None:
     name = score_object_name(score)
-    assert not name or syntax.dns_subdomain(name) == []
+    assert not name or name_syntax.dns_subdomain(name) == []
 
 
 @given(st.text(alphabet="ab1.-", max_size=253))
 def test_a_name_that_is_dns_safe_stays(score: str) -> None:
-    assert syntax.dns_subdomain(score) or score_object_name(score) == score
+    assert name_syntax.dns_subdomain(score) or score_object_name(score) == score

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.embedded.serve import kubeconfig, serving
+from dsf.kube.embedded.http.server import kubeconfig, serving
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, NAMESPACE
 
 VALUES = {("worker01", "speed"): 60, ("worker02", "speed"): 55, ("worker02", "thrift"): -3}

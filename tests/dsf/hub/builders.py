@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dsf.api.scoring_api import ScorerConfig
+from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub import plan
 from dsf.hub.snapshot.distribution_rules import read_scoring_config as read_config
 from dsf.hub.snapshot.hub_snapshot import HubSnapshot
@@ -13,7 +13,7 @@ from dsf.hub.snapshot.probe_result import ProbeResult, ProbeTarget
 from dsf.hub.snapshot.published_score import read_score
 from dsf.hub.snapshot.registered_scorer import read_scorer
 from dsf.hub.snapshot.summaries_work import read_work
-from dsf.kube import merge
+from dsf.kube import json_merge_patch
 from dsf.kube.changes import Change, Create, Delete, Patch
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
@@ -259,7 +259,7 @@ def _after(snapshot: World, change: Change) -> World:
 def _patched(obj: Object, body: dict[str, Any]) -> dict[str, Any]:
     version = body.get("metadata", {}).get("resourceVersion")
     assert version == obj["metadata"]["resourceVersion"], "a patch must say what it was made from"
-    return _next(merge.merged(obj, body))
+    return _next(json_merge_patch.merged(obj, body))
 
 
 def _next(obj: Object) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dsf.api.crds import crds
+from dsf.api.crd.definitions import crds
 from dsf.hub.run import HubController, HubOptions
 from dsf.hub.snapshot.summaries_work import summaries_text
 from dsf.kube.embedded import EmbeddedHub
@@ -31,9 +31,11 @@ from dsf.kube.kinds import (
     Kind,
 )
 from dsf.kube.port import Kube, Object, Subresource, WatchEvent
-from dsf.kube.wrappers import WRITES, Call, Counting, Fault, Faulty, Wrapper
-from dsf.runtime.leader import Elector
-from dsf.runtime.lease import Candidacy
+from dsf.kube.wrappers.counting import Counting
+from dsf.kube.wrappers.fault_injection import Fault, Faulty
+from dsf.kube.wrappers.wrapper import WRITES, Call, Wrapper
+from dsf.runtime.leader_election.leader_elector import LeaderElector
+from dsf.runtime.leader_election.lease import LeaderElectionConfig
 from tests.dsf.hub.builders import HUB, scorer, scoring_config
 from tests.dsf.hub.test_run import add_cluster, add_namespace, end_state, fresh
 from tests.dsf.hub.test_secrets_controller import auth, in_base64, secret
@@ -86,8 +88,8 @@ def start(kube: Kube, identity: str = "a") -> asyncio.Task[None]:
 
     options = HubOptions(distribute_secrets=True)
     hub = HubController(kube, options, now=now, draw=lambda: 0.5, registry=registry)
-    candidacy = Candidacy("dynamic-scoring-controller", HUB, identity)
-    elector = Elector(kube, candidacy, now=now, draw=lambda: 0.5, registry=registry)
+    candidacy = LeaderElectionConfig("dynamic-scoring-controller", HUB, identity)
+    elector = LeaderElector(kube, candidacy, now=now, draw=lambda: 0.5, registry=registry)
     return asyncio.create_task(hub.run(elector.run))
 
 

@@ -10,9 +10,9 @@ from prometheus_client import CollectorRegistry
 from dsf.hub.run import HubController, HubOptions
 from dsf.kube.kinds import DYNAMIC_SCORER, LEASE
 from dsf.kube.port import Kube
-from dsf.kube.wrappers import WRITES, Call, Wrapper
-from dsf.runtime.leader import Elector
-from dsf.runtime.lease import Candidacy
+from dsf.kube.wrappers.wrapper import WRITES, Call, Wrapper
+from dsf.runtime.leader_election.leader_elector import LeaderElector
+from dsf.runtime.leader_election.lease import LeaderElectionConfig
 from tests.dsf.hub.builders import HUB
 from tests.dsf.hub.scoring_api import scoring_api
 from tests.dsf.hub.test_run import (
@@ -39,7 +39,7 @@ class Writes(Wrapper):
 @dataclass
 class Replica:
     controller: HubController
-    elector: Elector
+    elector: LeaderElector
     writes: Writes
     task: asyncio.Task[None]
 
@@ -53,8 +53,8 @@ async def replica(kube: Kube, name: str) -> AsyncIterator[Replica]:
     writes, registry = Writes(kube), CollectorRegistry()
     options = HubOptions(resync_seconds=0.1)
     controller = HubController(writes, options, registry=registry)
-    candidacy = Candidacy("dynamic-scoring-controller", HUB, name, 2.0, 1.5, 0.05)
-    elector = Elector(writes, candidacy, registry=registry)
+    candidacy = LeaderElectionConfig("dynamic-scoring-controller", HUB, name, 2.0, 1.5, 0.05)
+    elector = LeaderElector(writes, candidacy, registry=registry)
     running = Replica(controller, elector, writes, asyncio.create_task(controller.run(elector.run)))
     try:
         yield running

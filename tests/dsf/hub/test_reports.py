@@ -16,7 +16,7 @@ from dsf.kube.kinds import (
     MANAGED_CLUSTER_ADD_ON,
     MANIFEST_WORK,
 )
-from dsf.kube.wrappers import Counting
+from dsf.kube.wrappers.counting import Counting
 from tests.dsf.hub.builders import HUB, add_on, published, scorer
 from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
 from tests.dsf.hub.test_run import (

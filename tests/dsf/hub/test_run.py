@@ -13,7 +13,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from dsf.api.conditions import find, is_true
-from dsf.api.crds import crds
+from dsf.api.crd.definitions import crds
 from dsf.hub.observe.prober import ProbeLimits, Prober
 from dsf.hub.run import HubController, HubOptions
 from dsf.hub.snapshot.summaries_work import summaries_text
@@ -29,7 +29,8 @@ from dsf.kube.kinds import (
     NAMESPACE,
 )
 from dsf.kube.port import Kube, Object
-from dsf.kube.wrappers import WRITES, Call, Counting, Wrapper
+from dsf.kube.wrappers.counting import Counting
+from dsf.kube.wrappers.wrapper import WRITES, Call, Wrapper
 from tests.dsf.hub.builders import HUB, add_on, api_config, cluster, scorer, scoring_config
 from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
 

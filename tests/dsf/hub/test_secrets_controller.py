@@ -31,7 +31,8 @@ from dsf.kube.kinds import (
     SECRET,
 )
 from dsf.kube.port import Kube
-from dsf.kube.wrappers import Counting, Wrapper
+from dsf.kube.wrappers.counting import Counting
+from dsf.kube.wrappers.wrapper import Wrapper
 from tests.dsf.hub.builders import HUB
 from tests.dsf.hub.scoring_api import scoring_api
 from tests.dsf.hub.test_run import asked_again, eventually, register, two_clusters, until_ready

@@ -12,8 +12,9 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Forbidden, KubeError, TooManyRequests, Unreachable
 from dsf.kube.kinds import CONFIG_MAP, EVENT, NAMESPACE
 from dsf.kube.port import Kube, Object
-from dsf.kube.wrappers import Counting, Fault, Faulty, at
-from dsf.runtime.events import ATTEMPTS, BURST, MOST_WAITING, Recorder
+from dsf.kube.wrappers.counting import Counting
+from dsf.kube.wrappers.fault_injection import Fault, Faulty, at
+from dsf.runtime.events import ATTEMPTS, BURST, MOST_WAITING, EventRecorder
 
 pytestmark = pytest.mark.virtual_time
 
@@ -26,9 +27,9 @@ async def new_hub() -> tuple[EmbeddedHub, Object]:
 
 
 @asynccontextmanager
-async def recording(kube: Kube) -> AsyncIterator[Recorder]:
+async def recording(kube: Kube) -> AsyncIterator[EventRecorder]:
     loop = asyncio.get_running_loop()
-    recorder = Recorder(
+    recorder = EventRecorder(
         kube,
         "controller",
         now=lambda: datetime(2026, 11, 20, tzinfo=UTC) + timedelta(seconds=loop.time()),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.kube.redact import REDACTED, redact
+from dsf.kube.redaction import REDACTED, redact
 from dsf.runtime.logs import Format, JsonFormatter, TextFormatter, set_up
 
 

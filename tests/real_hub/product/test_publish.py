@@ -11,10 +11,10 @@ import pytest
 from dsf.agent.publish.plan import round_report
 from dsf.agent.publish.publisher import Publisher
 from dsf.agent.score.result_rules import ConversionSettings, convert
-from dsf.api.dimension import DimensionFormat
-from dsf.api.scoring_api import ScoreResult
-from dsf.api.summary import ScorerSummary
-from dsf.kube.connect import connect
+from dsf.api.scoring.dimension_format import DimensionFormat
+from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.scoring.scoring_api import ScoreResult
+from dsf.kube.client.connect import connect
 
 from .conftest import AGENT_NAMESPACE, SCORE
 

@@ -13,7 +13,7 @@ import pytest
 from dsf.agent.fetch.credentials import AgentSecrets, CalledEndpoint
 from dsf.agent.fetch.watched_secrets import WatchedSecrets
 from dsf.agent.wire.secret_data import Token
-from dsf.kube.connect import connect
+from dsf.kube.client.connect import connect
 from dsf.kube.errors import Forbidden
 from dsf.kube.kinds import SECRET
 

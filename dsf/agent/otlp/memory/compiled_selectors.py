@@ -6,7 +6,7 @@ import re2
 
 from dsf.agent.otlp.memory.data_points import Labels
 from dsf.api.invalid import Invalid
-from dsf.api.series_selector import NAME, Matcher, SeriesSelector
+from dsf.api.scoring.series_selector import NAME, Matcher, SeriesSelector
 
 MEMORY_BYTES = 1 << 20
 """What a regular expression and its automaton may take."""

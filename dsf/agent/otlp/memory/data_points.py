@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from dsf.api.series_selector import NAME, label_name, metric_name
+from dsf.api.scoring.series_selector import NAME, label_name, metric_name
 
 if TYPE_CHECKING:
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (

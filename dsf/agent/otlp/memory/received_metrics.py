@@ -11,10 +11,10 @@ from dsf.agent.otlp.memory.data_points import points
 from dsf.agent.otlp.memory.sample_windows import TAKEN, MemoryBounds, SampleWindow, SampleWindows
 from dsf.agent.schedule import scorer_selection
 from dsf.agent.wire.prometheus_answer import FetchedSeries
-from dsf.api import series_selector
+from dsf.api.crd.dynamic_scorer import DEFAULT_STEP_SECONDS
 from dsf.api.invalid import Invalid
-from dsf.api.scorer import DEFAULT_STEP_SECONDS
-from dsf.api.summary import ScorerSummary
+from dsf.api.scoring import series_selector
+from dsf.api.scoring.scorer_summary import ScorerSummary
 
 if TYPE_CHECKING:
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (

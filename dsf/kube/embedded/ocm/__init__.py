@@ -9,7 +9,7 @@ from importlib import resources
 
 import yaml
 
-from dsf.kube.embedded.values import copied
+from dsf.kube.embedded.schema.json_values import copied
 from dsf.kube.port import Object
 
 

@@ -16,7 +16,8 @@ from dsf.agent.failure import Failure
 from dsf.agent.fetch.answer_budget import FREE_BYTES, STEP, AnswerBudget, AnswerReservation, safe
 from dsf.agent.fetch.http_client import HttpClient, http_client
 from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequest, exchange
-from dsf.agent.run import AgentSettings, round_runner, utc_now
+from dsf.agent.run import AgentSettings, round_runner
+from dsf.kube.clock import utc_now
 from tests.dsf.agent.builders import summary
 from tests.dsf.agent.servers import replying, scores, serving
 

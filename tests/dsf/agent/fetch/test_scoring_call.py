@@ -13,7 +13,7 @@ from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.fetch.scoring_call import ScoringApi, parse
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.http_answer import HttpAnswer
-from dsf.api.scoring_api import ScoringResponse
+from dsf.api.scoring.scoring_api import ScoringResponse
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import SECRET
 from tests.dsf.agent.builders import summary

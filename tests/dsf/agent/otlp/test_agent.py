@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from dsf.agent.run import AgentSettings, run
-from dsf.api.summary import dump_summaries
+from dsf.api.scoring.scorer_summary import dump_summaries
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import NotFound
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE

@@ -28,7 +28,7 @@ from dsf.agent.otlp.receiver import (
     receiving,
 )
 from dsf.agent.wire.prometheus_answer import FetchedSeries
-from dsf.api.summary import dump_summaries
+from dsf.api.scoring.scorer_summary import dump_summaries
 from dsf.runtime.endpoints import CannotListen
 from tests.dsf.agent.builders import sent
 from tests.dsf.agent.otlp.builders import NOW, document, gauge, number, request

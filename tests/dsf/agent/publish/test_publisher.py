@@ -18,14 +18,15 @@ from dsf.agent.publish.plan.round_report import RoundReport
 from dsf.agent.publish.plan.write_pauses import WritePauses
 from dsf.agent.publish.publisher import Publisher, PublishResult
 from dsf.agent.score.result_rules import AddOnPlacementScoreItem, RoundScores
-from dsf.api.score_rules import OnFailure
-from dsf.kube.connect import connect
+from dsf.api.crd.score_rules import OnFailure
+from dsf.kube.client.connect import connect
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.embedded.serve import kubeconfig, serving
+from dsf.kube.embedded.http.server import kubeconfig, serving
 from dsf.kube.errors import Forbidden, Invalid, KubeError, TooManyRequests, Unreachable
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from dsf.kube.port import Kube
-from dsf.kube.wrappers import Counting, Fault, Faulty, at
+from dsf.kube.wrappers.counting import Counting
+from dsf.kube.wrappers.fault_injection import Fault, Faulty, at
 from dsf.runtime.backoff import Backoff
 from tests.dsf.agent.builders import summary
 from tests.dsf.agent.conftest import CLUSTER

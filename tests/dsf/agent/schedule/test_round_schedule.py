@@ -25,7 +25,7 @@ from dsf.agent.schedule.round_schedule import (
     scores,
     step,
 )
-from dsf.api.summary import ScorerSummary
+from dsf.api.scoring.scorer_summary import ScorerSummary
 from tests.dsf.agent.builders import summary
 
 A = summary("a", scoring_interval=30)

@@ -1,6 +1,6 @@
 from dsf.agent.schedule.scorer_selection import SelectedScorers, parse, select
 from dsf.api.invalid import Invalid
-from dsf.api.summary import dump_summaries
+from dsf.api.scoring.scorer_summary import dump_summaries
 from tests.dsf.agent.builders import summary
 from tests.repository import ROOT
 

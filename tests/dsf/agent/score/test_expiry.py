@@ -15,9 +15,9 @@ from dsf.agent.publish.plan.round_report import RoundReport
 from dsf.agent.score.expiry import EXPIRE, LEAD, decide_expiry, read_time
 from dsf.agent.score.result_rules import AddOnPlacementScoreItem, RoundScores
 from dsf.api.conditions import find
-from dsf.api.score_rules import OnFailure
+from dsf.api.crd.score_rules import OnFailure
 from dsf.api.times import rfc3339
-from dsf.kube import merge
+from dsf.kube import json_merge_patch
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 VALID = timedelta(seconds=90)
@@ -48,7 +48,7 @@ class Kept:
         )
         if patch is not None:
             self.writes += 1
-            self.obj = dict(merge.merged(self.obj, patch))
+            self.obj = dict(json_merge_patch.merged(self.obj, patch))
         return self
 
     @property

@@ -14,10 +14,10 @@ from dsf.agent.score.result_rules import (
     convert,
     judge,
 )
-from dsf.api.dimension import PLACEHOLDERS, DimensionFormat
+from dsf.api.crd.score_rules import Normalize
 from dsf.api.invalid import Invalid
-from dsf.api.score_rules import Normalize
-from dsf.api.scoring_api import ScoreResult
+from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
+from dsf.api.scoring.scoring_api import ScoreResult
 
 
 def dimension(text: str = "${app};${device}") -> DimensionFormat:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
+from dsf.api.crd.score_rules import OnFailure
 from dsf.api.invalid import Invalid
-from dsf.api.score_rules import OnFailure
-from dsf.api.scorer import DynamicScorerSpec
-from dsf.api.scoring_api import ScorerConfig
+from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.assess.config_resolution import ConfigConflict, Resolved, resolve
 from tests.dsf.hub.builders import api_config, scorer
 

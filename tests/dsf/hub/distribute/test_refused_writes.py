@@ -1,7 +1,7 @@
 """Clusters that can't be written to, each with a back-off of its own."""
 
 from dsf.hub.distribute.refused_writes import RefusedWrites
-from dsf.kube.changes import Delete, Outcome, Patch
+from dsf.kube.changes import ChangeResult, Delete, Patch
 from dsf.kube.errors import (
     AlreadyExists,
     Conflict,
@@ -17,11 +17,11 @@ from dsf.runtime.backoff import Backoff
 BACKOFF = Backoff(1.0, 300.0)
 
 
-def outcome(cluster: str, error: KubeError | None, kind: Kind = MANIFEST_WORK) -> Outcome:
-    return Outcome(Delete(kind, "work", cluster), error)
+def outcome(cluster: str, error: KubeError | None, kind: Kind = MANIFEST_WORK) -> ChangeResult:
+    return ChangeResult(Delete(kind, "work", cluster), error)
 
 
-def after(refusals: RefusedWrites, now: float, *outcomes: Outcome) -> RefusedWrites:
+def after(refusals: RefusedWrites, now: float, *outcomes: ChangeResult) -> RefusedWrites:
     return refusals.after(outcomes, ["c1", "c2"], now=now, draw=0.0, backoff=BACKOFF)
 
 
@@ -54,7 +54,7 @@ def test_what_is_no_clusters_own_fault_is_not_held_against_it() -> None:
         outcome("c1", Unreachable("away")),
         outcome("c1", Conflict("old")),
         outcome("c1", AlreadyExists("there")),
-        Outcome(Patch(MANIFEST_WORK, "work", "c1", {}), NotFound("gone")),
+        ChangeResult(Patch(MANIFEST_WORK, "work", "c1", {}), NotFound("gone")),
         outcome("c2", Forbidden("status"), DYNAMIC_SCORER),
     )
     assert after(RefusedWrites(), 0.0, *told) == RefusedWrites()

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.api.summary import ScorerSummary, dump_summaries, load_summaries
+from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries, load_summaries
 from dsf.hub.distribute.audience import ClusterShare
 from dsf.hub.distribute.rendered_summaries import SummariesRenderer, parts_of
 

@@ -2,7 +2,7 @@
 
 from dsf.hub.distribute.unseen_writes import UnseenWrites
 from dsf.hub.snapshot.summaries_work import SummariesWork
-from dsf.kube.changes import Change, Create, Delete, Outcome, Patch
+from dsf.kube.changes import Change, ChangeResult, Create, Delete, Patch
 from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound, Unreachable
 from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK
 
@@ -18,7 +18,7 @@ def patch(cluster: str) -> Change:
 
 
 def wrote(change: Change, error: KubeError | None = None, **works: SummariesWork) -> UnseenWrites:
-    return UnseenWrites().after([Outcome(change, error)], works, now=0, seconds=20)
+    return UnseenWrites().after([ChangeResult(change, error)], works, now=0, seconds=20)
 
 
 def test_a_patched_work_is_held_until_another_version_is_seen() -> None:
@@ -58,7 +58,7 @@ def test_only_works_are_held() -> None:
 
 def test_what_is_held_stays_so_over_rounds_that_write_nothing() -> None:
     works = {"c1": work("1"), "c2": work("7")}
-    first = UnseenWrites().after([Outcome(patch("c1"))], works, now=0, seconds=20)
-    second = first.after([Outcome(patch("c2"))], works, now=5, seconds=20)
+    first = UnseenWrites().after([ChangeResult(patch("c1"))], works, now=0, seconds=20)
+    second = first.after([ChangeResult(patch("c2"))], works, now=5, seconds=20)
     assert second.held(works, now=10) == {"c1", "c2"}
     assert second.held(works, now=21) == {"c2"}

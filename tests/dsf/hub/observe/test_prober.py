@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from dsf.api.scoring_api import ScorerConfig
+from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.observe.prober import ProbeLimits, Prober
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
 from tests.dsf.hub.builders import api_config

@@ -8,15 +8,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.kube.access import Access, BadKubeconfig, ExecPlugin, in_cluster
-from dsf.kube.kubeconfig import parse
+from dsf.kube.client.client_config import BadKubeconfig, ClientConfig, ExecPlugin, in_cluster
+from dsf.kube.client.kubeconfig import parse
 from tests.dsf.kube.client.kubeconfigs import kubeconfig
 
 FILE = Path("/home/me/.kube/config")
 SERVER = "https://api:6443"
 
 
-def read(document: Any, context: str | None = None) -> Access:
+def read(document: Any, context: str | None = None) -> ClientConfig:
     text = document if isinstance(document, str) else yaml.safe_dump(document)
     return parse([(FILE, text)], context)
 
@@ -31,7 +31,7 @@ def test_the_current_context_names_cluster_and_user() -> None:
             "proxy-url": "http://proxy:3128",
         },
     )
-    assert read(document) == Access(
+    assert read(document) == ClientConfig(
         server=SERVER,
         authority=b"ca",
         server_name="kubernetes",
@@ -50,7 +50,7 @@ def test_paths_are_relative_to_their_file_or_absolute() -> None:
 
 
 def test_a_context_without_a_user_is_anonymous() -> None:
-    assert read(kubeconfig(SERVER)) == Access(server=SERVER)
+    assert read(kubeconfig(SERVER)) == ClientConfig(server=SERVER)
 
 
 def test_certificates_may_go_unverified_only_by_the_boolean() -> None:
@@ -177,7 +177,7 @@ def test_no_kubeconfig_breaks_the_reader_or_is_quoted(
 def test_a_pod_reaches_the_api_server_of_its_environment() -> None:
     directory = Path("/var/run/secrets/kubernetes.io/serviceaccount")
     environ = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
-    assert in_cluster(environ) == Access(
+    assert in_cluster(environ) == ClientConfig(
         server="https://[fd00::1]:443", authority=directory / "ca.crt", token=directory / "token"
     )
     assert in_cluster({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}) is None

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from dsf.api.conditions import is_true
-from dsf.api.crds import crds
-from dsf.kube.connect import connect
+from dsf.api.crd.definitions import crds
+from dsf.kube.client.connect import connect
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.embedded.serve import kubeconfig, serving
+from dsf.kube.embedded.http.server import kubeconfig, serving
 from dsf.kube.errors import Conflict, NotFound
 from dsf.kube.kinds import CUSTOM_RESOURCE_DEFINITION as DEFINITION
 from dsf.kube.kinds import NAMESPACE

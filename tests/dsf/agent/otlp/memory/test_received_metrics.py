@@ -18,7 +18,7 @@ from dsf.agent.otlp.memory.sample_windows import (
     MemoryBounds,
 )
 from dsf.agent.wire.prometheus_answer import FetchedSeries
-from dsf.api.summary import ScorerSummary, dump_summaries
+from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
 from tests.dsf.agent.builders import sent, summary
 from tests.dsf.agent.otlp.builders import NOW, at, gauge, histogram, number, request, total
 

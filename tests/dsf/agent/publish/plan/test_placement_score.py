@@ -16,7 +16,7 @@ from dsf.agent.publish.plan.placement_score import (
 from dsf.agent.publish.plan.round_report import RoundReport
 from dsf.agent.score.expiry import validity
 from dsf.agent.score.result_rules import RULES, AddOnPlacementScoreItem, RoundScores, Rule
-from dsf.kube import merge
+from dsf.kube import json_merge_patch
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 VALID = timedelta(seconds=90)
@@ -38,7 +38,7 @@ def written(
 ) -> dict[str, Any]:
     patch = status_patch(obj, told, now=at, valid_for=valid_for)
     assert patch is not None
-    return dict(merge.merged(obj, patch))
+    return dict(json_merge_patch.merged(obj, patch))
 
 
 def test_the_object_has_a_name_that_dns_knows_and_labels_of_its_owner() -> None:

@@ -1,0 +1,123 @@
+"""The two CustomResourceDefinitions, generated from the wire types."""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from dsf.api import names
+from dsf.api.crd.dynamic_scorer import DynamicScorerSpec, DynamicScorerStatus
+from dsf.api.crd.dynamic_scoring_config import DynamicScoringConfigSpec, DynamicScoringConfigStatus
+from dsf.api.crd.structural_schema import structural
+
+CustomResourceDefinition = dict[str, Any]
+
+
+def crds() -> list[CustomResourceDefinition]:
+    """Return the CRDs of DynamicScorer and DynamicScoringConfig, ready to be applied."""
+    return [_dynamic_scorer(), _dynamic_scoring_config()]
+
+
+def _dynamic_scorer() -> CustomResourceDefinition:
+    return _definition(
+        kind="DynamicScorer",
+        plural="dynamicscorers",
+        short_names=["ds", "dscorer"],
+        description="DynamicScorer registers a scoring API with the fleet.",
+        spec=DynamicScorerSpec,
+        status=DynamicScorerStatus,
+        columns=[
+            _column("Health", ".status.healthStatus"),
+            _column("Mode", ".spec.configSyncMode"),
+            _column("Score", ".status.scoreName"),
+            _column("Scoring", ".status.clusters.scoring", "integer"),
+            _column("Failing", ".status.clusters.failing", "integer"),
+            _column("Ready", ".status.conditions[?(@.type=='Ready')].status"),
+            _column("Reason", ".status.conditions[?(@.type=='Ready')].reason", priority=1),
+            _column("Desired", ".status.clusters.desired", "integer", priority=1),
+            _column("Config URL", ".spec.configURL", priority=1),
+        ],
+    )
+
+
+def _dynamic_scoring_config() -> CustomResourceDefinition:
+    definition = _definition(
+        kind="DynamicScoringConfig",
+        plural="dynamicscoringconfigs",
+        short_names=["dsc"],
+        description="DynamicScoringConfig distributes the registered scorers to the fleet.",
+        spec=DynamicScoringConfigSpec,
+        status=DynamicScoringConfigStatus,
+        columns=[
+            _column("Scorers", ".status.scorers", type_="integer"),
+            _column("Clusters", ".status.clusters", type_="integer"),
+            _column("Desired", ".status.desiredClusters", type_="integer"),
+            _column("Ready", ".status.conditions[?(@.type=='Ready')].status"),
+            _column("Reason", ".status.conditions[?(@.type=='Ready')].reason", priority=1),
+        ],
+    )
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["x-kubernetes-validations"] = [
+        {
+            "rule": f"self.metadata.name == '{names.SCORING_CONFIG}'",
+            "message": f"a DynamicScoringConfig must be named {names.SCORING_CONFIG}",
+        }
+    ]
+    return definition
+
+
+def _definition(
+    *,
+    kind: str,
+    plural: str,
+    short_names: list[str],
+    description: str,
+    spec: type[BaseModel],
+    status: type[BaseModel],
+    columns: list[dict[str, Any]],
+) -> CustomResourceDefinition:
+    schema = {
+        "type": "object",
+        "description": description,
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": structural(spec),
+            "status": structural(status),
+        },
+        **({"required": ["spec"]} if structural(spec).get("required") else {}),
+    }
+    version = {
+        "name": names.VERSION,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [
+            *columns,
+            _column("Age", ".metadata.creationTimestamp", "date"),
+        ],
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{names.GROUP}"},
+        "spec": {
+            "group": names.GROUP,
+            "names": {
+                "kind": kind,
+                "listKind": f"{kind}List",
+                "plural": plural,
+                "singular": kind.lower(),
+                "shortNames": short_names,
+                "categories": ["ocm"],
+            },
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+
+
+def _column(name: str, path: str, type_: str = "string", *, priority: int = 0) -> dict[str, Any]:
+    column: dict[str, Any] = {"name": name, "type": type_, "jsonPath": path}
+    return {**column, "priority": priority} if priority else column

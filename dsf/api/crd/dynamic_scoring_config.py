@@ -1,0 +1,133 @@
+"""DynamicScoringConfig: which scores go to which managed clusters."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from dsf.api.crd.condition_schema import ConditionList
+from dsf.api.wire_model import WireModel
+
+SOURCE_OVERRIDES = 5000
+
+
+class Mask(WireModel):
+    """A score that is kept away from a cluster."""
+
+    cluster_name: Annotated[
+        str, Field(min_length=1, max_length=253, description="Name of the managed cluster.")
+    ]
+    score_name: Annotated[
+        str,
+        Field(min_length=1, max_length=253, description="Name of the score, as the API has it."),
+    ]
+
+
+class SelectorRequirement(WireModel):
+    """One condition on labels (`meta/v1` LabelSelectorRequirement)."""
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: list[str] | None = None
+
+
+class ClusterSelector(WireModel):
+    """A selector of labels (`meta/v1` LabelSelector); without any condition it matches all."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[SelectorRequirement] | None = None
+
+
+class SourceOverride(WireModel):
+    """Where some managed clusters have their source."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                {
+                    "rule": "has(self.clusterName) != has(self.clusterSelector)",
+                    "message": "name either clusterName or clusterSelector",
+                }
+            ]
+        }
+    )
+
+    cluster_name: Annotated[str | None, Field(default=None, description="One managed cluster.")]
+    cluster_selector: Annotated[
+        ClusterSelector | None,
+        Field(default=None, description="Managed clusters by their labels."),
+    ]
+    score_name: Annotated[
+        str | None,
+        Field(
+            default=None,
+            description="The only score that is meant; every one with a source where missing.",
+        ),
+    ]
+    source_host: Annotated[
+        str,
+        Field(
+            pattern=r"^https?://[^\s/?#@]+/?$",
+            description="Scheme and host that replace those of the source, such as"
+            " http://thanos.observability.svc:9090; its path stays.",
+        ),
+    ]
+
+
+_MaskList = Annotated[
+    list[Mask], Field(max_length=10_000, json_schema_extra={"x-kubernetes-list-type": "atomic"})
+]
+
+
+class DynamicScoringConfigSpec(WireModel):
+    """What is distributed to the fleet."""
+
+    masks: Annotated[_MaskList | None, Field(default=None, description="Scores kept away.")]
+    mask: Annotated[
+        _MaskList | None, Field(default=None, description="An older spelling of masks; both count.")
+    ]
+
+    cluster_selector: Annotated[
+        ClusterSelector | None,
+        Field(default=None, description="The managed clusters that are told, by their labels."),
+    ]
+    cluster_sets: Annotated[
+        list[str] | None,
+        Field(
+            default=None,
+            description="The managed clusters that are told, by their ManagedClusterSets; global"
+            " means all. Where clusterSelector is given too, both must hold.",
+            json_schema_extra={"x-kubernetes-list-type": "atomic"},
+        ),
+    ]
+    source_overrides: Annotated[
+        list[SourceOverride] | None,
+        Field(
+            default=None,
+            max_length=SOURCE_OVERRIDES,
+            description="Where managed clusters have their source; the first that matches counts.",
+            json_schema_extra={"x-kubernetes-list-type": "atomic"},
+        ),
+    ]
+
+    @property
+    def all_masks(self) -> tuple[Mask, ...]:
+        """The masks of both spellings."""
+        return (*(self.masks or ()), *(self.mask or ()))
+
+
+class DynamicScoringConfigStatus(WireModel):
+    """What the hub controller did with it."""
+
+    observed_generation: Annotated[
+        int | None, Field(default=None, description="Generation this status speaks of.")
+    ]
+    scorers: Annotated[
+        int | None, Field(default=None, description="Number of scorers distributed.")
+    ]
+    clusters: Annotated[
+        int | None, Field(default=None, description="Number of managed clusters reached.")
+    ]
+    desired_clusters: Annotated[
+        int | None, Field(default=None, description="Number of managed clusters to be reached.")
+    ]
+    conditions: ConditionList | None = None

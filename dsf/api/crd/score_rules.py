@@ -1,0 +1,113 @@
+"""What a scorer declares about its scores: their units, and what counts after failures."""
+
+import math
+from fractions import Fraction
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from dsf.api.wire_model import WireModel
+
+LONGEST_HOLD_SECONDS = 2_592_000
+
+
+def _absent(value: object) -> bool:
+    return value is None
+
+
+def _rule(rule: str, message: str) -> dict[str, Any]:
+    return {"x-kubernetes-validations": [{"rule": rule, "message": message}]}
+
+
+class Normalize(WireModel):
+    """A linear map of the scorer's own units to 0..100.
+
+    `min` becomes 0 and `max` 100, the other way round where `invert` is set. Scores beyond the two
+    ends go on along the same line, until the range of AddOnPlacementScore clamps them.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra=_rule("self.min < self.max", "min has to be less than max")
+    )
+
+    min: Annotated[float, Field(allow_inf_nan=False, description="The score that becomes 0.")]
+    max: Annotated[float, Field(allow_inf_nan=False, description="The score that becomes 100.")]
+    invert: Annotated[
+        bool, Field(default=False, description="Swap the ends: less is better, min becomes 100.")
+    ]
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if not self.min < self.max:
+            raise ValueError("min has to be less than max")
+        return self
+
+    def of(self, score: float) -> float:
+        """Return a finite score on the scale; infinite where the numbers are too large for it."""
+        # In fractions: a score that should become 57 must not become 56.99999999999999.
+        low, high = Fraction(self.min), Fraction(self.max)
+        part = high - Fraction(score) if self.invert else Fraction(score) - low
+        try:
+            return float(100 * part / (high - low))
+        except OverflowError:
+            return math.copysign(math.inf, part)
+
+    def __str__(self) -> str:
+        return f"{self.min:g}..{self.max:g}{' inverted' if self.invert else ''}"
+
+
+class OnFailure(WireModel):
+    """What counts once the last good scores have expired and rounds still fail."""
+
+    model_config = ConfigDict(
+        json_schema_extra=_rule(
+            "(self.policy != 'Hold' || has(self.holdSeconds))"
+            " && (self.policy != 'Value' || has(self.value))",
+            "policy Hold needs holdSeconds, policy Value needs value",
+        )
+    )
+
+    policy: Annotated[
+        Literal["Expire", "Hold", "Value"],
+        Field(
+            default="Expire",
+            description="Expire: the scores end. Hold: they stay for holdSeconds more."
+            " Value: every entry has that value until a round succeeds.",
+        ),
+    ]
+    hold_seconds: Annotated[
+        int | None,
+        Field(
+            default=None,
+            ge=1,
+            le=LONGEST_HOLD_SECONDS,
+            exclude_if=_absent,
+            description="Seconds that expired scores stay valid, for policy Hold.",
+        ),
+    ]
+    value: Annotated[
+        int | None,
+        Field(
+            default=None,
+            ge=-100,
+            le=100,
+            exclude_if=_absent,
+            description="Value of every entry, for policy Value.",
+        ),
+    ]
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.policy == "Hold" and self.hold_seconds is None:
+            raise ValueError("policy Hold needs holdSeconds")
+        if self.policy == "Value" and self.value is None:
+            raise ValueError("policy Value needs value")
+        return self
+
+    def __str__(self) -> str:
+        match self.policy:
+            case "Hold":
+                return f"Hold {self.hold_seconds} s"
+            case "Value":
+                return f"Value {self.value}"
+        return self.policy

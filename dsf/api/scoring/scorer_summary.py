@@ -1,0 +1,78 @@
+"""The scorer summary: what the hub tells each agent about one scorer."""
+
+import json
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from dsf.api.crd.dynamic_scorer import TENANT, TENANT_LENGTH
+from dsf.api.crd.score_rules import Normalize, OnFailure
+from dsf.api.invalid import Invalid
+from dsf.api.wire_model import WireModel
+
+
+def _absent(value: object) -> bool:
+    return not value
+
+
+_OptionalText = Annotated[str, Field(exclude_if=_absent)]
+_OptionalFlag = Annotated[bool, Field(exclude_if=_absent)]
+
+
+class ScorerSummary(WireModel):
+    """A DynamicScorer flattened for the agent; field names and order are the wire's.
+
+    `source_range`, `source_step` and `scoring_interval` are seconds. Fields that the contract got
+    later are left out of the text unless they are set.
+    """
+
+    name: str
+    score_name: str
+    source_type: str
+    source_endpoint: str = ""
+    source_endpoint_auth_name: str = ""
+    source_endpoint_auth_key: str = ""
+    source_query: str = ""
+    source_range: int = 0
+    source_step: int = 0
+    scoring_endpoint: str
+    scoring_interval: int
+    scoring_endpoint_auth_name: str = ""
+    scoring_endpoint_auth_key: str = ""
+    location: Literal["Internal", "External"] = "Internal"
+    score_destination: Literal["AddOnPlacementScore", "None"] = "AddOnPlacementScore"
+    score_dimension_format: str
+    scoring_normalize: Annotated[Normalize | None, Field(exclude_if=_absent)] = None
+    scoring_on_failure: Annotated[OnFailure | None, Field(exclude_if=_absent)] = None
+    source_endpoint_auth_service_account: _OptionalFlag = False
+    source_endpoint_ca_name: Annotated[_OptionalText, Field(alias="sourceEndpointCAName")] = ""
+    source_endpoint_ca_key: Annotated[_OptionalText, Field(alias="sourceEndpointCAKey")] = ""
+    scoring_endpoint_ca_name: Annotated[_OptionalText, Field(alias="scoringEndpointCAName")] = ""
+    scoring_endpoint_ca_key: Annotated[_OptionalText, Field(alias="scoringEndpointCAKey")] = ""
+    source_endpoint_tenant: Annotated[
+        str, Field(exclude_if=_absent, max_length=TENANT_LENGTH, pattern=rf"^$|{TENANT}")
+    ] = ""
+
+
+_SUMMARIES = TypeAdapter(list[ScorerSummary])
+
+
+def dump_summaries(summaries: Iterable[ScorerSummary]) -> str:
+    """Return the JSON text of `data.summaries`, ordered by name: equal input gives equal bytes."""
+    ordered = sorted(summaries, key=lambda summary: (summary.name, summary.score_name))
+    return json.dumps(
+        [summary.model_dump(by_alias=True) for summary in ordered],
+        indent=2,
+        ensure_ascii=False,
+    )
+
+
+def load_summaries(text: str) -> tuple[ScorerSummary, ...] | Invalid:
+    """Parse `data.summaries`; what does not fit is named by its place in the list."""
+    try:
+        return tuple(_SUMMARIES.validate_json(text))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "summaries"
+        return Invalid("InvalidSummaries", f"{place}: {first['msg']}")

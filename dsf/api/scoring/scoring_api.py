@@ -1,0 +1,68 @@
+"""The HTTP interface of a scoring API: its config, a scoring call, its results."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from dsf.api.crd.dynamic_scorer import ScoringParams, SourceParams
+from dsf.api.crd.score_rules import Normalize, OnFailure
+from dsf.api.wire_model import WireModel
+
+Sample = tuple[float, str]
+"""A Prometheus sample: unix seconds and the value's text."""
+
+
+class ConfiguredSource(WireModel):
+    """The source that a scoring API wishes for."""
+
+    type: Annotated[
+        str, Field(default="Prometheus", pattern=r"(?i)^(prometheus|opentelemetry|none)$")
+    ]
+    host: str | None = None
+    path: str | None = None
+    params: SourceParams | None = None
+
+
+class ConfiguredScoring(WireModel):
+    """The scoring endpoint that a scoring API names; without a host it is configURL's."""
+
+    host: str | None = None
+    path: str | None = None
+    params: ScoringParams
+    normalize: Normalize | None = None
+    on_failure: OnFailure | None = None
+
+
+class ScorerConfig(WireModel):
+    """The answer of `GET /config`."""
+
+    name: Annotated[str, Field(min_length=1, max_length=253)]
+    description: str = ""
+    source: ConfiguredSource
+    scoring: ConfiguredScoring
+
+
+class Series(WireModel):
+    """One time series in Prometheus matrix form."""
+
+    metric: dict[str, str]
+    values: list[Sample]
+
+
+class ScoringRequest(WireModel):
+    """The body of a scoring call; `data` is empty for source type None."""
+
+    data: list[Series]
+
+
+class ScoreResult(WireModel):
+    """One score and the labels it speaks of."""
+
+    metric: Annotated[dict[str, str], Field(default_factory=dict)]
+    score: float
+
+
+class ScoringResponse(WireModel):
+    """The answer of a scoring call."""
+
+    results: list[ScoreResult]

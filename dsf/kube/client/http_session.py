@@ -1,0 +1,159 @@
+"""Connections made with one set of credentials, by the official Kubernetes client.
+
+Its models aren't used, only its generic call: JSON in, JSON out.
+"""
+
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+import dsf
+from dsf.kube.client.client_config import BadKubeconfig
+from dsf.kube.client.credentials import Credentials
+from dsf.kube.errors import Unreachable
+from dsf.kube.redaction import redact
+
+USER_AGENT = f"dynamic-scoring-framework/{dsf.__version__}"
+CONNECT_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequest:
+    """One call; `seconds` is the longest that it may take, its answer's body included."""
+
+    method: str
+    path: str
+    seconds: float
+    body: Mapping[str, Any] | None = None
+    content_type: str = "application/json"
+
+
+class HttpSession:
+    """Sends requests; once retired, it closes as soon as the last of them has ended."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self.credentials = credentials
+        self._api = _api_client(credentials)
+        self._requests = 0
+        self._retired = False
+        self.closed = False
+
+    @asynccontextmanager
+    async def send(self, request: ApiRequest) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send a request, and yield the answer, whatever its status. Raises Unreachable."""
+        self._requests += 1
+        try:
+            with _reachable(self.credentials.server, request):
+                async with await self._answer(request) as response:
+                    yield response
+        finally:
+            self._requests -= 1
+            if self._retired and not self._requests:
+                await self.close()
+
+    async def retire(self) -> None:
+        """Close when no request is under way any more."""
+        self._retired = True
+        if not self._requests:
+            await self.close()
+
+    async def close(self) -> None:
+        """Close now."""
+        self.closed = True
+        await self._api.close()
+
+    async def _answer(self, request: ApiRequest) -> aiohttp.ClientResponse:
+        headers = {
+            "Accept": "application/json",
+            "Content-Type": request.content_type,
+            "User-Agent": USER_AGENT,
+        }
+        if self.credentials.authorization:
+            headers["Authorization"] = self.credentials.authorization
+        answer = await self._api.call_api(
+            request.method,
+            self.credentials.server + request.path,
+            headers,
+            body=request.body,
+            _request_timeout=aiohttp.ClientTimeout(
+                total=request.seconds, sock_connect=CONNECT_SECONDS
+            ),
+        )
+        response: aiohttp.ClientResponse = answer.response
+        return response
+
+
+@contextmanager
+def _reachable(server: str, request: ApiRequest) -> Iterator[None]:
+    where = f"{request.method} {server}{request.path.partition('?')[0]}"
+    try:
+        yield
+    except TimeoutError as error:
+        problem = str(error) or f"no complete answer within {request.seconds:.0f} s"
+        raise Unreachable(f"{where}: {problem}") from error
+    except (aiohttp.ClientError, OSError) as error:
+        problem = redact(str(error)) or type(error).__name__
+        raise Unreachable(f"{where}: {problem}") from error
+
+
+def _api_client(credentials: Credentials) -> Any:
+    # Loaded here: it takes 25 MB and half a second, which nobody pays who doesn't connect.
+    from kubernetes.aio.client import ApiClient, Configuration  # noqa: PLC0415
+
+    configuration = Configuration(host=credentials.server)
+    configuration.verify_ssl = credentials.verify
+    configuration.tls_server_name = credentials.server_name
+    configuration.proxy = credentials.proxy
+    # Go's clients take the certificates of clusters whose authority predates RFC 5280's details.
+    configuration.disable_strict_ssl_verification = True
+    configuration.client_session_kwargs = {
+        # Neither proxies nor passwords from the environment or ~/.netrc: what counts is declared.
+        "trust_env": False,
+        "cookie_jar": aiohttp.DummyCookieJar(),
+        "middlewares": (_refuse_redirects,),
+        "read_bufsize": 2**16,
+    }
+    try:
+        if credentials.authority:
+            configuration.ca_cert_data = credentials.authority.decode("ascii", "replace")
+        with _certificate_files(credentials) as (configuration.cert_file, configuration.key_file):
+            return ApiClient(configuration)
+    except (ssl.SSLError, OSError) as error:
+        raise BadKubeconfig(
+            f"the certificates for {credentials.server} cannot be used: {error.strerror or error}"
+        ) from None
+
+
+@contextmanager
+def _certificate_files(credentials: Credentials) -> Iterator[tuple[str | None, str | None]]:
+    """Lend the client certificate and its key as files, which is all that OpenSSL reads."""
+    if not credentials.certificate or not credentials.server.startswith("https"):
+        yield None, None
+        return
+    key = credentials.key or credentials.certificate
+    if b"ENCRYPTED" in key:
+        raise BadKubeconfig(
+            f"the client key for {credentials.server} is encrypted; use one without a password"
+        )
+    with tempfile.TemporaryDirectory(prefix="dsf-") as directory:
+        certificate_file, key_file = Path(directory, "tls.crt"), Path(directory, "tls.key")
+        certificate_file.write_bytes(credentials.certificate)
+        key_file.touch(mode=0o600)
+        key_file.write_bytes(key)
+        yield str(certificate_file), str(key_file)
+
+
+async def _refuse_redirects(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    response = await handler(request)
+    if 300 <= response.status < 400:  # noqa: PLR2004 - the range that HTTP gives to redirects
+        response.close()
+        raise aiohttp.ClientPayloadError(f"it redirects ({response.status}), which is not followed")
+    return response

@@ -1,0 +1,250 @@
+"""The adapter for a real API server.
+
+Source: https://kubernetes.io/docs/reference/using-api/api-concepts/
+"""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+from typing import Any, cast
+from urllib.parse import quote, urlencode
+
+import aiohttp
+
+from dsf.kube.client.http_session import ApiRequest
+from dsf.kube.client.transport import Transport
+from dsf.kube.errors import ApiError, BadRequest, NotFound, Unreachable, from_status
+from dsf.kube.kinds import Kind
+from dsf.kube.port import (
+    EventType,
+    Object,
+    ObjectList,
+    Propagation,
+    Subresource,
+    WatchEvent,
+)
+from dsf.kube.redaction import redact
+from dsf.kube.streams import lines
+
+CALL_SECONDS = 30.0
+WATCH_GRACE_SECONDS = 15.0
+MERGE_PATCH = "application/merge-patch+json"
+
+_LONGEST_MESSAGE = 200
+
+
+class Client:
+    """Speaks to an API server; implements `dsf.kube.port.Kube`.
+
+    A call takes at most `call_seconds`, and a watch at most `watch_grace_seconds` longer than the
+    server was asked to keep it open: a connection whose other end is gone is noticed then.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        call_seconds: float = CALL_SECONDS,
+        watch_grace_seconds: float = WATCH_GRACE_SECONDS,
+    ) -> None:
+        self._transport = transport
+        self._call_seconds = call_seconds
+        self._watch_grace_seconds = watch_grace_seconds
+
+    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
+        """Return one object."""
+        return await self._call(kind, "GET", _path(kind, namespace, name))
+
+    async def list(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        fields: str = "",
+        limit: int = 0,
+        continue_token: str = "",
+    ) -> ObjectList:
+        """Return a page of objects, of all namespaces where none is named."""
+        query = _query(
+            labelSelector=labels, fieldSelector=fields, limit=limit, **{"continue": continue_token}
+        )
+        page = await self._call(kind, "GET", _path(kind, namespace) + query)
+        metadata = page.get("metadata") or {}
+        return ObjectList(
+            items=tuple(_typed(kind, item) for item in page.get("items") or ()),
+            resource_version=metadata.get("resourceVersion", ""),
+            continue_token=metadata.get("continue", ""),
+            remaining=metadata.get("remainingItemCount"),
+        )
+
+    async def watch(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        fields: str = "",
+        resource_version: str,
+        timeout_seconds: int = 270,
+    ) -> AsyncIterator[WatchEvent]:
+        """Yield every change after `resource_version` until the server closes the watch."""
+        query = _query(
+            watch="true",
+            allowWatchBookmarks="true",
+            resourceVersion=resource_version,
+            timeoutSeconds=timeout_seconds,
+            labelSelector=labels,
+            fieldSelector=fields,
+        )
+        path = _path(kind, namespace) + query
+        request = ApiRequest("GET", path, seconds=timeout_seconds + self._watch_grace_seconds)
+        async with self._transport.send(request) as response:
+            if not response.ok:
+                raise _error(kind, response, await response.read())
+            async with aclosing(lines(response.content.iter_any())) as texts:
+                async for text in texts:
+                    yield _event(kind, text)
+
+    async def create(self, kind: Kind, obj: Mapping[str, Any]) -> Object:
+        """Create an object."""
+        namespace = _namespace(kind, obj)
+        return await self._call(kind, "POST", _path(kind, namespace), _typed(kind, obj))
+
+    async def update(
+        self, kind: Kind, obj: Mapping[str, Any], *, subresource: Subresource | None = None
+    ) -> Object:
+        """Replace an object, or its status."""
+        name = obj.get("metadata", {}).get("name") or ""
+        path = _path(kind, _namespace(kind, obj), name, subresource)
+        return await self._call(kind, "PUT", path, _typed(kind, obj))
+
+    async def patch(
+        self,
+        kind: Kind,
+        name: str,
+        patch: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        subresource: Subresource | None = None,
+    ) -> Object:
+        """Apply a JSON merge patch."""
+        path = _path(kind, namespace, name, subresource)
+        return await self._call(kind, "PATCH", path, patch, content_type=MERGE_PATCH)
+
+    async def delete(
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str | None = None,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        propagation: Propagation = "Background",
+    ) -> None:
+        """Delete an object, or mark it as being deleted while it has finalizers."""
+        preconditions = {"uid": uid, "resourceVersion": resource_version}
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": propagation,
+            "preconditions": {key: value for key, value in preconditions.items() if value},
+        }
+        await self._call(kind, "DELETE", _path(kind, namespace, name), options)
+
+    async def _call(
+        self,
+        kind: Kind,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        content_type: str = "application/json",
+    ) -> Object:
+        request = ApiRequest(method, path, self._call_seconds, body, content_type)
+        async with self._transport.send(request) as response:
+            data = await response.read()
+            if not response.ok:
+                raise _error(kind, response, data)
+        return _object(data)
+
+
+def _path(
+    kind: Kind,
+    namespace: str | None = None,
+    name: str | None = None,
+    subresource: Subresource | None = None,
+) -> str:
+    path = kind.path(
+        namespace and _segment(kind, namespace), name if name is None else _segment(kind, name)
+    )
+    return f"{path}/{subresource}" if subresource else path
+
+
+def _segment(kind: Kind, text: str) -> str:
+    """Return a name as a segment of a path; one that could lead elsewhere names no object."""
+    if text in {"", ".", ".."} or "/" in text or "%" in text:
+        raise NotFound(f'{kind.resource} "{text}" not found')
+    return quote(text, safe="")
+
+
+def _query(**parameters: str | int) -> str:
+    given = {key: value for key, value in parameters.items() if value}
+    return f"?{urlencode(given)}" if given else ""
+
+
+def _namespace(kind: Kind, obj: Mapping[str, Any]) -> str | None:
+    namespace: str | None = (obj.get("metadata") or {}).get("namespace")
+    if kind.namespaced and not namespace:
+        raise BadRequest(f"{kind.kind}: metadata.namespace is missing")
+    return namespace
+
+
+def _typed(kind: Kind, obj: Mapping[str, Any]) -> Object:
+    """Return the object with its type, which the items of built-in lists lack."""
+    return {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
+
+
+def _event(kind: Kind, text: bytes) -> WatchEvent:
+    event = _object(text)
+    type_, obj = event.get("type"), event.get("object")
+    if not isinstance(obj, dict):
+        raise Unreachable("the API server sent a watch event without an object")
+    if type_ == "ERROR":
+        raise from_status(int(obj.get("code") or ApiError.code), obj)
+    return WatchEvent(cast("EventType", type_), _typed(kind, obj))
+
+
+def _object(data: bytes) -> Object:
+    try:
+        value = json.loads(data)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise Unreachable("the API server answered with something that is no JSON object")
+    return value
+
+
+def _error(kind: Kind, response: aiohttp.ClientResponse, data: bytes) -> ApiError:
+    status = dict(_status(kind, response.status, data))
+    seconds = response.headers.get("Retry-After", "")
+    if seconds.isascii() and seconds.isdigit():
+        details = status.get("details") or {}
+        status["details"] = {"retryAfterSeconds": int(seconds), **details}
+    return from_status(response.status, status)
+
+
+def _status(kind: Kind, code: int, data: bytes) -> Mapping[str, Any]:
+    try:
+        body = json.loads(data)
+    except ValueError:
+        body = None
+    if isinstance(body, dict) and body.get("kind") == "Status":
+        return body
+    if code == NotFound.code:
+        return {
+            "message": f"the API server does not serve {kind.resource} in version {kind.version}; "
+            "is its CustomResourceDefinition installed?"
+        }
+    quoted = redact(data[: 4 * _LONGEST_MESSAGE].decode(errors="replace"))
+    text = " ".join(quoted.split())[:_LONGEST_MESSAGE]
+    return {"message": f"the API server answered {code}: {text}" if text else ""}

@@ -1,0 +1,334 @@
+"""The API server behind the embedded hub: every write, and what follows from it.
+
+Writes are synchronous and happen one after the other. Garbage collection and the clean-up of
+namespaces and definitions, which controllers do on a real cluster, happen before a write returns.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from dsf.api.times import rfc3339
+from dsf.kube import kinds
+from dsf.kube.embedded.registry import custom_resource_definitions, status_errors, write_strategy
+from dsf.kube.embedded.registry.resource_catalog import Resource
+from dsf.kube.embedded.schema import object_metadata
+from dsf.kube.embedded.schema.json_values import accepted
+from dsf.kube.embedded.storage import owner_references
+from dsf.kube.embedded.storage.garbage_collector import GarbageCollector
+from dsf.kube.embedded.storage.stored_objects import StoredObjects, is_definition
+from dsf.kube.errors import BadRequest
+from dsf.kube.kinds import Kind
+from dsf.kube.port import Object, Propagation, Subresource
+
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_GENERATED_BASE = 58
+_GENERATE_ATTEMPTS = 8
+_ALWAYS = ("default", "kube-node-lease", "kube-public", "kube-system")
+_NEVER_DELETED = frozenset({"default", "kube-public", "kube-system"})
+
+
+FieldValidation = Literal["Ignore", "Warn", "Strict"]
+
+
+@dataclass(slots=True)
+class WriteOptions:
+    """How a write is done: unknown fields are passed over, warned of, or refused."""
+
+    field_validation: FieldValidation = "Warn"
+    dry_run: bool = False
+    warnings: list[str] = field(default_factory=list)
+
+
+class ApiServer:
+    """Objects, the resources that they belong to, and the rules by which they change."""
+
+    def __init__(
+        self,
+        *,
+        crds: Iterable[Mapping[str, Any]],
+        now: Callable[[], datetime],
+        new_uid: Callable[[], str],
+        history: int,
+    ) -> None:
+        self.objects = StoredObjects(history)
+        self.catalog = self.objects.catalog
+        self._now = now
+        self._new_uid = new_uid
+        self._collector = GarbageCollector(self.objects, self._time)
+        self._initial: dict[str, str] = {}
+        for name in _ALWAYS:
+            self.create(kinds.NAMESPACE, {"metadata": {"name": name}})
+        for crd in crds:
+            self.create(kinds.CUSTOM_RESOURCE_DEFINITION, crd, WriteOptions("Strict"))
+        self._initial = {
+            obj["metadata"]["uid"]: obj["metadata"]["resourceVersion"]
+            for _, obj in self._everything()
+        }
+
+    def current(self, kind: Kind, name: str, namespace: str | None) -> Object:
+        """Return the stored object; NotFound where there is none."""
+        resource = self.catalog.resource(kind)
+        found = self.objects.find(resource.kind, name, namespace)
+        if found is None:
+            raise status_errors.not_found(kind, name)
+        return found
+
+    def create(
+        self, kind: Kind, obj: Mapping[str, Any], options: WriteOptions | None = None
+    ) -> Object:
+        """Create an object."""
+        options = options or WriteOptions()
+        resource = self.catalog.resource(kind)
+        sent = self._decoded(resource, accepted(obj), options)
+        if "resourceVersion" in sent["metadata"]:
+            raise BadRequest("resourceVersion should not be set on objects to be created")
+        if kind.namespaced and not sent["metadata"].get("namespace"):
+            raise BadRequest("an empty namespace may not be set during creation")
+        self._check_room(resource, sent)
+        new = self._created(resource, sent)
+        return self._commit(resource, None, new, options)
+
+    def replace(
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str | None,
+        obj: Mapping[str, Any],
+        *,
+        subresource: Subresource | None = None,
+        options: WriteOptions | None = None,
+    ) -> Object:
+        """Replace an object, or its status."""
+        options = options or WriteOptions()
+        resource = self.catalog.resource(kind)
+        sent = self._decoded(resource, accepted(obj), options)
+        _check_name(sent, name, namespace if kind.namespaced else None)
+        old = self.objects.find(kind, name, namespace)
+        if old is None:
+            if resource.create_on_update and subresource is None:
+                return self.create(kind, _without_version(sent), options)
+            raise status_errors.not_found(kind, name)
+        uid = sent["metadata"].get("uid")
+        if uid and uid != old["metadata"]["uid"]:
+            raise status_errors.other_uid(kind, name, uid, old["metadata"]["uid"])
+        if "resourceVersion" not in sent["metadata"] and not resource.unconditional_update:
+            raise status_errors.unversioned(kind, name)
+        return self._update(resource, old, sent, subresource, options)
+
+    def patch(
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str | None,
+        change: Callable[[Object], Any],
+        *,
+        subresource: Subresource | None = None,
+        options: WriteOptions | None = None,
+    ) -> Object:
+        """Replace an object, or its status, by what a function makes of it."""
+        options = options or WriteOptions()
+        resource = self.catalog.resource(kind)
+        old = self.current(kind, name, namespace)
+        patched = accepted(change({**old, "apiVersion": kind.api_version}))
+        if not isinstance(patched, Mapping):
+            raise BadRequest("a patch must leave an object")
+        try:
+            sent = self._decoded(resource, patched, options)
+        except BadRequest as error:
+            raise status_errors.unreadable_patch(error) from error
+        _check_name(sent, name, namespace if kind.namespaced else None)
+        if "resourceVersion" not in sent["metadata"] and not resource.unconditional_update:
+            raise status_errors.unversioned(kind, name)
+        return self._update(resource, old, sent, subresource, options)
+
+    def delete(
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str | None,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        propagation: Propagation | None = "Background",
+        options: WriteOptions | None = None,
+    ) -> Object:
+        """Delete an object and return its last state."""
+        options = options or WriteOptions()
+        resource = self.catalog.resource(kind)
+        old = self.current(kind, name, namespace)
+        if refusal := status_errors.precondition(kind, old, uid, resource_version):
+            raise refusal
+        if resource.kind.resource == kinds.NAMESPACE.resource and name in _NEVER_DELETED:
+            raise status_errors.forbidden(kind, name, "this namespace may not be deleted")
+        if options.dry_run:
+            return old
+        finalizers = owner_references.finalizers_for(old, propagation)
+        marked = write_strategy.marked(old, now=self._time(), finalizers=finalizers)
+        if self.objects.is_kept(resource, marked):
+            result = self.objects.put(resource, old, _terminating(resource, marked))
+            self._collector.delete_contents(resource, old)
+        else:
+            result = self.objects.remove(resource, old)
+        self._collector.collect()
+        return result
+
+    def restore(self, resource: Resource, obj: Mapping[str, Any]) -> Object:
+        """Store an object as it is, and its namespace where there is none; unknown fields are an
+        error. It may take the place of what the hub began with, and nothing is collected.
+        """
+        sent = self._decoded(resource, accepted(obj), WriteOptions("Strict"))
+        kind, metadata = resource.kind, sent["metadata"]
+        name, namespace = metadata.get("name", ""), metadata.get("namespace")
+        if kind.namespaced and not namespace:
+            raise BadRequest("metadata.namespace is missing")
+        if kind.namespaced and not self.objects.find(kinds.NAMESPACE, namespace):
+            self.create(kinds.NAMESPACE, {"metadata": {"name": namespace}})
+        old = self.objects.find(kind, name, namespace)
+        if old and not self._is_initial(old):
+            raise status_errors.already_exists(kind, name, old, generated=False)
+        new = write_strategy.restored(resource, sent, uid=self._new_uid(), now=self._time())
+        if is_definition(resource):
+            new = custom_resource_definitions.established(new, self._time())
+        stored = self.objects.put(resource, old, new)
+        self.objects.affected.clear()
+        return stored
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Undo every write of the block where it raises; nothing may be awaited in it."""
+        before = self.objects.snapshot()
+        try:
+            yield
+        except BaseException:
+            self.objects.reset(before)
+            raise
+
+    def worth_saving(self) -> list[tuple[Resource, Object]]:
+        """Return all objects but those that every hub begins with, in order of kind and key."""
+        return [found for found in self._everything() if not self._is_initial(found[1])]
+
+    def _everything(self) -> list[tuple[Resource, Object]]:
+        return [
+            (resource, collection.objects[object_key])
+            for name, collection in sorted(self.objects.store.collections())
+            if (resource := self.catalog.of(name))
+            for object_key in sorted(collection.objects)
+        ]
+
+    def _is_initial(self, obj: Object) -> bool:
+        metadata = obj["metadata"]
+        return bool(self._initial.get(metadata["uid"]) == metadata["resourceVersion"])
+
+    def _decoded(self, resource: Resource, obj: Any, options: WriteOptions) -> Object:
+        if not isinstance(obj, Mapping):
+            raise BadRequest("an object is a mapping")
+        found = write_strategy.decoded(resource, obj)
+        if found.unknown and options.field_validation == "Strict":
+            raise BadRequest(write_strategy.strict_problem(resource, found.unknown))
+        if options.field_validation == "Warn":
+            options.warnings += map(str, found.unknown)
+        return found.obj
+
+    def _created(self, resource: Resource, sent: Object) -> Object:
+        """Return the new object, under a name that is free."""
+        kind, metadata = resource.kind, sent["metadata"]
+        name, prefix = metadata.get("name", ""), metadata.get("generateName", "")
+        for _ in range(_GENERATE_ATTEMPTS if prefix and not name else 1):
+            uid = self._new_uid()
+            chosen = name or (_generated(prefix, uid) if prefix else "")
+            new = write_strategy.created(resource, sent, name=chosen, uid=uid, now=self._time())
+            write_strategy.check_created(resource, new)
+            existing = self.objects.find(kind, chosen, metadata.get("namespace"))
+            if existing is None:
+                return new
+        raise status_errors.already_exists(kind, chosen, existing or new, generated=not name)
+
+    def _check_room(self, resource: Resource, sent: Object) -> None:
+        """Raise where the namespace or the definition does not take new objects."""
+        kind, metadata = resource.kind, sent["metadata"]
+        name, namespace = metadata.get("name", ""), metadata.get("namespace")
+        scope = (
+            self.current(kinds.NAMESPACE, namespace, None)
+            if kind.namespaced and namespace
+            else None
+        )
+        if scope and object_metadata.is_deleting(scope):
+            raise status_errors.terminating_namespace(kind, name, namespace)
+        crd = self.objects.find(kinds.CUSTOM_RESOURCE_DEFINITION, kind.resource)
+        if crd and object_metadata.is_deleting(crd):
+            problem = "create not allowed while custom resource definition is terminating"
+            raise status_errors.forbidden(kind, name, problem)
+
+    def _update(
+        self,
+        resource: Resource,
+        old: Object,
+        sent: Object,
+        subresource: Subresource | None,
+        options: WriteOptions,
+    ) -> Object:
+        kind, name = resource.kind, old["metadata"]["name"]
+        version = sent["metadata"].get("resourceVersion", "")
+        if version and version != old["metadata"]["resourceVersion"]:
+            raise status_errors.conflict(kind, name, status_errors.MODIFIED)
+        if subresource is not None:
+            if not resource.has_status:
+                raise status_errors.not_found(kind, name)
+            new = write_strategy.with_status(old, sent)
+            write_strategy.check_status(resource, new, old)
+        else:
+            new = write_strategy.replaced(resource, old, sent)
+            write_strategy.check_replaced(resource, new, old)
+        return old if new == old else self._commit(resource, old, new, options)
+
+    def _commit(
+        self, resource: Resource, old: Object | None, new: Object, options: WriteOptions
+    ) -> Object:
+        """Store an object, or remove it where nothing keeps it any longer."""
+        if is_definition(resource):
+            new = custom_resource_definitions.established(new, self._time())
+        if options.dry_run:
+            return new
+        if old and object_metadata.is_deleting(new) and not self.objects.is_kept(resource, new):
+            result = self.objects.remove(resource, new)
+        else:
+            result = self.objects.put(resource, old, new)
+        self._collector.collect()
+        return result
+
+    def _time(self) -> str:
+        return rfc3339(self._now())
+
+
+def _generated(prefix: str, uid: str) -> str:
+    digest = hashlib.sha256(uid.encode()).digest()
+    suffix = "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:5])
+    return prefix[:_GENERATED_BASE] + suffix
+
+
+def _terminating(resource: Resource, marked: Object) -> Object:
+    if resource.kind.resource != kinds.NAMESPACE.resource:
+        return marked
+    return {**marked, "status": {**marked.get("status", {}), "phase": "Terminating"}}
+
+
+def _without_version(obj: Object) -> Object:
+    metadata = {k: v for k, v in obj["metadata"].items() if k != "resourceVersion"}
+    return {**obj, "metadata": metadata}
+
+
+def _check_name(sent: Object, name: str, namespace: str | None) -> None:
+    metadata = sent["metadata"]
+    if (sent_name := metadata.get("name", "")) != name:
+        raise BadRequest(
+            f"the name of the object ({sent_name}) does not match the name on the URL ({name})"
+        )
+    if namespace and metadata.setdefault("namespace", namespace) != namespace:
+        raise BadRequest(
+            f"the namespace of the object ({metadata['namespace']}) does not match the namespace "
+            f"on the request ({namespace})"
+        )

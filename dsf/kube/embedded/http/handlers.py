@@ -1,0 +1,355 @@
+"""Answers to HTTP requests about objects."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
+from typing import Any, Literal, cast, get_args
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from dsf.kube import json_merge_patch
+from dsf.kube.clock import utc_now
+from dsf.kube.embedded.api_server import WriteOptions
+from dsf.kube.embedded.http import request_info
+from dsf.kube.embedded.http.request_info import RequestBody, RequestInfo
+from dsf.kube.embedded.hub import EmbeddedHub
+from dsf.kube.embedded.kubectl import json_patch, strategic_merge_patch
+from dsf.kube.embedded.kubectl.json_patch import PatchError
+from dsf.kube.embedded.kubectl.tables import Included, table
+from dsf.kube.embedded.registry import write_strategy
+from dsf.kube.embedded.schema.json_values import copied
+from dsf.kube.embedded.schema.pruning import UnknownField
+from dsf.kube.errors import ApiError, BadRequest
+from dsf.kube.port import Object, Propagation, WatchEvent
+
+MERGE, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+WATCH_SECONDS = 1800
+
+Handler = Callable[[Request, RequestInfo], Awaitable[Response]]
+_NOTHING: dict[str, Handler] = {}
+Patcher = Callable[[Any, Any], Any]
+_PATCHERS: dict[str, Patcher] = {
+    JSON_PATCH: json_patch.patched,
+    MERGE: json_merge_patch.merged,
+    STRATEGIC: strategic_merge_patch.merged,
+}
+
+
+class ResourceHandlers:
+    """Answers for the objects of one hub."""
+
+    def __init__(self, hub: EmbeddedHub) -> None:
+        self._hub = hub
+
+    async def answer(self, request: Request, target: RequestInfo) -> Response:
+        """Answer a request for an object or for a collection."""
+        handler = self._handler(request, target)
+        if handler is None:
+            raise ApiError(
+                "the server does not allow this method on the requested resource",
+                code=405,
+                reason="MethodNotAllowed",
+            )
+        return await handler(request, target)
+
+    def _handler(self, request: Request, target: RequestInfo) -> Handler | None:
+        single = target.name is not None
+        match "GET" if request.method == "HEAD" else request.method:
+            case "GET" if single:
+                return self._get
+            case "GET":
+                return self._watch if request_info.flag(request, "watch") else self._list
+            case "DELETE" if target.subresource is None:
+                return self._delete if single else self._delete_collection
+            case method:
+                writes = {"POST": self._create} if not single else _NOTHING
+                items = {"PUT": self._replace, "PATCH": self._patch} if single else _NOTHING
+                return {**writes, **items}.get(method)
+
+    async def _get(self, request: Request, target: RequestInfo) -> Response:
+        kind = target.resource.kind
+        found = await self._hub.get(kind, str(target.name), target.namespace)
+        return self._shown(request, target, found)
+
+    async def _list(self, request: Request, target: RequestInfo) -> Response:
+        kind, query = target.resource.kind, request.query_params
+        page = await self._hub.list(
+            kind,
+            target.namespace,
+            labels=query.get("labelSelector", ""),
+            fields=query.get("fieldSelector", ""),
+            limit=request_info.number(request, "limit"),
+            continue_token=query.get("continue", ""),
+        )
+        metadata: dict[str, Any] = {"resourceVersion": page.resource_version}
+        if page.continue_token:
+            metadata["continue"] = page.continue_token
+        if page.remaining is not None:
+            metadata["remainingItemCount"] = page.remaining
+        if wants_table(request):
+            return _json(self._table(request, target, page.items, metadata))
+        return _json(
+            {
+                "kind": target.resource.list_kind,
+                "apiVersion": kind.api_version,
+                "metadata": metadata,
+                "items": list(page.items),
+            }
+        )
+
+    async def _watch(self, request: Request, target: RequestInfo) -> Response:
+        query = request.query_params
+        version, first = query.get("resourceVersion", ""), list[Object]()
+        labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
+        kind = target.resource.kind
+        initial = request_info.flag(request, "sendInitialEvents")
+        if initial:
+            page = await self._hub.list(kind, target.namespace, labels=labels, fields=fields)
+            version, first = page.resource_version, list(page.items)
+        events = self._hub.watch(
+            kind,
+            target.namespace,
+            labels=labels,
+            fields=fields,
+            resource_version=version,
+            timeout_seconds=request_info.number(request, "timeoutSeconds") or WATCH_SECONDS,
+        )
+        before = [WatchEvent("ADDED", obj) for obj in first]
+        if initial:
+            before.append(_initial_events_end(kind.api_version, kind.kind, version))
+        bookmarks = request_info.flag(request, "allowWatchBookmarks")
+        lines = self._lines(request, target, before, events, bookmarks=bookmarks)
+        return StreamingResponse(lines, media_type="application/json")
+
+    async def _lines(
+        self,
+        request: Request,
+        target: RequestInfo,
+        before: Iterable[WatchEvent],
+        events: AsyncIterator[WatchEvent],
+        *,
+        bookmarks: bool,
+    ) -> AsyncIterator[bytes]:
+        for event in before:
+            yield self._line(request, target, event)
+        try:
+            async with aclosing(cast("Any", events)) as open_events:
+                async for event in open_events:
+                    if bookmarks or event.type != "BOOKMARK":
+                        yield self._line(request, target, event)
+        except ApiError as error:
+            yield _dumped({"type": "ERROR", "object": error.status()}) + b"\n"
+
+    def _line(self, request: Request, target: RequestInfo, event: WatchEvent) -> bytes:
+        shown = event.object
+        if wants_table(request):
+            rows = [] if event.type == "BOOKMARK" else [shown]
+            version = {"resourceVersion": shown["metadata"]["resourceVersion"]}
+            shown = self._table(request, target, rows, version)
+        return _dumped({"type": event.type, "object": shown}) + b"\n"
+
+    async def _create(self, request: Request, target: RequestInfo) -> Response:
+        options = request_info.options(request)
+        obj = dict(
+            request_info.mapping(_checked(target, await request_info.body(request), options))
+        )
+        obj = _in_namespace(target, obj)
+        created = await self._hub.create(target.resource.kind, obj, options=options)
+        return self._shown(request, target, created, 201, options)
+
+    async def _replace(self, request: Request, target: RequestInfo) -> Response:
+        options = request_info.options(request)
+        obj = request_info.mapping(_checked(target, await request_info.body(request), options))
+        stored = self._hub.server.replace(
+            target.resource.kind,
+            str(target.name),
+            target.namespace,
+            obj,
+            subresource=target.subresource,
+            options=options,
+        )
+        return self._shown(request, target, copied(stored), 200, options)
+
+    async def _patch(self, request: Request, target: RequestInfo) -> Response:
+        options = request_info.options(request)
+        accepted = [JSON_PATCH, MERGE, *([] if target.resource.custom else [STRATEGIC])]
+        sent = _checked(target, await request_info.body(request, *accepted), options)
+        patcher = _PATCHERS[request_info.media_type(request)]
+        stored = self._hub.server.patch(
+            target.resource.kind,
+            str(target.name),
+            target.namespace,
+            lambda old: _patched(patcher, old, sent),
+            subresource=target.subresource,
+            options=options,
+        )
+        return self._shown(request, target, copied(stored), 200, options)
+
+    async def _delete(self, request: Request, target: RequestInfo) -> Response:
+        kind, name = target.resource.kind, str(target.name)
+        sent, options = await _delete_options(request)
+        preconditions = request_info.mapping(sent.get("preconditions") or {})
+        last = self._hub.server.delete(
+            kind,
+            name,
+            target.namespace,
+            uid=preconditions.get("uid"),
+            resource_version=preconditions.get("resourceVersion"),
+            propagation=_propagation(request, sent),
+            options=options,
+        )
+        if "deletionTimestamp" in last["metadata"] and self._exists(target, last):
+            return _json(copied(last))
+        details = {"name": name, "group": kind.group, "kind": kind.plural}
+        return _success({**details, "uid": last["metadata"]["uid"]})
+
+    async def _delete_collection(self, request: Request, target: RequestInfo) -> Response:
+        kind, query = target.resource.kind, request.query_params
+        sent, options = await _delete_options(request)
+        page = await self._hub.list(
+            kind,
+            target.namespace,
+            labels=query.get("labelSelector", ""),
+            fields=query.get("fieldSelector", ""),
+        )
+        for item in page.items:
+            metadata = item["metadata"]
+            self._hub.server.delete(
+                kind,
+                metadata["name"],
+                metadata.get("namespace"),
+                propagation=_propagation(request, sent),
+                options=options,
+            )
+        return _success({"group": kind.group, "kind": kind.plural})
+
+    def _exists(self, target: RequestInfo, obj: Object) -> bool:
+        kind, metadata = target.resource.kind, obj["metadata"]
+        found = self._hub.server.objects.find(kind, metadata["name"], metadata.get("namespace"))
+        return found is not None and found["metadata"]["uid"] == metadata["uid"]
+
+    def _shown(
+        self,
+        request: Request,
+        target: RequestInfo,
+        obj: Object,
+        code: int = 200,
+        options: WriteOptions | None = None,
+    ) -> Response:
+        shown = {**obj, "apiVersion": target.resource.kind.api_version}
+        if wants_table(request):
+            version = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+            shown = self._table(request, target, [shown], version)
+        return _json(shown, code, options.warnings if options else ())
+
+    def _table(
+        self,
+        request: Request,
+        target: RequestInfo,
+        objects: Iterable[Object],
+        metadata: Mapping[str, Any],
+    ) -> Object:
+        include = request.query_params.get("includeObject", "Metadata")
+        if include not in get_args(Included):
+            raise BadRequest(f"includeObject must be None, Metadata or Object, not {include!r}")
+        return table(
+            target.resource,
+            objects,
+            now=utc_now(),
+            metadata=metadata,
+            include=cast("Literal['None', 'Metadata', 'Object']", include),
+        )
+
+
+def wants_table(request: Request) -> bool:
+    """Tell whether the first acceptable form that the hub can give is a table."""
+    for accepted in request.headers.get("accept", "").split(","):
+        media_type, *parameters = (part.strip() for part in accepted.split(";"))
+        if media_type in {"application/json", "*/*", "application/*"}:
+            return "as=Table" in parameters
+    return False
+
+
+def _checked(target: RequestInfo, body: RequestBody, options: WriteOptions) -> Any:
+    """Return the body's value; fields that stand in it twice are warned of, or refused."""
+    if body.duplicates and options.field_validation == "Strict":
+        found = tuple(UnknownField(name) for name in body.duplicates)
+        message = write_strategy.strict_problem(target.resource, found)
+        raise BadRequest(message.replace("unknown field", "duplicate field"))
+    if options.field_validation == "Warn":
+        options.warnings += [f'duplicate field "{name}"' for name in body.duplicates]
+    return body.value
+
+
+def _in_namespace(target: RequestInfo, obj: Object) -> Object:
+    metadata = dict(request_info.mapping(obj.get("metadata") or {}))
+    if target.namespace and metadata.setdefault("namespace", target.namespace) != target.namespace:
+        raise BadRequest(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    return {**obj, "metadata": metadata}
+
+
+def _patched(patcher: Patcher, old: Object, sent: Any) -> Any:
+    try:
+        return patcher(old, sent)
+    except PatchError as error:
+        raise ApiError(str(error), code=422, reason="Invalid") from error
+
+
+async def _delete_options(request: Request) -> tuple[Mapping[str, Any], WriteOptions]:
+    data = await request_info.read(request)
+    if not data:
+        return {}, request_info.options(request)
+    request_info.check_media_type(request, "application/json")
+    try:
+        sent = request_info.mapping(json.loads(data))
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"the body of the request is not JSON: {error}") from error
+    options = request_info.options(request)
+    options.dry_run = options.dry_run or bool(sent.get("dryRun"))
+    return sent, options
+
+
+def _propagation(request: Request, sent: Mapping[str, Any]) -> Propagation | None:
+    orphan = sent.get("orphanDependents")
+    if isinstance(orphan, bool):
+        return "Orphan" if orphan else "Background"
+    named = sent.get("propagationPolicy") or request.query_params.get("propagationPolicy")
+    if named and named not in get_args(Propagation):
+        allowed = ", ".join(get_args(Propagation))
+        raise BadRequest(f"propagationPolicy must be one of {allowed}, not {named!r}")
+    return cast("Propagation | None", named or None)
+
+
+def _initial_events_end(api_version: str, kind: str, version: str) -> WatchEvent:
+    annotations = {"k8s.io/initial-events-end": "true"}
+    metadata = {"resourceVersion": version, "annotations": annotations}
+    return WatchEvent("BOOKMARK", {"kind": kind, "apiVersion": api_version, "metadata": metadata})
+
+
+def _success(details: Mapping[str, Any]) -> Response:
+    given = {key: value for key, value in details.items() if value}
+    return _json(
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Success",
+            "details": given,
+        }
+    )
+
+
+def _json(content: Any, code: int = 200, warnings: Iterable[str] = ()) -> Response:
+    response = JSONResponse(content, code)
+    for warning in warnings:
+        text = json.dumps(warning)
+        response.headers.append("Warning", f"299 - {text}")
+    return response
+
+
+def _dumped(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,0 +1,177 @@
+"""What an HTTP request asks for: which object, with which options, with which body."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast, get_args
+
+import yaml
+from starlette.requests import Request
+
+from dsf.kube.embedded.api_server import FieldValidation, WriteOptions
+from dsf.kube.embedded.kubectl import protobuf
+from dsf.kube.embedded.registry.resource_catalog import Catalog, Resource
+from dsf.kube.embedded.schema.json_values import accepted
+from dsf.kube.embedded.yaml_documents import parsed_yaml
+from dsf.kube.errors import ApiError, BadRequest
+from dsf.kube.port import Subresource
+
+BODY_LIMIT = 3 * 1024 * 1024
+_JSON, _YAML = "application/json", "application/yaml"
+_TRUE = frozenset({"true", "1", "t", "T", "TRUE", "True"})
+
+
+@dataclass(frozen=True, slots=True)
+class RequestInfo:
+    """What a path names: a resource, all of its objects or one of them, or that one's status."""
+
+    resource: Resource
+    namespace: str | None
+    name: str | None = None
+    subresource: Subresource | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestBody:
+    """A parsed body, and the names of fields that stood in it twice."""
+
+    value: Any
+    duplicates: tuple[str, ...] = ()
+
+
+def target(catalog: Catalog, path: str) -> RequestInfo | None:
+    """Return what a path names, None where nothing is served there."""
+    match path.strip("/").split("/"):
+        case ["api", version, *rest]:
+            return _target(catalog, "", version, rest)
+        case ["apis", group, version, *rest]:
+            return _target(catalog, group, version, rest)
+    return None
+
+
+def _target(catalog: Catalog, group: str, version: str, parts: list[str]) -> RequestInfo | None:
+    namespace, rest = None, parts
+    if len(parts) > 2 and parts[0] == "namespaces" and parts[2] not in {"status", "finalize"}:  # noqa: PLR2004 - namespaces/NAME/plural
+        namespace, rest = parts[1], parts[2:]
+    resource = catalog.find(group, version, rest[0]) if rest and all(rest) else None
+    if resource is None or (namespace and not resource.kind.namespaced):
+        return None
+    match rest[1:]:
+        case []:
+            return RequestInfo(resource, namespace)
+        case [name] if namespace or not resource.kind.namespaced:
+            return RequestInfo(resource, namespace, name)
+        case [name, "status"] if resource.has_status:
+            return RequestInfo(resource, namespace, name, "status")
+    return None
+
+
+def flag(request: Request, name: str) -> bool:
+    """Return a boolean parameter."""
+    return request.query_params.get(name, "") in _TRUE
+
+
+def number(request: Request, name: str, default: int = 0) -> int:
+    """Return a whole, non-negative parameter; BadRequest where it isn't one."""
+    text = request.query_params.get(name, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 16):  # noqa: PLR2004 - no overflow
+        raise BadRequest(f"{name} must be a whole number, not {text!r}")
+    return int(text)
+
+
+def options(request: Request) -> WriteOptions:
+    """Return how a write is done; BadRequest where a parameter has another value."""
+    validation = request.query_params.get("fieldValidation") or "Warn"
+    if validation not in get_args(FieldValidation):
+        raise BadRequest(f"fieldValidation must be Ignore, Warn or Strict, not {validation!r}")
+    dry_run = request.query_params.getlist("dryRun")
+    if any(value != "All" for value in dry_run):
+        raise BadRequest(f"dryRun must be All, not {dry_run[0]!r}")
+    return WriteOptions(cast("FieldValidation", validation), dry_run=bool(dry_run))
+
+
+async def read(request: Request) -> bytes:
+    """Return the body; 413 where it is too large."""
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > BODY_LIMIT:
+            raise ApiError(
+                f"Request entity too large: limit is {BODY_LIMIT}",
+                code=413,
+                reason="RequestEntityTooLarge",
+            )
+    return bytes(data)
+
+
+def media_type(request: Request) -> str:
+    """Return the content type without its parameters, JSON where none is named."""
+    return request.headers.get("content-type", "").split(";")[0].strip().lower() or _JSON
+
+
+def check_media_type(request: Request, *accepted: str) -> str:
+    """Return the content type; 415 where it is not accepted."""
+    found = media_type(request)
+    if found not in accepted:
+        raise ApiError(
+            "the body of the request was in an unknown format - accepted media types include: "
+            + ", ".join(accepted),
+            code=415,
+            reason="UnsupportedMediaType",
+        )
+    return found
+
+
+async def body(request: Request, *accepted: str) -> RequestBody:
+    """Return the parsed body; BadRequest where it can't be parsed, 415 for other media types."""
+    found = check_media_type(request, *(accepted or (_JSON, _YAML, protobuf.MEDIA_TYPE)))
+    data = await read(request)
+    if found == protobuf.MEDIA_TYPE:
+        return _protobuf(data)
+    return _yaml(data) if found == _YAML else _json(data)
+
+
+def _json(data: bytes) -> RequestBody:
+    duplicates: list[str] = []
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        if len(result) < len(pairs):
+            names = [name for name, _ in pairs]
+            duplicates.extend(sorted({name for name in names if names.count(name) > 1}))
+        return result
+
+    try:
+        value = json.loads(data, object_pairs_hook=unique, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"the body of the request is not JSON: {error}") from error
+    return RequestBody(value, tuple(duplicates))
+
+
+def _yaml(data: bytes) -> RequestBody:
+    try:
+        (value,) = parsed_yaml(data, aliases=False)
+        return RequestBody(accepted(value))
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+        first = str(error).splitlines()[0] if str(error) else "it can't be read"
+        raise BadRequest(f"the body of the request is not YAML: {first}") from error
+
+
+def _protobuf(data: bytes) -> RequestBody:
+    try:
+        return RequestBody(protobuf.decoded(data))
+    except ValueError as error:
+        raise BadRequest(f"the body of the request can't be read: {error}") from error
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """Return a parsed body that must be an object."""
+    if not isinstance(value, Mapping):
+        raise BadRequest("the body of the request is not an object")
+    return value

@@ -1,0 +1,169 @@
+"""The embedded hub over HTTP, so that kubectl and every Kubernetes client can speak to it.
+
+There is no authentication: it is meant for loopback, and only requests that name a known host
+(`Host`) are answered, so that no web page can reach it by a name of its own.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from dsf.kube.embedded.http import request_info
+from dsf.kube.embedded.http.handlers import ResourceHandlers
+from dsf.kube.embedded.hub import EmbeddedHub
+from dsf.kube.embedded.kubectl import discovery
+from dsf.kube.embedded.registry.resource_catalog import PAGE_NOT_FOUND
+from dsf.kube.errors import ApiError, Forbidden, NotFound, ServerError
+from dsf.kube.port import Object
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
+_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+_LOG = logging.getLogger(__name__)
+
+
+def create_app(hub: EmbeddedHub, *, hosts: Collection[str] = LOOPBACK) -> Starlette:
+    """Return the ASGI app of a hub; requests must name one of `hosts`."""
+    answers = ResourceHandlers(hub)
+
+    async def respond(request: Request) -> Response:
+        if _host(request) not in hosts:
+            raise Forbidden(f"the host {_host(request)!r} is not served here")
+        found = _discovered(hub, request.url.path) if request.method in {"GET", "HEAD"} else None
+        if found is not None:
+            return JSONResponse(found)
+        target = request_info.target(hub.server.catalog, request.url.path)
+        if target is None:
+            raise NotFound(PAGE_NOT_FOUND)
+        return await answers.answer(request, target)
+
+    async def healthy(_: Request) -> Response:
+        return PlainTextResponse("ok")
+
+    health = [Route(path, healthy) for path in ("/healthz", "/livez", "/readyz")]
+    everything = Route("/{path:path}", _with_statuses(respond), methods=_METHODS)
+    return Starlette(routes=[*health, everything])
+
+
+@asynccontextmanager
+async def serving(hub: EmbeddedHub, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
+    """Serve a hub and yield its URL; port 0 takes a free one.
+
+    Raises OSError where the port can't be had. Open watches end when the context does.
+    """
+    hosts = {*LOOPBACK, f"[{host}]" if ":" in host else host}
+    app = create_app(hub, hosts=hosts)
+    with _listening(host, port) as listener:
+        config = uvicorn.Config(
+            app, lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=1
+        )
+        server = _LoopbackServer(config)
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            await server.accepting.wait()
+            shown = f"[{host}]" if ":" in host else host
+            yield f"http://{shown}:{listener.getsockname()[1]}"
+        finally:
+            hub.end_watches()
+            server.should_exit = True
+            await task
+
+
+def kubeconfig(url: str, *, name: str = "embedded") -> Object:
+    """Return the kubeconfig of a served hub."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": {"server": url}}],
+        "users": [{"name": name, "user": {}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+    }
+
+
+class _LoopbackServer(uvicorn.Server):
+    """A server within a program that handles its signals itself."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.accepting = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept connections, and say so."""
+        await super().startup(sockets)
+        self.accepting.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Only of a socket that names its protocol does asyncio turn Nagle's delay off.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(1024)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _with_statuses(
+    respond: Callable[[Request], Awaitable[Response]],
+) -> Callable[[Request], Awaitable[Response]]:
+    async def answered(request: Request) -> Response:
+        try:
+            return await respond(request)
+        except ApiError as error:
+            return _refused(error)
+        except Exception:  # noqa: BLE001 - the last resort: one request may not end the hub
+            _LOG.exception("%s %s failed", request.method, request.url.path)
+            return _refused(ServerError("Internal error occurred"))
+
+    return answered
+
+
+def _refused(error: ApiError) -> Response:
+    return JSONResponse(error.status(), error.actual_code)
+
+
+def _host(request: Request) -> str:
+    host = request.headers.get("host", "")
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0].lower()
+
+
+def _discovered(hub: EmbeddedHub, path: str) -> Object | None:
+    resources = hub.server.catalog.all()
+    found: Object | None = None
+    match path.strip("/").split("/"):
+        case ["version"]:
+            found = discovery.VERSION
+        case ["api"]:
+            found = discovery.api_versions()
+        case ["apis"]:
+            found = discovery.groups(resources)
+        case ["apis", group]:
+            found = discovery.group(resources, group)
+        case ["api", version]:
+            found = discovery.resource_list(resources, "", version)
+        case ["apis", group, version]:
+            found = discovery.resource_list(resources, group, version)
+        case ["openapi", "v3"]:
+            found = discovery.openapi_index(resources)
+        case ["openapi", "v3", *place]:
+            found = discovery.openapi(resources, "/".join(place))
+    return found

@@ -1,0 +1,155 @@
+"""What a client asks before it speaks of objects: versions, groups, resources, schemas.
+
+Source: https://kubernetes.io/docs/concepts/overview/kubernetes-api/
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from dsf.kube.embedded.registry.resource_catalog import Resource
+from dsf.kube.port import Object
+
+VERSION: Object = {
+    "major": "1",
+    "minor": "35",
+    "gitVersion": "v1.35.0+embedded",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "",
+    "platform": "embedded",
+}
+_VERBS = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
+_STATUS_VERBS = ["get", "patch", "update"]
+
+
+def api_versions() -> Object:
+    """Return the versions of the core group."""
+    return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+
+
+def groups(resources: Iterable[Resource]) -> Object:
+    """Return all groups but the core group."""
+    names = dict.fromkeys(r.kind.group for r in resources if r.kind.group)
+    listed = [found for name in names if (found := group(resources, name))]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
+
+
+def group(resources: Iterable[Resource], name: str) -> Object | None:
+    """Return one group, None where it isn't served."""
+    versions = sorted({r.kind.version for r in resources if r.kind.group == name}, key=_age)
+    if not versions:
+        return None
+    listed = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {
+        "kind": "APIGroup",
+        "apiVersion": "v1",
+        "name": name,
+        "versions": listed,
+        "preferredVersion": listed[0],
+    }
+
+
+def resource_list(resources: Iterable[Resource], group_name: str, version: str) -> Object | None:
+    """Return the resources of a group and version, None where there are none."""
+    served = [r for r in resources if (r.kind.group, r.kind.version) == (group_name, version)]
+    if not served:
+        return None
+    return {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": served[0].kind.api_version,
+        "resources": [entry for resource in served for entry in _entries(resource)],
+    }
+
+
+def openapi_index(resources: Iterable[Resource]) -> Object:
+    """Return where the schemas of each group and version are."""
+    places = dict.fromkeys(_place(resource) for resource in resources)
+    return {
+        "paths": {
+            place: {"serverRelativeURL": f"/openapi/v3/{place}?hash=embedded"} for place in places
+        }
+    }
+
+
+def openapi(resources: Iterable[Resource], place: str) -> Object | None:
+    """Return the OpenAPI document of `api/v1` or `apis/GROUP/VERSION`, None where there is none."""
+    served = [resource for resource in resources if _place(resource) == place]
+    if not served:
+        return None
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": VERSION["gitVersion"]},
+        "paths": {path: item for resource in served for path, item in _paths(resource)},
+        "components": {"schemas": {_schema_name(r): _schema(r) for r in served}},
+    }
+
+
+def _age(version: str) -> tuple[int, int, int]:
+    """Return what sorts versions as Kubernetes does: stable first, then the newest."""
+    found = re.fullmatch(r"v(\d+)(?:(alpha|beta)(\d+))?", version)
+    if not found:
+        return 3, 0, 0
+    major, stage, minor = found.groups()
+    return [None, "beta", "alpha"].index(stage), -int(major), -int(minor or 0)
+
+
+def _entries(resource: Resource) -> list[Object]:
+    kind = resource.kind
+    entry: dict[str, Any] = {
+        "name": kind.plural,
+        "singularName": resource.singular,
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        "verbs": _VERBS,
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    status = {
+        "name": f"{kind.plural}/status",
+        "singularName": "",
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        "verbs": _STATUS_VERBS,
+    }
+    return [entry, *([status] if resource.has_status else [])]
+
+
+def _place(resource: Resource) -> str:
+    kind = resource.kind
+    return f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
+
+
+def _paths(resource: Resource) -> list[tuple[str, Object]]:
+    kind = resource.kind
+    path = kind.path("{namespace}" if kind.namespaced else None, "{name}")
+    operation = {
+        "parameters": [
+            {"name": name, "in": "query", "schema": {"type": "string"}}
+            for name in ("dryRun", "fieldManager", "fieldValidation")
+        ],
+        "responses": {"200": {"description": "OK"}},
+        "x-kubernetes-group-version-kind": _type(resource),
+        "x-kubernetes-action": "patch",
+    }
+    return [(path, {"patch": operation})]
+
+
+def _schema(resource: Resource) -> Object:
+    return {**resource.schema, "x-kubernetes-group-version-kind": [_type(resource)]}
+
+
+def _schema_name(resource: Resource) -> str:
+    kind = resource.kind
+    reversed_group = ".".join(reversed((kind.group or "core.api.k8s.io").split(".")))
+    return f"{reversed_group}.{kind.version}.{kind.kind}"
+
+
+def _type(resource: Resource) -> Object:
+    kind = resource.kind
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}

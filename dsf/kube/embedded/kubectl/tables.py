@@ -1,0 +1,113 @@
+"""Tables, as `kubectl get` asks for them.
+
+Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+from dsf.kube.embedded.kubectl import jsonpath
+from dsf.kube.embedded.registry.resource_catalog import Column, Resource
+from dsf.kube.port import Object
+
+Included = Literal["None", "Metadata", "Object"]
+
+_NAME = Column("Name", "string", ".metadata.name", format="name", description="Name must be unique")
+_UNKNOWN_AGE, _FUTURE_AGE = "<unknown>", "<invalid>"
+_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 365 * 86_400
+
+
+def table(
+    resource: Resource,
+    objects: Iterable[Object],
+    *,
+    now: datetime,
+    metadata: Mapping[str, Any],
+    include: Included = "Metadata",
+) -> Object:
+    """Return a `meta.k8s.io/v1` Table; ages are as of `now`."""
+    columns = (_NAME, *resource.columns)
+    rows = [
+        {
+            "cells": [cell(column, obj, now) for column in columns],
+            **({} if include == "None" else {"object": _included(obj, include)}),
+        }
+        for obj in objects
+    ]
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": dict(metadata),
+        "columnDefinitions": [_definition(column) for column in columns],
+        "rows": rows,
+    }
+
+
+def cell(column: Column, obj: Object, now: datetime) -> Any:
+    """Return what stands in a column for an object, None where there is nothing."""
+    if callable(column.path):
+        return column.path(obj)
+    found = jsonpath.values(obj, column.path)
+    if not found or found[0] is None:
+        return None
+    value = found[0]
+    match column.type:
+        case "date":
+            return age(str(value), now)
+        case "string":
+            return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+        case "integer":
+            return int(value) if isinstance(value, int | float) else None
+    return value
+
+
+def age(time: str, now: datetime) -> str:
+    """Return how long ago an RFC 3339 time was, as kubectl spells it."""
+    try:
+        seconds = int((now - datetime.fromisoformat(time)).total_seconds())
+    except (ValueError, TypeError):
+        return _UNKNOWN_AGE
+    return _FUTURE_AGE if seconds < -1 else duration(max(seconds, 0))
+
+
+def duration(seconds: int) -> str:
+    """Return a duration in two units at most, the smaller one only where it still counts."""
+    scales = (
+        (2 * _MINUTE, ((1, "s"),)),
+        (10 * _MINUTE, ((_MINUTE, "m"), (1, "s"))),
+        (3 * _HOUR, ((_MINUTE, "m"),)),
+        (8 * _HOUR, ((_HOUR, "h"), (_MINUTE, "m"))),
+        (2 * _DAY, ((_HOUR, "h"),)),
+        (8 * _DAY, ((_DAY, "d"), (_HOUR, "h"))),
+        (2 * _YEAR, ((_DAY, "d"),)),
+        (8 * _YEAR, ((_YEAR, "y"), (_DAY, "d"))),
+    )
+    units = next((units for limit, units in scales if seconds < limit), ((_YEAR, "y"),))
+    counted = []
+    for size, name in units:
+        count, seconds = divmod(seconds, size)
+        counted.append((count, name))
+    shown = [f"{count}{name}" for count, name in counted if count]
+    return "".join(shown) or f"0{counted[-1][1]}"
+
+
+def _definition(column: Column) -> Object:
+    return {
+        "name": column.name,
+        "type": column.type,
+        "format": column.format,
+        "description": column.description,
+        "priority": column.priority,
+    }
+
+
+def _included(obj: Object, include: Included) -> Object:
+    if include == "Object":
+        return obj
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": obj["metadata"],
+    }

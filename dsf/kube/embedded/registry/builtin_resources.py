@@ -1,0 +1,362 @@
+"""The kinds that every API server serves, as far as the product needs them.
+
+Source: https://kubernetes.io/docs/reference/kubernetes-api/
+"""
+
+import base64
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from dsf.kube import kinds, name_syntax
+from dsf.kube.embedded.registry import custom_resource_definitions
+from dsf.kube.embedded.registry.resource_catalog import Column, Resource
+from dsf.kube.embedded.schema import field_errors
+from dsf.kube.embedded.schema.field_errors import FieldError, wrong_all
+from dsf.kube.embedded.schema.pruning import PRESERVE, Schema
+from dsf.kube.embedded.schema.schema_validation import SchemaValidator
+from dsf.kube.kinds import Kind
+from dsf.kube.port import Object
+
+_TEXT: Schema = {"type": "string"}
+_INTEGER: Schema = {"type": "integer", "format": "int32"}
+_FLAG: Schema = {"type": "boolean"}
+_TIME: Schema = {"type": "string", "format": "date-time"}
+_ANYTHING: Schema = {"type": "object", PRESERVE: True}
+_SIZE_LIMIT = 1024 * 1024
+_AGE = Column("Age", "date", ".metadata.creationTimestamp")
+
+
+def resources() -> list[Resource]:
+    """Return the built-in resources."""
+    return [
+        _config_map(),
+        _event(),
+        _namespace(),
+        _node(),
+        _secret(),
+        _lease(),
+        _custom_resource_definition(),
+    ]
+
+
+def _built_in(
+    kind: Kind, properties: Mapping[str, Schema], *, status: bool = False, **behaviour: Any
+) -> Resource:
+    schema = _object(
+        apiVersion=_TEXT,
+        kind=_TEXT,
+        metadata={"type": "object"},
+        **properties,
+        **({"status": _ANYTHING} if status else {}),
+    )
+    return Resource(
+        kind=kind,
+        singular=kind.kind.lower(),
+        schema=schema,
+        validator=SchemaValidator(schema),
+        status_validator=SchemaValidator(_ANYTHING) if status else None,
+        **{"custom": False, "counts_generations": False, "unconditional_update": True, **behaviour},
+    )
+
+
+def _object(**properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties}
+
+
+def _map(values: Schema) -> Schema:
+    return {"type": "object", "additionalProperties": values}
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _config_map() -> Resource:
+    return _built_in(
+        kinds.CONFIG_MAP,
+        {
+            "data": _map({"type": "string", "default": ""}),
+            "binaryData": _map({"type": "string", "format": "byte"}),
+            "immutable": _FLAG,
+        },
+        short_names=("cm",),
+        columns=(Column("Data", "integer", _size("data", "binaryData")), _AGE),
+        prepare=_without_empty("data", "binaryData"),
+        check=_config_map_errors,
+    )
+
+
+def _secret() -> Resource:
+    return _built_in(
+        kinds.SECRET,
+        {
+            "data": _map({"type": "string", "format": "byte"}),
+            "stringData": _map(_TEXT),
+            "type": {"type": "string", "default": "Opaque"},
+            "immutable": _FLAG,
+        },
+        columns=(
+            Column("Type", "string", ".type"),
+            Column("Data", "integer", _size("data")),
+            _AGE,
+        ),
+        selectable=("type",),
+        prepare=_secret_prepared,
+        check=_secret_errors,
+    )
+
+
+def _namespace() -> Resource:
+    return _built_in(
+        kinds.NAMESPACE,
+        {"spec": _object(finalizers=_list(_TEXT))},
+        status=True,
+        short_names=("ns",),
+        columns=(Column("Status", "string", ".status.phase"), _AGE),
+        selectable=("status.phase",),
+        name_check=name_syntax.dns_label,
+        prepare=_namespace_prepared,
+    )
+
+
+def _node() -> Resource:
+    return _built_in(
+        kinds.NODE,
+        {"spec": _ANYTHING},
+        status=True,
+        short_names=("no",),
+        columns=(
+            Column("Status", "string", _node_status),
+            Column("Roles", "string", _node_roles),
+            _AGE,
+            Column("Version", "string", ".status.nodeInfo.kubeletVersion"),
+        ),
+        selectable=("spec.unschedulable",),
+    )
+
+
+def _lease() -> Resource:
+    return _built_in(
+        kinds.LEASE,
+        {
+            "spec": _object(
+                holderIdentity=_TEXT,
+                leaseDurationSeconds=_INTEGER,
+                acquireTime=_TIME,
+                renewTime=_TIME,
+                leaseTransitions=_INTEGER,
+                strategy=_TEXT,
+                preferredHolder=_TEXT,
+            )
+        },
+        columns=(Column("Holder", "string", ".spec.holderIdentity"), _AGE),
+        create_on_update=True,
+        unconditional_update=False,
+        check=_lease_errors,
+    )
+
+
+def _event() -> Resource:
+    reference = _object(
+        **dict.fromkeys(
+            ("apiVersion", "kind", "name", "namespace", "uid", "resourceVersion", "fieldPath"),
+            _TEXT,
+        )
+    )
+    return _built_in(
+        kinds.EVENT,
+        {
+            **dict.fromkeys(
+                ("reason", "message", "type", "action", "reportingComponent", "reportingInstance"),
+                _TEXT,
+            ),
+            **dict.fromkeys(("firstTimestamp", "lastTimestamp", "eventTime"), _TIME),
+            "count": _INTEGER,
+            "involvedObject": reference,
+            "related": reference,
+            "source": _object(component=_TEXT, host=_TEXT),
+            "series": _object(count=_INTEGER, lastObservedTime=_TIME),
+        },
+        short_names=("ev",),
+        columns=(
+            Column("Last Seen", "date", ".lastTimestamp"),
+            Column("Type", "string", ".type"),
+            Column("Reason", "string", ".reason"),
+            Column("Object", "string", _event_object),
+            Column("Message", "string", ".message"),
+        ),
+        create_on_update=True,
+        selectable=(
+            *(f"involvedObject.{field}" for field in reference["properties"]),
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ),
+        check=_event_errors,
+    )
+
+
+def _custom_resource_definition() -> Resource:
+    names = _object(
+        plural=_TEXT,
+        singular=_TEXT,
+        kind=_TEXT,
+        listKind=_TEXT,
+        shortNames=_list(_TEXT),
+        categories=_list(_TEXT),
+    )
+    column = _object(
+        **dict.fromkeys(("name", "type", "format", "description", "jsonPath"), _TEXT),
+        priority=_INTEGER,
+    )
+    version = _object(
+        name=_TEXT,
+        served=_FLAG,
+        storage=_FLAG,
+        deprecated=_FLAG,
+        deprecationWarning=_TEXT,
+        schema=_object(openAPIV3Schema=_ANYTHING),
+        subresources=_object(status=_ANYTHING, scale=_ANYTHING),
+        additionalPrinterColumns=_list(column),
+        selectableFields=_list(_object(jsonPath=_TEXT)),
+    )
+    spec = _object(
+        group=_TEXT,
+        names=names,
+        scope={"type": "string"},
+        versions=_list(version),
+        conversion=_ANYTHING,
+        preserveUnknownFields=_FLAG,
+    )
+    return _built_in(
+        kinds.CUSTOM_RESOURCE_DEFINITION,
+        {"spec": spec},
+        status=True,
+        short_names=("crd", "crds"),
+        categories=("api-extensions",),
+        columns=(Column("Created At", "string", ".metadata.creationTimestamp"),),
+        counts_generations=True,
+        unconditional_update=False,
+        prepare=custom_resource_definitions.prepared,
+        check=custom_resource_definitions.errors,
+    )
+
+
+def _without_empty(*keys: str) -> Callable[[Object], Object]:
+    def prepare(obj: Object) -> Object:
+        return {key: value for key, value in obj.items() if value or key not in keys}
+
+    return prepare
+
+
+def _config_map_errors(new: Object, old: Object | None) -> list[FieldError]:
+    data, binary = new.get("data", {}), new.get("binaryData", {})
+    return [
+        *_key_errors(data, "data"),
+        *_key_errors(binary, "binaryData"),
+        *(
+            field_errors.wrong(f"data[{key}]", key, "duplicate of key present in binaryData")
+            for key in data
+            if key in binary
+        ),
+        *_size_errors([*data.values(), *binary.values()]),
+        *_immutable_errors(new, old, ("data", "binaryData", "immutable")),
+    ]
+
+
+def _secret_prepared(secret: Object) -> Object:
+    plain = secret.get("stringData", {})
+    encoded = {key: base64.b64encode(text.encode()).decode() for key, text in plain.items()}
+    data = {**secret.get("data", {}), **encoded}
+    rest = {key: value for key, value in secret.items() if key not in {"data", "stringData"}}
+    return {**rest, **({"data": data} if data else {})}
+
+
+def _secret_errors(new: Object, old: Object | None) -> list[FieldError]:
+    data = new.get("data", {})
+    found = [
+        *_key_errors(data, "data"),
+        *_size_errors(data.values()),
+        *_immutable_errors(new, old, ("data", "immutable")),
+    ]
+    if old and old.get("type") != new.get("type"):
+        found.append(field_errors.wrong("type", new.get("type"), "field is immutable"))
+    return found
+
+
+def _key_errors(data: Mapping[str, str], field: str) -> Iterator[FieldError]:
+    for key in data:
+        yield from wrong_all(f"{field}[{key}]", key, name_syntax.config_key(key))
+
+
+def _size_errors(values: Any) -> list[FieldError]:
+    size = sum(len(value.encode()) for value in values)
+    return [field_errors.too_long("", _SIZE_LIMIT)] if size > _SIZE_LIMIT else []
+
+
+def _immutable_errors(
+    new: Object, old: Object | None, keys: tuple[str, ...]
+) -> Iterator[FieldError]:
+    if old and old.get("immutable"):
+        for key in keys:
+            if new.get(key) != old.get(key):
+                yield field_errors.forbidden(key, "field is immutable when `immutable` is set")
+
+
+def _namespace_prepared(namespace: Object) -> Object:
+    metadata = namespace["metadata"]
+    finalizers = namespace.get("spec", {}).get("finalizers", [])
+    label = {"kubernetes.io/metadata.name": metadata["name"]} if metadata.get("name") else {}
+    return {
+        **namespace,
+        "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **label}},
+        "spec": {"finalizers": list(dict.fromkeys([*finalizers, "kubernetes"]))},
+        "status": {"phase": "Active", **namespace.get("status", {})},
+    }
+
+
+def _lease_errors(lease: Object, _: Object | None) -> Iterator[FieldError]:
+    spec = lease.get("spec", {})
+    for field, least in (("leaseDurationSeconds", 1), ("leaseTransitions", 0)):
+        if spec.get(field, least) < least:
+            problem = (
+                f"must be greater than or equal to {least}"
+                if not least
+                else "must be greater than 0"
+            )
+            yield field_errors.wrong(f"spec.{field}", spec[field], problem)
+
+
+def _event_errors(event: Object, _: Object | None) -> Iterator[FieldError]:
+    involved = event.get("involvedObject", {}).get("namespace") or "default"
+    if involved != event["metadata"].get("namespace"):
+        problem = "does not match event.namespace"
+        yield field_errors.wrong("involvedObject.namespace", involved, problem)
+
+
+def _size(*keys: str) -> Callable[[Object], int]:
+    return lambda obj: sum(len(obj.get(key) or {}) for key in keys)
+
+
+def _node_status(node: Object) -> str:
+    conditions = node.get("status", {}).get("conditions") or []
+    ready = next((c.get("status") for c in conditions if c.get("type") == "Ready"), None)
+    parts = ["Ready" if ready == "True" else "NotReady" if ready else "Unknown"]
+    return ",".join(
+        [*parts, *(["SchedulingDisabled"] if node.get("spec", {}).get("unschedulable") else [])]
+    )
+
+
+def _node_roles(node: Object) -> str:
+    prefix = "node-role.kubernetes.io/"
+    labels = node["metadata"].get("labels", {})
+    return (
+        ",".join(sorted(key.removeprefix(prefix) for key in labels if key.startswith(prefix)))
+        or "<none>"
+    )
+
+
+def _event_object(event: Object) -> str:
+    involved = event.get("involvedObject", {})
+    return f"{str(involved.get('kind', '')).lower()}/{involved.get('name', '')}"

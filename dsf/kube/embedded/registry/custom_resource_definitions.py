@@ -1,0 +1,181 @@
+"""CustomResourceDefinitions: what makes one valid, and what it serves.
+
+Source: https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/custom-resource-definition-v1/
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dsf.kube import name_syntax
+from dsf.kube.embedded.registry.resource_catalog import Column, Resource
+from dsf.kube.embedded.schema import embedded_resources, field_errors, validation_rules
+from dsf.kube.embedded.schema.field_errors import FieldError, wrong
+from dsf.kube.embedded.schema.pruning import EMBEDDED, PRESERVE
+from dsf.kube.embedded.schema.schema_validation import SchemaValidator, pattern_problem
+from dsf.kube.kinds import Kind
+from dsf.kube.port import Object
+
+_AGE = Column("Age", "date", ".metadata.creationTimestamp")
+
+
+def resources(crd: Object) -> list[Resource]:
+    """Return the served versions of a valid definition."""
+    return [_resource(crd, version) for version in crd["spec"]["versions"] if version["served"]]
+
+
+def prepared(crd: Object) -> Object:
+    """Return a definition with the names that follow from its kind."""
+    spec = crd.get("spec", {})
+    names = spec.get("names", {})
+    kind = names.get("kind", "")
+    completed = {"singular": kind.lower(), "listKind": f"{kind}List", **names}
+    conversion = spec.get("conversion", {"strategy": "None"})
+    return {**crd, "spec": {**spec, "names": completed, "conversion": conversion}}
+
+
+def established(crd: Object, now: str) -> Object:
+    """Return a definition with the status of one that is served."""
+    versions = [v["name"] for v in crd["spec"]["versions"] if v["storage"]]
+    conditions = [
+        _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
+        _condition(
+            "Established", "InitialNamesAccepted", "the initial names have been accepted", now
+        ),
+    ]
+    before = crd.get("status", {})
+    status = {
+        "conditions": before.get("conditions", conditions),
+        "acceptedNames": crd["spec"]["names"],
+        "storedVersions": list(dict.fromkeys([*before.get("storedVersions", []), *versions])),
+    }
+    return {**crd, "status": status}
+
+
+def errors(crd: Object, old: Object | None) -> list[FieldError]:
+    """Return what is wrong with a definition."""
+    spec = crd.get("spec", {})
+    return [
+        *_name_errors(crd, spec),
+        *_version_errors(spec.get("versions") or []),
+        *(_immutable_errors(spec, old.get("spec", {})) if old else []),
+    ]
+
+
+def _resource(crd: Object, version: Object) -> Resource:
+    spec, names = crd["spec"], crd["spec"]["names"]
+    schema = version["schema"]["openAPIV3Schema"]
+    status = "status" in (version.get("subresources") or {})
+    kind = Kind(
+        spec["group"],
+        version["name"],
+        names["kind"],
+        names["plural"],
+        namespaced=spec["scope"] == "Namespaced",
+    )
+    status_schema = schema.get("properties", {}).get("status", {})
+    return Resource(
+        kind=kind,
+        singular=names["singular"],
+        short_names=tuple(names.get("shortNames", ())),
+        categories=tuple(names.get("categories", ())),
+        schema=schema,
+        validator=SchemaValidator(schema),
+        status_validator=SchemaValidator(status_schema) if status else None,
+        embeds=embedded_resources.has_any(schema),
+        rules=validation_rules.compiled({**schema, EMBEDDED: True}),
+        columns=tuple(map(_column, version.get("additionalPrinterColumns") or ())) or (_AGE,),
+        selectable=tuple(
+            item["jsonPath"].lstrip(".") for item in version.get("selectableFields") or ()
+        ),
+    )
+
+
+def _column(column: Mapping[str, Any]) -> Column:
+    return Column(
+        column["name"],
+        column["type"],
+        column["jsonPath"],
+        column.get("priority", 0),
+        column.get("format", ""),
+        column.get("description", ""),
+    )
+
+
+def _condition(type_: str, reason: str, message: str, now: str) -> Object:
+    return {
+        "type": type_,
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": now,
+    }
+
+
+def _name_errors(crd: Object, spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    group, names = spec.get("group", ""), spec.get("names", {})
+    for field in ("group", "scope"):
+        if not spec.get(field):
+            yield field_errors.required(f"spec.{field}")
+    for field in ("plural", "kind"):
+        if not names.get(field):
+            yield field_errors.required(f"spec.names.{field}")
+    for field in ("plural", "singular", "listKind", "kind"):
+        value = str(names.get(field, ""))
+        yield from field_errors.wrong_all(
+            f"spec.names.{field}", value, name_syntax.dns_label(value.lower())
+        )
+    if crd["metadata"].get("name") != f"{names.get('plural')}.{group}":
+        problem = 'must be spec.names.plural+"."+spec.group'
+        yield wrong("metadata.name", crd["metadata"].get("name", ""), problem)
+
+
+def _version_errors(versions: list[Object]) -> Iterator[FieldError]:
+    if sum(bool(version.get("storage")) for version in versions) != 1:
+        problem = "must have exactly one version marked as storage version"
+        yield wrong("spec.versions", [v.get("name") for v in versions], problem)
+    for index, version in enumerate(versions):
+        path = f"spec.versions[{index}]"
+        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        if schema is None:
+            yield field_errors.required(f"{path}.schema.openAPIV3Schema", "schemas are required")
+        else:
+            yield from _schema_errors(schema, f"{path}.schema.openAPIV3Schema")
+
+
+def _schema_errors(schema: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    if (
+        "type" not in schema
+        and not schema.get("x-kubernetes-int-or-string")
+        and not schema.get(PRESERVE)
+    ):
+        yield field_errors.required(f"{path}.type", "must not be empty for specified object fields")
+    if "pattern" in schema and (problem := pattern_problem(schema["pattern"])):
+        yield wrong(
+            f"{path}.pattern", schema["pattern"], f"must be a valid regular expression: {problem}"
+        )
+    yield from _rule_errors(schema, path)
+    if "default" in schema:
+        yield from SchemaValidator(schema).errors(schema["default"], f"{path}.default")
+    for key, member in schema.get("properties", {}).items():
+        yield from _schema_errors(member, f"{path}.properties[{key}]")
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), Mapping):
+            yield from _schema_errors(schema[key], f"{path}.{key}")
+
+
+def _rule_errors(schema: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    for index, rule in enumerate(schema.get("x-kubernetes-validations", ())):
+        try:
+            validation_rules.compiled({"x-kubernetes-validations": [rule]})
+        except ValueError as error:
+            place = f"{path}.x-kubernetes-validations[{index}].rule"
+            yield wrong(place, rule.get("rule", ""), f"compilation failed: {error}")
+
+
+def _immutable_errors(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[FieldError]:
+    for field in ("group", "scope"):
+        if new.get(field) != old.get(field):
+            yield wrong(f"spec.{field}", new.get(field, ""), "field is immutable")
+    for field in ("plural", "kind"):
+        if new.get("names", {}).get(field) != old.get("names", {}).get(field):
+            yield wrong(f"spec.names.{field}", new["names"].get(field, ""), "field is immutable")

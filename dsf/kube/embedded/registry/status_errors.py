@@ -1,0 +1,98 @@
+"""The API server's refusals, worded as it words them."""
+
+from typing import Any
+
+from dsf.kube.embedded.schema import field_errors, object_metadata
+from dsf.kube.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, NotFound
+from dsf.kube.kinds import Kind
+from dsf.kube.port import Object
+
+MODIFIED = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+
+
+def not_found(kind: Kind, name: str) -> NotFound:
+    """No object of that name exists."""
+    return NotFound(f'{kind.resource} "{name}" not found', details=_details(kind, name))
+
+
+def conflict(kind: Kind, name: str, problem: str) -> Conflict:
+    """The object is not the one that was meant."""
+    message = f'Operation cannot be fulfilled on {kind.resource} "{name}": {problem}'
+    return Conflict(message, details=_details(kind, name))
+
+
+def other_uid(kind: Kind, name: str, uid: str, actual: str) -> Conflict:
+    """An update names another uid."""
+    problem = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}"
+    return conflict(kind, name, problem)
+
+
+def precondition(
+    kind: Kind, obj: Object, uid: str | None, resource_version: str | None
+) -> Conflict | None:
+    """Return the conflict of a deletion's preconditions with the object, if any."""
+    metadata = obj["metadata"]
+    if uid and uid != metadata["uid"]:
+        return conflict(
+            kind,
+            metadata["name"],
+            f"the UID in the precondition ({uid}) does not match the UID in record "
+            f"({metadata['uid']}). The object might have been deleted and then recreated",
+        )
+    if resource_version and resource_version != metadata["resourceVersion"]:
+        return conflict(
+            kind,
+            metadata["name"],
+            f"the ResourceVersion in the precondition ({resource_version}) does not match the "
+            f"ResourceVersion in record ({metadata['resourceVersion']}). The object might have "
+            "been modified",
+        )
+    return None
+
+
+def forbidden(kind: Kind, name: str, problem: str, causes: Any = None) -> Forbidden:
+    """The object may not be written now."""
+    quoted = f' "{name}"' if name else ""
+    details = {**_details(kind, name), **({"causes": causes} if causes else {})}
+    return Forbidden(f"{kind.resource}{quoted} is forbidden: {problem}", details=details)
+
+
+def terminating_namespace(kind: Kind, name: str, namespace: str) -> Forbidden:
+    """The namespace is going away."""
+    cause = {
+        "reason": "NamespaceTerminating",
+        "message": f"namespace {namespace} is being terminated",
+        "field": "metadata.namespace",
+    }
+    problem = (
+        f"unable to create new content in namespace {namespace} because it is being terminated"
+    )
+    return forbidden(kind, name, problem, [cause])
+
+
+def unreadable_patch(error: BadRequest) -> Invalid:
+    """What a patch would leave can't be read as an object of the kind."""
+    cause = {"reason": "FieldValueInvalid", "message": error.message, "field": "patch"}
+    return Invalid(f"patch: {error.message}", details={"causes": [cause]})
+
+
+def unversioned(kind: Kind, name: str) -> Invalid:
+    """An update must name the version that it replaces."""
+    problem = field_errors.wrong("metadata.resourceVersion", 0, "must be specified for an update")
+    return field_errors.invalid(kind.plural, kind.group, name, [problem])
+
+
+def already_exists(kind: Kind, name: str, existing: Object, *, generated: bool) -> AlreadyExists:
+    """An object of that name exists."""
+    message = f'{kind.resource} "{name}" already exists'
+    if generated:
+        message += ", the server was not able to generate a unique name for the object"
+    elif object_metadata.is_deleting(existing):
+        message = f"object is being deleted: {message}"
+    return AlreadyExists(message, details=_details(kind, name))
+
+
+def _details(kind: Kind, name: str) -> dict[str, Any]:
+    return {"name": name, **({"group": kind.group} if kind.group else {}), "kind": kind.plural}

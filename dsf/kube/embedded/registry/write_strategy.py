@@ -1,0 +1,196 @@
+"""What a write makes of an object: pure, from the old object and the one that was sent.
+
+Source: https://kubernetes.io/docs/reference/using-api/api-concepts/ and the behaviour of the API
+server, to which the contract suite holds it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dsf.kube.embedded.registry.resource_catalog import Resource
+from dsf.kube.embedded.schema import embedded_resources, field_errors, object_metadata
+from dsf.kube.embedded.schema.field_errors import FieldError
+from dsf.kube.embedded.schema.pruning import UnknownField, defaulted, pruned, without_nulls
+from dsf.kube.errors import BadRequest, Invalid
+from dsf.kube.port import Object
+
+_SYSTEM = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "resourceVersion",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedObject:
+    """An object as the resource understands it, and the fields that it does not have."""
+
+    obj: Object
+    unknown: tuple[UnknownField, ...]
+
+
+def decoded(resource: Resource, sent: Mapping[str, Any]) -> DecodedObject:
+    """Read an object: unknown fields dropped, defaults set; BadRequest where it can't be read."""
+    kind = resource.kind
+    described = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+    api_version = sent.get("apiVersion") or kind.api_version
+    if api_version != kind.api_version:
+        raise BadRequest(
+            f"the API version in the data ({api_version}) does not match the expected API "
+            f"version ({kind.api_version})"
+        )
+    if (sent_kind := sent.get("kind") or kind.kind) != kind.kind:
+        raise BadRequest(
+            f'{sent_kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
+            f"kind must be {kind.kind}"
+        )
+    meta, unknown_meta = object_metadata.read(sent, described)
+    known, unknown = pruned({**sent, "metadata": {}}, resource.schema)
+    if resource.embeds:
+        known, inside = embedded_resources.read(known, resource.schema, described)
+        unknown += inside
+    known = defaulted(without_nulls(known, resource.schema), resource.schema)
+    obj = {**known, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta}
+    if not resource.custom and (errors := resource.validator.errors(obj)):
+        raise BadRequest(f"{described}: {errors[0]}")
+    return DecodedObject(obj, (*unknown_meta, *unknown))
+
+
+def strict_problem(resource: Resource, unknown: tuple[UnknownField, ...]) -> str:
+    """Return the message for fields that are unknown, and what exists in their place."""
+    kind = resource.kind
+    listed = ", ".join(map(str, unknown))
+    known = {field.path.rpartition(".")[0]: field.known for field in unknown if field.known}
+    hints = "".join(
+        f"; {place or kind.kind} has {', '.join(names)}" for place, names in known.items()
+    )
+    return (
+        f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: strict '
+        f"decoding error: {listed}{hints}"
+    )
+
+
+def created(resource: Resource, sent: Object, *, name: str, uid: str, now: str) -> Object:
+    """Return the object that a create stores."""
+    meta = {key: value for key, value in sent["metadata"].items() if key not in _SYSTEM}
+    if not resource.kind.namespaced:
+        meta.pop("namespace", None)
+    meta = {**meta, "name": name, "uid": uid, "creationTimestamp": now}
+    if resource.counts_generations:
+        meta["generation"] = 1
+    body = {key: value for key, value in sent.items() if key != "status" or not resource.has_status}
+    return resource.prepare({**body, "metadata": meta})
+
+
+def restored(resource: Resource, sent: Object, *, uid: str, now: str) -> Object:
+    """Return an object taken as it is, with what it lacks; Invalid where it is not valid."""
+    given = {key: value for key, value in sent["metadata"].items() if key != "resourceVersion"}
+    name = given.get("name", "")
+    new = created(resource, sent, name=name, uid=given.get("uid", uid), now=now)
+    check_created(resource, new)
+    new = {**new, "metadata": {**new["metadata"], **given}}
+    if resource.has_status and "status" in sent:
+        old, new = new, with_status(new, sent)
+        check_status(resource, new, old)
+    return new
+
+
+def replaced(resource: Resource, old: Object, sent: Object) -> Object:
+    """Return the object that an update of all but the status stores."""
+    body = {key: value for key, value in sent.items() if key != "status" or not resource.has_status}
+    if resource.has_status and "status" in old:
+        body["status"] = old["status"]
+    new = resource.prepare({**body, "metadata": _kept(resource, old, sent)})
+    if resource.counts_generations and _content(new) != _content(old):
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+    return new
+
+
+def with_status(old: Object, sent: Object) -> Object:
+    """Return the object that a write of the status stores: nothing else changes."""
+    body = {key: value for key, value in old.items() if key != "status"}
+    return {**body, "status": sent["status"]} if "status" in sent else body
+
+
+def marked(old: Object, *, now: str, finalizers: list[str]) -> Object:
+    """Return an object that is being deleted but still has finalizers."""
+    meta = {**old["metadata"], "finalizers": finalizers, "deletionGracePeriodSeconds": 0}
+    if "deletionTimestamp" not in meta:
+        meta["deletionTimestamp"] = now
+        if "generation" in meta:
+            meta["generation"] += 1
+    return {**old, "metadata": meta}
+
+
+def check_created(resource: Resource, new: Object) -> None:
+    """Raise Invalid where an object to be created is not valid."""
+    scoped = resource.kind.namespaced
+    errors = object_metadata.errors(
+        new["metadata"], namespaced=scoped, name_check=resource.name_check
+    )
+    _raise(resource, new, errors + _content_errors(resource, new, None))
+
+
+def check_replaced(resource: Resource, new: Object, old: Object) -> None:
+    """Raise Invalid where an object may not take the place of another."""
+    errors = object_metadata.update_errors(new["metadata"], old["metadata"])
+    _raise(resource, new, errors + _content_errors(resource, new, old))
+
+
+def check_status(resource: Resource, new: Object, old: Object) -> None:
+    """Raise Invalid where a status may not take the place of another."""
+    errors: list[FieldError] = []
+    if resource.status_validator and "status" in new:
+        errors += resource.status_validator.errors(new["status"], "status")
+    _raise(resource, new, errors + _rule_errors(resource, new, old, errors))
+
+
+def _kept(resource: Resource, old: Object, sent: Object) -> Object:
+    """Return the metadata that was sent, with what only the server sets taken from the old."""
+    before, meta = old["metadata"], dict(sent["metadata"])
+    for key in ("creationTimestamp", "generation", "resourceVersion"):
+        meta.pop(key, None)
+        if key in before:
+            meta[key] = before[key]
+    for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        if key in before:
+            meta[key] = before[key]
+    if not resource.kind.namespaced:
+        meta.pop("namespace", None)
+    return {**meta, "uid": meta.get("uid", before["uid"])}
+
+
+def _content(obj: Object) -> Object:
+    return {key: value for key, value in obj.items() if key != "metadata"}
+
+
+def _content_errors(resource: Resource, new: Object, old: Object | None) -> list[FieldError]:
+    errors = resource.validator.errors(new) if resource.custom else []
+    errors = [*errors, *resource.check(new, old)]
+    if resource.embeds:
+        errors += embedded_resources.errors(new, resource.schema)
+    return errors + _rule_errors(resource, new, old, errors)
+
+
+def _rule_errors(
+    resource: Resource, new: Object, old: Object | None, errors: list[FieldError]
+) -> list[FieldError]:
+    if resource.rules is None:
+        return []
+    if any(error.blocking for error in errors):
+        return [field_errors.wrong("<nil>", None, field_errors.RULES_NOT_CHECKED)]
+    return list(resource.rules.errors(new, old))
+
+
+def _raise(resource: Resource, obj: Object, errors: list[FieldError]) -> None:
+    if errors:
+        raise invalid(resource, obj["metadata"].get("name", ""), errors)
+
+
+def invalid(resource: Resource, name: str, errors: list[FieldError]) -> Invalid:
+    """Return the 422 for an object of a resource."""
+    return field_errors.invalid(resource.kind.kind, resource.kind.group, name, errors)

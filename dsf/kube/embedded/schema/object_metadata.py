@@ -1,0 +1,200 @@
+"""Object metadata: its form, its validation, and what may not change.
+
+Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dsf.kube import name_syntax
+from dsf.kube.embedded.schema import field_errors
+from dsf.kube.embedded.schema.field_errors import FieldError, wrong, wrong_all
+from dsf.kube.embedded.schema.pruning import Schema, UnknownField, pruned, without_nulls
+from dsf.kube.embedded.schema.schema_validation import SchemaValidator
+from dsf.kube.errors import BadRequest
+from dsf.kube.port import Object
+
+NameCheck = Callable[[str], list[str]]
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+IMMUTABLE = "field is immutable"
+_ANNOTATIONS_LIMIT = 256 * 1024
+
+_TEXT: Schema = {"type": "string"}
+_TEXTS: Schema = {"type": "object", "additionalProperties": {"type": "string", "default": ""}}
+_TIME: Schema = {"type": "string", "format": "date-time"}
+_FLAG: Schema = {"type": "boolean"}
+_OWNER: Schema = {
+    "type": "object",
+    "properties": {
+        "apiVersion": _TEXT,
+        "kind": _TEXT,
+        "name": _TEXT,
+        "uid": _TEXT,
+        "controller": _FLAG,
+        "blockOwnerDeletion": _FLAG,
+    },
+}
+OBJECT_META: Schema = {
+    "type": "object",
+    "properties": {
+        "name": _TEXT,
+        "generateName": _TEXT,
+        "namespace": _TEXT,
+        "selfLink": _TEXT,
+        "uid": _TEXT,
+        "resourceVersion": _TEXT,
+        "generation": {"type": "integer", "format": "int64"},
+        "creationTimestamp": _TIME,
+        "deletionTimestamp": _TIME,
+        "deletionGracePeriodSeconds": {"type": "integer", "format": "int64"},
+        "labels": _TEXTS,
+        "annotations": _TEXTS,
+        "ownerReferences": {"type": "array", "items": _OWNER},
+        "finalizers": {"type": "array", "items": _TEXT},
+        "managedFields": {"type": "array", "items": {"type": "object"}},
+    },
+}
+_VALIDATOR = SchemaValidator(OBJECT_META)
+_UNCOUNTED = ("generation", 0)
+_NOT_KEPT = ("selfLink", "managedFields")
+
+
+def is_deleting(obj: Object) -> bool:
+    """Tell whether an object is marked as being deleted."""
+    return "deletionTimestamp" in obj["metadata"]
+
+
+def read(obj: Mapping[str, Any], described: str) -> tuple[Object, list[UnknownField]]:
+    """Return the metadata of an object without empty and unknown fields, and the latter.
+
+    BadRequest where a field has the wrong type.
+    """
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, Mapping | None):
+        raise BadRequest(f"{described}: metadata must be an object")
+    known, unknown = pruned(metadata or {}, OBJECT_META, root=False)
+    known = without_nulls(known, OBJECT_META)
+    known = {key: _without_null_values(value) for key, value in known.items()}
+    if errors := _VALIDATOR.errors(known, "metadata"):
+        raise BadRequest(f"{described}: {errors[0]}")
+    kept = {
+        key: value
+        for key, value in known.items()
+        if key not in _NOT_KEPT and value not in ("", {}, []) and (key, value) != _UNCOUNTED
+    }
+    if "ownerReferences" in kept:
+        kept["ownerReferences"] = _without_repetition(kept["ownerReferences"])
+    return kept, [UnknownField(f"metadata.{field.path}") for field in unknown]
+
+
+def errors(metadata: Object, *, namespaced: bool, name_check: NameCheck) -> list[FieldError]:
+    """Return what is wrong with the metadata of an object to be created."""
+    found: list[FieldError] = []
+    prefix, name = metadata.get("generateName", ""), metadata.get("name", "")
+    if prefix:
+        found += wrong_all("metadata.generateName", prefix, name_check(_as_prefix(prefix)))
+    if not name:
+        found.append(field_errors.required("metadata.name", "name or generateName is required"))
+    else:
+        found += wrong_all("metadata.name", name, name_check(name))
+    if namespaced:
+        namespace = metadata.get("namespace", "")
+        found += wrong_all("metadata.namespace", namespace, name_syntax.dns_label(namespace))
+    return found + common_errors(metadata)
+
+
+def update_errors(new: Object, old: Object) -> list[FieldError]:
+    """Return what is wrong with metadata that shall replace other metadata."""
+    found: list[FieldError] = []
+    if "deletionTimestamp" in old:
+        added = sorted(set(new.get("finalizers", ())) - set(old.get("finalizers", ())))
+        if added:
+            problem = (
+                "no new finalizers can be added if the object is being deleted, found new "
+                f"finalizers {field_errors.shown(added)}"
+            )
+            found.append(field_errors.forbidden("metadata.finalizers", problem))
+    found += [
+        wrong(f"metadata.{key}", new.get(key), IMMUTABLE)
+        for key in ("name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds")
+        if new.get(key) != old.get(key)
+    ]
+    return found + common_errors(new)
+
+
+def common_errors(metadata: Object) -> list[FieldError]:
+    """Return what is wrong with labels, annotations, owner references and finalizers."""
+    return [
+        *_label_errors(metadata.get("labels", {})),
+        *_annotation_errors(metadata.get("annotations", {})),
+        *_owner_errors(metadata.get("ownerReferences", [])),
+        *_finalizer_errors(metadata.get("finalizers", [])),
+    ]
+
+
+def _label_errors(labels: Mapping[str, str]) -> list[FieldError]:
+    found: list[FieldError] = []
+    for key, value in labels.items():
+        found += wrong_all("metadata.labels", key, name_syntax.qualified_name(key))
+        found += wrong_all("metadata.labels", value, name_syntax.label_value(value))
+    return found
+
+
+def _annotation_errors(annotations: Mapping[str, str]) -> list[FieldError]:
+    found: list[FieldError] = []
+    for key in annotations:
+        found += wrong_all("metadata.annotations", key, name_syntax.qualified_name(key.lower()))
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
+    if size > _ANNOTATIONS_LIMIT:
+        found.append(field_errors.too_long("metadata.annotations", _ANNOTATIONS_LIMIT))
+    return found
+
+
+def _owner_errors(owners: list[Object]) -> list[FieldError]:
+    path = "metadata.ownerReferences"
+    found = [
+        wrong(f"{path}.{key}", owner.get(key, ""), problem)
+        for owner in owners
+        for key, problem in (
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        )
+        if not owner.get(key)
+    ]
+    controllers = [f"{o.get('kind')}/{o.get('name')}" for o in owners if o.get("controller")]
+    if len(controllers) > 1:
+        problem = (
+            'Only one reference can have Controller set to true. Found "true" in references for '
+            f"{controllers[0]} and {controllers[1]}"
+        )
+        found.append(wrong(path, owners, problem))
+    return found
+
+
+def _finalizer_errors(finalizers: list[str]) -> list[FieldError]:
+    path = "metadata.finalizers"
+    found: list[FieldError] = []
+    for finalizer in finalizers:
+        found += wrong_all(path, finalizer, name_syntax.qualified_name(finalizer))
+    if {ORPHAN, FOREGROUND} <= set(finalizers):
+        problem = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
+        found.append(wrong(path, finalizers, problem))
+    return found
+
+
+def _as_prefix(prefix: str) -> str:
+    return f"{prefix[:-1]}a" if prefix.endswith("-") else prefix
+
+
+def _without_null_values(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {key: "" if item is None else item for key, item in value.items()}
+
+
+def _without_repetition(owners: list[Object]) -> list[Object]:
+    return [owner for place, owner in enumerate(owners) if owner not in owners[:place]]

@@ -1,0 +1,149 @@
+"""Structural schemas: unknown fields, nulls and defaults.
+
+Schemas are the `openAPIV3Schema` of a CustomResourceDefinition. Source:
+https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dsf.kube.embedded.schema.json_values import copied
+
+Schema = Mapping[str, Any]
+
+PRESERVE = "x-kubernetes-preserve-unknown-fields"
+EMBEDDED = "x-kubernetes-embedded-resource"
+_META = frozenset({"apiVersion", "kind", "metadata"})
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownField:
+    """A field that the schema does not have, and the fields that it has in its place."""
+
+    path: str
+    known: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f'unknown field "{self.path}"'
+
+
+def pruned(value: Any, schema: Schema, *, root: bool = True) -> tuple[Any, list[UnknownField]]:
+    """Return a value without its unknown fields, and these, in order of their paths.
+
+    Of a whole object (`root`), `apiVersion`, `kind` and `metadata` are always known.
+    """
+    found: list[UnknownField] = []
+    result = _pruned(value, {**schema, EMBEDDED: True} if root else schema, "", found)
+    return result, sorted(found, key=lambda unknown: unknown.path)
+
+
+def _pruned(value: Any, schema: Schema | None, path: str, found: list[UnknownField]) -> Any:
+    if isinstance(value, list):
+        items = schema.get("items") if schema else None
+        if items is None and schema and schema.get(PRESERVE):
+            return value
+        return [_pruned(item, items, f"{path}[{i}]", found) for i, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: _pruned(item, _child(schema, key), _joined(path, key), found)
+        for key, item in value.items()
+        if _keeps(schema, key) or _noted(UnknownField(_joined(path, key), _names(schema)), found)
+    }
+
+
+def _keeps(schema: Schema | None, key: str) -> bool:
+    if schema is None:
+        return False
+    return bool(
+        key in schema.get("properties", {})
+        or schema.get("additionalProperties")
+        or schema.get(PRESERVE)
+        or (schema.get(EMBEDDED) and key in _META)
+    )
+
+
+_ANYTHING: Schema = {PRESERVE: True}
+
+
+def _child(schema: Schema | None, key: str) -> Schema | None:
+    """Return the schema of a member; everything is kept where the parent says nothing about it."""
+    if schema is None:
+        return None
+    if schema.get(EMBEDDED) and key in _META:
+        return _ANYTHING
+    properties: Mapping[str, Schema] = schema.get("properties", {})
+    if key in properties:
+        return properties[key]
+    additional = schema.get("additionalProperties")
+    return additional if isinstance(additional, Mapping) else _ANYTHING
+
+
+def _noted(unknown: UnknownField, found: list[UnknownField]) -> bool:
+    if unknown.path not in _META:
+        found.append(unknown)
+    return False
+
+
+def _names(schema: Schema | None) -> tuple[str, ...]:
+    return tuple((schema or {}).get("properties", {}))
+
+
+def without_nulls(value: Any, schema: Schema | None) -> Any:
+    """Return a value without the nulls that the schema neither allows nor replaces by a default."""
+    if isinstance(value, list):
+        items = schema.get("items") if schema else None
+        return [without_nulls(item, items) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: without_nulls(item, member)
+        for key, item, member in members(value, schema)
+        if not (item is None and _not_nullable(member) and "default" not in (member or {}))
+    }
+
+
+def defaulted(value: Any, schema: Schema | None) -> Any:
+    """Return a value with defaults for what is missing and for nulls that may not be null."""
+    if schema is None:
+        return value
+    if isinstance(value, list):
+        items = schema.get("items")
+        return [defaulted(_default(item, items), items) for item in value]
+    if not isinstance(value, dict):
+        return value
+    missing = {
+        key: copied(member["default"])
+        for key, member in schema.get("properties", {}).items()
+        if "default" in member and key not in value
+    }
+    return {
+        key: defaulted(_default(item, member), member)
+        for key, item, member in members({**value, **missing}, schema)
+    }
+
+
+def _default(item: Any, schema: Schema | None) -> Any:
+    if item is None and _not_nullable(schema) and schema is not None:
+        return copied(schema.get("default"))
+    return item
+
+
+def _not_nullable(schema: Schema | None) -> bool:
+    return schema is not None and not schema.get("nullable", False)
+
+
+def members(
+    value: Mapping[str, Any], schema: Schema | None
+) -> Iterator[tuple[str, Any, Schema | None]]:
+    """Yield the members of a mapping: key, value and the schema that says something of it."""
+    properties = schema.get("properties", {}) if schema else {}
+    additional = schema.get("additionalProperties") if schema else None
+    others = additional if isinstance(additional, Mapping) else None
+    for key, item in value.items():
+        yield key, item, properties.get(key, others)
+
+
+def _joined(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key

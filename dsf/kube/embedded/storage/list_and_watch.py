@@ -1,0 +1,218 @@
+"""Lists page by page, and watches.
+
+Source: https://kubernetes.io/docs/reference/using-api/api-concepts/
+"""
+
+import asyncio
+import base64
+import binascii
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from dsf.api.invalid import Invalid
+from dsf.kube.embedded.registry.resource_catalog import Resource, selectable_fields
+from dsf.kube.embedded.schema.json_values import copied
+from dsf.kube.embedded.storage.revisions import Collection, StoredWrite
+from dsf.kube.errors import BadRequest, Gone
+from dsf.kube.port import Object, ObjectList, WatchEvent
+from dsf.kube.selectors import FieldSelector, LabelSelector, field_selector, label_selector
+
+BOOKMARK_SECONDS = 60.0
+_TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - the version of a paging token
+_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start "
+    "a new list without the continue parameter."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionPredicate:
+    """Which objects of a resource a list or a watch is about."""
+
+    resource: Resource
+    namespace: str | None
+    labels: LabelSelector
+    fields: FieldSelector
+
+    @property
+    def selects(self) -> bool:
+        """Whether it looks at labels or fields at all."""
+        return bool(self.labels.requirements or self.fields.terms)
+
+    def has_key(self, key: str) -> bool:
+        """Tell whether an object of that key may be meant."""
+        return not self.namespace or key.startswith(f"{self.namespace}/")
+
+    def matches(self, obj: Object) -> bool:
+        """Tell whether an object has the labels and the fields."""
+        if self.fields.terms and not self.fields.matches(selectable_fields(self.resource, obj)):
+            return False
+        return self.labels.matches(obj["metadata"].get("labels", {}))
+
+    def shown(self, obj: Object) -> Object:
+        """Return a copy of an object in the version that was asked for."""
+        return {**copied(obj), "apiVersion": self.resource.kind.api_version}
+
+
+def selection(
+    resource: Resource, namespace: str | None, labels: str, fields: str
+) -> SelectionPredicate:
+    """Parse selectors; BadRequest where they can't be understood."""
+    found_labels, found_fields = label_selector(labels), field_selector(fields)
+    if isinstance(found_labels, Invalid):
+        raise BadRequest(found_labels.message)
+    if isinstance(found_fields, Invalid):
+        raise BadRequest(found_fields.message)
+    for term in found_fields.terms:
+        if term.field not in resource.fields:
+            known = ", ".join(resource.fields)
+            raise BadRequest(f"field label not supported: {term.field}; supported are {known}")
+    scope = namespace if resource.kind.namespaced else None
+    return SelectionPredicate(resource, scope, found_labels, found_fields)
+
+
+def page(
+    chosen: SelectionPredicate, collection: Collection, revision: int, *, limit: int, token: str
+) -> ObjectList:
+    """Return one page; Gone where the token's revision is forgotten."""
+    objects, start = collection.objects, ""
+    if token:
+        revision, start = _opened(token)
+        objects = _objects_at(collection, revision)
+    keys = sorted(key for key in objects if key >= start and chosen.has_key(key))
+    matching = (key for key in keys if chosen.matches(objects[key]))
+    found = list(_first(matching, limit))
+    more = bool(limit) and found and next(matching, None) is not None
+    return ObjectList(
+        items=tuple(chosen.shown(objects[key]) for key in found),
+        resource_version=str(revision),
+        continue_token=_sealed(revision, found[-1]) if more else "",
+        remaining=len(keys) - len(found) if more and not chosen.selects else None,
+    )
+
+
+def changes(
+    chosen: SelectionPredicate,
+    collection: Collection,
+    resource_version: str,
+    timeout_seconds: float,
+) -> AsyncIterator[WatchEvent]:
+    """Return what happens after a version, with a bookmark now and then and at the end.
+
+    Without a version, or after version 0, it begins with what exists as ADDED. Gone is raised for
+    a version that is forgotten, or that this server never had.
+    """
+    revision = version_number(resource_version)
+    if revision > collection.revision():
+        raise Gone(f"too large resource version: {revision}, current: {collection.revision()}")
+    present: list[Object] = []
+    if revision == 0:
+        revision = collection.revision()
+        present = _present(chosen, collection)
+    collection.since(revision)
+    return _followed(chosen, collection, present, revision, timeout_seconds)
+
+
+async def _followed(
+    chosen: SelectionPredicate,
+    collection: Collection,
+    present: list[Object],
+    revision: int,
+    timeout_seconds: float,
+) -> AsyncIterator[WatchEvent]:
+    for obj in present:
+        yield WatchEvent("ADDED", obj)
+    ended, loop = collection.watches_ended(), asyncio.get_running_loop()
+    end = loop.time() + timeout_seconds
+    with collection.waiting() as changed:
+        while True:
+            changed.clear()
+            recent = collection.since(revision)
+            revision = collection.revision()
+            for event in filter(None, (_event(chosen, change) for change in recent)):
+                yield event
+            if collection.watches_ended() != ended:
+                return
+            await _set_before(changed, min(end, loop.time() + BOOKMARK_SECONDS))
+            if not changed.is_set():
+                revision = collection.revision()
+                yield _bookmark(chosen.resource, revision)
+                if loop.time() >= end:
+                    return
+
+
+def version_number(text: str) -> int:
+    """Return a resource version as a number, 0 where it is empty; BadRequest for other text."""
+    if text and not (text.isascii() and text.isdigit() and len(text) < 20):  # noqa: PLR2004 - 64 bits
+        raise BadRequest(f'Invalid value: "{text}": a resource version is a number')
+    return int(text or 0)
+
+
+def _present(chosen: SelectionPredicate, collection: Collection) -> list[Object]:
+    objects = collection.objects
+    keys = sorted(key for key in objects if chosen.has_key(key) and chosen.matches(objects[key]))
+    return [chosen.shown(objects[key]) for key in keys]
+
+
+def _event(chosen: SelectionPredicate, change: StoredWrite) -> WatchEvent | None:
+    """Return a change as one who sees only the selected objects sees it."""
+    if not chosen.has_key(change.key):
+        return None
+    before = change.before if change.before and chosen.matches(change.before) else None
+    after = change.after if change.after and chosen.matches(change.after) else None
+    if after:
+        return WatchEvent("MODIFIED" if before else "ADDED", chosen.shown(after))
+    if not before:
+        return None
+    last = {**before, "metadata": {**before["metadata"], "resourceVersion": str(change.revision)}}
+    return WatchEvent("DELETED", chosen.shown(change.last if change.after is None else last))
+
+
+def _bookmark(resource: Resource, revision: int) -> WatchEvent:
+    return WatchEvent(
+        "BOOKMARK",
+        {
+            "kind": resource.kind.kind,
+            "apiVersion": resource.kind.api_version,
+            "metadata": {"resourceVersion": str(revision)},
+        },
+    )
+
+
+async def _set_before(event: asyncio.Event, when: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout_at(when):
+            await event.wait()
+
+
+def _first(keys: Iterator[str], limit: int) -> Iterator[str]:
+    for count, key in enumerate(keys, start=1):
+        yield key
+        if count == limit:
+            return
+
+
+def _objects_at(collection: Collection, revision: int) -> dict[str, Object]:
+    try:
+        return collection.at(revision)
+    except Gone as error:
+        raise Gone(_TOO_OLD) from error
+
+
+def _sealed(revision: int, last: str) -> str:
+    token = {"v": _TOKEN_VERSION, "rv": revision, "start": f"{last}\0"}
+    return base64.urlsafe_b64encode(json.dumps(token).encode()).decode().rstrip("=")
+
+
+def _opened(token: str) -> tuple[int, str]:
+    try:
+        content: Any = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        revision, start = content["rv"], content["start"]
+    except (ValueError, binascii.Error, LookupError, TypeError) as error:
+        raise BadRequest(f"continue key is not valid: {error}") from error
+    if type(revision) is not int or revision < 1 or not isinstance(start, str):
+        raise BadRequest("continue key is not valid: it names no version and no place")
+    return revision, start

@@ -1,0 +1,194 @@
+"""Versioned objects: the present, a bounded past, and whoever waits for the future.
+
+What etcd and the watch cache are to a real API server. Objects in here are never changed in
+place: a write puts a new object into the place of the old one.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import takewhile
+
+from dsf.kube.errors import Gone
+from dsf.kube.port import Object
+
+HISTORY = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWrite:
+    """One write: nothing before is a creation, nothing after a deletion.
+
+    `last` is the object as the write left it; of a deleted one the state before, with the
+    deletion's resource version.
+    """
+
+    revision: int
+    key: str
+    before: Object | None
+    after: Object | None
+    last: Object
+
+
+class Collection:
+    """The objects of one resource by `namespace/name`, and their latest changes."""
+
+    def __init__(self, store: "RevisionStore", history: int, forgotten: int = 0) -> None:
+        self._store = store
+        self.objects: dict[str, Object] = {}
+        self._ended = 0
+        self._changes: deque[StoredWrite] = deque()
+        self._history = history
+        self._forgotten = forgotten
+        self._waiting: set[asyncio.Event] = set()
+
+    def record(self, change: StoredWrite) -> None:
+        """Take in one write and wake whoever waits."""
+        if change.after is None:
+            self.objects.pop(change.key, None)
+        else:
+            self.objects[change.key] = change.after
+        self._changes.append(change)
+        while len(self._changes) > self._history:
+            self._forgotten = self._changes.popleft().revision
+        self._wake()
+
+    def end_watches(self) -> None:
+        """End the watches that are open now."""
+        self._ended += 1
+        self._wake()
+
+    def watches_ended(self) -> int:
+        """Return how often watches were ended."""
+        return self._ended
+
+    def revision(self) -> int:
+        """Return the revision that the collection shows: the store's."""
+        return self._store.revision
+
+    def since(self, revision: int) -> list[StoredWrite]:
+        """Return the changes after a revision, in order; Gone where some are forgotten."""
+        if revision < self._forgotten:
+            raise Gone(f"too old resource version: {revision} ({self._forgotten})")
+        newest_first = takewhile(lambda change: change.revision > revision, reversed(self._changes))
+        return list(newest_first)[::-1]
+
+    def at(self, revision: int) -> dict[str, Object]:
+        """Return the objects as they were at a revision; Gone where the past is forgotten."""
+        objects = dict(self.objects)
+        for change in reversed(self.since(revision)):
+            if change.before is None:
+                objects.pop(change.key, None)
+            else:
+                objects[change.key] = change.before
+        return objects
+
+    def snapshot(self) -> tuple[dict[str, Object], deque[StoredWrite], int]:
+        """Return the present and the past."""
+        return dict(self.objects), self._changes.copy(), self._forgotten
+
+    def reset(self, snapshot: tuple[dict[str, Object], deque[StoredWrite], int]) -> None:
+        """Go back to a snapshot."""
+        self.objects, self._changes, self._forgotten = snapshot
+
+    @contextmanager
+    def waiting(self) -> Iterator[asyncio.Event]:
+        """Yield an event that is set by every write."""
+        event = asyncio.Event()
+        self._waiting.add(event)
+        try:
+            yield event
+        finally:
+            self._waiting.discard(event)
+
+    def _wake(self) -> None:
+        for event in self._waiting:
+            event.set()
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionSnapshot:
+    """All collections at one revision."""
+
+    revision: int
+    collections: dict[str, tuple[dict[str, Object], deque[StoredWrite], int]]
+
+
+class RevisionStore:
+    """All collections, under one count of revisions."""
+
+    def __init__(self, history: int = HISTORY) -> None:
+        self.revision = 1
+        self._history = history
+        self._collections: dict[str, Collection] = {}
+        self._dropped: dict[str, int] = {}
+
+    def collection(self, resource: str) -> Collection:
+        """Return the collection of a qualified resource."""
+        if resource not in self._collections:
+            forgotten = self._dropped.get(resource, 0)
+            self._collections[resource] = Collection(self, self._history, forgotten)
+        return self._collections[resource]
+
+    def collections(self) -> list[tuple[str, Collection]]:
+        """Return all collections with their resources."""
+        return list(self._collections.items())
+
+    def drop(self, resource: str) -> None:
+        """Forget a collection and end its watches."""
+        self._dropped[resource] = self.revision
+        if collection := self._collections.pop(resource, None):
+            collection.end_watches()
+
+    def end_watches(self) -> None:
+        """End the watches that are open now."""
+        for collection in self._collections.values():
+            collection.end_watches()
+
+    def snapshot(self) -> RevisionSnapshot:
+        """Return everything as it is now."""
+        content = {name: found.snapshot() for name, found in self._collections.items()}
+        return RevisionSnapshot(self.revision, content)
+
+    def reset(self, snapshot: RevisionSnapshot) -> None:
+        """Go back to a snapshot; nobody may have seen what came after it."""
+        self.revision = snapshot.revision
+        for name in list(self._collections):
+            if name in snapshot.collections:
+                self._collections[name].reset(snapshot.collections[name])
+            else:
+                del self._collections[name]
+
+    def put(self, resource: str, obj: Object) -> Object:
+        """Write an object and return it with its new resource version."""
+        self.revision += 1
+        stored = _versioned(obj, self.revision)
+        collection, key = self.collection(resource), key_of(obj)
+        before = collection.objects.get(key)
+        collection.record(StoredWrite(self.revision, key, before, stored, stored))
+        return stored
+
+    def remove(self, resource: str, obj: Object) -> Object:
+        """Remove an object and return it with the deletion's resource version."""
+        self.revision += 1
+        collection, key = self.collection(resource), key_of(obj)
+        last = _versioned(obj, self.revision)
+        collection.record(StoredWrite(self.revision, key, collection.objects.get(key), None, last))
+        return last
+
+
+def key_of(obj: Object) -> str:
+    """Return the key of an object: `namespace/name`."""
+    metadata = obj["metadata"]
+    return key(metadata.get("namespace"), metadata["name"])
+
+
+def key(namespace: str | None, name: str) -> str:
+    """Return the key of a name; keys sort as etcd sorts them."""
+    return f"{namespace or ''}/{name}"
+
+
+def _versioned(obj: Object, revision: int) -> Object:
+    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}}

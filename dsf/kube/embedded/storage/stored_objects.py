@@ -1,0 +1,128 @@
+"""Stored objects and what hangs together with them: the catalog, the graph of owners, contents."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from dsf.kube import kinds
+from dsf.kube.embedded.registry import builtin_resources, custom_resource_definitions
+from dsf.kube.embedded.registry.resource_catalog import Catalog, Resource
+from dsf.kube.embedded.schema import object_metadata
+from dsf.kube.embedded.storage import owner_references
+from dsf.kube.embedded.storage.owner_references import ObjectKey, OwnerGraph
+from dsf.kube.embedded.storage.revisions import RevisionSnapshot, RevisionStore, key, key_of
+from dsf.kube.kinds import Kind
+from dsf.kube.port import Object
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSnapshot:
+    """Everything at one moment."""
+
+    store: RevisionSnapshot
+    graph: OwnerGraph
+    resources: list[Resource]
+
+
+class StoredObjects:
+    """All objects; a write tells the catalog, the graph and whoever has to act on it."""
+
+    def __init__(self, history: int) -> None:
+        self.store = RevisionStore(history)
+        self.catalog = Catalog(builtin_resources.resources())
+        self.graph = OwnerGraph()
+        self.affected: deque[ObjectKey] = deque()
+
+    def at(self, place: ObjectKey) -> Object | None:
+        """Return the object at a place, or None."""
+        return self.store.collection(place[0]).objects.get(place[1])
+
+    def find(self, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
+        """Return the object of a name, or None."""
+        return self.at((kind.resource, key(namespace if kind.namespaced else None, name)))
+
+    def put(self, resource: Resource, old: Object | None, new: Object) -> Object:
+        """Store an object in the place of the old one; an equal one is not stored again."""
+        if new == old:
+            return new
+        stored = self.store.put(resource.kind.resource, new)
+        place = (resource.kind.resource, key_of(stored))
+        self.graph.record(place, old, stored)
+        self.affected.append(place)
+        if is_definition(resource):
+            self._serve(stored)
+        return stored
+
+    def remove(self, resource: Resource, last: Object) -> Object:
+        """Remove an object whose last state is given, and what only waited for that."""
+        place = (resource.kind.resource, key_of(last))
+        self.affected += self.graph.dependents_of(last)
+        self.affected += self._owners_of(last)
+        self.graph.record(place, self.at(place), None)
+        removed = self.store.remove(resource.kind.resource, last)
+        if is_definition(resource):
+            self._withdraw(last)
+            self.store.drop(last["metadata"]["name"])
+        else:
+            self._finish(kinds.NAMESPACE, last["metadata"].get("namespace"))
+            self._finish(kinds.CUSTOM_RESOURCE_DEFINITION, resource.kind.resource)
+        return removed
+
+    def snapshot(self) -> StorageSnapshot:
+        """Return what `reset` needs to undo every write after this."""
+        return StorageSnapshot(self.store.snapshot(), self.graph.copy(), self.catalog.all())
+
+    def reset(self, snapshot: StorageSnapshot) -> None:
+        """Undo every write since a snapshot."""
+        self.store.reset(snapshot.store)
+        self.graph = snapshot.graph
+        self.catalog.reset(snapshot.resources)
+        self.affected.clear()
+
+    def contents(self, resource: Resource, obj: Object) -> Iterator[ObjectKey]:
+        """Yield the objects in a namespace, or the instances of a definition."""
+        name = obj["metadata"]["name"]
+        if resource.kind.resource == kinds.NAMESPACE.resource:
+            for other, collection in self.store.collections():
+                for object_key in collection.objects:
+                    if object_key.startswith(f"{name}/"):
+                        yield other, object_key
+        elif is_definition(resource):
+            for object_key in self.store.collection(name).objects:
+                yield name, object_key
+
+    def is_kept(self, resource: Resource, obj: Object) -> bool:
+        """Tell whether finalizers or contents keep an object that is deleted from going."""
+        if obj["metadata"].get("finalizers"):
+            return True
+        return next(self.contents(resource, obj), None) is not None
+
+    def dependents(self, obj: Object) -> list[tuple[ObjectKey, Object]]:
+        """Return the objects that name this one as their owner, with their places."""
+        places: Iterable[ObjectKey] = self.graph.dependents_of(obj)
+        return [(place, found) for place in places if (found := self.at(place))]
+
+    def _owners_of(self, obj: Object) -> list[ObjectKey]:
+        places = self.graph.places
+        return [places[uid] for uid in owner_references.owner_uids(obj) if uid in places]
+
+    def _finish(self, kind: Kind, name: str | None) -> None:
+        """Remove a namespace or a definition that only waited to become empty."""
+        owner = self.find(kind, name) if name else None
+        if owner and object_metadata.is_deleting(owner):
+            resource = self.catalog.resource(kind)
+            if not self.is_kept(resource, owner):
+                self.remove(resource, owner)
+
+    def _serve(self, crd: Object) -> None:
+        self._withdraw(crd)
+        for resource in custom_resource_definitions.resources(crd):
+            self.catalog.add(resource)
+
+    def _withdraw(self, crd: Object) -> None:
+        self.catalog.withdraw(crd["spec"]["group"], crd["spec"]["names"]["plural"])
+
+
+def is_definition(resource: Resource) -> bool:
+    """Tell whether the objects of a resource define other resources."""
+    return resource.kind.resource == kinds.CUSTOM_RESOURCE_DEFINITION.resource

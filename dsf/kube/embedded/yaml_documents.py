@@ -1,0 +1,127 @@
+"""Documents in YAML and JSON files."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+
+
+class YamlFileError(ValueError):
+    """A file or a document that can't be used; the message names it in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class YamlDocument:
+    """One document of a file; documents are counted from 1."""
+
+    path: Path
+    number: int
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.path}, document {self.number}"
+
+
+def documents(place: Path) -> Iterator[YamlDocument]:
+    """Yield the documents of a file, or of all YAML and JSON files below a folder, by path."""
+    try:
+        for path in _files(place):
+            yield from _parsed(path)
+    except OSError as error:
+        raise YamlFileError(f"{error.filename or place}: {error.strerror or error}") from error
+
+
+def parsed_yaml(text: str | bytes, *, aliases: bool = True) -> list[Any]:
+    """Return the documents of a YAML text as JSON values; yaml.YAMLError where there are none.
+
+    A key that stands twice in a mapping is an error, and times are text.
+    """
+    loader = _Loader if aliases else _LoaderWithoutAliases
+    return list(yaml.load_all(text, Loader=loader))
+
+
+def parsed_json(text: str | bytes) -> Any:
+    """Return a JSON value; ValueError where a key stands twice or a number has no value."""
+    return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in result:
+            raise ValueError(f"the key {key!r} stands twice in one object")
+        result[key] = value
+    return result
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def _files(place: Path) -> list[Path]:
+    if not place.is_dir():
+        return [place]
+    # A link that leads nowhere is read too: then the error names it.
+    return sorted(
+        path
+        for path in place.rglob("*")
+        if path.suffix in SUFFIXES and (path.is_file() or path.is_symlink())
+    )
+
+
+def _parsed(path: Path) -> Iterator[YamlDocument]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        values = [parsed_json(text)] if path.suffix == ".json" else parsed_yaml(text)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise YamlFileError(f"{path}, line {line}: {error.problem}") from error
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        raise YamlFileError(f"{path}: {str(error).splitlines()[0]}") from error
+    for number, value in enumerate(values, start=1):
+        if value is not None:
+            yield YamlDocument(path, number, value)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as Kubernetes reads it."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping whose keys are text and stand there once."""
+        seen: set[str] = set()
+        for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                raise _problem(f"the key {key!r} is not text: quote it", key_node)
+            if key in seen:
+                raise _problem(f"the key {key!r} stands twice in one mapping", key_node)
+            seen.add(key)
+        return super().construct_mapping(node, deep=deep)
+
+
+def _problem(text: str, node: yaml.Node) -> yaml.MarkedYAMLError:
+    return yaml.constructor.ConstructorError(None, None, text, node.start_mark)
+
+
+class _LoaderWithoutAliases(_Loader):
+    """YAML from strangers: an alias could stand for more than memory holds."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Return a node that is no alias."""
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.composer.ComposerError(None, None, "aliases are not accepted", None)
+        return super().compose_node(parent, index)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_LoaderWithoutAliases.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers

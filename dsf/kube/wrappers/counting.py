@@ -1,0 +1,23 @@
+"""A wrapper that counts calls."""
+
+from collections import Counter
+
+from dsf.kube.port import Kube
+from dsf.kube.wrappers.wrapper import WRITES, Call, Verb, Wrapper
+
+
+class Counting(Wrapper):
+    """Counts calls by verb and qualified resource, also those that fail."""
+
+    def __init__(self, inner: Kube) -> None:
+        super().__init__(inner)
+        self.calls: Counter[tuple[Verb, str]] = Counter()
+
+    @property
+    def writes(self) -> int:
+        """How many of the calls were writes."""
+        return sum(count for (verb, _), count in self.calls.items() if verb in WRITES)
+
+    def before(self, call: Call) -> None:
+        """Count."""
+        self.calls[call.verb, call.kind.resource] += 1

@@ -1,0 +1,49 @@
+"""A wrapper that lets chosen calls fail."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from dsf.kube.errors import KubeError
+from dsf.kube.port import Kube
+from dsf.kube.wrappers.wrapper import Call, Wrapper
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An error in place of an answer: the call never arrives, or, `after`, its answer is lost.
+
+    A watch that fails after is cut at its first event.
+    """
+
+    error: KubeError
+    when: Literal["before", "after"] = "before"
+
+
+Faults = Callable[[Call], Fault | None]
+
+
+class Faulty(Wrapper):
+    """Lets calls fail as a pure schedule says, which is asked before and after each."""
+
+    def __init__(self, inner: Kube, faults: Faults) -> None:
+        super().__init__(inner)
+        self._faults = faults
+
+    def before(self, call: Call) -> None:
+        """Raise what the schedule has for the call."""
+        self._raise("before", call)
+
+    def after(self, call: Call) -> None:
+        """Raise what the schedule has for the answer."""
+        self._raise("after", call)
+
+    def _raise(self, when: Literal["before", "after"], call: Call) -> None:
+        fault = self._faults(call)
+        if fault is not None and fault.when == when:
+            raise fault.error
+
+
+def at(faults: Mapping[int, Fault]) -> Faults:
+    """Return the schedule that lets the calls of these numbers fail."""
+    return lambda call: faults.get(call.number)

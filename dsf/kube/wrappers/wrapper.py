@@ -1,0 +1,158 @@
+"""The base of all wrappers: it passes every call on and shows it to its subclass."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dsf.kube.kinds import Kind
+from dsf.kube.port import Kube, Object, ObjectList, Propagation, Subresource, WatchEvent
+from dsf.kube.streams import closing
+
+Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete"]
+WRITES: frozenset[Verb] = frozenset({"create", "update", "patch", "delete"})
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call: which in order, counted from 1, what it does, and to what."""
+
+    number: int
+    verb: Verb
+    kind: Kind
+    namespace: str | None = None
+    name: str | None = None
+
+
+class Wrapper:
+    """Passes every call on, after `before` and ahead of `after`, which may raise KubeErrors."""
+
+    def __init__(self, inner: Kube) -> None:
+        self._inner = inner
+        self._number = 0
+
+    def before(self, call: Call) -> None:
+        """See a call before the inner one does."""
+
+    def after(self, call: Call) -> None:
+        """See a call that the inner one has answered; of a watch, each event."""
+
+    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
+        """Return one object."""
+        call = self._called("get", kind, namespace, name)
+        obj = await self._inner.get(kind, name, namespace)
+        self.after(call)
+        return obj
+
+    async def list(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        fields: str = "",
+        limit: int = 0,
+        continue_token: str = "",
+    ) -> ObjectList:
+        """Return a page of objects."""
+        call = self._called("list", kind, namespace)
+        page = await self._inner.list(
+            kind,
+            namespace,
+            labels=labels,
+            fields=fields,
+            limit=limit,
+            continue_token=continue_token,
+        )
+        self.after(call)
+        return page
+
+    async def watch(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        fields: str = "",
+        resource_version: str,
+        timeout_seconds: int = 270,
+    ) -> AsyncIterator[WatchEvent]:
+        """Yield every change after a resource version."""
+        call = self._called("watch", kind, namespace)
+        events = self._inner.watch(
+            kind,
+            namespace,
+            labels=labels,
+            fields=fields,
+            resource_version=resource_version,
+            timeout_seconds=timeout_seconds,
+        )
+        async with closing(events):
+            async for event in events:
+                self.after(call)
+                yield event
+
+    async def create(self, kind: Kind, obj: Mapping[str, Any]) -> Object:
+        """Create an object."""
+        call = self._called("create", kind, *_where(obj))
+        created = await self._inner.create(kind, obj)
+        self.after(call)
+        return created
+
+    async def update(
+        self, kind: Kind, obj: Mapping[str, Any], *, subresource: Subresource | None = None
+    ) -> Object:
+        """Replace an object, or its status."""
+        call = self._called("update", kind, *_where(obj))
+        updated = await self._inner.update(kind, obj, subresource=subresource)
+        self.after(call)
+        return updated
+
+    async def patch(
+        self,
+        kind: Kind,
+        name: str,
+        patch: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        subresource: Subresource | None = None,
+    ) -> Object:
+        """Apply a JSON merge patch."""
+        call = self._called("patch", kind, namespace, name)
+        patched = await self._inner.patch(kind, name, patch, namespace, subresource=subresource)
+        self.after(call)
+        return patched
+
+    async def delete(
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str | None = None,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        propagation: Propagation = "Background",
+    ) -> None:
+        """Delete an object, or mark it as being deleted while it has finalizers."""
+        call = self._called("delete", kind, namespace, name)
+        await self._inner.delete(
+            kind,
+            name,
+            namespace,
+            uid=uid,
+            resource_version=resource_version,
+            propagation=propagation,
+        )
+        self.after(call)
+
+    def _called(
+        self, verb: Verb, kind: Kind, namespace: str | None = None, name: str | None = None
+    ) -> Call:
+        self._number += 1
+        call = Call(self._number, verb, kind, namespace, name)
+        self.before(call)
+        return call
+
+
+def _where(obj: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    metadata = obj.get("metadata") or {}
+    return metadata.get("namespace"), metadata.get("name") or metadata.get("generateName")

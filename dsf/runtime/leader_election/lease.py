@@ -1,0 +1,113 @@
+"""Who leads: the decision on one Lease, pure; times are passed in.
+
+The rules are client-go's. A Lease counts as held as long as its holder has been seen to renew it
+within its duration by our own clock: times written by others are never compared with ours, so
+clocks that differ do no harm.
+
+Source: https://kubernetes.io/docs/concepts/architecture/leases/ (coordination.k8s.io/v1)
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dsf.kube.kinds import LEASE
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderElectionConfig:
+    """Who wants to lead what; `identity` is unique to a process. Durations are seconds."""
+
+    name: str
+    namespace: str
+    identity: str
+    lease_seconds: float = 15.0
+    renew_seconds: float = 10.0
+    retry_seconds: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedLease:
+    """A version of the Lease, and when it was first seen, in seconds of a monotonic clock."""
+
+    version: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseDecision:
+    """What is to be written, if anything, and what has been seen."""
+
+    write: dict[str, Any] | None
+    sighting: ObservedLease | None
+
+
+def decide(
+    candidacy: LeaderElectionConfig,
+    lease: Object | None,
+    seen: ObservedLease | None,
+    *,
+    at: float,
+    now: str,
+) -> LeaseDecision:
+    """Return the Lease that makes or keeps us the leader; None to write while another leads.
+
+    `at` is a monotonic clock's time in seconds, `now` the wall clock's as MicroTime.
+    """
+    if lease is None:
+        return LeaseDecision(_lease(candidacy, {}, {}, now=now, taken=True), None)
+    version = str(lease["metadata"].get("resourceVersion", ""))
+    sighting = seen if seen and seen.version == version else ObservedLease(version, at)
+    spec = lease.get("spec") or {}
+    holder = spec.get("holderIdentity") or ""
+    held = bool(holder) and at < sighting.at + _duration(spec, candidacy)
+    if held and holder != candidacy.identity:
+        return LeaseDecision(None, sighting)
+    ours = holder == candidacy.identity
+    return LeaseDecision(
+        _lease(candidacy, lease["metadata"], spec, now=now, taken=not ours), sighting
+    )
+
+
+def released(candidacy: LeaderElectionConfig, lease: Object, *, now: str) -> dict[str, Any] | None:
+    """Return the Lease without a holder, so that the next one need not wait; None if not ours."""
+    spec = lease.get("spec") or {}
+    if spec.get("holderIdentity") != candidacy.identity:
+        return None
+    given_up = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
+    return {**lease, "spec": given_up}
+
+
+def _duration(spec: Mapping[str, Any], candidacy: LeaderElectionConfig) -> float:
+    return float(spec.get("leaseDurationSeconds") or candidacy.lease_seconds)
+
+
+def _lease(
+    candidacy: LeaderElectionConfig,
+    metadata: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    *,
+    now: str,
+    taken: bool,
+) -> dict[str, Any]:
+    before = int(spec.get("leaseTransitions") or 0)
+    return {
+        "apiVersion": LEASE.api_version,
+        "kind": LEASE.kind,
+        "metadata": {
+            **metadata,
+            "name": candidacy.name,
+            "namespace": candidacy.namespace,
+        },
+        "spec": {
+            **spec,
+            "holderIdentity": candidacy.identity,
+            "leaseDurationSeconds": math.ceil(candidacy.lease_seconds),
+            "acquireTime": now if taken else spec.get("acquireTime", now),
+            "renewTime": now,
+            "leaseTransitions": before + 1 if taken and spec else before,
+        },
+    }

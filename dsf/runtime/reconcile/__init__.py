@@ -1,0 +1,4 @@
+"""Reconciliation: a reflector watches, a work queue holds names, a controller handles them.
+Shell, except `due_times`.
+May import the modules of `dsf.runtime`, `dsf.kube` and `dsf.api`.
+"""

@@ -1,0 +1,74 @@
+"""A work queue of names: deduplicating, with delays and a back-off for each name."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+
+from dsf.runtime.backoff import Backoff
+from dsf.runtime.reconcile.due_times import DueTimes
+
+
+class WorkQueue:
+    """Names waiting to be reconciled.
+
+    A name that is added while it is being worked on comes again afterwards. `draw` returns random
+    numbers in [0, 1).
+    """
+
+    def __init__(
+        self, backoff: Backoff | None = None, draw: Callable[[], float] = random.random
+    ) -> None:
+        self._backoff = backoff or Backoff()
+        self._draw = draw
+        self._schedule = DueTimes()
+        self._failures: Counter[str] = Counter()
+        self._changed = asyncio.Event()
+
+    @property
+    def ceiling(self) -> float:
+        """The longest back-off in seconds."""
+        return self._backoff.ceiling
+
+    def __len__(self) -> int:
+        return len(self._schedule)
+
+    def add(self, key: str, after: float = 0.0) -> None:
+        """Make a name due after some seconds; the earlier of two times counts."""
+        self._schedule.add(key, asyncio.get_running_loop().time() + after)
+        self._changed.set()
+
+    def retry(self, key: str, at_least: float = 0.0) -> float:
+        """Make a name due after its back-off, and return that delay in seconds."""
+        self._failures[key] += 1
+        delay = max(self._backoff.delay(self._failures[key], self._draw()), at_least)
+        self.add(key, delay)
+        return delay
+
+    def rest(self, key: str, seconds: float) -> None:
+        """Leave a name alone for some seconds, whatever is added meanwhile."""
+        self._schedule.rest(key, asyncio.get_running_loop().time() + seconds)
+
+    def forget(self, key: str) -> None:
+        """End the back-off of a name."""
+        self._failures.pop(key, None)
+
+    async def get(self) -> str:
+        """Wait for a name that is due; `done` gives it back."""
+        loop = asyncio.get_running_loop()
+        while (key := self._schedule.take(loop.time())) is None:
+            self._changed.clear()
+            await self._wait_until(self._schedule.next_at())
+        return key
+
+    def done(self, key: str) -> None:
+        """Say that the work on a name is over."""
+        self._schedule.done(key)
+        self._changed.set()
+
+    async def _wait_until(self, at: float | None) -> None:
+        try:
+            async with asyncio.timeout_at(at):
+                await self._changed.wait()
+        except TimeoutError:
+            pass

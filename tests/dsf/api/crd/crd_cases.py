@@ -1,0 +1,434 @@
+"""What our two CRDs accept and refuse: one list for every API server that serves them.
+
+A `Constraint` is one keyword or rule of a schema, tried both ways. `tests/dsf/api` runs the list
+on the embedded hub and `tests/real_hub` on a real kube-apiserver, so that neither is kinder.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dsf.api.crd.definitions import crds
+from dsf.api.crd.dynamic_scorer import FAILING_CLUSTERS
+from dsf.api.crd.dynamic_scoring_config import SOURCE_OVERRIDES
+from tests.dsf.api.crd.crd_objects import Object, config, scorer, with_status
+
+NONE = {"configSyncMode": "None", "scoring": {"params": {"name": "s"}}}
+CONDITION = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "AsExpected",
+    "message": "",
+    "lastTransitionTime": "2026-01-02T03:04:05Z",
+}
+# Keywords that say nothing about a value, or that every field has.
+_SILENT = ("type", "format", "description", "default", "properties", "items")
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A keyword of a field's schema, a value that it accepts and one that it refuses.
+
+    `field` is a path such as `spec.masks[].scoreName`; rules are numbered: `rule 1`. The values
+    are those of the whole `spec` or `status`, or the whole object where the field is empty.
+    """
+
+    field: str
+    keyword: str
+    good: Object
+    bad: Object
+    message: str
+
+    @property
+    def name(self) -> str:
+        """Its name in a test's output."""
+        return f"{self.field or 'object'} {self.keyword}"
+
+
+def _length(field: str, limit: int, *, least: int = 0, **around: str) -> Iterator[Constraint]:
+    """Yield the constraints on the length of a field of a DynamicScorer's spec."""
+    before, after = around.get("before", ""), around.get("after", "")
+    longest = before + "x" * (limit - len(before + after)) + after
+    too_long = f"{field}: Too long: may not be more than {limit} bytes"
+    good = _spec(field, longest)
+    yield Constraint(field, "maxLength", good, _spec(field, longest + "x"), too_long)
+    if least:
+        too_short = f"{field} in body should be at least {least} chars long"
+        yield Constraint(field, "minLength", good, _spec(field, "x" * (least - 1)), too_short)
+
+
+def _range(field: str, least: int, most: int) -> Iterator[Constraint]:
+    below = f"{field} in body should be greater than or equal to {least}"
+    yield Constraint(field, "minimum", _spec(field, least), _spec(field, least - 1), below)
+    above = f"{field} in body should be less than or equal to {most}"
+    yield Constraint(field, "maximum", _spec(field, most), _spec(field, most + 1), above)
+
+
+def _patterns(field: str, good: str, *bad: str) -> Iterator[Constraint]:
+    for value in bad:
+        message = f"{field} in body should match"
+        yield Constraint(field, "pattern", _spec(field, good), _spec(field, value), message)
+
+
+def _enum(field: str, *values: str) -> Iterator[Constraint]:
+    message = f'{field}: Unsupported value: "Elsewhere"'
+    for value in values:
+        good, bad = _spec(field, value), _spec(field, "Elsewhere")
+        yield Constraint(field, "enum", good, bad, message)
+
+
+def _spec(field: str, value: Any) -> Object:
+    """Return a DynamicScorer in which one field has a value."""
+    obj = scorer()
+    inner = obj
+    *path, last = field.split(".")
+    for part in path:
+        inner = inner.setdefault(part, {})
+    inner[last] = value
+    # Both keys of a reference are required.
+    if path[-1:] in (["tokenSecretRef"], ["caSecretRef"]):
+        inner.update({key: "x" for key in ("name", "key") if key != last})
+    return obj
+
+
+def _secret_ref(ref: str) -> Iterator[Constraint]:
+    good = _spec(ref, {"name": "api-auth-secret", "key": "token"})
+    for field, other in (("name", "key"), ("key", "name")):
+        bad = _spec(ref, {other: "x"})
+        yield Constraint(ref, f"required {field}", good, bad, f"{ref}.{field}: Required value")
+        yield from _length(f"{ref}.{field}", 253, least=1)
+
+
+def _masks(field: str) -> Iterator[Constraint]:
+    mask = {"clusterName": "worker01", "scoreName": "something_gpu_score"}
+    spec = field.removeprefix("spec.")
+    good = config(**{spec: [mask]})
+    for key in mask:
+        path = f"{field}[0].{key}"
+        where = f"{field}[].{key}"
+        without = {other: value for other, value in mask.items() if other != key}
+        yield Constraint(
+            f"{field}[]",
+            f"required {key}",
+            good,
+            config(**{spec: [without]}),
+            f"{path}: Required value",
+        )
+        yield Constraint(
+            where,
+            "minLength",
+            good,
+            config(**{spec: [{**mask, key: ""}]}),
+            f"{path} in body should be at least 1 chars long",
+        )
+        yield Constraint(
+            where,
+            "maxLength",
+            config(**{spec: [{**mask, key: "x" * 253}]}),
+            config(**{spec: [{**mask, key: "x" * 254}]}),
+            f"{path}: Too long: may not be more than 253 bytes",
+        )
+    yield Constraint(
+        field,
+        "maxItems",
+        config(**{spec: [mask] * 10_000}),
+        config(**{spec: [mask] * 10_001}),
+        f"{field}: Too many: 10001: must have at most 10000 items",
+    )
+
+
+def _condition(keyword: str, field: str, good: Any, bad: Any, message: str) -> Constraint:
+    return Constraint(
+        f"status.conditions[].{field}",
+        keyword,
+        with_status({"conditions": [{**CONDITION, field: good}]}),
+        with_status({"conditions": [{**CONDITION, field: bad}]}),
+        # Messages about a value name it from the status on.
+        f"conditions[0].{field}{message}",
+    )
+
+
+def _conditions() -> Iterator[Constraint]:
+    good = with_status({"conditions": [CONDITION]})
+    for key in CONDITION:
+        without = {other: value for other, value in CONDITION.items() if other != key}
+        yield Constraint(
+            "status.conditions[]",
+            f"required {key}",
+            good,
+            with_status({"conditions": [without]}),
+            f"status.conditions[0].{key}: Required value",
+        )
+    yield Constraint(
+        "status.conditions",
+        "x-kubernetes-list-type",
+        with_status({"conditions": [CONDITION, {**CONDITION, "type": "Reachable"}]}),
+        with_status({"conditions": [CONDITION, {**CONDITION, "status": "False"}]}),
+        'status.conditions[1]: Duplicate value: {"type":"Ready"}',
+    )
+    long = "x" * 32_769
+    yield _condition("maxLength", "type", "x" * 316, "x" * 317, ": Too long")
+    yield _condition("enum", "status", "Unknown", "Maybe", ': Unsupported value: "Maybe"')
+    yield _condition("maxLength", "reason", "x" * 1024, "x" * 1025, ": Too long")
+    yield _condition("minLength", "reason", "x", "", " in body should be at least 1 chars long")
+    yield _condition("pattern", "reason", "As_Expected", "not one word", " in body should match")
+    yield _condition("maxLength", "message", long[1:], long, ": Too long")
+    yield _condition(
+        "minimum", "observedGeneration", 0, -1, " in body should be greater than or equal to 0"
+    )
+
+
+def _rules() -> Iterator[Constraint]:
+    """Yield the CEL rules; each way in which a rule can hold is tried."""
+    blank = "a query for source type Prometheus must not be empty"
+    sources: list[Object] = [
+        {"type": "Prometheus", "params": {"query": "up"}},
+        {"type": "Prometheus", "params": {"range": 60}},
+        {"type": "Prometheus"},
+        {"type": "None", "params": {"query": ""}},
+    ]
+    blanks: list[Object] = [
+        {"params": {"query": ""}},
+        {"type": "prometheus", "params": {"query": " \n"}},
+    ]
+    for good in sources:
+        for bad in blanks:
+            yield Constraint(
+                "spec.source", "rule 1", scorer(source=good), scorer(source=bad), blank
+            )
+    tenants: list[Object] = [
+        {"tenant": "a"},
+        {"type": "PROMETHEUS", "tenant": "a"},
+        {"type": "None"},
+    ]
+    for good in tenants:
+        for type_ in ("OpenTelemetry", "None"):
+            bad = {"type": type_, "tenant": "a"}
+            yield Constraint(
+                "spec.source",
+                "rule 2",
+                scorer(source=good),
+                scorer(source=bad),
+                "only a source of type Prometheus has tenants",
+            )
+    unnamed = "set spec.scoring.params.name"
+    nameless: list[Object] = [{}, {"scoring": {}}, {"scoring": {"params": {"interval": 5}}}]
+    for bad in nameless:
+        for mode in ("None", "none", "NONE"):
+            yield Constraint(
+                "spec",
+                "rule 1",
+                scorer(**{**NONE, "configSyncMode": mode}),
+                scorer(**{**bad, "configSyncMode": mode}),
+                unnamed,
+            )
+    aimless = "configSyncMode None with source type Prometheus needs spec.source.params.query"
+    queryless: list[Object] = [
+        {},
+        {"type": "PROMETHEUS", "params": {}},
+        {"params": {"step": 5}},
+    ]
+    for source in ({"type": "None"}, {"params": {"query": "up"}}, None):
+        for bad in queryless:
+            yield Constraint(
+                "spec", "rule 2", scorer(**NONE, source=source), scorer(**NONE, source=bad), aimless
+            )
+    other = {**config(), "metadata": {"name": "my-config"}}
+    singleton = "a DynamicScoringConfig must be named dynamic-scoring-config"
+    yield Constraint("", "rule 1", config(), other, singleton)
+
+
+def _own_token() -> Iterator[Constraint]:
+    token = {"tokenSecretRef": {"name": "n", "key": "k"}}
+    for good in (token, {"serviceAccountToken": True}, {**token, "serviceAccountToken": False}):
+        bad = {**token, "serviceAccountToken": True}
+        message = "serviceAccountToken and tokenSecretRef exclude each other"
+        field = "spec.source.auth"
+        yield Constraint(field, "rule 1", _spec(field, good), _spec(field, bad), message)
+
+
+def _score_rules() -> Iterator[Constraint]:
+    field = "spec.scoring.normalize"
+    ends = {"min": -2.5, "max": 1000}
+    for key in ends:
+        without = _spec(field, {other: value for other, value in ends.items() if other != key})
+        message = f"{field}.{key}: Required value"
+        yield Constraint(field, f"required {key}", _spec(field, ends), without, message)
+    for least, most in ((5, 5), (1, 0.5)):
+        bad = _spec(field, {"min": least, "max": most})
+        good = _spec(field, {"min": 0, "max": 0.5})
+        yield Constraint(field, "rule 1", good, bad, "min has to be less than max")
+    field = "spec.scoring.onFailure"
+    incomplete = "policy Hold needs holdSeconds, policy Value needs value"
+    for policy, key in (("Hold", "holdSeconds"), ("Value", "value")):
+        good, bad = _spec(field, {"policy": policy, key: 1}), _spec(field, {"policy": policy})
+        yield Constraint(field, "rule 1", good, bad, incomplete)
+    yield from _enum(f"{field}.policy", "Expire")
+    yield from _range(f"{field}.holdSeconds", 1, 2_592_000)
+    yield from _range(f"{field}.value", -100, 100)
+
+
+def _overrides() -> Iterator[Constraint]:
+    field = "spec.sourceOverrides"
+    host = {"sourceHost": "http://thanos:9090"}
+    one, some = {"clusterName": "c1"}, {"clusterSelector": {"matchLabels": {"a": "b"}}}
+    good = config(sourceOverrides=[{**one, **host, "scoreName": "s"}, {**some, **host}])
+    for bad in (host, {**one, **some, **host}):
+        message = "name either clusterName or clusterSelector"
+        yield Constraint(f"{field}[]", "rule 1", good, config(sourceOverrides=[bad]), message)
+    missing = f"{field}[0].sourceHost: Required value"
+    hostless = config(sourceOverrides=[one])
+    yield Constraint(f"{field}[]", "required sourceHost", good, hostless, missing)
+    for wrong in ("thanos:9090", "http://h/base", "http://u@h", ""):
+        bad = config(sourceOverrides=[{**one, "sourceHost": wrong}])
+        message = f"{field}[0].sourceHost in body should match"
+        yield Constraint(f"{field}[].sourceHost", "pattern", good, bad, message)
+    most = config(sourceOverrides=[{**one, **host}] * SOURCE_OVERRIDES)
+    many = config(sourceOverrides=[{**one, **host}] * (SOURCE_OVERRIDES + 1))
+    too_many = f"{field}: Too many: {SOURCE_OVERRIDES + 1}"
+    yield Constraint(field, "maxItems", most, many, too_many)
+
+
+def _selectors() -> Iterator[Constraint]:
+    expression = {"key": "region", "operator": "In", "values": ["eu"]}
+    for field in ("spec.clusterSelector", "spec.sourceOverrides[].clusterSelector"):
+        good = _selecting(field, {"matchLabels": {"a": "b"}, "matchExpressions": [expression]})
+        wrong = _selecting(field, {"matchLabels": {"a": ["b"]}})
+        yield Constraint(f"{field}.matchLabels", "additionalProperties", good, wrong, "matchLabels")
+        where = f"{field}.matchExpressions[]"
+        for key in ("key", "operator"):
+            without = {other: value for other, value in expression.items() if other != key}
+            bad = _selecting(field, {"matchExpressions": [without]})
+            yield Constraint(where, f"required {key}", good, bad, f"{key}: Required value")
+        bad = _selecting(field, {"matchExpressions": [{**expression, "operator": "Near"}]})
+        yield Constraint(f"{where}.operator", "enum", good, bad, 'Unsupported value: "Near"')
+
+
+def _selecting(field: str, selector: Object) -> Object:
+    if field == "spec.clusterSelector":
+        return config(clusterSelector=selector)
+    override = {"clusterSelector": selector, "sourceHost": "http://thanos:9090"}
+    return config(sourceOverrides=[override])
+
+
+def _reports() -> Iterator[Constraint]:
+    counts = {"desired": 3, "distributed": 2, "scoring": 1, "failing": 1}
+    failing = {"name": "c1", "reason": "BadQuery", "message": "parse error"}
+    good = with_status({"clusters": counts, "failingClusters": [failing]})
+    for key in counts:
+        bad = with_status({"clusters": {k: v for k, v in counts.items() if k != key}})
+        required = f"status.clusters.{key}: Required value"
+        yield Constraint("status.clusters", f"required {key}", good, bad, required)
+    for key in failing:
+        bad = with_status({"failingClusters": [{k: v for k, v in failing.items() if k != key}]})
+        required = f"status.failingClusters[0].{key}: Required value"
+        yield Constraint("status.failingClusters[]", f"required {key}", good, bad, required)
+    many = with_status({"failingClusters": [failing] * (FAILING_CLUSTERS + 1)})
+    too_many = f"status.failingClusters: Too many: {FAILING_CLUSTERS + 1}"
+    yield Constraint("status.failingClusters", "maxItems", good, many, too_many)
+
+
+def _constraints() -> Iterator[Constraint]:
+    bare = {key: value for key, value in scorer().items() if key != "spec"}
+    yield Constraint("", "required spec", scorer(), bare, "spec: Required value")
+    for key in ("description", "configURL"):
+        bad = scorer(**{key: None})
+        yield Constraint("spec", f"required {key}", scorer(), bad, f"spec.{key}: Required value")
+    yield from _length("spec.description", 4096)
+    yield from _length("spec.configURL", 2048, before="http://h/")
+    yield from _patterns(
+        "spec.configURL",
+        "https://h:1/a?b=c",
+        "",
+        "ftp://h/config",
+        "http://",
+        "h/config",
+        "http:// h",
+    )
+    for mode in ("Full", "full", "FULL"):
+        yield from _patterns("spec.configSyncMode", mode, "", "Some", "on")
+    yield Constraint(
+        "spec.configSyncMode",
+        "maxLength",
+        scorer(configSyncMode="fUlL"),
+        scorer(configSyncMode="Always"),
+        "spec.configSyncMode: Too long: may not be more than 4 bytes",
+    )
+    yield from _enum("spec.location", "Internal", "External")
+    for kind in ("Prometheus", "prometheus", "OpenTelemetry", "opentelemetry", "None", "none"):
+        yield from _patterns("spec.source.type", kind, "", "Graphite")
+    yield Constraint(
+        "spec.source.type",
+        "maxLength",
+        scorer(source={"type": "OPENTELEMETRY"}),
+        scorer(source={"type": "OpenTelemetry2"}),
+        "spec.source.type: Too long: may not be more than 13 bytes",
+    )
+    for part in ("source", "scoring"):
+        yield from _length(f"spec.{part}.host", 2048, before="http://")
+        for url in ("http://h:9090", ""):
+            yield from _patterns(f"spec.{part}.host", url, "h:9090", " ", "http:///api")
+        yield from _length(f"spec.{part}.path", 2048)
+        yield from _secret_ref(f"spec.{part}.auth.tokenSecretRef")
+        yield from _secret_ref(f"spec.{part}.tls.caSecretRef")
+    yield from _length("spec.source.params.query", 65_536)
+    yield from _length("spec.source.tenant", 1024, least=1)
+    yield from _patterns("spec.source.tenant", "team-a|team_b", "a b", "a||b", "a/b", "é")
+    yield from _range("spec.source.params.range", 0, 31_622_400)
+    yield from _range("spec.source.params.step", 1, 31_622_400)
+    yield from _length("spec.scoring.params.name", 253)
+    yield from _patterns(
+        "spec.scoring.params.name", "sample_my.score-1", "", "-", "a b", "a/b", "é"
+    )
+    yield from _range("spec.scoring.params.interval", 1, 604_800)
+    yield from _score_rules()
+    yield from _own_token()
+    yield from _enum("spec.scoreDestination", "AddOnPlacementScore", "None")
+    yield from _length("spec.scoreDimensionFormat", 1024, before="${app}")
+    yield from _patterns(
+        "spec.scoreDimensionFormat", "a-${scoreName}", "", "app", "${zone}", "$app"
+    )
+    health = 'status.healthStatus: Unsupported value: "Fine"'
+    for value in ("Active", "Inactive", "Unknown"):
+        good, bad = with_status({"healthStatus": value}), with_status({"healthStatus": "Fine"})
+        yield Constraint("status.healthStatus", "enum", good, bad, health)
+    yield from _conditions()
+    yield from _masks("spec.masks")
+    yield from _masks("spec.mask")
+    yield from _rules()
+
+
+CONSTRAINTS = (*_constraints(), *_overrides(), *_selectors(), *_reports())
+ACCEPTED = tuple({str(case.good): (case.name, case.good) for case in CONSTRAINTS}.values())
+REFUSED = tuple((case.name, case.bad, case.message) for case in CONSTRAINTS)
+
+
+def declared() -> set[str]:
+    """Return every constraint of the CRDs, named as `Constraint` names it."""
+    return {name for crd in crds() for name in _declared(schema_of(crd), "")}
+
+
+def schema_of(crd: Mapping[str, Any]) -> Object:
+    """Return the schema of a CRD's only version."""
+    schema: Object = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def _declared(schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    where = path or "object"
+    for keyword, value in schema.items():
+        match keyword:
+            case "required":
+                yield from (f"{where} required {name}" for name in value)
+            case "x-kubernetes-validations":
+                yield from (f"{where} rule {number + 1}" for number in range(len(value)))
+            case "x-kubernetes-list-type" if value != "map":
+                continue
+            case "x-kubernetes-list-map-keys" | "x-kubernetes-preserve-unknown-fields":
+                continue
+            case _ if keyword not in _SILENT:
+                yield f"{where} {keyword}"
+    for name, inner in schema.get("properties", {}).items():
+        yield from _declared(inner, f"{path}.{name}".lstrip("."))
+    if "items" in schema:
+        yield from _declared(schema["items"], f"{path}[]")

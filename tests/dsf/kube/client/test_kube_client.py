@@ -1,0 +1,371 @@
+"""What the adapter sends and how it reads the answers, over real HTTP."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+import dsf
+from dsf.kube.client.connect import connect
+from dsf.kube.client.kube_client import Client
+from dsf.kube.errors import (
+    AlreadyExists,
+    BadRequest,
+    Conflict,
+    Forbidden,
+    Gone,
+    Invalid,
+    KubeError,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+)
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, CONFIG_MAP, MANAGED_CLUSTER
+from dsf.kube.port import Object
+from tests.dsf.kube.client.api_server import Answer, ApiServer, send, serving, status, stream
+from tests.dsf.kube.client.kubeconfigs import kubeconfig, written
+
+OBJECT = {"metadata": {"name": "a", "namespace": "ns"}, "data": {}}
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with serving() as server:
+        yield server
+
+
+@pytest.fixture
+async def client(server: ApiServer, tmp_path: Path) -> AsyncIterator[Client]:
+    config = written(tmp_path / "config", kubeconfig(server.url, user={"token": "t"}))
+    async with connect(config) as client:
+        yield client
+
+
+class Recorded:
+    """What a request was, and the answer that it gets."""
+
+    def __init__(self, body: Any) -> None:
+        self.method = ""
+        self.path = ""
+        self.headers: dict[str, str] = {}
+        self.sent: Any = None
+        self._body = body
+
+    async def __call__(self, _: ApiServer, request: web.Request) -> web.StreamResponse:
+        self.method, self.path = request.method, request.path_qs
+        self.headers = dict(request.headers)
+        text = await request.text()
+        self.sent = json.loads(text) if text else None
+        return web.json_response(self._body)
+
+
+SCORE: Object = {"metadata": {"name": "s", "namespace": "c1"}, "status": {"scores": []}}
+GROUP = "/apis/cluster.open-cluster-management.io"
+SCORES = f"{GROUP}/v1alpha1/namespaces/c1/addonplacementscores"
+SELECTED = "labelSelector=a%3Db&fieldSelector=x%3Dy&limit=5&continue=t"
+CALLS: dict[str, tuple[Callable[[Client], Awaitable[object]], str, str, Any]] = {
+    "get": (
+        lambda kube: kube.get(ADD_ON_PLACEMENT_SCORE, "s", "c1"),
+        "GET",
+        f"{SCORES}/s",
+        None,
+    ),
+    "get of a kind without namespaces": (
+        lambda kube: kube.get(MANAGED_CLUSTER, "c1", "ignored"),
+        "GET",
+        f"{GROUP}/v1/managedclusters/c1",
+        None,
+    ),
+    "list": (
+        lambda kube: kube.list(
+            ADD_ON_PLACEMENT_SCORE, labels="a=b", fields="x=y", limit=5, continue_token="t"
+        ),
+        "GET",
+        f"{GROUP}/v1alpha1/addonplacementscores?{SELECTED}",
+        None,
+    ),
+    "create": (
+        lambda kube: kube.create(ADD_ON_PLACEMENT_SCORE, SCORE),
+        "POST",
+        SCORES,
+        {
+            "apiVersion": "cluster.open-cluster-management.io/v1alpha1",
+            "kind": "AddOnPlacementScore",
+            **SCORE,
+        },
+    ),
+    "update of the status": (
+        lambda kube: kube.update(ADD_ON_PLACEMENT_SCORE, SCORE, subresource="status"),
+        "PUT",
+        f"{SCORES}/s/status",
+        {
+            "apiVersion": "cluster.open-cluster-management.io/v1alpha1",
+            "kind": "AddOnPlacementScore",
+            **SCORE,
+        },
+    ),
+    "patch": (
+        lambda kube: kube.patch(ADD_ON_PLACEMENT_SCORE, "s", {"spec": None}, "c1"),
+        "PATCH",
+        f"{SCORES}/s",
+        {"spec": None},
+    ),
+    "delete": (
+        lambda kube: kube.delete(ADD_ON_PLACEMENT_SCORE, "s", "c1", uid="u", resource_version="7"),
+        "DELETE",
+        f"{SCORES}/s",
+        {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": "Background",
+            "preconditions": {"uid": "u", "resourceVersion": "7"},
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "method", "path", "body"), CALLS.values(), ids=CALLS.keys())
+async def test_what_a_call_sends(
+    client: Client,
+    server: ApiServer,
+    call: Callable[[Client], Awaitable[object]],
+    method: str,
+    path: str,
+    body: Any,
+) -> None:
+    recorded = Recorded(SCORE)
+    server.others.append(recorded)
+    await call(client)
+    assert (recorded.method, recorded.path, recorded.sent) == (method, path, body)
+    assert recorded.headers["User-Agent"] == f"dynamic-scoring-framework/{dsf.__version__}"
+    assert recorded.headers["Authorization"] == "Bearer t"
+    merge_patch = recorded.headers["Content-Type"] == "application/merge-patch+json"
+    assert merge_patch is (method == "PATCH")
+
+
+async def test_a_page_is_read_with_the_types_that_built_in_lists_leave_out(
+    client: Client, server: ApiServer
+) -> None:
+    for name in "abc":
+        server.put(name)
+    page = await client.list(CONFIG_MAP, "ns", limit=2)
+    assert [(obj["kind"], obj["apiVersion"]) for obj in page.items] == [("ConfigMap", "v1")] * 2
+    assert (page.resource_version, page.continue_token, page.remaining) == ("4", "2", 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "error"),
+    [
+        (400, "BadRequest", BadRequest),
+        (401, "Unauthorized", Unauthorized),
+        (403, "Forbidden", Forbidden),
+        (404, "NotFound", NotFound),
+        (409, "AlreadyExists", AlreadyExists),
+        (409, "Conflict", Conflict),
+        (410, "Expired", Gone),
+        (422, "Invalid", Invalid),
+        (429, "TooManyRequests", TooManyRequests),
+        (500, "InternalError", ServerError),
+        (503, "ServiceUnavailable", ServerError),
+    ],
+)
+async def test_a_status_becomes_its_error(
+    client: Client, server: ApiServer, code: int, reason: str, error: type[KubeError]
+) -> None:
+    server.lists.extend([status(code, reason)] * 2)
+    with pytest.raises(error, match=f"scripted {code}") as raised:
+        await client.list(CONFIG_MAP, "ns")
+    assert type(raised.value) is error
+
+
+async def test_the_time_that_a_busy_server_asks_for_is_kept(
+    client: Client, server: ApiServer
+) -> None:
+    server.lists.append(status(429, "TooManyRequests", **{"Retry-After": "7"}))
+    with pytest.raises(TooManyRequests) as raised:
+        await client.list(CONFIG_MAP, "ns")
+    assert raised.value.details["retryAfterSeconds"] == 7
+
+
+async def test_a_kind_that_is_not_served_is_named(client: Client) -> None:
+    with pytest.raises(NotFound, match=r"does not serve managedclusters\.cluster.* installed\?"):
+        await client.list(MANAGED_CLUSTER)
+
+
+async def answer_html(_: ApiServer, __: web.Request) -> web.StreamResponse:
+    return web.Response(text="<html>\n log in\n</html>", content_type="text/html")
+
+
+async def answer_what_was_sent(_: ApiServer, request: web.Request) -> web.StreamResponse:
+    return web.Response(status=502, text=f"cannot relay {request.headers['Authorization']}")
+
+
+async def test_a_gateway_that_tells_the_token_is_not_quoted(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    config = written(tmp_path / "config", kubeconfig(server.url, user={"token": "canary"}))
+    server.lists.append(answer_what_was_sent)
+    async with connect(config) as kube:
+        with pytest.raises(ServerError, match="cannot relay Bearer") as raised:
+            await kube.list(CONFIG_MAP, "ns")
+    assert "canary" not in raised.value.message
+
+
+async def answer_bad_gateway(_: ApiServer, __: web.Request) -> web.StreamResponse:
+    return web.Response(status=502, text="bad\ngateway")
+
+
+async def answer_redirect(server: ApiServer, _: web.Request) -> web.StreamResponse:
+    return web.Response(status=307, headers={"Location": f"{server.url}/api/v1/elsewhere"})
+
+
+async def answer_cut(_: ApiServer, request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Length": "1000"})
+    await response.prepare(request)
+    await response.write(b'{"items":')
+    assert request.transport
+    request.transport.abort()
+    return response
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "message"),
+    [
+        (answer_html, Unreachable, "no JSON object"),
+        (answer_bad_gateway, ServerError, "answered 502: bad gateway"),
+        (answer_redirect, Unreachable, r"redirects \(307\)"),
+        (answer_cut, Unreachable, "GET http://127.0.0.1:"),
+    ],
+)
+async def test_an_answer_that_no_api_server_gives_is_an_error_of_one_line(
+    client: Client, server: ApiServer, answer: Answer, error: type[KubeError], message: str
+) -> None:
+    server.lists.append(answer)
+    with pytest.raises(error, match=message) as raised:
+        await client.list(CONFIG_MAP, "ns")
+    assert "\n" not in str(raised.value)
+    assert [request.path for request in server.requests if "elsewhere" in request.path] == []
+
+
+async def test_a_server_that_is_away_is_unreachable(client: Client, server: ApiServer) -> None:
+    await server.stop()
+    with pytest.raises(Unreachable, match=r"GET http://127\.0\.0\.1:"):
+        await client.list(CONFIG_MAP, "ns")
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../../secrets/s", "a%2Fb"])
+async def test_a_name_never_leads_to_another_path(
+    client: Client, server: ApiServer, name: str
+) -> None:
+    with pytest.raises(NotFound):
+        await client.get(CONFIG_MAP, name, "ns")
+    with pytest.raises(NotFound):
+        await client.delete(CONFIG_MAP, "a", name or "..")
+    assert server.requests == []
+
+
+async def test_an_odd_name_is_quoted(client: Client, server: ApiServer) -> None:
+    recorded = Recorded(OBJECT)
+    server.others.append(recorded)
+    await client.get(CONFIG_MAP, "a?watch=true#x", "n s")
+    assert recorded.path == "/api/v1/namespaces/n%20s/configmaps/a%3Fwatch=true%23x"
+
+
+async def test_an_object_without_its_namespace_is_refused(
+    client: Client, server: ApiServer
+) -> None:
+    with pytest.raises(BadRequest, match=r"metadata\.namespace is missing"):
+        await client.create(CONFIG_MAP, {"metadata": {"name": "a"}})
+    assert server.requests == []
+
+
+async def test_a_watch_asks_for_bookmarks_and_an_end(client: Client, server: ApiServer) -> None:
+    async def closed(_: ApiServer, request: web.Request) -> web.StreamResponse:
+        return await stream(request)
+
+    server.watches.append(closed)
+    watch = client.watch(CONFIG_MAP, "ns", resource_version="5", timeout_seconds=250)
+    assert [event async for event in watch] == []
+    [request] = server.requests
+    assert dict(request.query) == {
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": "5",
+        "timeoutSeconds": "250",
+    }
+
+
+async def test_events_come_one_by_one_however_they_are_cut(
+    client: Client, server: ApiServer
+) -> None:
+    async def dripping(_: ApiServer, request: web.Request) -> web.StreamResponse:
+        response = await stream(request)
+        event = {"type": "ADDED", "object": {**OBJECT, "data": {"é": "x" * 50}}}
+        text = json.dumps(event, ensure_ascii=False).encode()
+        for part in (text[:70], text[70:] + b"\n\n" + text, b"\n" + text + b"\n"):
+            await response.write(part)
+        await send(response, "DELETED", OBJECT)
+        return response
+
+    server.watches.append(dripping)
+    events = [event async for event in client.watch(CONFIG_MAP, "ns", resource_version="1")]
+    assert [event.type for event in events] == ["ADDED"] * 3 + ["DELETED"]
+    assert events[0].object["data"] == {"é": "x" * 50}
+
+
+@pytest.mark.parametrize(
+    ("sent", "message"),
+    [
+        (b'{"type": "ADDED", "object": {"metadata"', "ended within a line"),
+        (b"<html>\n", "no JSON object"),
+        (b'{"type": "ADDED"}\n', "without an object"),
+    ],
+)
+async def test_an_event_that_cannot_be_read_ends_the_watch(
+    client: Client, server: ApiServer, sent: bytes, message: str
+) -> None:
+    async def broken(_: ApiServer, request: web.Request) -> web.StreamResponse:
+        response = await stream(request)
+        await send(response, "ADDED", OBJECT)
+        await response.write(sent)
+        return response
+
+    server.watches.append(broken)
+    watch = client.watch(CONFIG_MAP, "ns", resource_version="1")
+    assert (await anext(watch)).object["metadata"] == OBJECT["metadata"]
+    with pytest.raises(Unreachable, match=message):
+        await anext(watch)
+
+
+@pytest.mark.parametrize(("code", "error"), [(410, Gone), (500, ServerError), (None, ServerError)])
+async def test_an_error_event_is_raised(
+    client: Client, server: ApiServer, code: int | None, error: type[KubeError]
+) -> None:
+    async def failing(_: ApiServer, request: web.Request) -> web.StreamResponse:
+        response = await stream(request)
+        await send(response, "ERROR", {"kind": "Status", "code": code, "message": "m"})
+        return response
+
+    server.watches.append(failing)
+    with pytest.raises(error, match="m"):
+        await anext(client.watch(CONFIG_MAP, "ns", resource_version="1"))
+
+
+async def test_a_watch_that_nobody_reads_any_more_lets_the_connection_go(
+    client: Client, server: ApiServer
+) -> None:
+    server.put("a")
+    watch = client.watch(CONFIG_MAP, "ns", resource_version="1")
+    await anext(watch)
+    [request] = server.requests
+    assert request.transport
+    await watch.aclose()  # type: ignore[attr-defined]  # an async generator
+    async with asyncio.timeout(60):
+        while request.transport:  # noqa: ASYNC110 - its end has no event to wait on
+            await asyncio.sleep(0.01)

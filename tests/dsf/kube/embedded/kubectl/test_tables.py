@@ -1,0 +1,116 @@
+"""JSONPath of printer columns, cells and ages."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsf.kube.embedded.kubectl import jsonpath
+from dsf.kube.embedded.kubectl.tables import age, cell, duration
+from dsf.kube.embedded.registry.resource_catalog import Column
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+OBJ: dict[str, Any] = {
+    "spec": {"a.b": 1, "list": [{"n": 1, "t": "x"}, {"n": 2, "t": "y"}], "text": "t"},
+    "status": {
+        "conditions": [
+            {"type": "Ready", "status": "True"},
+            {"type": "Other", "status": "False"},
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        (".spec.text", ["t"]),
+        ("{.spec.text}", ["t"]),
+        ("$.spec.text", ["t"]),
+        ("spec.text", None),
+        (".spec['text']", ["t"]),
+        ('.spec["text"]', ["t"]),
+        (r".spec.a\.b", [1]),
+        (".spec['a.b']", [1]),
+        (".spec.list[0].n", [1]),
+        (".spec.list[-1].n", [2]),
+        (".spec.list[7].n", []),
+        (".spec.list[*].n", [1, 2]),
+        (".spec.*", [1, OBJ["spec"]["list"], "t"]),
+        (".status.conditions[?(@.type=='Ready')].status", ["True"]),
+        ('.status.conditions[?(@.type=="Other")].status', ["False"]),
+        ('.status.conditions[?( @.type != "Other" )].status', ["True"]),
+        (".spec.list[?(@.n>1)].t", ["y"]),
+        (".spec.list[?(@.n<=1)].t", ["x"]),
+        (".spec.list[?(@.t)].t", ["x", "y"]),
+        (".spec.list[?(@.none)].t", []),
+        (".spec.list[?(@.t>1)].t", []),
+        (".nothing.at.all", []),
+        ("", [OBJ]),
+    ],
+)
+def test_paths(path: str, found: list[Any] | None) -> None:
+    if found is None:
+        with pytest.raises(ValueError, match="can't be understood"):
+            jsonpath.values(OBJ, path)
+    else:
+        assert jsonpath.values(OBJ, path) == found
+
+
+@pytest.mark.parametrize("path", [".a[", ".a[?(@.b=1)]", ".a[b]", "..a"])
+def test_what_is_no_path(path: str) -> None:
+    with pytest.raises(ValueError, match="can't be understood"):
+        jsonpath.values({}, path)
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "shown"),
+    [
+        ("string", "text", "text"),
+        ("string", {"a": [1]}, '{"a":[1]}'),
+        ("string", True, "true"),
+        ("string", None, None),
+        ("integer", 3, 3),
+        ("integer", 3.7, 3),
+        ("integer", "3", None),
+        ("boolean", True, True),
+        ("date", "2026-01-02T03:04:00Z", "5s"),
+        ("date", "soon", "<unknown>"),
+        ("date", "2027-01-01T00:00:00Z", "<invalid>"),
+    ],
+)
+def test_cells(type_: str, value: Any, shown: Any) -> None:
+    assert cell(Column("C", type_, ".v"), {"v": value}, NOW) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (125, "2m5s"),
+        (600, "10m"),
+        (10_799, "179m"),
+        (10_800, "3h"),
+        (12_345, "3h25m"),
+        (28_800, "8h"),
+        (172_799, "47h"),
+        (172_800, "2d"),
+        (180_000, "2d2h"),
+        (691_200, "8d"),
+        (63_072_000, "2y"),
+        (70_000_000, "2y80d"),
+        (300_000_000, "9y"),
+    ],
+)
+def test_durations_are_spelled_as_kubectl_spells_them(seconds: int, shown: str) -> None:
+    assert duration(seconds) == shown
+
+
+@given(st.integers(0, 10**9))
+def test_an_age_is_a_duration(seconds: int) -> None:
+    then = (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert age(then, NOW) == duration(seconds)

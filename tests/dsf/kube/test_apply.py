@@ -1,0 +1,123 @@
+"""Changes worked out and applied on the embedded hub leave nothing to change."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsf.kube.apply import apply
+from dsf.kube.changes import Change, Create, Patch, diff
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.kinds import CONFIG_MAP, NAMESPACE, Kind
+from dsf.kube.port import Kube, Object, Subresource
+from dsf.kube.wrappers.counting import Counting
+from dsf.kube.wrappers.wrapper import Wrapper
+
+short = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["", "1", "2"]), max_size=3)
+metadata = st.fixed_dictionaries({}, optional={"labels": short, "annotations": short})
+fields = st.fixed_dictionaries({}, optional={"data": short})
+collections = st.dictionaries(st.sampled_from("xyz"), st.tuples(metadata, fields), max_size=3)
+Collection = dict[str, tuple[dict[str, object], dict[str, object]]]
+
+
+def config_maps(collection: Collection) -> list[Object]:
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": "ns", **metadata},
+            **fields,
+        }
+        for name, (metadata, fields) in collection.items()
+    ]
+
+
+@settings(max_examples=40)
+@given(before=collections, after=collections)
+def test_any_collection_leads_to_any_other_and_stays_there(
+    before: Collection, after: Collection
+) -> None:
+    async def main() -> None:
+        hub = EmbeddedHub()
+        await hub.create(
+            NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}}
+        )
+        for desired in (config_maps(before), config_maps(after)):
+            kube = Counting(hub)
+            changes = diff(CONFIG_MAP, desired, (await hub.list(CONFIG_MAP, "ns")).items)
+            outcomes = await apply(kube, changes)
+            assert [outcome.error for outcome in outcomes] == [None] * len(changes)
+            assert kube.writes == len(changes)
+            observed = (await hub.list(CONFIG_MAP, "ns")).items
+            assert diff(CONFIG_MAP, desired, observed) == []
+            assert {obj["metadata"]["name"] for obj in observed} == {
+                obj["metadata"]["name"] for obj in desired
+            }
+
+    asyncio.run(main())
+
+
+class Overlapping(Wrapper):
+    """Yields in every write, and keeps how many were under way at once, and their order."""
+
+    def __init__(self, inner: Kube) -> None:
+        super().__init__(inner)
+        self.now = self.most = 0
+        self.log: list[tuple[str, str, str]] = []
+
+    async def create(self, kind: Kind, obj: Mapping[str, Any]) -> Object:
+        async with self._under_way("create", kind, obj["metadata"]["name"]):
+            return await super().create(kind, obj)
+
+    async def patch(
+        self,
+        kind: Kind,
+        name: str,
+        patch: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        subresource: Subresource | None = None,
+    ) -> Object:
+        async with self._under_way("patch", kind, name):
+            return await super().patch(kind, name, patch, namespace, subresource=subresource)
+
+    @asynccontextmanager
+    async def _under_way(self, verb: str, kind: Kind, name: str) -> AsyncIterator[None]:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        for _ in range(int(name[1:]) % 5):
+            await asyncio.sleep(0)
+        self.log.append((verb, kind.kind, name))
+        yield
+        self.now -= 1
+
+
+async def test_many_at_a_time_but_one_object_in_order_and_one_kind_after_the_other() -> None:
+    hub = EmbeddedHub()
+    names = [f"n{number}" for number in range(20)]
+    namespaces: list[Change] = [
+        Create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        for name in names
+    ]
+    maps: list[Change] = [
+        change
+        for name in names
+        for change in (
+            Create(CONFIG_MAP, {"metadata": {"name": name, "namespace": name}}),
+            Patch(CONFIG_MAP, name, name, {"data": {"x": "1"}}),
+            Patch(CONFIG_MAP, name, name, {"data": {"x": "2"}}),
+        )
+    ]
+    last: list[Change] = [Patch(NAMESPACE, "n0", None, {"metadata": {"labels": {"last": "1"}}})]
+    kube = Overlapping(hub)
+    changes = [*namespaces, *maps, *last]
+    outcomes = await apply(kube, changes, at_once=8)
+    assert [outcome.change for outcome in outcomes] == changes
+    assert [outcome.error for outcome in outcomes] == [None] * len(changes)
+    assert kube.most == 8
+    assert [kind for _, kind, _ in kube.log] == [change.kind.kind for change in changes]
+    for name in names:
+        assert (await hub.get(CONFIG_MAP, name, name))["data"] == {"x": "2"}
