@@ -52,7 +52,7 @@ def test_a_problem_arrives_elsewhere_as_it_is_and_took_little_room(weight: float
     arrived = pickle.loads(pickle.dumps(given))  # noqa: S301 - our own
     assert arrived.values.dtype == np.float64
     assert np.array_equal(arrived.values, values, equal_nan=True)
-    assert arrived.slots == slots
+    assert arrived.resources == slots
     first, second = arrived.limits
     assert np.array_equal(first.places, limit.assignments, equal_nan=True)
     assert first.places is second.places
