@@ -54,5 +54,5 @@ def test_a_problem_arrives_elsewhere_as_it_is_and_took_little_room(weight: float
     assert np.array_equal(arrived.values, values, equal_nan=True)
     assert arrived.resources == slots
     first, second = arrived.limits
-    assert np.array_equal(first.places, limit.assignments, equal_nan=True)
-    assert first.places is second.places
+    assert np.array_equal(first.assignments, limit.assignments, equal_nan=True)
+    assert first.assignments is second.places
