@@ -11,6 +11,7 @@ import numpy as np
 
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution
+from optimizer.domain.time_left import TimeLeft, unlimited
 from optimizer.explain.conflicts.unplaced_reasons import UnplacedReasons, short_of_replicas
 from optimizer.explain.margins.assignment_reasons import assignment_reasons
 from optimizer.explain.margins.margins import Margin, Margins
@@ -28,7 +29,6 @@ from optimizer.explain.transition_steps import transition_plan
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.plan.placed import placed
-from optimizer.transition.board import Going, unhurried
 from optimizer.transition.start import start, with_enforced
 from optimizer.wire.explanation import (
     AssignmentReason,
@@ -130,15 +130,15 @@ def compose(
     resolve: ProblemSolver,
     linear: LinearSolver,
     report: ReportProgress = report_nothing,
-    going: Going = unhurried,
+    time_left: TimeLeft = unlimited,
     nearby: FindNearOptimal = find_none,
 ) -> Explanation:
     """Explain a solution; what the budget or the size did not allow is named, never guessed.
 
-    `going`: tells whether there is time left, to what asks no solver.
+    `time_left`: tells whether there is time left, to what asks no solver.
     """
     account, counted, found = _Omissions(), _CountingSolver(resolve), Explanation()
-    for part in _parts(case, counted, linear, account, going, nearby):
+    for part in _parts(case, counted, linear, account, time_left, nearby):
         found = found.model_copy(
             update={**part, "not_computed": tuple(account.missing), "solves": counted.solves}
         )
@@ -155,16 +155,16 @@ def _parts(
     resolve: ProblemSolver,
     linear: LinearSolver,
     account: _Omissions,
-    going: Going,
+    time_left: TimeLeft,
     nearby: FindNearOptimal,
 ) -> Iterator[dict[str, object]]:
     """Yield the fields of an explanation; those that grow come again."""
     yield {"why_not": tuple(_why_not_answers(case, resolve, account))}
     yield {"pareto": _pareto(case, linear, account)}
     if case.everything:
-        yield {"transition": _transition(case, account, going)}
+        yield {"transition": _transition(case, account, time_left)}
         yield {"binding": _binding(case, linear, account)}
-        yield from _conflicts_and_margins(case, resolve, nearby, account, going)
+        yield from _conflicts_and_margins(case, resolve, nearby, account, time_left)
 
 
 @dataclass(slots=True)
@@ -228,7 +228,11 @@ def _binding(case: Case, linear: LinearSolver, account: _Omissions) -> tuple[Bin
 
 
 def _unplaced(
-    case: Case, resolve: ProblemSolver, nearby: FindNearOptimal, account: _Omissions, going: Going
+    case: Case,
+    resolve: ProblemSolver,
+    nearby: FindNearOptimal,
+    account: _Omissions,
+    time_left: TimeLeft,
 ) -> Iterator[UnplacedReason]:
     names = short_of_replicas(case.fleet, case.solution)
     if names and case.solution.status == "NotSolved":
@@ -243,20 +247,24 @@ def _unplaced(
         left = len(names) - MAX_UNPLACED
         account.missing.append(f"{left} conflicts: no more than {MAX_UNPLACED} are looked for")
     first = names[:MAX_UNPLACED]
-    found = UnplacedReasons(case.fleet, case.problem, case.solution, resolve, nearby, going)
+    found = UnplacedReasons(case.fleet, case.problem, case.solution, resolve, nearby, time_left)
     yield from account.each("conflicts", map(found.of, first), len(first))
     if found.late:
         account.missing.append(f"a part of {len(found.late)} conflicts: the time did not allow it")
 
 
 def _conflicts_and_margins(
-    case: Case, resolve: ProblemSolver, nearby: FindNearOptimal, account: _Omissions, going: Going
+    case: Case,
+    resolve: ProblemSolver,
+    nearby: FindNearOptimal,
+    account: _Omissions,
+    time_left: TimeLeft,
 ) -> Iterator[dict[str, object]]:
     """Yield bounds of margins, which are cheap, then conflicts and margins in turns."""
-    sought = Margins(case.problem, case.solution, resolve, nearby, going)
+    sought = Margins(case.problem, case.solution, resolve, nearby, time_left)
     proven = case.solution.status == "Optimal"
     conflicts, left = (
-        _unplaced(case, resolve, nearby, account, going),
+        _unplaced(case, resolve, nearby, account, time_left),
         _budgeted(sought.exact() if proven else ()),
     )
     reasons, known = list[UnplacedReason](), dict[int, Margin]()
@@ -292,7 +300,7 @@ def _places(
     yield from assignment_reasons(case.problem, case.solution, taken, known)
 
 
-def _transition(case: Case, account: _Omissions, going: Going) -> TransitionPlan | None:
+def _transition(case: Case, account: _Omissions, time_left: TimeLeft) -> TransitionPlan | None:
     """Return the way from what runs now; None where nothing is known to run."""
     goal, fleet, problem = case.solution.decision, case.fleet, case.problem
     if _size(case) <= MAX_CONFLICT_ASSIGNMENTS:
@@ -304,4 +312,4 @@ def _transition(case: Case, account: _Omissions, going: Going) -> TransitionPlan
             f"transition: more than {MAX_TRANSITION_ASSIGNMENTS} places are taken or left"
         )
         return None
-    return transition_plan(fleet, problem, begin, goal, going)
+    return transition_plan(fleet, problem, begin, goal, time_left)

@@ -5,24 +5,24 @@ from itertools import chain
 
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
+from optimizer.domain.time_left import TimeLeft
 from optimizer.explain.wire_values import assignment_value, policy_value
 from optimizer.model.problem import Problem
-from optimizer.transition.board import Going
+from optimizer.transition.policy_replacement import ReplacementLookup, policy_replacements
 from optimizer.transition.start import Start
-from optimizer.transition.swaps import Swaps, swaps
-from optimizer.transition.transition import Stage, transition
+from optimizer.transition.transition import TransitionStage, plan_transition
 from optimizer.wire.explanation import GpusToDrain, TransitionPlan, TransitionStep
 
 
 def transition_plan(
-    fleet: Fleet, problem: Problem, begin: Start, goal: Decision, going: Going
+    fleet: Fleet, problem: Problem, begin: Start, goal: Decision, time_left: TimeLeft
 ) -> TransitionPlan | None:
     """Return the steps from what runs now to a goal; None where nothing is known to run."""
     unseen = dict(_unseen(fleet, problem, goal))
     if not (begin.decision.policies or begin.decision.assignments or begin.unknown or unseen):
         return None
-    asks = swaps(fleet)
-    found = transition(problem, begin.decision, goal, going, asks)
+    asks = policy_replacements(fleet)
+    found = plan_transition(problem, begin.decision, goal, time_left, asks)
     back = _returning(found.stages, begin.decision, goal)
     words = [_words(found.uncovered, least=found.least)]
     if back:
@@ -71,7 +71,9 @@ def _few(names: Sequence[str], most: int = 10) -> str:
     return ", ".join(names[:most]) + more
 
 
-def _returning(stages: Iterable[Stage], start: Decision, goal: Decision) -> tuple[Assignment, ...]:
+def _returning(
+    stages: Iterable[TransitionStage], start: Decision, goal: Decision
+) -> tuple[Assignment, ...]:
     stays, stopped = (
         set(start.assignments) & set(goal.assignments),
         chain(*(item.stopped for item in stages)),
@@ -80,7 +82,9 @@ def _returning(stages: Iterable[Stage], start: Decision, goal: Decision) -> tupl
 
 
 def _step(
-    stage: Stage, unseen: Mapping[PolicyEnforcement, PolicyEnforcement], asks: Swaps
+    stage: TransitionStage,
+    unseen: Mapping[PolicyEnforcement, PolicyEnforcement],
+    asks: ReplacementLookup,
 ) -> TransitionStep:
     hidden = [(unseen[new], new) for new in stage.enforced if new in unseen]
     also = [policy_value(old) for old, _ in hidden]
@@ -96,7 +100,7 @@ def _step(
 
 
 def _draining(
-    replaced: Iterable[tuple[PolicyEnforcement, PolicyEnforcement]], asks: Swaps
+    replaced: Iterable[tuple[PolicyEnforcement, PolicyEnforcement]], asks: ReplacementLookup
 ) -> Iterator[GpusToDrain]:
     for old, new in replaced:
         idle = asks(old, new).idle

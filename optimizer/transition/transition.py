@@ -6,14 +6,15 @@ from typing import NamedTuple
 import numpy as np
 
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
+from optimizer.domain.time_left import TimeLeft, unlimited
 from optimizer.model.problem import Floats, Problem
 from optimizer.model.rules import chosen_part
-from optimizer.transition.board import Board, Flips, Going, Moves, unhurried
-from optimizer.transition.greedy import staged
-from optimizer.transition.schedule import scheduled
-from optimizer.transition.search import searched
+from optimizer.transition.greedy_order import staged
+from optimizer.transition.parallel_stages import in_parallel
+from optimizer.transition.policy_replacement import ReplacementLookup, nothing_stays
+from optimizer.transition.shortest_path import shortest_path
 from optimizer.transition.start import surged
-from optimizer.transition.swaps import Swaps, unknown
+from optimizer.transition.transition_state import Move, TransitionProblem, TransitionState
 
 MOST_STATES = 2_000
 _FEW = 12
@@ -21,7 +22,7 @@ _FEW_DETOURS = 200
 _DETOURS_EACH = 3
 
 
-class Stage(NamedTuple):
+class TransitionStage(NamedTuple):
     """What is done at once, and what then runs on fewer clusters than it could.
 
     `replaced`: of what is released and enforced, the policies that follow each other in a pool.
@@ -40,17 +41,17 @@ class Stage(NamedTuple):
 class Transition(NamedTuple):
     """Stages; `least`: fewer replicas uncovered is impossible, shown by trying or by being none."""
 
-    stages: tuple[Stage, ...]
+    stages: tuple[TransitionStage, ...]
     uncovered: tuple[str, ...]
     least: bool
 
 
-def transition(
+def plan_transition(
     problem: Problem,
     start: Decision,
     goal: Decision,
-    going: Going = unhurried,
-    swaps: Swaps = unknown,
+    time_left: TimeLeft = unlimited,
+    swaps: ReplacementLookup = nothing_stays,
 ) -> Transition:
     """Return stages from a start to a goal, both legal where replicas may surge.
 
@@ -58,16 +59,18 @@ def transition(
     hold with nothing but what stays by `swaps` in its place.
     """
     moves, detours, left_out = _moves(problem, start, goal, swaps)
-    stages = scheduled(moves, [stage.flips for stage in staged(moves, detours, going)], going)
+    stages = in_parallel(
+        moves, [stage.flips for stage in staged(moves, detours, time_left)], time_left
+    )
     found = _told(moves, stages, detours, least=False)
     if not found.uncovered and not any(stage.detours for stage in found.stages):
         return found
     if len(moves.start ^ moves.goal) > _FEW:
         return found
-    better = searched(moves, detours, most_states=MOST_STATES, going=going)
+    better = shortest_path(moves, detours, most_states=MOST_STATES, time_left=time_left)
     if better.flips is None:
         return found
-    stages = scheduled(moves, [(item,) for item in better.flips], going)
+    stages = in_parallel(moves, [(item,) for item in better.flips], time_left)
     other = _told(moves, stages, detours, least=not left_out)
     return other if len(_events(other)) <= len(_events(found)) else found
 
@@ -77,8 +80,8 @@ def _events(found: Transition) -> list[str]:
 
 
 def _moves(
-    problem: Problem, start: Decision, goal: Decision, swaps: Swaps
-) -> tuple[Moves, list[int], bool]:
+    problem: Problem, start: Decision, goal: Decision, swaps: ReplacementLookup
+) -> tuple[TransitionProblem, list[int], bool]:
     """Return the part of the problem that matters, detours, and whether some were left out."""
     wide = surged(problem, 1)
     moving = {place.workload for place in set(start.assignments) ^ set(goal.assignments)}
@@ -93,7 +96,7 @@ def _moves(
         extra = _roomy(wide, start, goal, sorted(touched), extra)
     part, _ = chosen_part(wide, Decision(both.policies, (*both.assignments, *extra)))
     number = {variable: index for index, variable in enumerate(part.variables)}
-    return Moves(part, start, goal, swaps), [number[place] for place in extra], many
+    return TransitionProblem(part, start, goal, swaps), [number[place] for place in extra], many
 
 
 def _under_changes(start: Decision, goal: Decision, both: Decision) -> set[str]:
@@ -153,15 +156,19 @@ def _free(problem: Problem, decision: Decision) -> Floats:
 
 
 def _told(
-    moves: Moves, stages: Sequence[tuple[Flips, ...]], detours: Sequence[int], *, least: bool
+    moves: TransitionProblem,
+    stages: Sequence[tuple[Move, ...]],
+    detours: Sequence[int],
+    *,
+    least: bool,
 ) -> Transition:
-    board = Board(moves, moves.start)
+    board = TransitionState(moves, moves.start)
     told = tuple(_stage(board, flips, set(detours)) for flips in stages)
     names = dict.fromkeys(name for stage in told for name in stage.uncovered)
     return Transition(told, tuple(names), least or not names)
 
 
-def _stage(board: Board, flips: tuple[Flips, ...], detours: set[int]) -> Stage:
+def _stage(board: TransitionState, flips: tuple[Move, ...], detours: set[int]) -> TransitionStage:
     problem = board.moves.problem
     columns = [column for item in flips for column in item]
     on = problem.decision(column for column in columns if column not in board.state)
@@ -170,7 +177,7 @@ def _stage(board: Board, flips: tuple[Flips, ...], detours: set[int]) -> Stage:
     board.flip(columns)
     newly = [task for task in board.uncovered() if task not in before]
     taken = problem.decision(c for c in columns if c in detours and c in board.state)
-    return Stage(
+    return TransitionStage(
         enforced=on.policies,
         released=off.policies,
         started=on.assignments,

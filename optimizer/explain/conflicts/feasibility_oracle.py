@@ -9,6 +9,7 @@ from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Se
 
 from optimizer.domain.fleet import Fleet, Workload
 from optimizer.domain.solution import Assignment, Decision
+from optimizer.domain.time_left import TimeLeft, unlimited
 from optimizer.explain.conflicts.feasibility_check import check_feasibility
 from optimizer.explain.conflicts.feasibility_problem import (
     feasibility_problem,
@@ -18,7 +19,6 @@ from optimizer.explain.conflicts.feasibility_problem import (
 from optimizer.explain.conflicts.relaxable_limits import RelaxableLimit, RequiredReplicas, relaxed
 from optimizer.explain.solver_ports import BudgetExceeded, ProblemSolver
 from optimizer.model.rules import violations
-from optimizer.transition.board import Going, unhurried
 
 RelaxedKeys = Counter[Hashable]
 """Limits given up; those that keep workloads running which are alike have one key."""
@@ -39,10 +39,10 @@ class FeasibilityOracle:
         wanted: RequiredReplicas,
         named: Sequence[RelaxableLimit],
         resolve: ProblemSolver,
-        going: Going = unhurried,
+        time_left: TimeLeft = unlimited,
     ) -> None:
         self._fleet, self._wanted, self._named = fleet, wanted, tuple(named)
-        self._resolve, self._going = resolve, going
+        self._resolve, self._time_left = resolve, time_left
         self._workloads = {item.name: item for item in fleet.workloads}
         keys = symmetry_keys(fleet, wanted.counts, {self._workloads[wanted.workload].app})
         self._keys = {id(item): keys.get(item.keeps_running, id(item)) for item in named}
@@ -63,7 +63,7 @@ class FeasibilityOracle:
         return Counter(self._keys[id(item)] for item in given_up)
 
     def _solved(self, given_up: Sequence[RelaxableLimit], given: RelaxedKeys) -> bool | None:
-        if not self._going():
+        if not self._time_left():
             raise BudgetExceeded
         needed = required_without(self._wanted, given_up)
         problem = feasibility_problem(relaxed(self._fleet, given_up), needed)

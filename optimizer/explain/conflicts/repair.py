@@ -11,6 +11,7 @@ from math import inf
 
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Decision, Solution
+from optimizer.domain.time_left import TimeLeft, unlimited
 from optimizer.explain.conflicts.feasibility_oracle import FeasibilityOracle
 from optimizer.explain.conflicts.feasibility_problem import replica_counts
 from optimizer.explain.conflicts.irreducible_subsystem import infeasible_subsystem
@@ -32,7 +33,6 @@ from optimizer.explain.wire_values import assignment_value
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem, objective
 from optimizer.model.rules import violations
-from optimizer.transition.board import Going, unhurried
 from optimizer.wire.explanation import Repair, RepairChange
 
 MOST_LIMITS = 5
@@ -54,7 +54,7 @@ class RepairSearch:
     wanted: RequiredReplicas
     named: LimitSet
     resolve: ProblemSolver
-    going: Going = unhurried
+    time_left: TimeLeft = unlimited
 
     def feasible_with(self, held: Sequence[RelaxableLimit]) -> bool | None:
         """Tell whether all that is wanted can run while these limits hold and no others."""
@@ -64,7 +64,7 @@ class RepairSearch:
     @cached_property
     def answers(self) -> FeasibilityOracle:
         """What was asked so far."""
-        return FeasibilityOracle(self.fleet, self.wanted, self.named, self.resolve, self.going)
+        return FeasibilityOracle(self.fleet, self.wanted, self.named, self.resolve, self.time_left)
 
     def lacking(self, relaxing: LimitSet) -> float:
         """Return what is lacking of supplies, as far as it is known: what to look at first."""
@@ -101,7 +101,7 @@ def sized_repairs(search: RepairSearch, ways: Iterable[LimitSet]) -> list[LimitC
     """Return the least changes that make room for each set of limits, the cheapest first."""
     found = [
         changes
-        for relaxing in _while(search.going, ways)
+        for relaxing in _while(search.time_left, ways)
         if (
             changes := least_changes(
                 search.fleet, search.wanted, relaxing, search.resolve, search.lacking(relaxing)
@@ -128,9 +128,9 @@ def _grown(
     return list(sets.values())
 
 
-def _while(going: Going, ways: Iterable[LimitSet]) -> Iterator[LimitSet]:
+def _while(time_left: TimeLeft, ways: Iterable[LimitSet]) -> Iterator[LimitSet]:
     for item in ways:
-        if not going():
+        if not time_left():
             raise BudgetExceeded
         yield item
 

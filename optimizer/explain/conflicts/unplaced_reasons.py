@@ -6,6 +6,7 @@ from functools import cached_property
 
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution
+from optimizer.domain.time_left import TimeLeft, unlimited
 from optimizer.explain.conflicts.feasibility_oracle import symmetry_keys
 from optimizer.explain.conflicts.feasibility_problem import replica_counts
 from optimizer.explain.conflicts.irreducible_subsystem import infeasible_subsystem
@@ -29,7 +30,6 @@ from optimizer.explain.conflicts.repair import (
 )
 from optimizer.explain.solver_ports import BudgetExceeded, FindNearOptimal, ProblemSolver, find_none
 from optimizer.model.problem import Problem
-from optimizer.transition.board import Going, unhurried
 from optimizer.wire.explanation import ConflictingLimit, UnplacedReason
 
 _NO_ROOM = "these limits together leave no room while everything placed keeps running"
@@ -69,10 +69,10 @@ class UnplacedReasons:
         solution: Solution,
         resolve: ProblemSolver,
         nearby: FindNearOptimal = find_none,
-        going: Going = unhurried,
+        time_left: TimeLeft = unlimited,
     ) -> None:
         self._fleet, self._problem, self._solution = fleet, problem, solution
-        self._resolve, self._nearby, self._going = resolve, nearby, going
+        self._resolve, self._nearby, self._time_left = resolve, nearby, time_left
         self._counts = replica_counts(solution.decision)
         self._trials = RepairTrials(fleet, resolve, nearby)
         self._known = dict[Hashable, _KnownConflict]()
@@ -84,7 +84,7 @@ class UnplacedReasons:
 
         Raises Spent where nothing of that was found out in time.
         """
-        if not self._going():
+        if not self._time_left():
             raise BudgetExceeded
         wanted = RequiredReplicas(
             workload, {**self._counts, workload: self._counts.get(workload, 0) + 1}
@@ -94,7 +94,7 @@ class UnplacedReasons:
             message = f"it runs on all of the {count} clusters that the request names"
             return UnplacedReason(workload=workload, message=message)
         named = relaxable_limits(self._fleet, wanted)
-        search = RepairSearch(self._fleet, wanted, named, self._resolve, self._going)
+        search = RepairSearch(self._fleet, wanted, named, self._resolve, self._time_left)
         key = self._keys[workload]
         answer = self._room[key] if key in self._room else search.answers.possible(())
         if answer is None:

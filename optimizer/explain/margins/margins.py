@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optimizer.domain.solution import Assignment, Decision, Solution
+from optimizer.domain.time_left import TimeLeft, unlimited
 from optimizer.explain.margins.forced_problems import excluding, objective_loss, solve_forced
 from optimizer.explain.margins.symmetric_exchange import SymmetricExchange
 from optimizer.explain.solver_ports import (
@@ -26,7 +27,6 @@ from optimizer.explain.solver_ports import (
 )
 from optimizer.model.problem import Bools, Problem, objective, tier_values
 from optimizer.model.rules import violations
-from optimizer.transition.board import Going, unhurried
 from optimizer.wire.explanation import ObjectiveLoss
 
 _NEAR = 8
@@ -51,10 +51,10 @@ class Margins:
         solution: Solution,
         resolve: ProblemSolver,
         nearby: FindNearOptimal = find_none,
-        going: Going = unhurried,
+        time_left: TimeLeft = unlimited,
     ) -> None:
         self._problem, self._decision = problem, solution.decision
-        self._resolve, self._nearby, self._going = resolve, nearby, going
+        self._resolve, self._nearby, self._time_left = resolve, nearby, time_left
         self._equals = SymmetricExchange(problem)
         self._values = dict[int, tuple[tuple[float, ...], Decision]]()
         self._open = set(range(len(solution.decision.assignments)))
@@ -62,7 +62,7 @@ class Margins:
     def bounds(self) -> Iterator[Margin]:
         """Yield what decisions show that are found without solving the whole problem again."""
         for number in sorted(self._open):
-            if not self._going():
+            if not self._time_left():
                 raise BudgetExceeded
             other = self._equals.without(self._decision, self._place(number))
             if other is not None:
@@ -102,7 +102,7 @@ class Margins:
             yield from self._found(number, found.decision)
 
     def _sought(self, number: int) -> Iterator[Margin]:
-        if not self._going():
+        if not self._time_left():
             raise BudgetExceeded
         found = self._near.search_without(self._place(number))
         if found.status == "Optimal":

@@ -20,7 +20,7 @@ from optimizer.mig.layouts import Multiset
 from optimizer.model.problem import NO_DEVICE, ClusterResource
 
 
-class Swap(NamedTuple):
+class PolicyReplacement(NamedTuple):
     """What replacing a policy asks.
 
     `stays`: by device, how much stays, but never more than both policies supply; None: all of
@@ -38,24 +38,24 @@ class Swap(NamedTuple):
         return min(both, self.stays.get(slot.device, 0.0))
 
 
-def kinds_of_gpus(slots: Iterable[ClusterResource]) -> frozenset[str]:
+def gpu_kinds(slots: Iterable[ClusterResource]) -> frozenset[str]:
     """Return the kinds, of those that policies supply, that may be parts of GPUs."""
     return frozenset(slot.kind for slot in slots if slot.device != NO_DEVICE or slot.kind == KIND)
 
 
-Swaps = Callable[[PolicyEnforcement, PolicyEnforcement], Swap]
+ReplacementLookup = Callable[[PolicyEnforcement, PolicyEnforcement], PolicyReplacement]
 """What replacing one policy of a pool by another asks."""
 
-_UNKNOWN = Swap({}, None)
-_NOTHING = Swap(None, ())
+_UNKNOWN = PolicyReplacement({}, None)
+_NOTHING = PolicyReplacement(None, ())
 
 
-def unknown(_old: PolicyEnforcement, _new: PolicyEnforcement) -> Swap:
+def nothing_stays(_old: PolicyEnforcement, _new: PolicyEnforcement) -> PolicyReplacement:
     """Take it that no device outlasts the replacing of a policy."""
     return _UNKNOWN
 
 
-def swaps(fleet: Fleet) -> Swaps:
+def policy_replacements(fleet: Fleet) -> ReplacementLookup:
     """Return what replacing policies asks by what a fleet's candidates say of their GPUs."""
     known = {
         PolicyEnforcement(cluster.name, item.policy): item
@@ -63,7 +63,7 @@ def swaps(fleet: Fleet) -> Swaps:
         for item in cluster.candidates
     }
 
-    def found(old: PolicyEnforcement, new: PolicyEnforcement) -> Swap:
+    def found(old: PolicyEnforcement, new: PolicyEnforcement) -> PolicyReplacement:
         if fleet.busy_stay:
             return _NOTHING
         return _swap(_layouts(known.get(old)), _layouts(known.get(new)))
@@ -75,7 +75,7 @@ def _layouts(item: Candidate | None) -> tuple[NodeLayout, ...]:
     return (item.layouts or item.divided) if item else ()
 
 
-def _swap(before: Iterable[NodeLayout], after: Iterable[NodeLayout]) -> Swap:
+def _swap(before: Iterable[NodeLayout], after: Iterable[NodeLayout]) -> PolicyReplacement:
     old, new = ({item.node: item for item in found} for found in (before, after))
     if not old or not new:
         return _UNKNOWN
@@ -88,7 +88,7 @@ def _swap(before: Iterable[NodeLayout], after: Iterable[NodeLayout]) -> Swap:
         if first and second:
             for index in kept:
                 stays.update(_usable(first, second, index))
-    return Swap(dict(stays), tuple(idle))
+    return PolicyReplacement(dict(stays), tuple(idle))
 
 
 def _kept(before: NodeLayout, after: NodeLayout) -> Iterator[int]:

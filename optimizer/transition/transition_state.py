@@ -1,6 +1,6 @@
 """A state on its way: what is set, and how much of every rule's rows that takes."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,24 +8,16 @@ import numpy as np
 from optimizer.domain.solution import Decision, Variable
 from optimizer.model.problem import Floats, Ints, Problem, ProblemPolicy
 from optimizer.model.rules import RULES, TOLERANCE, Row
-from optimizer.transition.swaps import Swaps, kinds_of_gpus, unknown
+from optimizer.transition.policy_replacement import ReplacementLookup, gpu_kinds, nothing_stays
 
-State = frozenset[int]
+VariableSet = frozenset[int]
 """The variables that are set, by number."""
 
-Flips = tuple[int, ...]
+Move = tuple[int, ...]
 """Variables that change at once: a place alone, or a policy and the one that it replaces."""
 
-Going = Callable[[], bool]
-"""Tells whether there is time left."""
 
-
-def unhurried() -> bool:
-    """Have all the time."""
-    return True
-
-
-class Moves:
+class TransitionProblem:
     """What changes from a start to a goal, both of which a problem holds.
 
     `needed` [tasks]: on how many clusters each task can run all the time. `policy_changes`: a
@@ -34,7 +26,11 @@ class Moves:
     """
 
     def __init__(
-        self, problem: Problem, start: Decision, goal: Decision, swaps: Swaps = unknown
+        self,
+        problem: Problem,
+        start: Decision,
+        goal: Decision,
+        swaps: ReplacementLookup = nothing_stays,
     ) -> None:
         self.problem = problem
         number = {variable: index for index, variable in enumerate(problem.variables)}
@@ -61,7 +57,7 @@ class Moves:
                 found[self.task[column]] += 1
         return found
 
-    def _changes(self) -> tuple[Flips, ...]:
+    def _changes(self) -> tuple[Move, ...]:
         options = self.problem.policies
         old = {_pool(options[i]): i for i in sorted(self.start) if self.task[i] < 0}
         new = {_pool(options[i]): i for i in sorted(self.goal) if self.task[i] < 0}
@@ -72,13 +68,13 @@ class Moves:
         )
 
 
-class Board:
+class TransitionState:
     """A state that keeps all rows; changes it and tells which changes keep them too.
 
     `running` [tasks]: on how many clusters each task runs.
     """
 
-    def __init__(self, moves: Moves, state: Iterable[int]) -> None:
+    def __init__(self, moves: TransitionProblem, state: Iterable[int]) -> None:
         self.moves = moves
         self.state: set[int] = set()
         self.taken = np.zeros(len(moves.rows))
@@ -151,12 +147,12 @@ def _pool(option: ProblemPolicy) -> tuple[int, str]:
     return option.cluster, option.pool
 
 
-def _between(problem: Problem, old: int, new: int, swaps: Swaps) -> ProblemPolicy:
+def _between(problem: Problem, old: int, new: int, swaps: ReplacementLookup) -> ProblemPolicy:
     """Return what stands for a pool's policy while one replaces another."""
     swap = swaps(problem.enforcement(old), problem.enforcement(new))
     before, after = (dict(problem.policies[item].supplies) for item in (old, new))
     gpus, slots = (
-        kinds_of_gpus(problem.resources[slot] for slot in (*before, *after)),
+        gpu_kinds(problem.resources[slot] for slot in (*before, *after)),
         problem.resources,
     )
     supplies = tuple(

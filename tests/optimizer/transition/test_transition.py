@@ -14,15 +14,15 @@ import pytest
 from optimizer.candidates.candidates import NodeLayout
 from optimizer.domain.fleet import Candidate, Fleet, FleetLimit, Supply
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
+from optimizer.domain.time_left import TimeLeft, unlimited
 from optimizer.mig.layouts import Multiset
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem, ProblemPolicy
 from optimizer.model.rules import RULES, capacity, one_policy_per_pool, supplied, violations
 from optimizer.solve.strategy import solve_problem
-from optimizer.transition.board import Going, unhurried
+from optimizer.transition.policy_replacement import policy_replacements
 from optimizer.transition.start import start, surged
-from optimizer.transition.swaps import swaps
-from optimizer.transition.transition import Stage, Transition, transition
+from optimizer.transition.transition import Transition, TransitionStage, plan_transition
 from tests.optimizer.build import fleet
 from tests.optimizer.random_problems import draw_fleet
 
@@ -48,7 +48,7 @@ def actions(found: Transition) -> list[str]:
     return [" ".join(_told(stage)) for stage in found.stages]
 
 
-def _told(stage: Stage) -> Iterator[str]:
+def _told(stage: TransitionStage) -> Iterator[str]:
     yield from (f"-{item.policy}@{item.cluster}" for item in stage.released)
     yield from (f"+{item.policy}@{item.cluster}" for item in stage.enforced)
     yield from (f"+{item.workload}@{item.cluster}" for item in stage.started)
@@ -80,7 +80,7 @@ def replay(given: Fleet, before: Decision, goal: Decision, found: Transition) ->
     assert (choices, places) == (set(goal.policies), set(goal.assignments))
 
 
-def check_amid(given: Fleet, wide: Problem, before: Decision, stage: Stage) -> None:
+def check_amid(given: Fleet, wide: Problem, before: Decision, stage: TransitionStage) -> None:
     """At worst nothing of a stage has stopped, all has started, and no new policy is there yet."""
     amid, holding = wide, set(before.policies)
     for old in stage.released:
@@ -142,9 +142,9 @@ def running(state: Decision, name: str) -> int:
 
 
 def planned(
-    given: Fleet, before: Decision, goal: Decision, *, going: Going = unhurried
+    given: Fleet, before: Decision, goal: Decision, *, time_left: TimeLeft = unlimited
 ) -> Transition:
-    found = transition(formulate(given), before, goal, going, swaps(given))
+    found = plan_transition(formulate(given), before, goal, time_left, policy_replacements(given))
     if not given.busy_stay:
         replay(given, before, goal, found)
     return found
@@ -177,7 +177,7 @@ def test_without_time_what_moves_stops_for_a_moment_and_what_stays_does_not() ->
     problem = formulate(given)
     before = decision(problem, {"a": "c/3g", "b": "e/3g"}, {"c": "3g", "e": "3g"})
     goal = decision(problem, {"a": "d/3g", "b": "e/3g"}, {"d": "3g", "e": "3g"})
-    found = planned(given, before, goal, going=lambda: False)
+    found = planned(given, before, goal, time_left=lambda: False)
     assert actions(found) == ["-a@c", "-3g@c +3g@d", "+a@d"]
     assert (found.uncovered, found.least) == (("a",), False)
 
@@ -246,7 +246,7 @@ def test_nothing_to_do_is_no_stage() -> None:
     given = fleet({"c": [("3g", 1)]}, {"a": 1}, scores("a", clusters="c"))
     problem = formulate(given)
     state = decision(problem, {"a": "c/3g"}, {"c": "3g"})
-    assert transition(problem, state, state) == Transition((), (), least=True)
+    assert plan_transition(problem, state, state) == Transition((), (), least=True)
 
 
 def test_what_wants_company_moves_together() -> None:
@@ -324,7 +324,9 @@ def test_what_others_use_of_a_gpu_that_stays_is_not_supplied_meanwhile() -> None
     (node,) = second.divided
     made = replace(second, layouts=(replace(node, taken=((("3g", 1),), ())),), divided=())
     given = replace(given, clusters=(replace(cluster, candidates=(first, made)),))
-    assert swaps(given)(PolicyEnforcement("c", "old"), PolicyEnforcement("c", "new")) == (
+    assert policy_replacements(given)(
+        PolicyEnforcement("c", "old"), PolicyEnforcement("c", "new")
+    ) == (
         {"3g": 1},
         ("n/1",),
     )
@@ -347,7 +349,7 @@ def test_gpus_of_no_named_device_are_gpus_all_the_same(kind: str, stops: bool) -
     problem = formulate(given)
     before = decision(problem, {"a": "c/"}, {"c": "old"})
     goal = decision(problem, {"a": "c/", "b": "c/3g"}, {"c": "new"})
-    found = transition(problem, before, goal, swaps=swaps(given))
+    found = plan_transition(problem, before, goal, swaps=policy_replacements(given))
     assert found.uncovered == (("a",) if stops else ())
 
 
@@ -381,7 +383,7 @@ def test_without_time_only_the_clusters_of_policies_that_change_stop() -> None:
     problem = formulate(given)
     before = decision(problem, {"a": "c/3g", "z": "d/3g"}, {"c": "old", "d": "3g"})
     goal = decision(problem, {"a": "c/3g", "b": "c/2g", "z": "d/3g"}, {"c": "new", "d": "3g"})
-    found = planned(given, before, goal, going=lambda: False)
+    found = planned(given, before, goal, time_left=lambda: False)
     assert actions(found) == ["-a@c", "-old@c +new@c", "+a@c +b@c"]
 
 
@@ -395,7 +397,7 @@ def test_without_time_what_runs_stops_where_its_device_comes_from_another_pool_l
     problem = formulate(given)
     before, goal = (decision(problem, {"a": "c/3g"}, {"c": name}) for name in ("old", "new"))
     assert actions(planned(given, before, goal)) == ["+new@c", "-old@c"]
-    found = planned(given, before, goal, going=lambda: False)
+    found = planned(given, before, goal, time_left=lambda: False)
     assert actions(found) == ["-a@c", "-old@c +new@c", "+a@c"]
 
 
@@ -409,7 +411,7 @@ def test_without_time_a_policy_that_uses_of_a_limit_goes_before_another_comes() 
     given = replace(given, clusters=clusters, limits=(limit,))
     problem = formulate(given)
     before, goal = (decision(problem, {"a": f"{at}/3g"}, {at: "3g"}) for at in "cd")
-    found = planned(given, before, goal, going=lambda: False)
+    found = planned(given, before, goal, time_left=lambda: False)
     assert actions(found) == ["-a@c", "-3g@c", "+3g@d", "+a@d"]
 
 
@@ -533,7 +535,7 @@ def check(seed: int) -> None:
 def check_least(seed: int) -> None:
     """Where little moves, no order of single changes uncovers fewer replicas."""
     given, before, goal = random_case(seed)
-    found = transition(formulate(given), before, goal, swaps=swaps(given))
+    found = plan_transition(formulate(given), before, goal, swaps=policy_replacements(given))
     best = fewest(given, before, goal, most=4_000)
     lost = sum(len(stage.uncovered) for stage in found.stages)
     if found.least and best is not None:

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from optimizer.transition.board import Board, Flips, Going, Moves
+from optimizer.domain.time_left import TimeLeft
+from optimizer.transition.transition_state import Move, TransitionProblem, TransitionState
 
 _MOST_COMPARED = 100
 
@@ -11,18 +12,18 @@ _MOST_COMPARED = 100
 class Stage(NamedTuple):
     """Changes that may be made in any order, or `together` where none of them is legal alone."""
 
-    flips: tuple[Flips, ...]
+    flips: tuple[Move, ...]
 
 
-def staged(moves: Moves, detours: Iterable[int], going: Going) -> list[Stage]:
+def staged(moves: TransitionProblem, detours: Iterable[int], time_left: TimeLeft) -> list[Stage]:
     """Return stages from start to goal; every rule holds after each of them.
 
     `detours`: places that may be taken for a while, so that no replica goes uncovered. Once there
     is no time left, what is not done yet is done at once, and costs what it moves a moment.
     """
-    board, stages, spare = Board(moves, moves.start), list[Stage](), tuple(detours)
+    board, stages, spare = TransitionState(moves, moves.start), list[Stage](), tuple(detours)
     most = 4 * len(moves.task) + 10
-    while board.state != moves.goal and len(stages) < most and going():
+    while board.state != moves.goal and len(stages) < most and time_left():
         done = list(_round(board)) or list(_unblocked(board, spare)) or list(_anew(board))
         stages += done
     if board.state != moves.goal:
@@ -30,28 +31,28 @@ def staged(moves: Moves, detours: Iterable[int], going: Going) -> list[Stage]:
     return stages
 
 
-def _round(board: Board) -> Iterator[Stage]:
+def _round(board: TransitionState) -> Iterator[Stage]:
     """Yield what can be done without uncovering a replica."""
     moves = board.moves
     changes = [item for item in moves.policy_changes if _due(board, item)]
     yield from _wave(board, changes)
     yield from _wave(board, _starts(board)) or _together(board, _starts(board))
-    stops: list[Flips] = [(c,) for c in sorted(board.state - moves.goal) if moves.task[c] >= 0]
+    stops: list[Move] = [(c,) for c in sorted(board.state - moves.goal) if moves.task[c] >= 0]
     yield from _stops(board, stops)
 
 
-def _due(board: Board, change: Flips) -> bool:
+def _due(board: TransitionState, change: Move) -> bool:
     return any((column in board.state) != (column in board.moves.goal) for column in change)
 
 
-def _starts(board: Board) -> list[Flips]:
+def _starts(board: TransitionState) -> list[Move]:
     moves = board.moves
     return [(c,) for c in sorted(moves.goal - board.state) if moves.task[c] >= 0]
 
 
-def _wave(board: Board, possible: list[Flips]) -> list[Stage]:
+def _wave(board: TransitionState, possible: list[Move]) -> list[Stage]:
     """Do all that can be done in any order: rows hold whichever part of it is done."""
-    before, worst, done = board.moves, board.taken.copy(), list[Flips]()
+    before, worst, done = board.moves, board.taken.copy(), list[Move]()
     for item in possible:
         rows, amounts = board.peak(item)
         if (worst[rows] + amounts <= before.limits[rows]).all():
@@ -62,9 +63,9 @@ def _wave(board: Board, possible: list[Flips]) -> list[Stage]:
     return [Stage(tuple(done))] if done else []
 
 
-def _stops(board: Board, possible: list[Flips]) -> list[Stage]:
+def _stops(board: TransitionState, possible: list[Move]) -> list[Stage]:
     """Stop what is covered elsewhere."""
-    left, chosen = list(board.running), list[Flips]()
+    left, chosen = list(board.running), list[Move]()
     for item in possible:
         task = board.moves.task[item[0]]
         if left[task] > board.moves.needed[task]:
@@ -73,7 +74,7 @@ def _stops(board: Board, possible: list[Flips]) -> list[Stage]:
     return _wave(board, chosen) or _together(board, chosen)
 
 
-def _together(board: Board, possible: list[Flips]) -> list[Stage]:
+def _together(board: TransitionState, possible: list[Move]) -> list[Stage]:
     """Do at once what only works at once, such as workloads that want each other near."""
     flips = [column for item in possible for column in item]
     while flips and (broken := board.broken(flips)):
@@ -97,10 +98,10 @@ class _Way(NamedTuple):
 
     uncovered: int
     stops: tuple[int, ...]
-    change: Flips
+    change: Move
 
 
-def _unblocked(board: Board, detours: tuple[int, ...]) -> Iterator[Stage]:
+def _unblocked(board: TransitionState, detours: tuple[int, ...]) -> Iterator[Stage]:
     """Make the change for which least has to stop, and let what stops run elsewhere if it can."""
     due = [item for item in board.moves.policy_changes if _due(board, item)]
     blocked = [*due, *_starts(board)][:_MOST_COMPARED]
@@ -116,7 +117,7 @@ def _unblocked(board: Board, detours: tuple[int, ...]) -> Iterator[Stage]:
         yield _done(board, best.change)
 
 
-def _way(board: Board, change: Flips) -> _Way | None:
+def _way(board: TransitionState, change: Move) -> _Way | None:
     """Return what must stop before a change; None where stopping does not help."""
     moves, stops = board.moves, list[int]()
     while broken := board.broken([*stops, *change]):
@@ -137,21 +138,23 @@ def _way(board: Board, change: Flips) -> _Way | None:
     return _Way(uncovered, tuple(stops), change)
 
 
-def _taking(board: Board, row: int) -> list[int]:
+def _taking(board: TransitionState, row: int) -> list[int]:
     """Return the places that take something of a row."""
     found, moves = board.moves.rows[row], board.moves
     pairs = zip(found.columns.tolist(), found.coefficients.tolist(), strict=True)
     return [c for c, amount in pairs if amount > 0 and c in board.state and moves.task[c] >= 0]
 
 
-def _loss(board: Board, column: int) -> tuple[bool, bool, int, int]:
+def _loss(board: TransitionState, column: int) -> tuple[bool, bool, int, int]:
     """Order what could stop: covered first, then what has to go anyway, then low priorities."""
     moves = board.moves
     priority = moves.problem.workloads[moves.task[column]].priority
     return not board.covered_without(column), column in moves.goal, priority, column
 
 
-def _detour(board: Board, column: int, detours: tuple[int, ...], way: _Way) -> Iterator[Stage]:
+def _detour(
+    board: TransitionState, column: int, detours: tuple[int, ...], way: _Way
+) -> Iterator[Stage]:
     """Start a task elsewhere for a while, where that does not stand in the way itself."""
     task = board.moves.task[column]
     for other in detours:
@@ -163,17 +166,17 @@ def _detour(board: Board, column: int, detours: tuple[int, ...], way: _Way) -> I
                 return
 
 
-def _pending(board: Board, column: int, way: _Way) -> bool:
+def _pending(board: TransitionState, column: int, way: _Way) -> bool:
     """Tell whether a planned flip is still to come."""
     return column in way.change or column in board.state
 
 
-def _done(board: Board, flips: Flips) -> Stage:
+def _done(board: TransitionState, flips: Move) -> Stage:
     board.flip(flips)
     return Stage((flips,))
 
 
-def _in_any_order(board: Board, stops: Iterable[int], changes: Iterable[Flips]) -> bool:
+def _in_any_order(board: TransitionState, stops: Iterable[int], changes: Iterable[Move]) -> bool:
     """Tell whether rows hold whichever part of the changes is done, once something has stopped."""
     worst = board.taken.copy()
     rows, amounts = board.delta(stops)
@@ -184,7 +187,7 @@ def _in_any_order(board: Board, stops: Iterable[int], changes: Iterable[Flips]) 
     return bool((worst <= board.moves.limits).all())
 
 
-def _anew(board: Board) -> Iterator[Stage]:
+def _anew(board: TransitionState) -> Iterator[Stage]:
     """Stop what moves, change policies, start the rest.
 
     Where that breaks a rule what runs on the clusters of those policies stops too, or everything.

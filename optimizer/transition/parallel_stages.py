@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from optimizer.domain.time_left import TimeLeft
 from optimizer.model.problem import Floats
-from optimizer.transition.board import Board, Flips, Going, Moves
+from optimizer.transition.transition_state import Move, TransitionProblem, TransitionState
 
 MOST_CELLS = 20_000_000
 """Rows times stages, which are all looked at."""
@@ -15,21 +16,21 @@ class _Group:
     """Moves in free order; `worst`: what each row takes at most while some of them are done."""
 
     worst: Floats
-    flips: list[Flips] = field(default_factory=list)
+    flips: list[Move] = field(default_factory=list)
 
 
-def scheduled(
-    moves: Moves, stages: Sequence[tuple[Flips, ...]], going: Going
-) -> list[tuple[Flips, ...]]:
+def in_parallel(
+    moves: TransitionProblem, stages: Sequence[tuple[Move, ...]], time_left: TimeLeft
+) -> list[tuple[Move, ...]]:
     """Return the same moves in fewer stages; those of one task and of one pool keep their order.
 
     So every task is covered as it was. All rows hold in every stage, whichever part of it is done.
     """
     if len(stages) * len(moves.rows) > MOST_CELLS:
         return list(stages)
-    board, groups, last = Board(moves, moves.start), list[_Group](), dict[int, int]()
+    board, groups, last = TransitionState(moves, moves.start), list[_Group](), dict[int, int]()
     for stage in stages:
-        if not going():
+        if not time_left():
             return list(stages)
         for flips in stage:
             _place(board, groups, flips, last)
@@ -37,7 +38,7 @@ def scheduled(
     return [tuple(group.flips) for group in groups]
 
 
-def _place(board: Board, groups: list[_Group], flips: Flips, last: dict[int, int]) -> None:
+def _place(board: TransitionState, groups: list[_Group], flips: Move, last: dict[int, int]) -> None:
     """Put a move into the earliest group that comes after its own task's and in which it fits."""
     rows, amounts = board.peak(flips)
     after, net = board.delta(flips)
@@ -56,7 +57,7 @@ def _place(board: Board, groups: list[_Group], flips: Flips, last: dict[int, int
     last.update(dict.fromkeys(keys, found))
 
 
-def _key(moves: Moves, column: int) -> int:
+def _key(moves: TransitionProblem, column: int) -> int:
     """Return a number for a task, or for a pool: that of its first policy, below 0."""
     if moves.task[column] >= 0:
         return int(moves.task[column])
