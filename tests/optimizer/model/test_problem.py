@@ -55,4 +55,4 @@ def test_a_problem_arrives_elsewhere_as_it_is_and_took_little_room(weight: float
     assert arrived.resources == slots
     first, second = arrived.limits
     assert np.array_equal(first.assignments, limit.assignments, equal_nan=True)
-    assert first.assignments is second.places
+    assert first.assignments is second.assignments
