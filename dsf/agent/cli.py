@@ -14,7 +14,7 @@ from dsf.cli.options import KUBECONFIG, Namespace, endpoint_option, log_options
 if TYPE_CHECKING:
     from dsf.agent.round import Round
     from dsf.agent.run import AgentSettings
-    from dsf.api.invalid import Invalid
+    from dsf.api.invalid_input import InvalidInput
     from dsf.kube.port import Kube
 
 EXIT_FAILED = 1
@@ -168,7 +168,7 @@ async def _serve(settings: "AgentSettings", hub_kubeconfig: Path, kubeconfig: Pa
 
 async def _once(
     settings: "AgentSettings", kubeconfig: Path | None, *, explaining: bool
-) -> "tuple[Round, ...] | Invalid":
+) -> "tuple[Round, ...] | InvalidInput":
     from dsf.agent.dry_run import perform_once
 
     async with AsyncExitStack() as stack:
@@ -189,13 +189,13 @@ async def _managed(
 
 
 def _print(
-    cluster: str, rounds: "tuple[Round, ...] | Invalid", *, explaining: bool = False
+    cluster: str, rounds: "tuple[Round, ...] | InvalidInput", *, explaining: bool = False
 ) -> None:
     from dsf.agent.dry_run import explained, render
-    from dsf.api.invalid import Invalid
+    from dsf.api.invalid_input import InvalidInput
     from dsf.kube.clock import utc_now
 
-    if isinstance(rounds, Invalid):
+    if isinstance(rounds, InvalidInput):
         raise click.ClickException(f"{rounds.reason}: {rounds.message}")
     click.echo(explained(rounds) if explaining else render(cluster, rounds, utc_now()), nl=False)
     failures = [(done.summary.name, done.failure) for done in rounds if done.failure]

@@ -15,7 +15,7 @@ from dsf.agent.score.expiry import validity
 from dsf.agent.score.explanation import explain
 from dsf.agent.summaries_watch import read, summaries_of
 from dsf.api import names
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.kube.clock import utc_now
 from dsf.kube.errors import NotFound
 from dsf.kube.kinds import CONFIG_MAP
@@ -24,15 +24,15 @@ from dsf.kube.port import Kube, Object
 
 async def perform_once(
     settings: AgentSettings, managed: Kube | None, *, explaining: bool = False
-) -> tuple[Round, ...] | Invalid:
+) -> tuple[Round, ...] | InvalidInput:
     """Perform one round of every scorer at the same time. Raises KubeError."""
     text = await _text(settings, managed)
-    if isinstance(text, Invalid):
+    if isinstance(text, InvalidInput):
         return text
     read_config = scorer_selection.parse(text)
-    if isinstance(read_config, Invalid):
+    if isinstance(read_config, InvalidInput):
         where = settings.summaries_file or f"ConfigMap {settings.namespace}/{names.CONFIG_MAP}"
-        return Invalid(read_config.reason, f"{where}: {read_config.message}")
+        return InvalidInput(read_config.reason, f"{where}: {read_config.message}")
     if read_config.problems:
         return read_config.problems[0]
     async with round_runner(settings, managed, utc_now) as plain:
@@ -67,16 +67,16 @@ def _document(cluster: str, done: Round, now: datetime) -> str:
     return head + yaml.safe_dump(obj, sort_keys=False, allow_unicode=True, width=100)
 
 
-async def _text(settings: AgentSettings, managed: Kube | None) -> str | Invalid:
+async def _text(settings: AgentSettings, managed: Kube | None) -> str | InvalidInput:
     if settings.summaries_file is not None:
         text = await asyncio.to_thread(read, settings.summaries_file)
         message = f"{settings.summaries_file} can't be read"
-        return Invalid("FileUnreadable", message) if text is None else text
+        return InvalidInput("FileUnreadable", message) if text is None else text
     if managed is None:
         raise ValueError("a summaries file or the managed cluster's API server is needed")
     try:
         found = await managed.get(CONFIG_MAP, names.CONFIG_MAP, settings.namespace)
     except NotFound:
         message = f"no ConfigMap {names.CONFIG_MAP} in namespace {settings.namespace}"
-        return Invalid("ConfigMapNotFound", f"{message}; or name a file with --summaries-file")
+        return InvalidInput("ConfigMapNotFound", f"{message}; or name a file with --summaries-file")
     return summaries_of(found)

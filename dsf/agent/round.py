@@ -15,7 +15,7 @@ from dsf.agent.score.explanation import RoundEvidence
 from dsf.agent.score.result_rules import MAX_SERIES, ConversionSettings, convert
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.prometheus_answer import FetchedSeries
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import ScoreResult
@@ -91,7 +91,7 @@ class RoundRunner:
 
     def _form(self, summary: ScorerSummary) -> ConversionSettings | Failure:
         dimension = DimensionFormat.parse(summary.score_dimension_format)
-        if isinstance(dimension, Invalid):
+        if isinstance(dimension, InvalidInput):
             return Failure("scoring", dimension.reason, dimension.message)
         normalize = summary.scoring_normalize
         return ConversionSettings(

@@ -25,7 +25,7 @@ from dsf.agent.schedule.round_schedule import (
     WakeAt,
 )
 from dsf.agent.score.expiry import EXPIRE, validity
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.kube.errors import KubeError
 
@@ -76,7 +76,7 @@ class Agent:
     def configure(self, text: str) -> None:
         """Act on the text of `data.summaries` from now on; one that is invalid changes nothing."""
         read = scorer_selection.parse(text)
-        if isinstance(read, Invalid):
+        if isinstance(read, InvalidInput):
             self._metrics.refused()
             self._missing = self._missing and read.message
             log.error("summaries kept as they were", extra=_why(read))
@@ -229,5 +229,5 @@ class Agent:
             self._sweep.set()
 
 
-def _why(problem: Invalid | Failure) -> dict[str, str]:
+def _why(problem: InvalidInput | Failure) -> dict[str, str]:
     return {"reason": problem.reason, "error": problem.message}

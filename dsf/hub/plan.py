@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dsf.api import names
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.hub.assess.scorer_assessment import ScorerAssessment, assess
 from dsf.hub.distribute.audience import Audience, audience
 from dsf.hub.distribute.orphaned_scores import delete_orphaned_scores
@@ -43,7 +43,7 @@ def plan(
     config = snapshot.config if snapshot.config and not snapshot.config.leaving else None
     rules = config.rules if config else DistributionRules()
     assessments = assess(snapshot.scorers, snapshot.probes)
-    if isinstance(rules, Invalid):
+    if isinstance(rules, InvalidInput):
         return _invalid_config(config, rules, assessments, now=now)
     summaries = [assessment.summary for assessment in assessments if assessment.summary]
     score_names = [summary.score_name for summary in summaries]
@@ -71,7 +71,7 @@ def plan(
 
 def _invalid_config(
     config: ScoringConfig | None,
-    invalid: Invalid,
+    invalid: InvalidInput,
     assessments: Iterable[ScorerAssessment],
     *,
     now: str,

@@ -71,7 +71,7 @@ def prober(
     scorer_timeout_seconds: float,
 ) -> "Prober":
     """Return what asks scoring APIs as the flags say. Raises click.UsageError."""
-    from dsf.api.invalid import Invalid  # noqa: PLC0415 - loaded when a command is called
+    from dsf.api.invalid_input import InvalidInput  # noqa: PLC0415 - loaded when a command is called
     from dsf.hub.observe.certificate_authorities import TrustedAuthorities, UnusableAuthority  # noqa: PLC0415
     from dsf.hub.observe.destinations import destinations  # noqa: PLC0415
     from dsf.hub.observe.prober import ProbeLimits, Prober  # noqa: PLC0415
@@ -82,7 +82,7 @@ def prober(
         allowed_cidrs=_split(scorer_allowed_cidrs),
         denied_cidrs=_split(scorer_denied_cidrs),
     )
-    if isinstance(rules, Invalid):
+    if isinstance(rules, InvalidInput):
         raise click.UsageError(f"--scorer-allowed-cidrs, --scorer-denied-cidrs: {rules.message}")
     try:
         trust = TrustedAuthorities(scorer_certificate_authority)

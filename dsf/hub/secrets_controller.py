@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from prometheus_client import CollectorRegistry
 
 from dsf.api import names
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import load_summaries
 from dsf.hub.distribute.secrets_plan import (
     SELECTOR,
@@ -135,7 +135,7 @@ class SecretsController:
         asked = frozenset(
             reference
             for scorer in self._scorers()
-            if not isinstance(scorer.spec, Invalid)
+            if not isinstance(scorer.spec, InvalidInput)
             for reference in references_in_spec(scorer.spec)
         )
         read: dict[str, frozenset[SecretKeyReference]] = {}
@@ -146,7 +146,9 @@ class SecretsController:
             if work.text not in read:
                 summaries = load_summaries(work.text) if work.text else ()
                 read[work.text] = (
-                    references_in_summaries(() if isinstance(summaries, Invalid) else summaries)
+                    references_in_summaries(
+                        () if isinstance(summaries, InvalidInput) else summaries
+                    )
                     & asked
                 )
             wanted[cluster] = read[work.text]
@@ -165,7 +167,7 @@ class SecretsController:
         self, secrets: Mapping[str, HubSecret], crowded: Mapping[str, str]
     ) -> Iterator[tuple[str, WithheldSecret]]:
         for scorer in self._scorers():
-            if isinstance(scorer.spec, Invalid):
+            if isinstance(scorer.spec, InvalidInput):
                 continue
             for reference in references_in_spec(scorer.spec):
                 problem = withheld(reference, secrets.get(reference.name))

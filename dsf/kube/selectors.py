@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.kube import name_syntax
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
@@ -87,16 +87,16 @@ class FieldSelector:
         return all((fields.get(term.field, "") == term.value) == term.equal for term in self.terms)
 
 
-def label_selector(text: str) -> LabelSelector | Invalid:
+def label_selector(text: str) -> LabelSelector | InvalidInput:
     """Parse a label selector such as `a=b,c!=d,e in (f, g),h notin (i),j,!k`."""
     tokens = [match.group(1) for match in _TOKEN.finditer(text.rstrip())]
     try:
         return LabelSelector(tuple(_Parser(tokens).requirements()))
     except _Unparsable as problem:
-        return Invalid("InvalidLabelSelector", str(problem))
+        return InvalidInput("InvalidLabelSelector", str(problem))
 
 
-def label_selector_of(selector: Mapping[str, Any]) -> LabelSelector | Invalid:
+def label_selector_of(selector: Mapping[str, Any]) -> LabelSelector | InvalidInput:
     """Read a `meta/v1` LabelSelector object with `matchLabels` and `matchExpressions`."""
     expressions: list[tuple[str, Any, Iterable[str]]] = [
         (key, "In", (value,)) for key, value in (selector.get("matchLabels") or {}).items()
@@ -108,21 +108,21 @@ def label_selector_of(selector: Mapping[str, Any]) -> LabelSelector | Invalid:
     try:
         return LabelSelector(tuple(_requirement(*expression) for expression in expressions))
     except _Unparsable as problem:
-        return Invalid("InvalidLabelSelector", str(problem))
+        return InvalidInput("InvalidLabelSelector", str(problem))
 
 
-def field_selector(text: str) -> FieldSelector | Invalid:
+def field_selector(text: str) -> FieldSelector | InvalidInput:
     r"""Parse a field selector such as `metadata.name=a,status.phase!=b`; `\` escapes `,=\`."""
     terms = []
     for part in re.findall(r"(?:\\.|[^,])+", text, re.DOTALL):
         found = re.fullmatch(r"(.*?)(!=|==|=)(.*)", part, re.DOTALL)
         if not found:
             problem = f"invalid selector: '{text}'; can't understand '{part}'"
-            return Invalid("InvalidFieldSelector", problem)
+            return InvalidInput("InvalidFieldSelector", problem)
         field, operator, escaped = found.groups()
         if not re.fullmatch(r"(?:[^\\=]|\\[,=\\])*", escaped, re.DOTALL):
             problem = f"invalid field selector: '{part}': write \\= \\, \\\\ for = , \\ in a value"
-            return Invalid("InvalidFieldSelector", problem)
+            return InvalidInput("InvalidFieldSelector", problem)
         value = re.sub(r"\\(.)", r"\1", escaped, flags=re.DOTALL)
         terms.append(FieldTerm(field, value, operator != "!="))
     return FieldSelector(tuple(terms))

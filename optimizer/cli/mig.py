@@ -19,11 +19,11 @@ class _Model(click.ParamType["Geometry"]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> "Geometry":
-        from dsf.api.invalid import Invalid
+        from dsf.api.invalid_input import InvalidInput
         from optimizer.mig.geometry import geometry
 
         found = geometry(value)
-        if isinstance(found, Invalid):
+        if isinstance(found, InvalidInput):
             self.fail(found.message, param, ctx)
         return found
 

@@ -14,7 +14,7 @@ at one of its profile's starts. Sources:
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 
 MEDIA = "+me"
 
@@ -145,11 +145,11 @@ GEOMETRIES = (
 MODELS = tuple(geometry.model for geometry in GEOMETRIES)
 
 
-def geometry(model: str, known: Iterable[Geometry] = GEOMETRIES) -> Geometry | Invalid:
+def geometry(model: str, known: Iterable[Geometry] = GEOMETRIES) -> Geometry | InvalidInput:
     """Return the geometry of a model or of a `nvidia.com/gpu.product`; letter case is no matter."""
     wanted = model.upper().removeprefix("NVIDIA-")
     for item in known:
         if wanted in {name.upper() for name in (item.model, *item.products)}:
             return item
     message = f"no MIG geometry is known for GPU {model!r}; known are {', '.join(MODELS)}"
-    return Invalid("UnknownGpuModel", message)
+    return InvalidInput("UnknownGpuModel", message)

@@ -5,7 +5,7 @@ Keys: labels of the ManagedCluster named as GPU feature discovery names those of
 whose names can't hold a slash. They speak of one node with GPUs of one model.
 """
 
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.kube.port import Object
 from optimizer.candidates.candidates import GpuPool, Node
 from optimizer.mig.geometry import geometry
@@ -27,7 +27,7 @@ def discovered(managed_cluster: Object) -> tuple[GpuPool, ...] | Gap:
     known = geometry(product)
     if _DIVIDED in product:
         return _gap(name, f"{product} counts MIG devices, not GPUs; list clusters[].gpus instead")
-    if isinstance(known, Invalid):
+    if isinstance(known, InvalidInput):
         return _gap(name, known.message)
     count = _fact(managed_cluster, COUNT) or "1"
     if not count.isdecimal() or not 1 <= int(count) <= _MOST:

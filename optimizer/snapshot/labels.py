@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.kube.port import Object
 from optimizer.candidates.candidates import NodeLayout
 from optimizer.domain.fleet import Candidate, Selector, Supply, Workload
@@ -53,7 +53,7 @@ def candidate_of(
     """
     name = name_of(policy)
     wishes = annotated(policy, PolicyWishes)
-    if isinstance(wishes, Invalid):
+    if isinstance(wishes, InvalidInput):
         return _invalid_supply(name, wishes.message)
     wish = merged(said or PolicyWishes(), wishes, PolicyWishes)
     if wish["cluster"] not in {None, cluster}:
@@ -79,7 +79,7 @@ def workload_of(replica_set: Object, said: WorkloadWishes | None = None) -> Work
     """
     labels, name = labels_of(replica_set), name_of(replica_set)
     wishes = annotated(replica_set, WorkloadWishes)
-    if isinstance(wishes, Invalid):
+    if isinstance(wishes, InvalidInput):
         return _invalid_request(name, wishes.message)
     amount = _amount(labels.get(REQUEST_AMOUNT))
     wrong = _wrong(labels, (APP, REQUEST_KIND), REQUEST_AMOUNT)
@@ -124,7 +124,7 @@ def base_of(cluster: Object, said: ClusterWishes | None = None) -> tuple[Supply,
     """
     name = name_of(cluster)
     wishes = annotated(cluster, ClusterWishes)
-    if isinstance(wishes, Invalid):
+    if isinstance(wishes, InvalidInput):
         return _invalid_allocatable(name, wishes.message)
     wish = merged(said or ClusterWishes(), wishes, ClusterWishes)["allocatable"] or ()
     named = frozenset(item.kind for item in wish)

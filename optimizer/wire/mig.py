@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import FailFast, Field, model_validator
 
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from optimizer.candidates.candidates import GpuPool, Node, Rules
 from optimizer.candidates.demand import WHOLE
 from optimizer.mig.fragmentation import placed
@@ -83,7 +83,7 @@ class GpuNode(Wire):
         ValueError where the instances can't be on a GPU together.
         """
         known = geometry(self.model)
-        if isinstance(known, Invalid):
+        if isinstance(known, InvalidInput):
             raise ValueError(f"model: {known.message}")  # noqa: TRY004 - a wrong value
         if self.instances is None:
             return (Gpu(known),) * self.count

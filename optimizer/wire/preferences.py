@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import GROUP
 from dsf.kube.port import Object
 from dsf.kube.selectors import label_selector
@@ -77,7 +77,7 @@ def _pairs(text: str, example: str) -> list[tuple[str, str]]:
 
 def _selector(text: str) -> str:
     match label_selector(text):
-        case Invalid(_, message):
+        case InvalidInput(_, message):
             raise ValueError(message)
     return text
 
@@ -253,7 +253,7 @@ class ClusterWishes(Wire):
 Wishes = TypeVar("Wishes", bound=Wire)
 
 
-def annotated(obj: Object, model: type[Wishes]) -> Wishes | Invalid:
+def annotated(obj: Object, model: type[Wishes]) -> Wishes | InvalidInput:
     """Read the wishes among an object's annotations; a pool is read from the label too."""
     texts = _texts(obj)
     found = {name: texts[key] for name, key in _keys(model) if key in texts}
@@ -262,7 +262,7 @@ def annotated(obj: Object, model: type[Wishes]) -> Wishes | Invalid:
     except ValidationError as error:
         problems = field_problems(error.errors(include_input=False, include_url=False))
         wrong = (f"annotation {PREFIX}{_kebab(item.field)}: {item.message}" for item in problems)
-        return Invalid("InvalidAnnotation", "; ".join(islice(wrong, 3)))
+        return InvalidInput("InvalidAnnotation", "; ".join(islice(wrong, 3)))
 
 
 def unknown_annotations(obj: Object, model: type[Wire]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AliasChoices, BeforeValidator, FailFast, Field, model_validator
 
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import score_object_name
 from dsf.api.scoring.dimension_format import DimensionFormat
 from optimizer.wire.base import ObjectName, Wire, once
@@ -121,7 +121,7 @@ class ScoreRef(Wire):
     @model_validator(mode="after")
     def _usable(self) -> Self:
         match DimensionFormat.parse(self.score_dimension_format):
-            case Invalid(_, message):
+            case InvalidInput(_, message):
                 raise ValueError(f"scoreDimensionFormat: {message}")
         if not score_object_name(self.add_on_placement_score):
             raise ValueError(f"{_SCORE_NAMES[0]}: no object can have this name")
@@ -136,7 +136,7 @@ class ScoreRef(Wire):
     def dimension(self) -> DimensionFormat:
         """The parsed dimension format."""
         parsed = DimensionFormat.parse(self.score_dimension_format)
-        if isinstance(parsed, Invalid):
+        if isinstance(parsed, InvalidInput):
             raise TypeError(parsed.message)
         return parsed
 

@@ -14,7 +14,7 @@ from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequ
 from dsf.agent.score.result_rules import MAX_SERIES
 from dsf.agent.wire.encoded_series import EncodedSeries, ScoringRequestBody
 from dsf.agent.wire.http_answer import HttpAnswer, misfit, refusal, shown
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import ScoringResponse
 
@@ -58,7 +58,7 @@ class ScoringApi:
         """Send series to a scorer's API and return its results, checked for their form."""
         endpoint = scoring(summary)
         access = await self.secrets.credentials(endpoint)
-        if isinstance(access, Invalid):
+        if isinstance(access, InvalidInput):
             return Failure("scoring", access.reason, access.message)
         headers = {"Content-Type": "application/json", **access.headers}
         clock = asyncio.get_running_loop().time

@@ -14,7 +14,7 @@ from dsf.agent.wire.http_answer import excerpt, shown
 from dsf.agent.wire.prometheus_answer import FetchedSeries
 from dsf.agent.wire.prometheus_query import PrometheusQuery
 from dsf.api.crd.dynamic_scorer import TENANT_HEADER
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
 
 Read = Callable[
@@ -100,7 +100,7 @@ class Sources:
             return calls
         endpoint = source(summary, calls[0].url)
         access = await self.secrets.credentials(endpoint)
-        if isinstance(access, Invalid):
+        if isinstance(access, InvalidInput):
             return Failure("source", access.reason, access.message)
         tenant = summary.source_endpoint_tenant
         headers = access.headers | ({TENANT_HEADER: tenant} if tenant else {})

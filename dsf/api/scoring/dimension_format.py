@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 
 PLACEHOLDERS = (
     "cluster",
@@ -29,17 +29,19 @@ class DimensionFormat:
     fields: tuple[str, ...]
 
     @classmethod
-    def parse(cls, text: str) -> Self | Invalid:
-        """Parse text such as `${app};${device}`; unknown or missing placeholders are Invalid."""
+    def parse(cls, text: str) -> Self | InvalidInput:
+        """Parse a text such as `${app};${device}`; InvalidInput where a placeholder is unknown."""
         pieces = _PLACEHOLDER.split(text)
         literals, fields = tuple(pieces[::2]), tuple(pieces[1::2])
         unknown = sorted({field for field in fields if field not in PLACEHOLDERS})
         known = ", ".join(f"${{{name}}}" for name in PLACEHOLDERS)
         if unknown:
             named = ", ".join(f"${{{name}}}" for name in unknown)
-            return Invalid("InvalidDimensionFormat", f"unknown placeholder {named}; use {known}")
+            return InvalidInput(
+                "InvalidDimensionFormat", f"unknown placeholder {named}; use {known}"
+            )
         if not fields:
-            return Invalid(
+            return InvalidInput(
                 "InvalidDimensionFormat", f"format {text!r} has no placeholder; use {known}"
             )
         return cls(literals, fields)

@@ -8,7 +8,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from dsf.api.crd.dynamic_scorer import TENANT, TENANT_LENGTH
 from dsf.api.crd.score_rules import Normalize, OnFailure
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.wire_model import WireModel
 
 
@@ -68,11 +68,11 @@ def dump_summaries(summaries: Iterable[ScorerSummary]) -> str:
     )
 
 
-def load_summaries(text: str) -> tuple[ScorerSummary, ...] | Invalid:
+def load_summaries(text: str) -> tuple[ScorerSummary, ...] | InvalidInput:
     """Parse `data.summaries`; what does not fit is named by its place in the list."""
     try:
         return tuple(_SUMMARIES.validate_json(text))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "summaries"
-        return Invalid("InvalidSummaries", f"{place}: {first['msg']}")
+        return InvalidInput("InvalidSummaries", f"{place}: {first['msg']}")

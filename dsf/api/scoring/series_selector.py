@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, cast
 
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 
 Operator = Literal["=", "!=", "=~", "!~"]
 
@@ -66,15 +66,15 @@ class SeriesSelector:
     matchers: tuple[Matcher, ...]
 
 
-def parse(text: str) -> tuple[SeriesSelector, ...] | Invalid:
+def parse(text: str) -> tuple[SeriesSelector, ...] | InvalidInput:
     """Return the selectors in a query; names are as Prometheus writes them."""
     try:
         tokens = list(_tokens(text))
         selectors = [_selector(part) for part in _split(tokens, ";") if part]
     except _Unreadable as error:
-        return Invalid("InvalidSelector", f'{error}; write name{{attribute="value"}}')
+        return InvalidInput("InvalidSelector", f'{error}; write name{{attribute="value"}}')
     if not selectors:
-        return Invalid("InvalidSelector", 'the query is empty: write name{attribute="value"}')
+        return InvalidInput("InvalidSelector", 'the query is empty: write name{attribute="value"}')
     return tuple(selectors)
 
 

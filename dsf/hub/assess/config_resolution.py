@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from dsf.api.crd import dynamic_scorer as defaults
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec, Scoring, SecretKeyRef, Source
 from dsf.api.crd.score_rules import Normalize, OnFailure
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring import series_selector
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.scoring.scorer_summary import ScorerSummary
@@ -72,20 +72,22 @@ class ConfigFields:
     on_failure: OnFailure | None = None
 
 
-def resolve(name: str, spec: DynamicScorerSpec, config: ScorerConfig | None) -> Resolved | Invalid:
+def resolve(
+    name: str, spec: DynamicScorerSpec, config: ScorerConfig | None
+) -> Resolved | InvalidInput:
     """Return the summary of the scorer `name`; `config` is needed in mode Full and else unused."""
     server = urls.server(spec.config_url, "spec.configURL")
-    if isinstance(server, Invalid):
+    if isinstance(server, InvalidInput):
         return server
     theirs = ConfigFields()
     if is_full(spec):
         if config is None:
-            return Invalid("ConfigMissing", "the config endpoint has not answered yet")
+            return InvalidInput("ConfigMissing", "the config endpoint has not answered yet")
         theirs = _wishes(config.source, config.scoring)
         theirs = replace(theirs, scoring_host=theirs.scoring_host or server)
     own = _wishes(spec.source, spec.scoring)
     summary = _summary(name, spec, _with_defaults(_over(theirs, own), server))
-    if isinstance(summary, Invalid):
+    if isinstance(summary, InvalidInput):
         return summary
     return Resolved(summary, tuple(_conflicts(theirs, own)))
 
@@ -146,18 +148,20 @@ def _with_defaults(wishes: ConfigFields, server: str) -> ConfigFields:
     )
 
 
-def _summary(name: str, spec: DynamicScorerSpec, wishes: ConfigFields) -> ScorerSummary | Invalid:
+def _summary(
+    name: str, spec: DynamicScorerSpec, wishes: ConfigFields
+) -> ScorerSummary | InvalidInput:
     if wishes.score_name is None or wishes.interval is None:
-        return Invalid(
+        return InvalidInput(
             "MissingScoreName",
             "the score has no name: set scoring.params.name in the API's config"
             " or spec.scoring.params.name",
         )
     scoring = urls.endpoint(wishes.scoring_host or "", wishes.scoring_path or "", "scoring")
-    if isinstance(scoring, Invalid):
+    if isinstance(scoring, InvalidInput):
         return scoring
     form = DimensionFormat.parse(spec.score_dimension_format)
-    if isinstance(form, Invalid):
+    if isinstance(form, InvalidInput):
         return form
     auth_name, auth_key = _reference(_token(spec.scoring))
     ca_name, ca_key = _reference(_authority(spec.scoring))
@@ -182,7 +186,7 @@ def _summary(name: str, spec: DynamicScorerSpec, wishes: ConfigFields) -> Scorer
 
 def _with_source(
     summary: ScorerSummary, spec: DynamicScorerSpec, wishes: ConfigFields
-) -> ScorerSummary | Invalid:
+) -> ScorerSummary | InvalidInput:
     prometheus = summary.source_type == "Prometheus"
     unusable = _unusable(wishes, prometheus=prometheus)
     if unusable:
@@ -190,7 +194,7 @@ def _with_source(
     path = wishes.source_path or (defaults.DEFAULT_SOURCE_PATH if prometheus else "")
     host = wishes.source_host
     endpoint = urls.endpoint(host, path, "source") if host else ""
-    if isinstance(endpoint, Invalid):
+    if isinstance(endpoint, InvalidInput):
         return endpoint
     auth_name, auth_key = _reference(_token(spec.source))
     ca_name, ca_key = _reference(_authority(spec.source))
@@ -210,21 +214,21 @@ def _with_source(
     )
 
 
-def _unusable(wishes: ConfigFields, *, prometheus: bool) -> Invalid | None:
+def _unusable(wishes: ConfigFields, *, prometheus: bool) -> InvalidInput | None:
     """Return why the source can't be read: OpenTelemetry has no host, and its query is simpler."""
     for value, reason, field in (
         (wishes.query, "MissingQuery", "source.params.query"),
         (wishes.source_host or not prometheus, "MissingSourceHost", "source.host"),
     ):
         if not value:
-            return Invalid(
+            return InvalidInput(
                 reason,
                 f"source type {wishes.source_type} needs {field}: set it in the API's config or in"
                 " spec",
             )
     selectors = () if prometheus else series_selector.parse(wishes.query or "")
-    if isinstance(selectors, Invalid):
-        return Invalid(selectors.reason, f"source.params.query: {selectors.message}")
+    if isinstance(selectors, InvalidInput):
+        return InvalidInput(selectors.reason, f"source.params.query: {selectors.message}")
     return None
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from dsf.api import names
 from dsf.api.conditions import Condition, find
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.assess.config_resolution import Resolved, resolve
@@ -50,7 +50,7 @@ class ScorerAssessment:
     """
 
     scorer: RegisteredScorer
-    resolution: Resolved | Invalid
+    resolution: Resolved | InvalidInput
     health: ScorerHealth
     config_synced: Condition
     config: ScorerConfig | None
@@ -60,7 +60,7 @@ class ScorerAssessment:
     @property
     def summary(self) -> ScorerSummary | None:
         """The summary to distribute; None if the scorer is not to be distributed."""
-        if isinstance(self.resolution, Invalid) or not self.health.usable or self.name_owner:
+        if isinstance(self.resolution, InvalidInput) or not self.health.usable or self.name_owner:
             return None
         return self.resolution.summary
 
@@ -68,12 +68,14 @@ class ScorerAssessment:
     def score_names(self) -> frozenset[str]:
         """The score names by which a mask may refer to this scorer."""
         spec = self.scorer.spec
-        params = None if isinstance(spec, Invalid) or spec.scoring is None else spec.scoring.params
+        params = (
+            None if isinstance(spec, InvalidInput) or spec.scoring is None else spec.scoring.params
+        )
         return frozenset(
             name
             for name in (
                 None
-                if isinstance(self.resolution, Invalid)
+                if isinstance(self.resolution, InvalidInput)
                 else self.resolution.summary.score_name,
                 params.name if params else None,
             )
@@ -108,17 +110,17 @@ def _probe_of(
 def _assess(scorer: RegisteredScorer, probe: ProbeResult | None) -> ScorerAssessment:
     config = _config_in_use(scorer, probe)
     spec = scorer.spec if probe else _spec_before_first_probe(scorer)
-    resolution = spec if isinstance(spec, Invalid) else resolve(scorer.name, spec, config)
+    resolution = spec if isinstance(spec, InvalidInput) else resolve(scorer.name, spec, config)
     failure = _fetch_failure(scorer, probe)
-    if isinstance(resolution, Invalid) and failure:
-        resolution = Invalid(failure.reason, failure.message)
+    if isinstance(resolution, InvalidInput) and failure:
+        resolution = InvalidInput(failure.reason, failure.message)
     return ScorerAssessment(
         scorer=scorer,
         resolution=resolution,
         health=_health(scorer, probe),
         config_synced=_config_synced(scorer, probe, resolution),
         config=config,
-        probed=probe is not None or isinstance(scorer.spec, Invalid),
+        probed=probe is not None or isinstance(scorer.spec, InvalidInput),
     )
 
 
@@ -127,20 +129,20 @@ def _config_in_use(scorer: RegisteredScorer, probe: ProbeResult | None) -> Score
 
     Before the first probe the last synced config counts in any case: a restart changes nothing.
     """
-    if isinstance(scorer.spec, Invalid) or not is_full(scorer.spec):
+    if isinstance(scorer.spec, InvalidInput) or not is_full(scorer.spec):
         return None
     if probe and isinstance(probe.config, ScorerConfig):
         return probe.config
     return scorer.last_synced_config if probe is None or scorer.current else None
 
 
-def _spec_before_first_probe(scorer: RegisteredScorer) -> DynamicScorerSpec | Invalid:
+def _spec_before_first_probe(scorer: RegisteredScorer) -> DynamicScorerSpec | InvalidInput:
     """Return the spec with the configURL that served the last synced config.
 
     A config names no host of its own: with a new configURL it would be sent to the wrong server.
     """
     spec, url = scorer.spec, scorer.last_synced_config_url
-    if isinstance(spec, Invalid) or not (url and is_full(spec)):
+    if isinstance(spec, InvalidInput) or not (url and is_full(spec)):
         return spec
     return spec.model_copy(update={"config_url": url})
 
@@ -151,13 +153,15 @@ def _fetch_failure(scorer: RegisteredScorer, probe: ProbeResult | None) -> Probe
 
 
 def _config_synced(
-    scorer: RegisteredScorer, probe: ProbeResult | None, resolution: Resolved | Invalid
+    scorer: RegisteredScorer, probe: ProbeResult | None, resolution: Resolved | InvalidInput
 ) -> Condition:
     failure = _fetch_failure(scorer, probe)
     if failure:
-        kept = "" if isinstance(resolution, Invalid) else "; the last synced config stays in use"
+        kept = (
+            "" if isinstance(resolution, InvalidInput) else "; the last synced config stays in use"
+        )
         return Condition("ConfigSynced", "False", failure.reason, failure.message + kept)
-    if isinstance(resolution, Invalid):
+    if isinstance(resolution, InvalidInput):
         return Condition("ConfigSynced", "False", resolution.reason, resolution.message)
     if scorer.target and not scorer.target.full:
         message = "configSyncMode is None: source and scoring of this object are used as they are"
@@ -204,7 +208,7 @@ def _is_for_agents_to_judge(scorer: RegisteredScorer, failure: ProbeFailure) -> 
 
 def _may_be_reachable_by_agents_only(scorer: RegisteredScorer) -> bool:
     spec = scorer.spec
-    return not isinstance(spec, Invalid) and not is_full(spec) and spec.location == "Internal"
+    return not isinstance(spec, InvalidInput) and not is_full(spec) and spec.location == "Internal"
 
 
 def _with_name_owners(assessments: list[ScorerAssessment]) -> tuple[ScorerAssessment, ...]:

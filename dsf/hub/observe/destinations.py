@@ -18,7 +18,7 @@ from ipaddress import (
     ip_network,
 )
 
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
@@ -100,24 +100,24 @@ def destinations(
     denied_hosts: Iterable[str] = (),
     allowed_cidrs: Iterable[str] = (),
     denied_cidrs: Iterable[str] = (),
-) -> Destinations | Invalid:
+) -> Destinations | InvalidInput:
     """Read globs of hosts, and ranges in CIDR form; a bare address is a range of one."""
     read = {"allowed": _ranges(allowed_cidrs), "denied": _ranges(denied_cidrs)}
     for ranges in read.values():
-        if isinstance(ranges, Invalid):
+        if isinstance(ranges, InvalidInput):
             return ranges
     return Destinations(
         _globs(allowed_hosts),
         _globs(denied_hosts),
-        *(ranges for ranges in read.values() if not isinstance(ranges, Invalid)),
+        *(ranges for ranges in read.values() if not isinstance(ranges, InvalidInput)),
     )
 
 
-def _ranges(texts: Iterable[str]) -> tuple[Network, ...] | Invalid:
+def _ranges(texts: Iterable[str]) -> tuple[Network, ...] | InvalidInput:
     try:
         return tuple(ip_network(text) for text in texts)
     except ValueError as error:
-        return Invalid("InvalidRange", f"{error}; write it like 10.0.0.0/8 or fd00::/8")
+        return InvalidInput("InvalidRange", f"{error}; write it like 10.0.0.0/8 or fd00::/8")
 
 
 def _globs(texts: Iterable[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.hub.observe.certificate_authorities import TrustedAuthorities
 from dsf.hub.observe.destinations import Destinations
 from dsf.hub.observe.name_lookup import NameLookups
@@ -74,7 +74,7 @@ class Prober:
 
     async def _health(self, config_url: str) -> ProbeFailure | None:
         server = urls.server(config_url, "spec.configURL")
-        if isinstance(server, Invalid):
+        if isinstance(server, InvalidInput):
             return ProbeFailure(server.reason, server.message)
         answer = await self._get(server + HEALTH_PATH, body=False)
         return answer if isinstance(answer, ProbeFailure) else None
@@ -147,7 +147,7 @@ async def _nothing() -> None:
 
 def _read(url: str, body: bytes) -> ConfigDocument | ProbeFailure:
     document = read_config(body)
-    if isinstance(document, Invalid):
+    if isinstance(document, InvalidInput):
         return ProbeFailure(document.reason, f"GET {url}: {document.message}")
     return document
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from dsf.api import conditions
 from dsf.api.conditions import Condition
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.hub.report.wording import counted, listed, works_of
 from dsf.hub.snapshot.summaries_work import LIMIT_BYTES
 from dsf.kube.port import Object
@@ -42,7 +42,7 @@ def config_status(
     }
 
 
-def invalid_config_status(config: Object, invalid: Invalid, *, now: str) -> dict[str, Any]:
+def invalid_config_status(config: Object, invalid: InvalidInput, *, now: str) -> dict[str, Any]:
     """Return the status of a DynamicScoringConfig that can't be read: all works stay."""
     message = f"{invalid.message}; what was distributed before stays"
     ready = Condition("Ready", "False", invalid.reason, message)

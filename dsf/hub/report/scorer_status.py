@@ -8,7 +8,7 @@ from typing import Any
 from dsf.api import names
 from dsf.api.conditions import Condition
 from dsf.api.crd.dynamic_scorer import FAILING_CLUSTERS
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.hub.assess.config_resolution import Resolved
 from dsf.hub.assess.scorer_assessment import ScorerAssessment
 from dsf.hub.report.config_status import status_conditions
@@ -96,7 +96,7 @@ def _distributed(assessment: ScorerAssessment, progress: ScorerProgress | None) 
 
 def _withheld(assessment: ScorerAssessment) -> Condition | None:
     """Return the condition of a scorer that is not to be distributed; None if it is."""
-    if isinstance(assessment.resolution, Invalid):
+    if isinstance(assessment.resolution, InvalidInput):
         return _not_distributed("NotResolved", "see the condition ConfigSynced")
     if assessment.name_owner:
         score = assessment.resolution.summary.score_name

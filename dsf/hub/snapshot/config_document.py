@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.snapshot.registered_scorer import validation_message
 
@@ -25,18 +25,18 @@ class ConfigDocument:
     unknown: tuple[str, ...] = ()
 
 
-def read_config(body: bytes) -> ConfigDocument | Invalid:
-    """Read the body of a config endpoint's answer; Invalid has reason NotJSON or InvalidConfig."""
+def read_config(body: bytes) -> ConfigDocument | InvalidInput:
+    """Read what a config endpoint answered; InvalidInput has reason NotJSON or InvalidConfig."""
     try:
         document = from_json(body)
     except ValueError as error:
-        return Invalid(
+        return InvalidInput(
             "NotJSON",
             f"the answer is not JSON: {error}; serve an object with name, source and scoring there,"
             " or correct spec.configURL",
         )
     if not isinstance(document, Mapping):
-        return Invalid(
+        return InvalidInput(
             "InvalidConfig",
             "the answer is JSON but no object: serve {…} with name, source and scoring",
         )
@@ -45,7 +45,7 @@ def read_config(body: bytes) -> ConfigDocument | Invalid:
         return ConfigDocument(ScorerConfig.model_validate(document), shown)
     except ValidationError as error:
         ignored = f"; unknown fields: {', '.join(shown)}" if shown else ""
-        return Invalid(
+        return InvalidInput(
             "InvalidConfig", (_source_type(error) or validation_message(error)) + ignored
         )
 

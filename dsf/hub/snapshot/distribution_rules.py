@@ -12,7 +12,7 @@ from dsf.api.crd.dynamic_scoring_config import (
     Mask,
     SourceOverride,
 )
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.hub.snapshot.managed_cluster import ManagedCluster, is_leaving
 from dsf.hub.snapshot.registered_scorer import validation_message
 from dsf.hub.snapshot.source_overrides import Override, OverrideIndex, index_overrides
@@ -47,7 +47,7 @@ class ScoringConfig:
     """The DynamicScoringConfig and its rules, or why they can't be used."""
 
     obj: Object
-    rules: DistributionRules | Invalid
+    rules: DistributionRules | InvalidInput
 
     @property
     def leaving(self) -> bool:
@@ -85,18 +85,18 @@ def _nothing(
     return ""
 
 
-def _rules(obj: Object) -> DistributionRules | Invalid:
+def _rules(obj: Object) -> DistributionRules | InvalidInput:
     try:
         spec = DynamicScoringConfigSpec.model_validate(obj.get("spec") or {})
     except ValidationError as error:
-        return Invalid("InvalidSpec", f"spec: {validation_message(error)}")
+        return InvalidInput("InvalidSpec", f"spec: {validation_message(error)}")
     selector = _selector(spec.cluster_selector, "spec.clusterSelector")
-    if isinstance(selector, Invalid):
+    if isinstance(selector, InvalidInput):
         return selector
     overrides = []
     for place, override in enumerate(spec.source_overrides or ()):
         read = _override(place, override)
-        if isinstance(read, Invalid):
+        if isinstance(read, InvalidInput):
             return read
         overrides.append(read)
     return DistributionRules(
@@ -115,21 +115,21 @@ def _masked(masks: Iterable[Mask]) -> dict[str, frozenset[str]]:
     return {cluster: frozenset(scores) for cluster, scores in found.items()}
 
 
-def _override(place: int, override: SourceOverride) -> Override | Invalid:
+def _override(place: int, override: SourceOverride) -> Override | InvalidInput:
     where = f"spec.sourceOverrides[{place}]"
     if (override.cluster_name is None) == (override.cluster_selector is None):
-        return Invalid("InvalidSpec", f"{where}: name either clusterName or clusterSelector")
+        return InvalidInput("InvalidSpec", f"{where}: name either clusterName or clusterSelector")
     selector = _selector(override.cluster_selector, f"{where}.clusterSelector")
-    if isinstance(selector, Invalid):
+    if isinstance(selector, InvalidInput):
         return selector
     host = override.source_host.rstrip("/")
     return Override(place, override.cluster_name, selector, override.score_name, host)
 
 
-def _selector(written: ClusterSelector | None, where: str) -> LabelSelector | Invalid | None:
+def _selector(written: ClusterSelector | None, where: str) -> LabelSelector | InvalidInput | None:
     if written is None:
         return None
     selector = label_selector_of(written.model_dump(by_alias=True, exclude_none=True))
-    if isinstance(selector, Invalid):
-        return Invalid("InvalidSpec", f"{where}: {selector.message}")
+    if isinstance(selector, InvalidInput):
+        return InvalidInput("InvalidSpec", f"{where}: {selector.message}")
     return selector

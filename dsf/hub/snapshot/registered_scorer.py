@@ -6,7 +6,7 @@ from typing import Any, Literal, cast
 from pydantic import ValidationError
 
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.probe_result import ProbeTarget
@@ -27,7 +27,7 @@ class RegisteredScorer:
     obj: Object
     name: str
     created: str
-    spec: DynamicScorerSpec | Invalid
+    spec: DynamicScorerSpec | InvalidInput
     current: bool
     reported_health: HealthStatus | None
     last_synced_config: ScorerConfig | None
@@ -36,7 +36,7 @@ class RegisteredScorer:
     @property
     def target(self) -> ProbeTarget | None:
         """What to probe; None where the spec can't be used."""
-        if isinstance(self.spec, Invalid):
+        if isinstance(self.spec, InvalidInput):
             return None
         return ProbeTarget(self.spec.config_url, full=is_full(self.spec))
 
@@ -70,13 +70,13 @@ def validation_message(error: ValidationError, limit: int = 3) -> str:
     return "; ".join(line.removeprefix(": ") for line in lines[:limit]) + more
 
 
-def _spec(spec: Any) -> DynamicScorerSpec | Invalid:
+def _spec(spec: Any) -> DynamicScorerSpec | InvalidInput:
     try:
         parsed = DynamicScorerSpec.model_validate(spec)
     except ValidationError as error:
-        return Invalid("InvalidSpec", f"spec: {validation_message(error)}")
+        return InvalidInput("InvalidSpec", f"spec: {validation_message(error)}")
     server = urls.server(parsed.config_url, "spec.configURL")
-    return server if isinstance(server, Invalid) else parsed
+    return server if isinstance(server, InvalidInput) else parsed
 
 
 def _config(document: Any) -> ScorerConfig | None:

@@ -2,13 +2,13 @@
 
 from urllib.parse import urlsplit
 
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 
 _SHOWN = 200
 
 
-def server(url: str, where: str) -> str | Invalid:
-    """Return `scheme://authority` of a URL; `where` names the field in the message of Invalid.
+def server(url: str, where: str) -> str | InvalidInput:
+    """Return `scheme://authority` of a URL; `where` names the field in the message of InvalidInput.
 
     Refused: other schemes than http and https, user names and passwords (tokens belong into a
     Secret), white space and control characters.
@@ -23,17 +23,17 @@ def server(url: str, where: str) -> str | Invalid:
     if parts.scheme not in {"http", "https"} or not host:
         return _invalid(url, where, "write it as http://host:port or https://host:port")
     if "@" in parts.netloc:
-        return Invalid(
+        return InvalidInput(
             "InvalidURL",
             f"{where} holds a user name or password: remove it and use auth.tokenSecretRef",
         )
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def endpoint(host: str, path: str, where: str) -> str | Invalid:
+def endpoint(host: str, path: str, where: str) -> str | InvalidInput:
     """Return the URL of a path on a host, which may itself have a base path."""
     checked = server(host, f"{where}.host")
-    if isinstance(checked, Invalid):
+    if isinstance(checked, InvalidInput):
         return checked
     if "?" in host or "#" in host:
         return _invalid(host, f"{where}.host", "a query or fragment belongs into the path")
@@ -42,5 +42,5 @@ def endpoint(host: str, path: str, where: str) -> str | Invalid:
     return f"{host.rstrip('/')}/{path.lstrip('/')}" if path else host.rstrip("/")
 
 
-def _invalid(value: str, where: str, why: str) -> Invalid:
-    return Invalid("InvalidURL", f"{where} {value[:_SHOWN]!r}: {why}")
+def _invalid(value: str, where: str, why: str) -> InvalidInput:
+    return InvalidInput("InvalidURL", f"{where} {value[:_SHOWN]!r}: {why}")

@@ -20,7 +20,7 @@ from dsf.agent.round import Round
 from dsf.agent.round_loop import Agent
 from dsf.agent.score.result_rules import ConversionSettings, convert
 from dsf.api.crd.score_rules import OnFailure
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
 from dsf.api.scoring.scoring_api import ScoreResult
@@ -69,7 +69,7 @@ class Scorers:
                 wanted, round_report.failed(answer), answer, {"fetch": 0.5, "perform": 0.5}
             )
         dimension = DimensionFormat.parse("${app}")
-        assert not isinstance(dimension, Invalid)
+        assert not isinstance(dimension, InvalidInput)
         results = [ScoreResult(metric={"app": "a"}, score=answer)]
         scores = convert(results, ConversionSettings(CLUSTER, wanted.score_name, dimension))
         return Round(wanted, round_report.success(scores), None, {"fetch": 0.5, "perform": 0.5})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.kube.selectors import (
     FieldSelector,
     LabelSelector,
@@ -121,7 +121,7 @@ def test_examples(text: str, present: dict[str, str], matches: bool) -> None:
 )
 def test_what_is_no_selector(text: str, problem: str) -> None:
     found = label_selector(text)
-    assert isinstance(found, Invalid)
+    assert isinstance(found, InvalidInput)
     assert problem in found.message
 
 
@@ -135,7 +135,7 @@ def test_what_is_no_selector(text: str, problem: str) -> None:
     ],
 )
 def test_what_is_no_selector_object(expression: dict[str, Any]) -> None:
-    assert isinstance(label_selector_of({"matchExpressions": [expression]}), Invalid)
+    assert isinstance(label_selector_of({"matchExpressions": [expression]}), InvalidInput)
 
 
 def test_match_labels_are_equalities() -> None:
@@ -161,7 +161,7 @@ def test_escaped_values_of_field_selectors_come_back(terms: list[tuple[str, str,
 
 @pytest.mark.parametrize("text", ["a", "a=b=c", "a=b\\", "a=\\x"])
 def test_what_is_no_field_selector(text: str) -> None:
-    assert isinstance(field_selector(text), Invalid)
+    assert isinstance(field_selector(text), InvalidInput)
 
 
 def test_a_missing_field_is_empty() -> None:

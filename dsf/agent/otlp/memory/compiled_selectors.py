@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import re2
 
 from dsf.agent.otlp.memory.data_points import Labels
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.series_selector import NAME, Matcher, SeriesSelector
 
 MEMORY_BYTES = 1 << 20
@@ -32,12 +32,12 @@ class CompiledSelectors:
         )
 
 
-def compiled(selectors: Iterable[SeriesSelector]) -> CompiledSelectors | Invalid:
-    """Return the selection; Invalid where RE2 does not understand an expression."""
+def compiled(selectors: Iterable[SeriesSelector]) -> CompiledSelectors | InvalidInput:
+    """Return the selection; InvalidInput where RE2 does not understand an expression."""
     try:
         return CompiledSelectors(selectors)
     except re2.error as error:
-        return Invalid("InvalidSelector", f"a regular expression of the query: {_why(error)}")
+        return InvalidInput("InvalidSelector", f"a regular expression of the query: {_why(error)}")
 
 
 def _test(matcher: Matcher) -> "_CompiledMatcher":

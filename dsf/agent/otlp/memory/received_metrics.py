@@ -12,7 +12,7 @@ from dsf.agent.otlp.memory.sample_windows import TAKEN, MemoryBounds, SampleWind
 from dsf.agent.schedule import scorer_selection
 from dsf.agent.wire.prometheus_answer import FetchedSeries
 from dsf.api.crd.dynamic_scorer import DEFAULT_STEP_SECONDS
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring import series_selector
 from dsf.api.scoring.scorer_summary import ScorerSummary
 
@@ -33,14 +33,14 @@ class ReceivedMetrics:
     def __init__(self, now: Callable[[], float], bounds: MemoryBounds | None = None) -> None:
         self._now = now
         self._windows = SampleWindows(bounds or MemoryBounds())
-        self._problems: dict[str, Invalid] = {}
+        self._problems: dict[str, InvalidInput] = {}
         self._refused = Counter[str]()
         self.configured = False
 
     def configure(self, text: str) -> None:
         """Keep what the scorers in the text of `data.summaries` want; invalid text does nothing."""
         read = scorer_selection.parse(text)
-        if isinstance(read, Invalid):
+        if isinstance(read, InvalidInput):
             return
         self._problems = {}
         self._windows.configure(self._wanted(read.summaries))
@@ -90,16 +90,16 @@ class ReceivedMetrics:
             if summary.source_type.strip().lower() != SOURCE_TYPE:
                 continue
             window = _window(summary)
-            if isinstance(window, Invalid):
+            if isinstance(window, InvalidInput):
                 self._problems[summary.name] = window
             else:
                 yield summary.name, window
 
 
-def _window(summary: ScorerSummary) -> SampleWindow | Invalid:
+def _window(summary: ScorerSummary) -> SampleWindow | InvalidInput:
     selectors = series_selector.parse(summary.source_query)
-    takes = selectors if isinstance(selectors, Invalid) else compiled(selectors)
-    if isinstance(takes, Invalid):
+    takes = selectors if isinstance(selectors, InvalidInput) else compiled(selectors)
+    if isinstance(takes, InvalidInput):
         return takes
     step = summary.source_step if summary.source_step > 0 else DEFAULT_STEP_SECONDS
     return SampleWindow(summary.source_query, max(summary.source_range, 0), step, takes)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.kube.embedded.registry.resource_catalog import Resource, selectable_fields
 from dsf.kube.embedded.schema.json_values import copied
 from dsf.kube.embedded.storage.revisions import Collection, StoredWrite
@@ -62,9 +62,9 @@ def selection(
 ) -> SelectionPredicate:
     """Parse selectors; BadRequest where they can't be understood."""
     found_labels, found_fields = label_selector(labels), field_selector(fields)
-    if isinstance(found_labels, Invalid):
+    if isinstance(found_labels, InvalidInput):
         raise BadRequest(found_labels.message)
-    if isinstance(found_fields, Invalid):
+    if isinstance(found_fields, InvalidInput):
         raise BadRequest(found_fields.message)
     for term in found_fields.terms:
         if term.field not in resource.fields:

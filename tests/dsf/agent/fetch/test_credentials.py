@@ -13,7 +13,7 @@ from dsf.agent.fetch.credentials import (
     ServiceAccount,
 )
 from dsf.agent.wire.secret_data import TOKEN_LIMIT, Token, host_refused, read_authority, read_token
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 
 CANARY = b"canary-3f2a"
 
@@ -26,9 +26,9 @@ def secret(value: bytes = CANARY, type_: str = "Opaque", name: str = "api-auth")
     }
 
 
-def refused(obj: dict[str, Any], key: str = "token") -> Invalid:
+def refused(obj: dict[str, Any], key: str = "token") -> InvalidInput:
     found = read_token(obj, key)
-    assert isinstance(found, Invalid)
+    assert isinstance(found, InvalidInput)
     assert "canary" not in found.message
     return found
 
@@ -94,14 +94,14 @@ async def test_without_an_api_server_no_secret_can_be_read() -> None:
     found = await AgentSecrets(None, "dynamic-scoring").credentials(
         CalledEndpoint("http://h", "api-auth", "token")
     )
-    assert isinstance(found, Invalid)
+    assert isinstance(found, InvalidInput)
     assert found.reason == "SecretUnreadable"
 
 
 @given(st.binary(max_size=40))
 def test_any_value_is_a_clean_token_or_refused(value: bytes) -> None:
     found = read_token(secret(value), "token")
-    assert isinstance(found, Invalid) or (
+    assert isinstance(found, InvalidInput) or (
         found.value.isascii() and found.value.isprintable() and " " not in found.value
     )
 
@@ -116,7 +116,7 @@ def test_an_authority_is_pem_text() -> None:
 @pytest.mark.parametrize("value", [b"", b"canary", PEM + b"\xff", PEM * 100_000])
 def test_what_is_no_authority_is_refused(value: bytes) -> None:
     found = read_authority(secret(value), "token")
-    assert isinstance(found, Invalid)
+    assert isinstance(found, InvalidInput)
     assert found.reason == "InvalidAuthority"
     assert "canary" not in found.message
 
@@ -167,7 +167,7 @@ async def test_the_agents_own_token_is_read_at_each_call(own: ServiceAccount) ->
 )
 async def test_the_agents_own_token_stays_in_the_cluster(own: ServiceAccount, url: str) -> None:
     found = await own.token(url)
-    assert isinstance(found, Invalid)
+    assert isinstance(found, InvalidInput)
     assert found.reason == "HostNotAllowed"
     assert "--service-account-token-hosts" in found.message
 
@@ -175,5 +175,5 @@ async def test_the_agents_own_token_stays_in_the_cluster(own: ServiceAccount, ur
 async def test_an_agent_outside_a_cluster_has_no_token(own: ServiceAccount) -> None:
     own.path.unlink()
     found = await own.token("https://thanos.monitoring.svc/")
-    assert isinstance(found, Invalid)
+    assert isinstance(found, InvalidInput)
     assert found.reason == "TokenUnreadable"

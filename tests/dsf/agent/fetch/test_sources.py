@@ -17,7 +17,7 @@ from dsf.agent.fetch.http_client import http_client
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.fetch.sources import Sources
 from dsf.agent.wire.prometheus_answer import FetchedSeries
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import dump_summaries, load_summaries
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import AlreadyExists
@@ -300,7 +300,7 @@ def test_what_is_no_tenant_comes_in_no_summary(tenant: str) -> None:
     told = json.loads(dump_summaries([summary(source_endpoint_tenant="team-a")]))
     told[0]["sourceEndpointTenant"] = tenant
     refused = load_summaries(json.dumps(told))
-    assert isinstance(refused, Invalid)
+    assert isinstance(refused, InvalidInput)
     assert "sourceEndpointTenant" in refused.message
 
 

@@ -14,7 +14,7 @@ from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.fetch.scoring_call import ScoringApi
 from dsf.agent.fetch.watched_secrets import BYTES_LIMIT, WatchedSecrets
 from dsf.agent.wire.secret_data import Token
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Forbidden
 from dsf.kube.kinds import NAMESPACE, SECRET
@@ -63,7 +63,7 @@ async def known(secrets: AgentSecrets, name: str = "api-auth") -> None:
 
 async def token(secrets: AgentSecrets, endpoint: CalledEndpoint = API) -> str:
     found = await secrets.token(endpoint)
-    assert isinstance(found, Token | Invalid)
+    assert isinstance(found, Token | InvalidInput)
     return found.value if isinstance(found, Token) else found.reason
 
 

@@ -1,5 +1,5 @@
 from dsf.agent.schedule.scorer_selection import SelectedScorers, parse, select
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import dump_summaries
 from tests.dsf.agent.builders import summary
 from tests.repository import ROOT
@@ -25,7 +25,7 @@ def test_an_empty_list_is_a_configuration() -> None:
 def test_text_that_is_no_list_is_invalid() -> None:
     for text in ("", "{}", "[{}]", "null", "[" * 1000):
         found = parse(text)
-        assert isinstance(found, Invalid)
+        assert isinstance(found, InvalidInput)
         assert found.reason == "InvalidSummaries"
 
 

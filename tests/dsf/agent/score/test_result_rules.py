@@ -15,14 +15,14 @@ from dsf.agent.score.result_rules import (
     judge,
 )
 from dsf.api.crd.score_rules import Normalize
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
 from dsf.api.scoring.scoring_api import ScoreResult
 
 
 def dimension(text: str = "${app};${device}") -> DimensionFormat:
     parsed = DimensionFormat.parse(text)
-    assert not isinstance(parsed, Invalid)
+    assert not isinstance(parsed, InvalidInput)
     return parsed
 
 

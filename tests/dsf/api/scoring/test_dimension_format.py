@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
 
 VALUES = st.text(alphabet=st.characters(exclude_characters=";", codec="utf-8"), max_size=12)
@@ -26,12 +26,12 @@ def test_a_missing_label_is_empty() -> None:
 
 @pytest.mark.parametrize("text", ["", "score", "$app", "${", "{app}"])
 def test_a_format_without_placeholder_is_invalid(text: str) -> None:
-    assert isinstance(DimensionFormat.parse(text), Invalid)
+    assert isinstance(DimensionFormat.parse(text), InvalidInput)
 
 
 def test_an_unknown_placeholder_is_named_with_what_exists() -> None:
     result = DimensionFormat.parse("${app};${gpu}")
-    assert isinstance(result, Invalid)
+    assert isinstance(result, InvalidInput)
     assert "${gpu}" in result.message
     assert "${device}" in result.message
 
@@ -46,7 +46,7 @@ def test_a_rendered_name_is_read_back(fields: list[str], data: st.DataObject) ->
 @given(st.text(max_size=40))
 def test_the_text_of_a_parsed_format_is_the_format(text: str) -> None:
     result = DimensionFormat.parse(text)
-    assert isinstance(result, Invalid) or str(result) == text
+    assert isinstance(result, InvalidInput) or str(result) == text
 
 
 @pytest.mark.parametrize(

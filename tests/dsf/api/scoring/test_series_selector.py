@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.series_selector import Matcher, SeriesSelector, label_name, metric_name, parse
 
 
@@ -78,7 +78,7 @@ def test_escapes_in_quotes() -> None:
 )
 def test_what_is_no_selector_is_named_with_its_place(text: str) -> None:
     found = parse(text)
-    assert isinstance(found, Invalid)
+    assert isinstance(found, InvalidInput)
     assert found.reason == "InvalidSelector"
     assert 'name{attribute="value"}' in found.message
 

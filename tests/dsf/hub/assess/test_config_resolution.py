@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
 from dsf.api.crd.score_rules import OnFailure
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.assess.config_resolution import ConfigConflict, Resolved, resolve
 from tests.dsf.hub.builders import api_config, scorer
@@ -36,7 +36,7 @@ def resolved(config: dict[str, Any] | None = None, **spec: Any) -> Resolved:
     return outcome
 
 
-def attempt(config: dict[str, Any] | None = None, **spec: Any) -> Resolved | Invalid:
+def attempt(config: dict[str, Any] | None = None, **spec: Any) -> Resolved | InvalidInput:
     return resolve(
         "cpu",
         DynamicScorerSpec.model_validate(scorer(**spec)["spec"]),
@@ -255,7 +255,7 @@ def test_what_cannot_be_used_says_why(
     config: dict[str, Any] | None, spec: dict[str, Any], reason: str, told: str
 ) -> None:
     outcome = attempt(config, **spec)
-    assert isinstance(outcome, Invalid)
+    assert isinstance(outcome, InvalidInput)
     assert outcome.reason == reason
     assert told in outcome.message
     assert "secret" not in outcome.message
@@ -290,7 +290,7 @@ def test_in_mode_full_the_object_never_changes_what_the_api_says(
     config = {"name": "x", "source": theirs, "scoring": their_scoring}
     alone = attempt(config)
     both = attempt(config, source=own, scoring=own_scoring)
-    assert isinstance(both, Resolved) or isinstance(alone, Invalid)
+    assert isinstance(both, Resolved) or isinstance(alone, InvalidInput)
     if isinstance(both, Resolved):
         assert both.summary.source_type.lower() == theirs["type"].lower()
         assert both.summary.score_name == their_scoring["params"]["name"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.hub.observe.destinations import NEVER, Destinations, destinations
 
 DISGUISES = [
@@ -91,7 +91,7 @@ def test_hosts_by_globs() -> None:
 @pytest.mark.parametrize("text", ["10.0.0.1/8", "10.0.0.0/33", "example", ""])
 def test_what_is_no_range(text: str) -> None:
     answer = destinations(denied_cidrs=[text])
-    assert isinstance(answer, Invalid)
+    assert isinstance(answer, InvalidInput)
     assert "10.0.0.0/8" in answer.message
 
 

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.api.invalid import Invalid
+from dsf.api.invalid_input import InvalidInput
 from dsf.hub.snapshot.config_document import ConfigDocument, read_config
 from tests.dsf.hub.builders import api_config
 
 
-def read(document: Any) -> ConfigDocument | Invalid:
+def read(document: Any) -> ConfigDocument | InvalidInput:
     return read_config(json.dumps(document).encode())
 
 
-def refused(document: Any) -> Invalid:
+def refused(document: Any) -> InvalidInput:
     outcome = read(document)
-    assert isinstance(outcome, Invalid), outcome
+    assert isinstance(outcome, InvalidInput), outcome
     return outcome
 
 
@@ -73,7 +73,7 @@ LONG = b'{"name":"x","a":' + b"9" * 5000 + b"}"
 )
 def test_what_is_not_json_says_so(body: bytes) -> None:
     outcome = read_config(body)
-    assert isinstance(outcome, Invalid)
+    assert isinstance(outcome, InvalidInput)
     assert outcome.reason == "NotJSON"
     assert "serve an object with name, source and scoring" in outcome.message
     assert "spec.configURL" in outcome.message
