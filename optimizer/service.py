@@ -15,20 +15,24 @@ from dsf.kube.kinds import (
     POLICY,
 )
 from dsf.kube.port import Kube
-from optimizer.domain.fleet import Fleet
-from optimizer.domain.settings import DEFAULTS, Settings
+from optimizer.candidates.generate import with_candidates
+from optimizer.domain.settings import DEFAULTS, OptimizerSettings
 from optimizer.explain.composition import case_of
 from optimizer.explain.process.run import explain
 from optimizer.model.formulate import formulate
+from optimizer.model.problem_size import too_large, too_large_to_read
 from optimizer.observe import again, every, observe, score_pages
 from optimizer.plan.generated_objects import changes, failures, successes
 from optimizer.plan.manifests import GENERATED_SELECTOR
 from optimizer.plan.plan import Plan, plan, stale
 from optimizer.snapshot.fleet_reader import FleetReader
+from optimizer.snapshot.fleet_snapshot import FleetSnapshot, read_objects
+from optimizer.snapshot.gpu_pools import mig_rules
 from optimizer.snapshot.labels import name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.score_list import score_list
 from optimizer.snapshot.score_table import score_object
+from optimizer.snapshot.unknown_names import unknown_names
 from optimizer.solve.solver_process import solve
 from optimizer.solve.supervised_process import start_fork_server
 from optimizer.wire.request import OptimizeRequest
@@ -43,7 +47,7 @@ class Optimizer:
     """
 
     def __init__(
-        self, kube: Kube, settings: Settings = DEFAULTS, *, now: Callable[[], datetime]
+        self, kube: Kube, settings: OptimizerSettings = DEFAULTS, *, now: Callable[[], datetime]
     ) -> None:
         self._kube = kube
         self._settings = settings
@@ -133,9 +137,15 @@ class Optimizer:
     async def _plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
         start_fork_server()
         observation = await observe(self._kube, request.namespace)
-        fleet = await again(lambda: self._fleet(observation, request))
-        if isinstance(fleet, RequestProblem):
-            return fleet
+        read = await again(lambda: self._read(observation, request))
+        if isinstance(read, RequestProblem):
+            return read
+        fleet = await asyncio.to_thread(
+            with_candidates, read.fleet, read.pools, mig_rules(request), read.enforced
+        )
+        refused = too_large(fleet, self._settings.max_places)
+        if refused:
+            return refused
         problem = await asyncio.to_thread(formulate, fleet)
         solution = await solve(
             problem,
@@ -163,22 +173,31 @@ class Optimizer:
         )
         return replace(made, explanation=explanation)
 
-    async def _fleet(
+    async def _read(
         self, observation: Observation, request: OptimizeRequest
-    ) -> Fleet | RequestProblem:
-        """Read the fleet; of scores no more is kept than one page at a time."""
-        reader = await asyncio.to_thread(
-            FleetReader, observation, request, settings=self._settings, now=self._now()
-        )
-        if reader.refused:
-            return reader.refused
-        async for page in score_pages(self._kube, reader.score_names):
+    ) -> FleetSnapshot | RequestProblem:
+        """Read the fleet of a request; scores are read page by page and only one page is kept."""
+        unknown = unknown_names(observation, request, request.score_names)
+        if unknown:
+            return unknown_names(observation, request, await self._existing(request)) or unknown
+        key, most = self._settings.cluster_label_key, self._settings.max_places
+        unscored = await asyncio.to_thread(read_objects, observation, request, key)
+        refused = too_large_to_read(unscored, len(request.read_scores), most)
+        if refused:
+            return refused
+        reader = FleetReader(unscored, request, settings=self._settings, now=self._now())
+        async for page in score_pages(self._kube, request.score_names):
             await asyncio.to_thread(reader.add, page)
-        if reader.lacking:  # say which there are
-            async for page in score_pages(self._kube):
-                await asyncio.to_thread(reader.add, page)
-        unknown = reader.unknown()
-        return await asyncio.to_thread(reader.fleet) if unknown is None else unknown
+        if not request.score_names <= reader.seen:
+            unknown = unknown_names(observation, request, await self._existing(request))
+            if unknown is not None:
+                return unknown
+        return await asyncio.to_thread(reader.snapshot)
+
+    async def _existing(self, request: OptimizeRequest) -> frozenset[str]:
+        """Return the names of all scores that clusters of the request have."""
+        scores = await self._score_names()
+        return frozenset(item.name for item in scores if item.cluster in request.cluster_names)
 
 
 def _too_long(most: int) -> RequestProblem:

@@ -13,8 +13,16 @@ from typing import NamedTuple
 
 from benchmarks.optimizer.instances import DEVICES, Instance, Kind, instance
 from benchmarks.optimizer.reference_model import cpu_seconds
-from optimizer.domain.fleet import Candidate, Cluster, Fleet, Objective, Selector, Supply, Workload
-from optimizer.domain.scores import Scores
+from optimizer.domain.fleet import (
+    CandidatePolicy,
+    Cluster,
+    Fleet,
+    Objective,
+    Selector,
+    Supply,
+    Workload,
+)
+from optimizer.domain.scores import ScoreTable
 from optimizer.explain.composition import Case
 from optimizer.explain.process.run import ExplanationJob, explain_here
 from optimizer.model.formulate import formulate
@@ -60,12 +68,12 @@ def fleet(given: Instance) -> Fleet:
         for c, of_cluster in enumerate(of_workload)
         for d, value in enumerate(of_cluster)
     }
-    named = {"score": Scores.of(scores)}
+    named = {"score": ScoreTable.of(scores)}
     return Fleet("default", clusters, workloads, named, (Objective("score"),))
 
 
-def _candidate(device: str, amount: int) -> Candidate:
-    return Candidate(device, (Supply("gpu", device, float(amount)),))
+def _candidate(device: str, amount: int) -> CandidatePolicy:
+    return CandidatePolicy(device, (Supply("gpu", device, float(amount)),))
 
 
 def cost(given: Fleet, seconds: float) -> Cost:

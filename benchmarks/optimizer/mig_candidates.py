@@ -13,12 +13,12 @@ import time
 import numpy as np
 import pulp
 
-from optimizer.candidates.candidates import KIND, LeftOut
-from optimizer.candidates.demand import Demand, Request
 from optimizer.candidates.frontier import frontier
 from optimizer.candidates.layout_relaxation import most_of
+from optimizer.domain.gpu_layout import GPU_KIND, GpuPattern, OmittedLayouts
+from optimizer.mig.demand import Demand, DeviceRequest
 from optimizer.mig.geometry import Geometry, geometry
-from optimizer.mig.gpus import Gpu, Pattern, patterns
+from optimizer.mig.gpus import Gpu, patterns
 from optimizer.model.problem import ClusterResource, Problem, ProblemWorkload
 
 FEW = ("2g.24gb", "3g.48gb", "all")
@@ -26,7 +26,7 @@ MANY = ("1g.12gb", "1g.24gb", "2g.24gb", "3g.48gb", "4g.48gb", "7g.96gb")
 REPEATS, PARTS = 3, 4
 
 
-def exact(open_: tuple[Pattern, ...], gpus: int, demand: Demand) -> float:
+def exact(open_: tuple[GpuPattern, ...], gpus: int, demand: Demand) -> float:
     model = pulp.LpProblem("mig", pulp.LpMaximize)
     counts = [pulp.LpVariable(f"x{index}", 0, gpus, pulp.LpInteger) for index in range(len(open_))]
     taken = [
@@ -49,20 +49,20 @@ def exact(open_: tuple[Pattern, ...], gpus: int, demand: Demand) -> float:
 
 
 def stated(
-    open_: tuple[Pattern, ...], gpus: int, bound: float, some: Demand, found: float
+    open_: tuple[GpuPattern, ...], gpus: int, bound: float, some: Demand, found: float
 ) -> float:
     """Return the bound of an answer that is worth so much."""
-    slots = tuple(ClusterResource(0, KIND, device) for device in some.devices)
+    slots = tuple(ClusterResource(0, GPU_KIND, device) for device in some.devices)
     asked = [(at, item) for at, (_, items) in enumerate(some.requests) for item in items]
     tasks = tuple(
-        ProblemWorkload(str(index), "app", KIND, item.amount)
+        ProblemWorkload(str(index), "app", GPU_KIND, item.amount)
         for index, (_, item) in enumerate(asked)
     )
     values = np.full((len(tasks), len(slots)), np.nan)
     for index, (slot, item) in enumerate(asked):
         values[index, slot] = item.value
     problem = Problem(("c",), slots, (), tasks, values, np.zeros(len(slots)))
-    pool = LeftOut("c", "", 0, bound, some.devices, ((gpus, open_),))
+    pool = OmittedLayouts("c", "", 0, bound, some.devices, ((gpus, open_),))
     return max(found, min(found + bound, most_of(problem, (pool,), 0, found)))
 
 
@@ -84,7 +84,7 @@ def row(model: Geometry, devices: tuple[str, ...], gpus: int, most: int) -> str:
     for _ in range(REPEATS):
         demand = Demand.of(
             {
-                name: [Request(rng.randint(1, 3), rng.randint(1, 100)) for _ in range(40)]
+                name: [DeviceRequest(rng.randint(1, 3), rng.randint(1, 100)) for _ in range(40)]
                 for name in devices
             }
         )

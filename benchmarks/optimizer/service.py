@@ -101,13 +101,13 @@ def planned(answers: "Connection[Planned, None]", port: int, asked: Asked) -> No
 async def _plan(port: int, asked: Asked) -> Planned:
     from dsf.kube.client.connect import connect  # noqa: PLC0415 - its memory is this process's
     from dsf.kube.embedded.http.server import kubeconfig  # noqa: PLC0415
-    from optimizer.domain.settings import Settings  # noqa: PLC0415
+    from optimizer.domain.settings import OptimizerSettings  # noqa: PLC0415
     from optimizer.plan.plan import Plan, result  # noqa: PLC0415
     from optimizer.service import Optimizer  # noqa: PLC0415
     from optimizer.wire.request import OptimizeRequest  # noqa: PLC0415
 
     body = OptimizeRequest.model_validate(request(asked.clusters, asked.workloads, asked.limit))
-    settings = Settings(gap=asked.gap, time_limit_seconds=asked.seconds)
+    settings = OptimizerSettings(gap=asked.gap, time_limit_seconds=asked.seconds)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kubeconfig"
         path.write_text(json.dumps(kubeconfig(f"http://127.0.0.1:{port}")))

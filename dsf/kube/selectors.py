@@ -96,6 +96,14 @@ def label_selector(text: str) -> LabelSelector | InvalidInput:
         return InvalidInput("InvalidLabelSelector", str(problem))
 
 
+def valid_selector(text: str) -> LabelSelector:
+    """Return the label selector that a valid text spells; ValueError where it spells none."""
+    parsed = label_selector(text)
+    if isinstance(parsed, InvalidInput):
+        raise ValueError(parsed.message)  # noqa: TRY004 - the text is wrong, not its type
+    return parsed
+
+
 def label_selector_of(selector: Mapping[str, Any]) -> LabelSelector | InvalidInput:
     """Read a `meta/v1` LabelSelector object with `matchLabels` and `matchExpressions`."""
     expressions: list[tuple[str, Any, Iterable[str]]] = [

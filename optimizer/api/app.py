@@ -21,7 +21,7 @@ from optimizer.service import Optimizer
 from optimizer.snapshot.unknown_names import unknown_filters
 from optimizer.wire.request import OptimizeRequest, ResetRequest
 from optimizer.wire.request_problem import RequestProblem
-from optimizer.wire.result import OptimizeResult, ResetResult, Scores
+from optimizer.wire.result import OptimizeResult, ResetResult, ScoreList
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 READY_SECONDS = 5.0
@@ -73,10 +73,10 @@ def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
         tags=["optimize"],
         summary="List the scores of all managed clusters",
         operation_id="list_scores",
-        response_model=Scores,
+        response_model=ScoreList,
         responses=documented(422, 503),
     )
-    async def scores(only: Annotated[ScoreFilter, Query()]) -> Scores | Response:
+    async def scores(only: Annotated[ScoreFilter, Query()]) -> ScoreList | Response:
         """List AddOnPlacementScores, ordered by cluster and name.
 
         Where a DynamicScorer fills a score, its description and the form of its entries' names
@@ -91,7 +91,7 @@ def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
             unknown = unknown_filters(await optimizer.score_names(), **named)
             if unknown:
                 return refusal(unknown)
-        return Scores(items=found)
+        return ScoreList(items=found)
 
     @app.post(
         "/optimize",

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
+from dsf.kube.selectors import valid_selector
 from optimizer.domain.fleet import Cluster, Workload
-from optimizer.model.resource_index import selector
 
 Guests = Mapping[str, tuple[Workload, ...]]
 """By workload, those that can't run on a cluster without it, or without others that can't."""
@@ -17,7 +17,7 @@ def guests(workloads: Iterable[Workload]) -> Guests:
     every = list(workloads)
     direct: dict[str, list[Workload]] = {}
     for text in dict.fromkeys(text for item in every for text in item.near):
-        wanted, users = selector(text), [item for item in every if text in item.near]
+        wanted, users = valid_selector(text), [item for item in every if text in item.near]
         for host in every:
             if wanted.matches(host.labels):
                 direct.setdefault(host.name, []).extend(users)

@@ -7,60 +7,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple
 
-from optimizer.candidates.demand import Demand
 from optimizer.candidates.frontier import Frontier, Point, frontier
-from optimizer.mig.gpus import FREE, Costs, Gpu, Pattern, Replace, becoming, devices, now, patterns
-from optimizer.mig.layouts import Multiset
-from optimizer.mig.parted import config_name
+from optimizer.domain.gpu_layout import GpuPattern, NodeLayout, OmittedLayouts
+from optimizer.mig.demand import Demand
+from optimizer.mig.gpu_pools import GpuPool
+from optimizer.mig.gpus import Gpu, ReconfigurationRules, becoming, devices, now, patterns
 
-KIND = "gpu"
 _NAME_LIMIT = 63  # OCM joins namespace and name of a policy into one object name of 63 characters
 _DIGITS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """A node by name and its GPUs by index; no name stands for the one node that has GPUs."""
-
-    name: str
-    gpus: tuple[Gpu, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GpuPool:
-    """The GPUs of a cluster of which one policy at a time sets the layout."""
-
-    cluster: str
-    nodes: tuple[Node, ...]
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeLayout:
-    """What the GPUs of a node become, by index; None is MIG off.
-
-    `taken`: what others than target workloads use of each GPU, by device; empty where of none.
-    """
-
-    node: str
-    gpus: tuple[Multiset | None, ...]
-    taken: tuple[tuple[tuple[str, int], ...], ...] = ()
-
-    @property
-    def config(self) -> str:
-        """The name of its mig-parted configuration."""
-        return config_name(self.gpus)
-
-
-def gpu_name(node: str, index: int) -> str:
-    """Return how a GPU is spelt: `gpu-node-1/0`, or `0` where its node has no name."""
-    return f"{node}/{index}" if node else str(index)
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class GeneratedPolicy:
     """A policy that can be generated; `supplies` is the amount by device.
 
     `changed`: how many GPUs it gives another layout. `cost` is in units of the objective.
@@ -75,39 +34,17 @@ class Candidate:
     changed: int = 0
 
 
-class LeftOut(NamedTuple):
-    """A pool of which only some of the candidates that matter were generated.
-
-    `kept`: how many. `bound`: what the others can be worth more, whatever the pool is used for.
-    `groups` of equal GPUs: how many, and what patterns supply of the `devices` asked for.
-    """
-
-    cluster: str
-    pool: str
-    kept: int
-    bound: float
-    devices: tuple[str, ...]
-    groups: tuple[tuple[int, tuple[Pattern, ...]], ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Candidates:
     """Candidates of one pool, the first winning ties, and what is to be known of others."""
 
-    items: tuple[Candidate, ...]
-    left_out: LeftOut | None = None
+    items: tuple[GeneratedPolicy, ...]
+    left_out: OmittedLayouts | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """How GPUs may be reconfigured, and how many candidates a pool may have."""
-
-    replace: Replace = "gpu"
-    costs: Costs = FREE
-    most: int = 64
-
-
-def candidates(namespace: str, pool: GpuPool, demand: Demand, rules: Rules) -> Candidates:
+def candidates(
+    namespace: str, pool: GpuPool, demand: Demand, rules: ReconfigurationRules
+) -> Candidates:
     """Return the candidates that serve a demand: what is there now first, then the cheapest.
 
     Every supply that the GPUs can be configured for is covered by one of them, except for at most
@@ -130,13 +67,13 @@ def candidates(namespace: str, pool: GpuPool, demand: Demand, rules: Rules) -> C
     )
     devices = demand.devices
     return Candidates(
-        items, LeftOut(pool.cluster, pool.name, len(items), reached.bound, devices, groups)
+        items, OmittedLayouts(pool.cluster, pool.name, len(items), reached.bound, devices, groups)
     )
 
 
 def composed(
-    namespace: str, pool: GpuPool, left_out: LeftOut, counts: Sequence[Sequence[int]]
-) -> Candidate:
+    namespace: str, pool: GpuPool, left_out: OmittedLayouts, counts: Sequence[Sequence[int]]
+) -> GeneratedPolicy:
     """Return the candidate with so many GPUs of each group in each pattern."""
     gpus = [gpu for node in pool.nodes for gpu in node.gpus]
     queues = {
@@ -147,8 +84,12 @@ def composed(
 
 
 def again(
-    namespace: str, pool: GpuPool, demand: Demand, rules: Rules, layouts: Iterable[NodeLayout]
-) -> Candidate | None:
+    namespace: str,
+    pool: GpuPool,
+    demand: Demand,
+    rules: ReconfigurationRules,
+    layouts: Iterable[NodeLayout],
+) -> GeneratedPolicy | None:
     """Return the candidate with given layouts; None where the pool's GPUs can't have them."""
     wanted = {item.node: item.gpus for item in layouts}
     if {name: len(gpus) for name, gpus in wanted.items()} != {
@@ -164,7 +105,9 @@ def again(
     return _made(namespace, pool, chosen) if len(chosen) == len(found) else None
 
 
-def best(gpus: Sequence[Gpu], demand: Demand, rules: Rules) -> tuple[Point | None, float]:
+def best(
+    gpus: Sequence[Gpu], demand: Demand, rules: ReconfigurationRules
+) -> tuple[Point | None, float]:
     """Return what serves a demand best where each request is for one device, and a bound.
 
     None where that is to change nothing. No configuration is worth more than the point's value and
@@ -180,7 +123,7 @@ def best(gpus: Sequence[Gpu], demand: Demand, rules: Rules) -> tuple[Point | Non
 
 
 @lru_cache(maxsize=1024)
-def _frontier(gpus: tuple[Gpu, ...], demand: Demand, rules: Rules) -> Frontier:
+def _frontier(gpus: tuple[Gpu, ...], demand: Demand, rules: ReconfigurationRules) -> Frontier:
     kinds = {gpu: patterns(gpu, demand, rules.replace, rules.costs) for gpu in set(gpus)}
     return frontier([kinds[gpu] for gpu in gpus], demand, most=rules.most)
 
@@ -194,16 +137,16 @@ def _unchanged(gpus: Sequence[Gpu], demand: Demand) -> Point | None:
     return Point(supply, 0.0, 0, sum(item.pieces for item in known), known)
 
 
-def _candidate(namespace: str, pool: GpuPool, chosen: Sequence[Pattern]) -> Candidate:
+def _candidate(namespace: str, pool: GpuPool, chosen: Sequence[GpuPattern]) -> GeneratedPolicy:
     return _made(namespace, pool, _sorted_alike(pool, chosen))
 
 
-def _made(namespace: str, pool: GpuPool, chosen: Sequence[Pattern]) -> Candidate:
+def _made(namespace: str, pool: GpuPool, chosen: Sequence[GpuPattern]) -> GeneratedPolicy:
     supplies = Counter[str]()
     for pattern in chosen:
         supplies.update(dict(pattern.supplies))
     layouts = _layouts(pool, chosen)
-    return Candidate(
+    return GeneratedPolicy(
         name=_name(namespace, pool, layouts),
         cluster=pool.cluster,
         pool=pool.name,
@@ -214,10 +157,10 @@ def _made(namespace: str, pool: GpuPool, chosen: Sequence[Pattern]) -> Candidate
     )
 
 
-def _sorted_alike(pool: GpuPool, chosen: Sequence[Pattern]) -> list[Pattern]:
+def _sorted_alike(pool: GpuPool, chosen: Sequence[GpuPattern]) -> list[GpuPattern]:
     """Hand the patterns of equal GPUs out in a stable order, so that equal decisions look alike."""
     gpus = [gpu for node in pool.nodes for gpu in node.gpus]
-    queues: dict[Gpu, list[Pattern]] = {}
+    queues: dict[Gpu, list[GpuPattern]] = {}
     for gpu, pattern in zip(gpus, chosen, strict=True):
         queues.setdefault(gpu, []).append(pattern)
     for queue in queues.values():
@@ -225,17 +168,17 @@ def _sorted_alike(pool: GpuPool, chosen: Sequence[Pattern]) -> list[Pattern]:
     return [queues[gpu].pop() for gpu in gpus]
 
 
-def _layouts(pool: GpuPool, chosen: Sequence[Pattern]) -> tuple[NodeLayout, ...]:
+def _layouts(pool: GpuPool, chosen: Sequence[GpuPattern]) -> tuple[NodeLayout, ...]:
     remaining = iter(chosen)
     return tuple(_layout(node.name, [next(remaining) for _ in node.gpus]) for node in pool.nodes)
 
 
-def _layout(node: str, chosen: Sequence[Pattern]) -> NodeLayout:
+def _layout(node: str, chosen: Sequence[GpuPattern]) -> NodeLayout:
     taken = tuple(map(_taken, chosen))
     return NodeLayout(node, tuple(item.instances for item in chosen), taken if any(taken) else ())
 
 
-def _taken(pattern: Pattern) -> tuple[tuple[str, int], ...]:
+def _taken(pattern: GpuPattern) -> tuple[tuple[str, int], ...]:
     left = dict(pattern.supplies)
     pairs = ((name, amount - left.get(name, 0)) for name, amount in devices(pattern.instances))
     return tuple((name, amount) for name, amount in pairs if amount)

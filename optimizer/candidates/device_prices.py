@@ -11,7 +11,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.model.problem import Floats, Ints, Problem
+from optimizer.domain.arrays import Floats, Ints
+from optimizer.model.problem import Problem
 
 _ROUNDS = 400
 _PATIENCE = 10

@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.candidates.demand import Demand
-from optimizer.mig.gpus import Pattern
+from optimizer.domain.gpu_layout import GpuPattern
+from optimizer.mig.demand import Demand
 
 # Sizes at which a cluster of 8 GPUs takes less than a tenth of a second even with 6 devices.
 _COMPARED = 1500
@@ -39,7 +39,7 @@ class Point(NamedTuple):
     cost: float
     changed: int
     pieces: int
-    patterns: tuple[Pattern, ...]
+    patterns: tuple[GpuPattern, ...]
 
 
 class Frontier(NamedTuple):
@@ -49,7 +49,7 @@ class Frontier(NamedTuple):
     bound: float
 
 
-def frontier(gpus: Sequence[Sequence[Pattern]], demand: Demand, *, most: int) -> Frontier:
+def frontier(gpus: Sequence[Sequence[GpuPattern]], demand: Demand, *, most: int) -> Frontier:
     """Return at most `most` points that GPUs with these patterns can reach.
 
     The bound is 0 where nothing that could matter was left out.
@@ -76,7 +76,7 @@ def _fewer(
 
 
 def _grown(
-    points: Sequence[Point], patterns: Sequence[Pattern], caps: Sequence[int]
+    points: Sequence[Point], patterns: Sequence[GpuPattern], caps: Sequence[int]
 ) -> list[Point]:
     before, more = _Prices.of(points), _Prices.of(patterns)
     supplies = np.minimum(before.supplies[:, None] + more.supplies, np.array(caps))
@@ -101,7 +101,7 @@ def _grown(
     return found
 
 
-def _climbed(gpus: Sequence[Sequence[Pattern]], demand: Demand, caps: Sequence[int]) -> Point:
+def _climbed(gpus: Sequence[Sequence[GpuPattern]], demand: Demand, caps: Sequence[int]) -> Point:
     """Return a point that serves a demand well: GPU by GPU the best pattern, and once more."""
     tables = [np.array(table) for table in demand.worth]
     offers = [np.array([pattern.supply for pattern in patterns]) for patterns in gpus]
@@ -133,7 +133,7 @@ class _Prices(NamedTuple):
     pieces: NDArray[np.int64]
 
     @classmethod
-    def of(cls, items: Sequence[Point | Pattern]) -> "_Prices":
+    def of(cls, items: Sequence[Point | GpuPattern]) -> "_Prices":
         """Return those of points or patterns."""
         return cls(
             np.array([item.supply for item in items], dtype=np.int64),

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -11,40 +11,28 @@ import numpy as np
 
 from optimizer.candidates import candidates as mig
 from optimizer.candidates.affinity_bonus import Guests, brought, guests
-from optimizer.candidates.candidates import KIND, GpuPool, LeftOut, Rules, composed
-from optimizer.candidates.demand import WHOLE, Demand, Request
+from optimizer.candidates.candidates import composed
 from optimizer.candidates.layout_relaxation import shares
-from optimizer.domain.fleet import Candidate, Cluster, Fleet, Supply
+from optimizer.domain.arrays import Floats
+from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply
+from optimizer.domain.gpu_layout import GPU_KIND, OmittedLayouts
+from optimizer.domain.issue import Issue
 from optimizer.domain.solution import PolicyEnforcement
-from optimizer.mig.geometry import Geometry
-from optimizer.model.problem import Floats
-from optimizer.wire.result import Gap
-
-Pools = Mapping[str, Sequence[GpuPool]]
-"""GPU pools by cluster."""
+from optimizer.mig.demand import Demand, DeviceRequest
+from optimizer.mig.gpu_pools import GpuPool, GpuPools, possible_devices
+from optimizer.mig.gpus import ReconfigurationRules
 
 Classes = Mapping[tuple[str, float, float, float], int]
 """How many workloads have an app, an amount, what they gain by staying, and what they bring."""
 
-_UNDECIDED = ""
-
 _MOST_PRICED, _PRICED_SHARE, _FINE = 6, 8, 1e6
 
 
-def offered(cluster: Cluster, pools: Pools) -> Cluster:
-    """Return a cluster with one more candidate: every device that its GPUs could supply.
-
-    It stands for those that `with_candidates` puts in its place, while scores are read.
-    """
-    devices = dict.fromkeys(name for pool in pools.get(cluster.name, ()) for name in _most(pool))
-    if not devices:
-        return cluster
-    any_of_them = Candidate(_UNDECIDED, tuple(Supply(KIND, name, 1) for name in devices))
-    return replace(cluster, candidates=(*cluster.candidates, any_of_them))
-
-
 def with_candidates(
-    fleet: Fleet, pools: Pools, rules: Rules, running: Collection[PolicyEnforcement] = ()
+    fleet: Fleet,
+    pools: GpuPools,
+    rules: ReconfigurationRules,
+    running: Collection[PolicyEnforcement] = (),
 ) -> Fleet:
     """Return a fleet whose clusters have candidates for what its workloads ask of their GPUs.
 
@@ -54,33 +42,49 @@ def with_candidates(
     """
     if not pools:
         return fleet
-    clusters, gaps, left_out = [], list[Gap](), list[LeftOut]()
+    clusters, issues, left_out = [], list[Issue](), list[OmittedLayouts]()
     company = guests(fleet.workloads)
     for cluster in fleet.clusters:
-        own = tuple(item for item in cluster.candidates if item.policy != _UNDECIDED)
-        classes = _classes(fleet, cluster, company) if pools.get(cluster.name) else {}
+        own = cluster.candidates
+        wide = _with_any_device(cluster, pools)
+        classes = _classes(fleet, wide, company) if pools.get(cluster.name) else {}
         for pool in pools.get(cluster.name, ()):
             helped = _helped(cluster, pool, pools[cluster.name])
             demand = _demand(fleet, pool, classes, helped)
             found = _generated(fleet.namespace, cluster, pool, demand, rules)
             own = _joined(own, pool, found.items, running)
-            gaps += [] if found.items else [_not_asked(cluster.name)]
+            issues += [] if found.items else [_not_asked(cluster.name)]
             left_out += [found.left_out] if found.left_out else []
         clusters.append(replace(cluster, candidates=own))
-    every = (*fleet.gaps, *gaps)
-    made = replace(fleet, clusters=tuple(clusters), gaps=every, left_out=tuple(left_out))
+    made = replace(
+        fleet,
+        clusters=tuple(clusters),
+        issues=(*fleet.issues, *issues),
+        left_out=tuple(left_out),
+    )
     most = min(_MOST_PRICED, rules.most // _PRICED_SHARE)
     return _with_priced(made, pools, running, most) if left_out and most else made
 
 
+def _with_any_device(cluster: Cluster, pools: GpuPools) -> Cluster:
+    """Return a cluster with one more candidate, which supplies every device that its GPUs could."""
+    devices = dict.fromkeys(
+        name for pool in pools.get(cluster.name, ()) for name in possible_devices(pool)
+    )
+    if not devices:
+        return cluster
+    any_of_them = CandidatePolicy("", tuple(Supply(GPU_KIND, name, 1) for name in devices))
+    return replace(cluster, candidates=(*cluster.candidates, any_of_them))
+
+
 def _with_priced(
-    fleet: Fleet, pools: Pools, running: Collection[PolicyEnforcement], most: int
+    fleet: Fleet, pools: GpuPools, running: Collection[PolicyEnforcement], most: int
 ) -> Fleet:
     """Return a fleet with a few candidates more where many were left out.
 
     They have the layouts that all workloads and all GPUs together make the dearest.
     """
-    clusters, left_out = {item.name: item for item in fleet.clusters}, list[LeftOut]()
+    clusters, left_out = {item.name: item for item in fleet.clusters}, list[OmittedLayouts]()
     for item, found in zip(fleet.left_out, shares(fleet), strict=True):
         (pool,) = (each for each in pools[item.cluster] if each.name == item.pool)
         made = [composed(fleet.namespace, pool, item, counts) for counts in rounded(found, most)]
@@ -108,7 +112,7 @@ def rounded(shares_: Iterable[Floats], times: int) -> Iterator[tuple[tuple[int, 
 
 
 def _generated(
-    namespace: str, cluster: Cluster, pool: GpuPool, demand: Demand, rules: Rules
+    namespace: str, cluster: Cluster, pool: GpuPool, demand: Demand, rules: ReconfigurationRules
 ) -> mig.Candidates:
     """Return candidates, and what is in force among them: to change it has to be worth it."""
     found = mig.candidates(namespace, pool, demand, rules)
@@ -122,15 +126,15 @@ def _generated(
 
 
 def _joined(
-    own: tuple[Candidate, ...],
+    own: tuple[CandidatePolicy, ...],
     pool: GpuPool,
-    found: Iterable[mig.Candidate],
+    found: Iterable[mig.GeneratedPolicy],
     running: Collection[PolicyEnforcement],
-) -> tuple[Candidate, ...]:
+) -> tuple[CandidatePolicy, ...]:
     made = [
-        Candidate(
+        CandidatePolicy(
             item.name,
-            tuple(Supply(KIND, device, amount) for device, amount in item.supplies),
+            tuple(Supply(GPU_KIND, device, amount) for device, amount in item.supplies),
             pool.name,
             current=not item.changed or PolicyEnforcement(pool.cluster, item.name) in running,
             cost=item.cost,
@@ -152,24 +156,26 @@ def _classes(fleet: Fleet, cluster: Cluster, company: Guests) -> Classes:
             more.get(item.name, 0.0),
         )
         for item in fleet.workloads
-        if item.kind == KIND
+        if item.kind == GPU_KIND
     )
 
 
 def _helped(cluster: Cluster, pool: GpuPool, pools: Iterable[GpuPool]) -> frozenset[str]:
     """Return the devices that a cluster can have beside what a pool supplies of them."""
     others = (item for item in cluster.candidates if item.pool != pool.name)
-    supplies = chain(cluster.base, *(item.supplies for item in others if item.policy))
-    beside = {supply.device for supply in supplies if supply.kind == KIND}
-    return frozenset(beside.union(*(_most(item) for item in pools if item is not pool)))
+    supplies = chain(cluster.base, *(item.supplies for item in others))
+    beside = {supply.device for supply in supplies if supply.kind == GPU_KIND}
+    return frozenset(beside.union(*(possible_devices(item) for item in pools if item is not pool)))
 
 
 def _demand(fleet: Fleet, pool: GpuPool, classes: Classes, helped: Collection[str]) -> Demand:
-    worth = {device: _worth(fleet, pool.cluster, device, classes) for device in _most(pool)}
+    worth = {
+        device: _worth(fleet, pool.cluster, device, classes) for device in possible_devices(pool)
+    }
     return Demand.of(
         {
             device: _requests(worth[device], most, pieces=device in helped)
-            for device, most in _most(pool).items()
+            for device, most in possible_devices(pool).items()
         },
         before_costs=len({item.priority for item in fleet.workloads}) > 1,
     )
@@ -190,7 +196,7 @@ def _worth(
 
 def _requests(
     worth: Iterable[tuple[float, float, int]], most: int, *, pieces: bool
-) -> Iterator[Request]:
+) -> Iterator[DeviceRequest]:
     """Yield the requests for a device; of equal amounts no more than fit.
 
     `pieces`: a part of what a workload asks for may come from elsewhere, so that any number of
@@ -201,7 +207,7 @@ def _requests(
         whole, times = (1, math.ceil(amount)) if pieces else _in_whole(amount)
         taken = max(0, min(most // whole - fitting[whole], count * max(1, times)))
         fitting[whole] += taken
-        yield from [Request(whole, value)] * taken
+        yield from [DeviceRequest(whole, value)] * taken
 
 
 def _in_whole(amount: float) -> tuple[int, int]:
@@ -219,23 +225,10 @@ def _value(fleet: Fleet, cluster: str, app: str, device: str) -> float | None:
     return total
 
 
-def _most(pool: GpuPool) -> dict[str, int]:
-    """Return the devices that a pool's GPUs can supply, and at most how many of each."""
-    most: Counter[str] = Counter()
-    for node in pool.nodes:
-        for gpu in node.gpus:
-            most.update(_devices(gpu.geometry))
-    return dict(sorted(most.items()))
-
-
-def _devices(geometry: Geometry) -> dict[str, int]:
-    return {WHOLE: 1, **{item.device: item.most for item in geometry.profiles}}
-
-
-def _not_asked(cluster: str) -> Gap:
-    return Gap(
+def _not_asked(cluster: str) -> Issue:
+    return Issue(
         reason="NoGpuDemand",
         message=f"cluster {cluster}: no policy is generated for its GPUs; no workload of kind"
-        f" {KIND} has a score above 0 for a device that they can be configured for",
+        f" {GPU_KIND} has a score above 0 for a device that they can be configured for",
         cluster=cluster,
     )

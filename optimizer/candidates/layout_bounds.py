@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from optimizer.candidates.candidates import LeftOut
 from optimizer.candidates.device_prices import CLOSE
 from optimizer.candidates.layout_relaxation import most_worth
 from optimizer.domain.fleet import Fleet
+from optimizer.domain.gpu_layout import OmittedLayouts
+from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Solution, Tier
-from optimizer.wire.result import Gap, Status
+from optimizer.domain.status import Status
 
 _LESS: Mapping[Status, Status] = {"Optimal": "Feasible", "Infeasible": "NotSolved"}
 """What is known where layouts that were left out may be worth more."""
@@ -22,7 +23,9 @@ def over_all_layouts(fleet: Fleet, solution: Solution) -> Solution:
     return widened(solution, fleet.left_out, most_worth(fleet, values))
 
 
-def widened(solution: Solution, left_out: Iterable[LeftOut], most: Mapping[int, float]) -> Solution:
+def widened(
+    solution: Solution, left_out: Iterable[OmittedLayouts], most: Mapping[int, float]
+) -> Solution:
     """Return a solution with bounds over all layouts; `most`: what nothing exceeds, by priority.
 
     For the highest priority there is another bound: from any decision one over the candidates is
@@ -49,10 +52,10 @@ def _widened(tier: Tier, bound: float) -> Tier:
     return tier if alike else tier._replace(bound=max(tier.value, bound))
 
 
-def fewer_layouts(left_out: Iterable[LeftOut], more: float) -> Iterator[Gap]:
+def fewer_layouts(left_out: Iterable[OmittedLayouts], more: float) -> Iterator[Issue]:
     """Yield what may be lost by leaving out layouts: `more` in all, and less in single pools."""
     for item in left_out if more > 0 else ():
-        yield Gap(
+        yield Issue(
             reason="FewerLayouts",
             message=f"cluster {item.cluster}: the {item.kept} generated candidates leave out"
             f" layouts of its GPUs that can be worth up to {min(more, item.bound):g} more;"

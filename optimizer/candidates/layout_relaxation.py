@@ -25,11 +25,12 @@ from itertools import groupby
 
 import numpy as np
 
-from optimizer.candidates.candidates import KIND, LeftOut
 from optimizer.candidates.device_prices import Demanded, Lowered, Offer, Supplied, lowered
-from optimizer.domain.fleet import Candidate, Cluster, Fleet, Supply
+from optimizer.domain.arrays import Floats
+from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply
+from optimizer.domain.gpu_layout import GPU_KIND, OmittedLayouts
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import ClusterResource, Floats, Problem
+from optimizer.model.problem import ClusterResource, Problem
 
 _EVERYTHING = ""
 
@@ -46,7 +47,7 @@ def most_worth(fleet: Fleet, found: Mapping[int, float]) -> Mapping[int, float]:
     }
 
 
-def most_of(problem: Problem, left_out: Sequence[LeftOut], tier: int, found: float) -> float:
+def most_of(problem: Problem, left_out: Sequence[OmittedLayouts], tier: int, found: float) -> float:
     """Return what no decision is worth more than in a priority.
 
     Policies without a name only stand for places; no decision has them.
@@ -82,7 +83,7 @@ def _lowered(problem: Problem, offers: Sequence[Offer], weights: Floats, found: 
 
 
 def _offers(
-    problem: Problem, left_out: Iterable[LeftOut], weights: Floats, *, costs: bool
+    problem: Problem, left_out: Iterable[OmittedLayouts], weights: Floats, *, costs: bool
 ) -> list[Offer]:
     """Return all offers, those of a way together; `costs`: those of layouts count."""
     found = [*_policies(problem, weights), *_layouts(problem, left_out, costs=costs)]
@@ -103,13 +104,13 @@ def _with_everything(fleet: Fleet) -> Fleet:
     return replace(fleet, clusters=tuple(map(widened, fleet.clusters)))
 
 
-def _everything(pool: LeftOut) -> Candidate:
+def _everything(pool: OmittedLayouts) -> CandidatePolicy:
     most = np.zeros(len(pool.devices))
     for count, patterns in pool.groups:
         most += count * np.array([item.supply for item in patterns]).max(axis=0)
     pairs = zip(pool.devices, most.tolist(), strict=True)
-    supplies = tuple(Supply(KIND, device, amount) for device, amount in pairs)
-    return Candidate(_EVERYTHING, supplies, pool.pool)
+    supplies = tuple(Supply(GPU_KIND, device, amount) for device, amount in pairs)
+    return CandidatePolicy(_EVERYTHING, supplies, pool.pool)
 
 
 def _policies(problem: Problem, weights: Floats) -> Iterator[Offer]:
@@ -122,12 +123,14 @@ def _policies(problem: Problem, weights: Floats) -> Iterator[Offer]:
             yield Offer(pool, number, 1, (supplies,), (-float(weights[number]),))
 
 
-def _layouts(problem: Problem, left_out: Iterable[LeftOut], *, costs: bool) -> Iterator[Offer]:
+def _layouts(
+    problem: Problem, left_out: Iterable[OmittedLayouts], *, costs: bool
+) -> Iterator[Offer]:
     """Yield what each GPU can be, in ways beside those of the policies."""
     for way, item in enumerate(left_out, len(problem.policies)):
         cluster = problem.cluster_index[item.cluster]
         slots = [
-            problem.resource_index.get(ClusterResource(cluster, KIND, name))
+            problem.resource_index.get(ClusterResource(cluster, GPU_KIND, name))
             for name in item.devices
         ]
         for count, patterns in item.groups:

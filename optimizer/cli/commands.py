@@ -15,7 +15,7 @@ from dsf.cli.options import NumberRange, cluster_options, http_options, log_opti
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from optimizer.domain.settings import Settings
+    from optimizer.domain.settings import OptimizerSettings
     from optimizer.plan.plan import Plan
     from optimizer.service import Optimizer
 
@@ -208,14 +208,14 @@ def _app(service: "Optimizer", *, read_only: bool, allowed_hosts: tuple[str, ...
     return app
 
 
-def settings_of(rest: Mapping[str, Any]) -> "Settings":
+def settings_of(rest: Mapping[str, Any]) -> "OptimizerSettings":
     """Return the settings that the options of `model_options` name."""
-    from optimizer.domain.settings import Settings
-    from optimizer.mig.policies import GPU_OPERATOR, GUIDE
+    from optimizer.domain.mig_labels import GPU_OPERATOR, GUIDE
+    from optimizer.domain.settings import OptimizerSettings
 
     namespace, name = rest["mig_config_map"]
     labels = {"gpu-operator": GPU_OPERATOR, "guide": GUIDE}[rest["mig_labels"]]
-    return Settings(
+    return OptimizerSettings(
         cluster_label_key=rest["cluster_label_key"],
         claim_name=rest["claim_name"],
         solver=rest["solver"],

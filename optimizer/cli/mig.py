@@ -8,7 +8,7 @@ import click
 from dsf.cli.columns import aligned
 
 if TYPE_CHECKING:
-    from optimizer.candidates.demand import Demand
+    from optimizer.mig.demand import Demand
     from optimizer.mig.geometry import Geometry
     from optimizer.mig.layouts import Instance
 
@@ -150,12 +150,12 @@ def explain(
 
     GPUs are --count idle ones of MODEL. How much of the demand it serves is said too.
     """
-    from optimizer.candidates.candidates import Rules, best
-    from optimizer.mig.gpus import Gpu
+    from optimizer.candidates.candidates import best
+    from optimizer.mig.gpus import Gpu, ReconfigurationRules
     from optimizer.mig.parted import config, config_name, document
 
     demand = _demand(model, want)
-    point, bound = best((Gpu(model),) * count, demand, Rules(most=400))
+    point, bound = best((Gpu(model),) * count, demand, ReconfigurationRules(most=400))
     if point is None or not any(point.supply):
         raise click.ClickException(f"no layout of {count} {model.model} serves any of this")
     gpus = sorted((item.instances for item in point.patterns), key=lambda item: item or ())
@@ -170,18 +170,19 @@ def explain(
 
 
 def _demand(model: "Geometry", want: tuple[tuple[str, int, int, float], ...]) -> "Demand":
-    from optimizer.candidates.demand import WHOLE, Demand, Request
+    from optimizer.domain.gpu_layout import WHOLE_GPU
+    from optimizer.mig.demand import Demand, DeviceRequest
 
-    requests: dict[str, list[Request]] = {}
+    requests: dict[str, list[DeviceRequest]] = {}
     for name, amount, times, value in want:
         profile = model.profile(name)
-        if profile is None and name != WHOLE:
+        if profile is None and name != WHOLE_GPU:
             have = ", ".join(item.name for item in model.profiles)
             raise click.ClickException(
-                f"--want: {model.model} has no profile {name!r}; it has {have}, and {WHOLE}"
+                f"--want: {model.model} has no profile {name!r}; it has {have}, and {WHOLE_GPU}"
             )
-        device = profile.device if profile else WHOLE
-        requests.setdefault(device, []).extend([Request(amount, value)] * times)
+        device = profile.device if profile else WHOLE_GPU
+        requests.setdefault(device, []).extend([DeviceRequest(amount, value)] * times)
     return Demand.of(requests)
 
 

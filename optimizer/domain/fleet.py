@@ -6,10 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optimizer.candidates.candidates import LeftOut, NodeLayout
-from optimizer.domain.scores import Scores
-from optimizer.model.problem import Floats, Spread
-from optimizer.wire.result import Gap
+from optimizer.domain.arrays import Floats
+from optimizer.domain.gpu_layout import NodeLayout, OmittedLayouts
+from optimizer.domain.issue import Issue
+from optimizer.domain.scores import ScoreTable
+
+CLUSTER_NAME_KEY = "metadata.name"
+"""The label key that stands for a cluster's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class Supply(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidatePolicy:
     """A policy that a cluster may enforce, and what it supplies then.
 
     Of the candidates of one pool of a cluster at most one is enforced. `cost`: what changing to
@@ -57,10 +60,14 @@ class Cluster:
 
     name: str
     selector: Selector
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[CandidatePolicy, ...]
     labels: Mapping[str, str] = field(default_factory=dict)
     base: tuple[Supply, ...] = ()
-    enforced: tuple[Candidate, ...] = ()
+    enforced: tuple[CandidatePolicy, ...] = ()
+
+    def label(self, key: str) -> str:
+        """Return the value of a label, empty where there is none; CLUSTER_NAME_KEY is the name."""
+        return self.name if key == CLUSTER_NAME_KEY else self.labels.get(key, "")
 
     @property
     def supplies(self) -> Iterator[Supply]:
@@ -68,6 +75,18 @@ class Cluster:
         for candidate in self.candidates:
             yield from candidate.supplies
         yield from self.base
+
+
+class TopologySpread(NamedTuple):
+    """At most `most` places per value of a cluster label, for all workloads of `group` together.
+
+    Workloads share a spread where key, most and group are equal; an empty group is the workload
+    alone.
+    """
+
+    key: str
+    most: int
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +109,7 @@ class Workload:
     extras: tuple[tuple[str, float], ...] = ()
     replicas: int = 1
     priority: int = 0
-    spread: tuple[Spread, ...] = ()
+    spread: tuple[TopologySpread, ...] = ()
     clusters: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     affinity: str = ""
@@ -151,8 +170,8 @@ class FleetLimit:
 class Fleet:
     """What can be placed where, and named scores.
 
-    `gaps` names what the hub holds but could not be used, and pairs without a usable score, of
-    which there can be too many: `gaps_left` more are only counted.
+    `issues`: what the hub holds but could not be used, and pairs without a usable score, of
+    which there can be too many: `unlisted_issues` more are only counted.
     `left_out`: the GPU pools of which not every candidate that matters was generated.
     `busy_stay`: busy devices outlast the replacing of a policy (MigOptions.reconfigure `instance`).
     """
@@ -160,10 +179,10 @@ class Fleet:
     namespace: str
     clusters: tuple[Cluster, ...]
     workloads: tuple[Workload, ...]
-    scores: Mapping[str, Scores]
+    scores: Mapping[str, ScoreTable]
     objectives: tuple[Objective, ...]
     limits: tuple[FleetLimit, ...] = ()
-    gaps: tuple[Gap, ...] = ()
-    gaps_left: int = 0
-    left_out: tuple[LeftOut, ...] = ()
+    issues: tuple[Issue, ...] = ()
+    unlisted_issues: int = 0
+    left_out: tuple[OmittedLayouts, ...] = ()
     busy_stay: bool = False

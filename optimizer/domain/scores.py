@@ -18,7 +18,7 @@ Where = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scores(Mapping[Key, float]):
+class ScoreTable(Mapping[Key, float]):
     """A score by cluster, app and device, read like a dictionary.
 
     `table` [apps, places]: NaN where there is none. `apps`, `places`: their numbers; a place is a

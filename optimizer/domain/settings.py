@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dsf.api import names
-from optimizer.mig.policies import GPU_OPERATOR, MigLabels
+from optimizer.domain.mig_labels import GPU_OPERATOR, MigLabels
 
 SolverName = Literal["highs", "cbc"]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class OptimizerSettings:
     """Settings of the optimizer; `missing_score` is the value of a pair without a usable score.
 
     `gap`: how far from the best, as a share of the value, a proven decision may be.
@@ -33,4 +33,4 @@ class Settings:
     mig: MigLabels = GPU_OPERATOR
 
 
-DEFAULTS = Settings()
+DEFAULTS = OptimizerSettings()

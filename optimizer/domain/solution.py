@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from optimizer.wire.result import Status
+from optimizer.domain.status import Status
 
 
 class PolicyEnforcement(NamedTuple):

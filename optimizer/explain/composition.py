@@ -27,8 +27,8 @@ from optimizer.explain.tradeoffs.dual_prices import binding_limits
 from optimizer.explain.tradeoffs.pareto_set import multi_objective, pareto_set
 from optimizer.explain.transition_steps import transition_plan
 from optimizer.model.formulate import formulate
+from optimizer.model.placements import placed
 from optimizer.model.problem import Problem
-from optimizer.plan.placed import placed
 from optimizer.transition.start import start, with_enforced
 from optimizer.wire.explanation import (
     AssignmentReason,

@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Assignment, Decision, Solution
-from optimizer.model.problem import Floats, Problem
+from optimizer.domain.status import Status
+from optimizer.model.problem import Problem
 from optimizer.model.rules import Row
-from optimizer.wire.result import Status
 
 
 class BudgetExceeded(Exception):

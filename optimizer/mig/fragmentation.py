@@ -2,8 +2,9 @@
 
 from functools import cache
 
+from optimizer.domain.gpu_layout import ProfileCounts
 from optimizer.mig.geometry import Geometry
-from optimizer.mig.layouts import Layout, Multiset, layouts, multiset, with_counts
+from optimizer.mig.layouts import Layout, layouts, multiset, with_counts
 
 
 @cache
@@ -30,13 +31,13 @@ def fragmentation(geometry: Geometry, layout: Layout) -> int:
     )
 
 
-def placed(geometry: Geometry, counts: Multiset, kept: Layout = ()) -> Layout | None:
+def placed(geometry: Geometry, counts: ProfileCounts, kept: Layout = ()) -> Layout | None:
     """Return the least fragmented legal layout of these instances that holds `kept`, or None."""
     legal = with_counts(geometry, counts, kept)
     return min(legal, key=lambda layout: (fragmentation(geometry, layout), layout), default=None)
 
 
 @cache
-def _best_room(geometry: Geometry, counts: Multiset) -> tuple[int, ...]:
+def _best_room(geometry: Geometry, counts: ProfileCounts) -> tuple[int, ...]:
     rooms = [room(geometry, layout) for layout in with_counts(geometry, counts)]
     return tuple(map(max, zip(*rooms, strict=True)))

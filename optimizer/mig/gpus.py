@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from optimizer.candidates.demand import WHOLE, Demand
+from optimizer.domain.gpu_layout import WHOLE_GPU, GpuPattern, ProfileCounts
+from optimizer.mig.demand import Demand
 from optimizer.mig.geometry import Geometry
-from optimizer.mig.layouts import Layout, Multiset, maximal, multiset
+from optimizer.mig.layouts import Layout, maximal, multiset
 
 Replace = Literal["gpu", "instance", "drain"]
 """What reconfiguring asks: an idle GPU, only that busy instances stay, or that it be drained."""
@@ -41,31 +42,25 @@ class Costs:
 FREE = Costs()
 
 
-class Pattern(NamedTuple):
-    """What a GPU may become; `instances` is None where MIG is off.
+@dataclass(frozen=True, slots=True)
+class ReconfigurationRules:
+    """How GPUs may be reconfigured, and how many candidates a pool may have."""
 
-    `supply` counts what the demand can use, device by device; `supplies` names all of it.
-    `pieces` is how fragmented it is: its instances, and the compute slices that none of them has.
-    """
-
-    supply: tuple[int, ...]
-    cost: float
-    changed: bool
-    pieces: int
-    instances: Multiset | None
-    supplies: tuple[tuple[str, int], ...]
+    replace: Replace = "gpu"
+    costs: Costs = FREE
+    most: int = 64
 
 
 def patterns(
     gpu: Gpu, demand: Demand, replace: Replace = "gpu", costs: Costs = FREE
-) -> tuple[Pattern, ...]:
+) -> tuple[GpuPattern, ...]:
     """Return the patterns open to a GPU: what changes nothing, and those that serve best.
 
     Of the latter none supplies no more than another for no less cost. Among equals the least
     fragmented stays. The order is stable.
     """
     found = sorted(dict.fromkeys(_open(gpu, demand, replace, costs)), key=_preference)
-    kept: list[Pattern] = []
+    kept: list[GpuPattern] = []
     for item in found:
         if not item.changed or not any(_no_better(item, other) for other in kept):
             kept.append(item)
@@ -75,15 +70,15 @@ def patterns(
 
 
 def becoming(
-    gpu: Gpu, instances: Multiset | None, demand: Demand, replace: Replace, costs: Costs
-) -> Pattern | None:
+    gpu: Gpu, instances: ProfileCounts | None, demand: Demand, replace: Replace, costs: Costs
+) -> GpuPattern | None:
     """Return the pattern with given instances, their profiles by device or not, if it is open."""
     wanted = dict(devices(instances))
     found = (item for item in _open(gpu, demand, replace, costs) if _made_of(item) == wanted)
     return min(found, key=_preference, default=None)
 
 
-def now(gpu: Gpu, demand: Demand) -> Pattern | None:
+def now(gpu: Gpu, demand: Demand) -> GpuPattern | None:
     """Return the pattern that changes nothing, or None where it is not known."""
     if gpu.whole:
         return _pattern(gpu, None, demand)
@@ -92,14 +87,14 @@ def now(gpu: Gpu, demand: Demand) -> Pattern | None:
     return _pattern(gpu, multiset(gpu.geometry, gpu.held), demand)
 
 
-def devices(instances: Multiset | None) -> tuple[tuple[str, int], ...]:
+def devices(instances: ProfileCounts | None) -> tuple[tuple[str, int], ...]:
     """Return how many of which device a layout has; None is MIG off."""
     if instances is None:
-        return ((WHOLE, 1),)
+        return ((WHOLE_GPU, 1),)
     return tuple((name.replace("+", "."), amount) for name, amount in instances)
 
 
-def _open(gpu: Gpu, demand: Demand, replace: Replace, costs: Costs) -> Iterator[Pattern]:
+def _open(gpu: Gpu, demand: Demand, replace: Replace, costs: Costs) -> Iterator[GpuPattern]:
     unchanged = now(gpu, demand)
     if unchanged:
         yield unchanged
@@ -118,7 +113,7 @@ def _open(gpu: Gpu, demand: Demand, replace: Replace, costs: Costs) -> Iterator[
             yield pattern
 
 
-def _made_of(item: Pattern) -> dict[str, int]:
+def _made_of(item: GpuPattern) -> dict[str, int]:
     return dict(devices(item.instances))
 
 
@@ -131,18 +126,18 @@ def _profiles(geometry: Geometry, devices: Sequence[str]) -> frozenset[str]:
 
 def _pattern(
     gpu: Gpu,
-    instances: Multiset | None,
+    instances: ProfileCounts | None,
     demand: Demand,
     *,
     cost: float = 0.0,
     drained: bool = False,
-) -> Pattern:
+) -> GpuPattern:
     counts = _supplied(gpu, instances, drained)
     if instances is None:
         changed = not gpu.whole
     else:
         changed = gpu.held is None or instances != multiset(gpu.geometry, gpu.held)
-    return Pattern(
+    return GpuPattern(
         supply=tuple(
             min(counts.get(device, 0), cap)
             for device, cap in zip(demand.devices, demand.caps, strict=True)
@@ -155,30 +150,30 @@ def _pattern(
     )
 
 
-def _pieces(geometry: Geometry, instances: Multiset | None) -> int:
+def _pieces(geometry: Geometry, instances: ProfileCounts | None) -> int:
     if instances is None:
         return 1
     compute = {item.name: item.compute for item in geometry.profiles}
     return geometry.compute - sum(amount * (compute[name] - 1) for name, amount in instances)
 
 
-def _supplied(gpu: Gpu, instances: Multiset | None, drained: bool) -> dict[str, int]:
+def _supplied(gpu: Gpu, instances: ProfileCounts | None, drained: bool) -> dict[str, int]:
     if instances is None:
-        return {WHOLE: 0 if gpu.in_use and not drained else 1}
+        return {WHOLE_GPU: 0 if gpu.in_use and not drained else 1}
     foreign = {} if drained else dict(multiset(gpu.geometry, gpu.foreign))
     profiles = {profile.name: profile.device for profile in gpu.geometry.profiles}
     return {profiles[name]: amount - foreign.get(name, 0) for name, amount in instances}
 
 
-def _preference(item: Pattern) -> tuple[float, bool, int, tuple[int, ...], Multiset]:
+def _preference(item: GpuPattern) -> tuple[float, bool, int, tuple[int, ...], ProfileCounts]:
     return (item.cost, item.changed, item.pieces, item.supply, item.instances or ())
 
 
-def _no_better(item: Pattern, other: Pattern) -> bool:
+def _no_better(item: GpuPattern, other: GpuPattern) -> bool:
     return item.cost >= other.cost and all(
         mine <= its for mine, its in zip(item.supply, other.supply, strict=True)
     )
 
 
-def _worse(item: Pattern, other: Pattern) -> bool:
+def _worse(item: GpuPattern, other: GpuPattern) -> bool:
     return item is not other and _no_better(item, other)

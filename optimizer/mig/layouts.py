@@ -9,10 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
+from optimizer.domain.gpu_layout import ProfileCounts
 from optimizer.mig.geometry import Geometry, Profile
-
-Multiset = tuple[tuple[str, int], ...]
-"""How many instances of which profile, in the order of the geometry; no zeros."""
 
 
 class Instance(NamedTuple):
@@ -70,13 +68,13 @@ def conflict(geometry: Geometry, layout: Iterable[Instance]) -> str:
     return "" if compute <= geometry.compute else f"{compute} compute slices are too many"
 
 
-def multiset(geometry: Geometry, layout: Iterable[Instance]) -> Multiset:
+def multiset(geometry: Geometry, layout: Iterable[Instance]) -> ProfileCounts:
     """Return how many instances of which profile a layout has."""
     return ordered(geometry, Counter(instance.profile for instance in layout))
 
 
-def ordered(geometry: Geometry, counts: Mapping[str, int]) -> Multiset:
-    """Return counts by profile name as a Multiset."""
+def ordered(geometry: Geometry, counts: Mapping[str, int]) -> ProfileCounts:
+    """Return counts by profile name as a ProfileCounts."""
     names = (profile.name for profile in geometry.profiles)
     return tuple((name, counts[name]) for name in names if counts.get(name))
 
@@ -84,7 +82,7 @@ def ordered(geometry: Geometry, counts: Mapping[str, int]) -> Multiset:
 @cache
 def multisets(
     geometry: Geometry, kept: Layout = (), among: frozenset[str] | None = None
-) -> tuple[Multiset, ...]:
+) -> tuple[ProfileCounts, ...]:
     """Return the distinct multisets of the layouts that hold `kept`, in a stable order."""
     return tuple(sorted({multiset(geometry, item) for item in layouts(geometry, kept, among)}))
 
@@ -92,7 +90,7 @@ def multisets(
 @cache
 def maximal(
     geometry: Geometry, kept: Layout = (), among: frozenset[str] | None = None
-) -> tuple[Multiset, ...]:
+) -> tuple[ProfileCounts, ...]:
     """Return the multisets that no other one contains."""
     counted = [(item, dict(item)) for item in multisets(geometry, kept, among)]
     return tuple(
@@ -102,7 +100,7 @@ def maximal(
     )
 
 
-def with_counts(geometry: Geometry, counts: Multiset, kept: Layout = ()) -> tuple[Layout, ...]:
+def with_counts(geometry: Geometry, counts: ProfileCounts, kept: Layout = ()) -> tuple[Layout, ...]:
     """Return the legal layouts with exactly these instances that hold `kept`."""
     among = frozenset(name for name, _ in counts)
     return tuple(

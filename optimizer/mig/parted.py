@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from optimizer.mig.layouts import Multiset
+from optimizer.domain.gpu_layout import ProfileCounts
 
 Config = list[dict[str, Any]]
 
@@ -26,9 +26,9 @@ LAYOUT = r"off|empty|[0-9]{1,2}x[0-9a-z.]{1,32}(-[0-9]{1,2}x[0-9a-z.]{1,32}){0,7
 _LABEL_LIMIT = 63
 
 
-def config(gpus: Sequence[Multiset | None]) -> Config:
+def config(gpus: Sequence[ProfileCounts | None]) -> Config:
     """Return the configuration of a node whose GPU number i becomes `gpus[i]`; None is MIG off."""
-    alike: dict[Multiset | None, list[int]] = {}
+    alike: dict[ProfileCounts | None, list[int]] = {}
     for index, instances in enumerate(gpus):
         alike.setdefault(instances, []).append(index)
     if len(alike) == 1:
@@ -36,7 +36,7 @@ def config(gpus: Sequence[Multiset | None]) -> Config:
     return [_entry(indices, instances) for instances, indices in alike.items()]
 
 
-def config_name(gpus: Sequence[Multiset | None]) -> str:
+def config_name(gpus: Sequence[ProfileCounts | None]) -> str:
     """Return the name of that configuration: a label value, the same for the same layouts.
 
     It spells the layouts where a label value can hold that, else it is a digest.
@@ -60,14 +60,14 @@ def document(configs: Mapping[str, Config]) -> str:
     return yaml.safe_dump(listed, sort_keys=False)
 
 
-def spelt(instances: Multiset | None) -> str:
+def spelt(instances: ProfileCounts | None) -> str:
     """Return a layout as part of a label value: `2x1g.12gb-1x3g.48gb`, `off` without MIG."""
     if instances is None:
         return _OFF
     return "-".join(f"{amount}x{name.replace('+', '.')}" for name, amount in instances) or _EMPTY
 
 
-def read(text: str) -> Multiset | None:
+def read(text: str) -> ProfileCounts | None:
     """Return the layout that `spelt` spells, its profiles by device; of the form LAYOUT."""
     if text == _OFF:
         return None
@@ -75,7 +75,7 @@ def read(text: str) -> Multiset | None:
     return tuple((name, int(amount)) for amount, _, name in parts)
 
 
-def _entry(devices: str | Iterable[int], instances: Multiset | None) -> dict[str, Any]:
+def _entry(devices: str | Iterable[int], instances: ProfileCounts | None) -> dict[str, Any]:
     numbers = devices if isinstance(devices, str) else list(devices)
     if instances is None:
         return {"devices": numbers, "mig-enabled": False}

@@ -6,45 +6,25 @@ and config-policy-controller, both at https://github.com/open-cluster-management
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from dsf.api.names import GENERATED_LABEL
 from dsf.kube.kinds import POLICY
 from dsf.kube.port import Object
-from optimizer.candidates.candidates import Candidate
-from optimizer.mig.parted import config, document
+from optimizer.domain.fleet import CandidatePolicy
+from optimizer.domain.mig_labels import GPU_OPERATOR, MigLabels
+from optimizer.mig.parted import config, config_name, document
 
 CONFIGURATION_POLICY = "ConfigurationPolicy"
 
 
-@dataclass(frozen=True, slots=True)
-class MigLabels:
-    """The labels by which a layout is asked for and confirmed, and the ConfigMap that holds it.
-
-    `present` selects the node where a candidate names none.
-    """
-
-    wanted: str = "nvidia.com/mig.config"
-    state: str = "nvidia.com/mig.config.state"
-    done: str = "success"
-    present: str = "nvidia.com/gpu.present"
-    config_map: str = "dsf-mig-parted-config"
-    config_namespace: str = "gpu-operator"
-
-
-GPU_OPERATOR = MigLabels()
-GUIDE = MigLabels(wanted="migsettinglabel", state="migresultlabel", done="true")
-"""The labels with which the development guide mocks the GPU operator's."""
-
-
-def specs(candidates: Sequence[Candidate], labels: MigLabels = GPU_OPERATOR) -> list[Object]:
+def specs(candidates: Sequence[CandidatePolicy], labels: MigLabels = GPU_OPERATOR) -> list[Object]:
     """Return the spec of each Policy of one cluster.
 
     All carry the layouts of all of them: the MIG manager of a node reads one ConfigMap.
     """
     text = document(
         {
-            layout.config: config(layout.gpus)
+            config_name(layout.gpus): config(layout.gpus)
             for candidate in candidates
             for layout in candidate.layouts
         }
@@ -69,17 +49,19 @@ def policy(namespace: str, name: str, metadata: Object, spec: Object) -> Object:
     }
 
 
-def _spec(candidate: Candidate, text: str, labels: MigLabels) -> Object:
-    settings, wanted, done = (f"{candidate.name}-{part}" for part in ("layouts", "wanted", "done"))
+def _spec(candidate: CandidatePolicy, text: str, labels: MigLabels) -> Object:
+    settings, wanted, done = (
+        f"{candidate.policy}-{part}" for part in ("layouts", "wanted", "done")
+    )
     file = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": labels.config_map, "namespace": labels.config_namespace},
         "data": {"config.yaml": text},
     }
-    asked = [(item.node, {labels.wanted: item.config}) for item in candidate.layouts]
+    asked = [(item.node, {labels.wanted: config_name(item.gpus)}) for item in candidate.layouts]
     confirmed = [
-        (item.node, {labels.wanted: item.config, labels.state: labels.done})
+        (item.node, {labels.wanted: config_name(item.gpus), labels.state: labels.done})
         for item in candidate.layouts
     ]
     return {

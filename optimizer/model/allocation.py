@@ -16,8 +16,9 @@ from collections.abc import Hashable, Iterator
 
 import numpy as np
 
+from optimizer.domain.arrays import Bools, Floats, Ints
 from optimizer.domain.solution import Decision
-from optimizer.model.problem import NO_DEVICE, Bools, ClusterResource, Floats, Ints, Problem
+from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem
 
 EXACT = 1e-9
 """Relative: sums of amounts that differ by less differ through rounding alone."""

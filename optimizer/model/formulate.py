@@ -5,19 +5,12 @@ from itertools import chain
 
 import numpy as np
 
+from dsf.kube.selectors import valid_selector
+from optimizer.domain.arrays import Bools, Floats, Ints
 from optimizer.domain.fleet import Fleet, FleetLimit
 from optimizer.model.predicates import PREDICATES
-from optimizer.model.problem import (
-    NO_DEVICE,
-    Bools,
-    Floats,
-    Ints,
-    Limit,
-    Problem,
-    ProblemPolicy,
-    ProblemWorkload,
-)
-from optimizer.model.resource_index import ResourceIndex, label, selector
+from optimizer.model.problem import NO_DEVICE, Limit, Problem, ProblemPolicy, ProblemWorkload
+from optimizer.model.resource_index import ResourceIndex
 
 
 def formulate(fleet: Fleet) -> Problem:
@@ -112,7 +105,7 @@ def _workloads(fleet: Fleet) -> tuple[ProblemWorkload, ...]:
 def _matching(fleet: Fleet) -> Mapping[str, tuple[str, ...]]:
     """Return the workloads that each selector of workloads matches; workloads share the tuples."""
     texts = {text for item in fleet.workloads for text in (*item.near, *item.apart)}
-    parsed = {text: selector(text) for text in sorted(texts)}
+    parsed = {text: valid_selector(text) for text in sorted(texts)}
     return {
         text: tuple(item.name for item in fleet.workloads if wanted.matches(item.labels))
         for text, wanted in parsed.items()
@@ -125,7 +118,7 @@ def _union(names: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 def _labels(fleet: Fleet) -> dict[str, tuple[str, ...]]:
     keys = sorted({item.key for workload in fleet.workloads for item in workload.spread})
-    return {key: tuple(label(item, key) for item in fleet.clusters) for key in keys}
+    return {key: tuple(item.label(key) for item in fleet.clusters) for key in keys}
 
 
 def _limits(indexed: ResourceIndex) -> Iterator[Limit]:
@@ -162,12 +155,12 @@ def _costs(indexed: ResourceIndex, score: str) -> Floats:
 def _scopes(indexed: ResourceIndex, limit: FleetLimit) -> Iterator[tuple[str, Bools]]:
     """Yield each limit's name and the clusters that it counts."""
     clusters = indexed.fleet.clusters
-    wanted = selector(limit.selector)
+    wanted = valid_selector(limit.selector)
     within = np.array([wanted.matches(cluster.labels) for cluster in clusters], dtype=np.bool_)
     if not limit.per:
         yield limit.name, within
         return
-    values = np.array([label(cluster, limit.per) for cluster in clusters], dtype=object)
+    values = np.array([cluster.label(limit.per) for cluster in clusters], dtype=object)
     for value in dict.fromkeys(values[within].tolist()):
         yield f"{limit.name} where {limit.per} is {value or 'not set'}", within & (values == value)
 

@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from optimizer.domain.arrays import Bools, Floats, Ints
+from optimizer.domain.fleet import TopologySpread
 
 NO_DEVICE = ""
 """The device of a resource of a kind that is not divided into devices, such as cpu."""
@@ -48,20 +46,6 @@ class ProblemPolicy(NamedTuple):
         return self._replace(supplies=tuple(supplies))
 
 
-class Spread(NamedTuple):
-    """At most `most` assignments per value of a cluster label.
-
-    For all workloads of `group` together.
-
-    Workloads share a spread where key, most and group are equal; an empty group is the workload
-    alone.
-    """
-
-    key: str
-    most: int
-    group: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class ProblemWorkload:
     """A workload: on each cluster it runs on it takes `amount` of a resource of its kind.
@@ -79,7 +63,7 @@ class ProblemWorkload:
     extras: tuple[tuple[str, float], ...] = ()
     replicas: int = 1
     priority: int = 0
-    spread: tuple[Spread, ...] = ()
+    spread: tuple[TopologySpread, ...] = ()
     near: tuple[tuple[str, ...], ...] = ()
     apart: tuple[str, ...] = ()
     current: tuple[int, ...] = ()

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from optimizer.domain.arrays import Bools, Floats
 from optimizer.domain.fleet import Workload
-from optimizer.model.problem import NO_DEVICE, Bools, ClusterResource, Floats
+from optimizer.model.problem import NO_DEVICE, ClusterResource
 from optimizer.model.resource_index import ResourceIndex
 
 Predicate = Callable[[ResourceIndex, Workload, Floats], Bools]

@@ -15,35 +15,28 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from optimizer.domain.arrays import Bools, Floats, Ints
 from optimizer.domain.compact_numbers import Values, narrowed, widened
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Variable
 from optimizer.model.parameters import (
     NO_DEVICE,
-    Bools,
     CandidateAssignments,
     ClusterResource,
     Coefficients,
-    Floats,
-    Ints,
     Limit,
     ProblemPolicy,
     ProblemWorkload,
-    Spread,
 )
 
 __all__ = [
     "NO_DEVICE",
-    "Bools",
     "CandidateAssignments",
     "ClusterResource",
     "Coefficients",
-    "Floats",
-    "Ints",
     "Limit",
     "Problem",
     "ProblemPolicy",
     "ProblemWorkload",
-    "Spread",
     "grouped",
     "objective",
     "tier_values",

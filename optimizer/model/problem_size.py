@@ -4,12 +4,18 @@ from collections.abc import Iterable
 
 from optimizer.domain.fleet import Fleet, FleetLimit, Workload
 from optimizer.model.resource_index import ResourceIndex
-from optimizer.snapshot.score_index import Grid
+from optimizer.snapshot.fleet_snapshot import FleetSnapshot
+from optimizer.snapshot.score_index import ScoreIndex
 from optimizer.wire.request_problem import UNPROCESSABLE, RequestProblem
 
 _SCORES_PER_PLACE = 8
 _PLACES_PER_ENTRY = 4
 """An assignment in a row of a rule beyond capacity takes as much memory as four without any."""
+
+
+def too_large_to_read(unscored: FleetSnapshot, scores: int, most: int) -> RequestProblem | None:
+    """Refuse a fleet of too many places, or of too many scores, before its scores are read."""
+    return too_large(unscored.fleet, most) or too_many_scores(unscored.score_index, scores, most)
 
 
 def too_large(fleet: Fleet, most: int) -> RequestProblem | None:
@@ -44,7 +50,7 @@ def _rows(workload: Workload, limits: Iterable[FleetLimit]) -> int:
     return counted + wishes + (workload.replicas > 1)
 
 
-def too_many_scores(wanted: Grid, scores: int, most: int) -> RequestProblem | None:
+def too_many_scores(wanted: ScoreIndex, scores: int, most: int) -> RequestProblem | None:
     """Refuse to read more scores than fit beside `most` assignments: each takes two bytes or more.
 
     GPUs may be offered for many more devices than anybody scores, each of which is an assignment

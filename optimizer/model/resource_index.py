@@ -6,12 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
-from dsf.kube.selectors import LabelSelector, label_selector
-from optimizer.domain.fleet import Cluster, Fleet, Supply
-from optimizer.model.problem import Bools, ClusterResource, Floats, Ints
-
-NAME_KEY = "metadata.name"
-"""Stands for a cluster's name where a label key is asked for."""
+from dsf.kube.selectors import valid_selector
+from optimizer.domain.arrays import Bools, Floats, Ints
+from optimizer.domain.fleet import Fleet, Supply
+from optimizer.model.problem import ClusterResource
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +90,7 @@ class ResourceIndex:
     def meeting(self, text: str) -> Bools:
         """Return the resources of the clusters whose labels meet a selector."""
         if text not in self._meeting:
-            wanted = selector(text)
+            wanted = valid_selector(text)
             self._meeting[text] = self.on(wanted.matches(c.labels) for c in self.fleet.clusters)
         return self._meeting[text]
 
@@ -129,16 +127,3 @@ class ResourceIndex:
         for item in self.fleet.objectives:
             total += item.values(self.scores(item.score, app))
         return total
-
-
-def label(cluster: Cluster, key: str) -> str:
-    """Return the value of a cluster's label; NAME_KEY is the cluster's name."""
-    return cluster.name if key == NAME_KEY else cluster.labels.get(key, "")
-
-
-def selector(text: str) -> LabelSelector:
-    """Return the selector that a text spells; ValueError where it spells none."""
-    parsed = label_selector(text)
-    if not isinstance(parsed, LabelSelector):
-        raise ValueError(parsed.message)  # noqa: TRY004 - the text is wrong, not its type
-    return parsed

@@ -13,8 +13,9 @@ from itertools import chain
 
 import numpy as np
 
+from optimizer.domain.arrays import Floats, Ints
 from optimizer.domain.solution import Decision, Variable
-from optimizer.model.problem import Floats, Ints, Problem, grouped
+from optimizer.model.problem import Problem, grouped
 
 TOLERANCE = 5e-6
 """By how much a row may be exceeded, relative to its largest coefficient: solvers are inexact."""

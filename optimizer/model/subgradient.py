@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.model.problem import Floats
+from optimizer.domain.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)

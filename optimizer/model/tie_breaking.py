@@ -8,8 +8,9 @@ be at no loss (`engine.staying`).
 
 import numpy as np
 
+from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
-from optimizer.model.problem import NO_DEVICE, ClusterResource, Floats, Problem
+from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem
 
 LARGEST_SAFE_COEFFICIENT = 1e6
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from dsf.kube.changes import Change
 from dsf.kube.port import Object
-from optimizer.candidates.generate import Pools
 from optimizer.domain.fleet import Cluster, Fleet
+from optimizer.mig.gpu_pools import GpuPools
 
 
 def digest_of(fleet: Fleet, objects: Iterable[Object], changes: Iterable[Change]) -> str:
@@ -19,7 +19,7 @@ def digest_of(fleet: Fleet, objects: Iterable[Object], changes: Iterable[Change]
     return _sha256(chain(map(_text, [_facts(fleet), rest]), _scores(fleet)))
 
 
-def basis_of(fleet: Fleet, pools: Pools) -> str:
+def basis_of(fleet: Fleet, pools: GpuPools) -> str:
     """Return the SHA-256 of clusters, supplies, GPUs and requests.
 
     Scores are left out, and so are generated candidates, which follow from them, and what runs
@@ -31,7 +31,7 @@ def basis_of(fleet: Fleet, pools: Pools) -> str:
     return _sha256([_text(facts), _text(_gpus(pools))])
 
 
-def _gpus(pools: Pools) -> list[Any]:
+def _gpus(pools: GpuPools) -> list[Any]:
     """Return which GPUs there are, not what they are now."""
     return [
         [pool.cluster, pool.name, node.name, [gpu.geometry.model for gpu in node.gpus]]

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from dsf.api.names import GROUP
 from dsf.kube.port import Object
-from optimizer.candidates import candidates as mig
-from optimizer.candidates.candidates import gpu_name
-from optimizer.domain.fleet import Candidate, Fleet
+from optimizer.domain.fleet import CandidatePolicy, Fleet
+from optimizer.domain.gpu_layout import gpu_name
+from optimizer.domain.mig_labels import MigLabels
 from optimizer.domain.solution import Decision
 from optimizer.mig.parted import spelt
-from optimizer.mig.policies import MigLabels, policy, specs
+from optimizer.mig.policies import policy, specs
 from optimizer.snapshot.labels import SUPPLY_AMOUNT, SUPPLY_DEVICE, SUPPLY_KIND
 
 SUPPLIES = f"{GROUP}/supplies"
@@ -30,14 +30,11 @@ def generated_policies(fleet: Fleet, decision: Decision, labels: MigLabels) -> I
             for item in cluster.candidates
             if item.layouts and (cluster.name, item.policy) in chosen
         ]
-        wanted = [
-            mig.Candidate(item.policy, cluster.name, item.pool, (), item.layouts) for item in made
-        ]
-        for item, spec in zip(made, specs(wanted, labels) if made else (), strict=True):
+        for item, spec in zip(made, specs(made, labels) if made else (), strict=True):
             yield policy(fleet.namespace, item.policy, _said(cluster.name, item), spec)
 
 
-def _said(cluster: str, item: Candidate) -> Object:
+def _said(cluster: str, item: CandidatePolicy) -> Object:
     """Return labels where there is one supply, as the wire contract has it, else an annotation."""
     pool = {POOL: item.pool} if item.pool else {}
     alone = {CLUSTER: cluster, LAYOUTS: _layouts(item)}
@@ -56,7 +53,7 @@ def _said(cluster: str, item: Candidate) -> Object:
     return {"labels": pool, "annotations": {**alone, SUPPLIES: listed}}
 
 
-def _layouts(item: Candidate) -> str:
+def _layouts(item: CandidatePolicy) -> str:
     """Return what each GPU becomes, as PolicyWishes.layouts reads it."""
     return ",".join(
         f"{gpu_name(node.node, index)}={spelt(gpu)}"

@@ -1,6 +1,6 @@
 """The plan: a decision, what it rests on, and the changes that it implies."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import yaml
@@ -9,17 +9,18 @@ from dsf.kube.changes import Change
 from dsf.kube.port import Object
 from optimizer.candidates.layout_bounds import fewer_layouts, over_all_layouts
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.settings import Settings
+from optimizer.domain.issue import Issue
+from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import PolicyEnforcement, Solution
 from optimizer.model.formulate import staying
+from optimizer.model.placements import placed
 from optimizer.model.problem import Problem
 from optimizer.plan.digest import basis_of, digest_of
 from optimizer.plan.generated_objects import changes, describe, not_generated
 from optimizer.plan.manifests import manifests
-from optimizer.plan.placed import placed, truncated
-from optimizer.plan.unplaced import unplaced
-from optimizer.snapshot.fleet_reader import SHOWN_GAPS
-from optimizer.snapshot.listed import listed
+from optimizer.plan.unplaced_workloads import unplaced
+from optimizer.snapshot.fleet_reader import MOST_ISSUES
+from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.unknown_names import unknown_names
 from optimizer.wire.explanation import Explanation
@@ -28,7 +29,6 @@ from optimizer.wire.request_problem import CONFLICT, UNAVAILABLE, FieldProblem, 
 from optimizer.wire.result import (
     Applied,
     FailedChange,
-    Gap,
     OptimizeResult,
     Placed,
     PriorityValue,
@@ -51,7 +51,7 @@ class Plan:
     policies: Mapping[str, str]
     placements: tuple[Placed, ...]
     unplaced: tuple[Unplaced, ...]
-    gaps: tuple[Gap, ...]
+    issues: tuple[Issue, ...]
     manifests: tuple[Object, ...]
     changes: tuple[Change, ...]
     explanation: Explanation | None = None
@@ -69,7 +69,7 @@ def plan(
     fleet: Fleet,
     problem: Problem,
     solution: Solution,
-    settings: Settings,
+    settings: OptimizerSettings,
 ) -> Plan | RequestProblem:
     """Turn a solution into a plan; a decision that places nothing changes nothing."""
     objects = manifests(fleet, solution.decision, claim_name=settings.claim_name, mig=settings.mig)
@@ -79,7 +79,7 @@ def plan(
     implied = changes(objects, observation) if objects else ()
     wide = over_all_layouts(fleet, solution)
     more = (wide.bound or 0.0) - (solution.bound or 0.0)
-    gaps = (*fleet.gaps, *fewer_layouts(fleet.left_out, more))
+    issues = (*fleet.issues, *fewer_layouts(fleet.left_out, more))
     return Plan(
         digest=digest_of(fleet, objects, implied),
         basis=_basis(observation, request, settings),
@@ -88,13 +88,15 @@ def plan(
         policies=_policies(solution.decision.policies),
         placements=placed(problem, solution),
         unplaced=unplaced(request, fleet, problem, solution),
-        gaps=tuple(truncated(gaps, fleet.gaps_left, most=SHOWN_GAPS)),
+        issues=tuple(_first(issues, fleet.unlisted_issues)),
         manifests=objects,
         changes=implied,
     )
 
 
-def stale(made: Plan, observation: Observation, settings: Settings) -> RequestProblem | None:
+def stale(
+    made: Plan, observation: Observation, settings: OptimizerSettings
+) -> RequestProblem | None:
     """Tell what moved on the hub since a plan was made, if that matters to it.
 
     Scores may move, so that they are not read: they change what is best, not what is possible.
@@ -129,7 +131,7 @@ def result(made: Plan, applied: Applied | None) -> OptimizeResult:
         policies=dict(made.policies),
         placements=made.placements,
         unplaced=made.unplaced,
-        gaps=made.gaps,
+        gaps=made.issues,
         changes=tuple(describe(change) for change in made.changes),
         applied=applied is not None,
         explanation=made.explanation,
@@ -153,8 +155,16 @@ def refused_writes(failed: Iterable[FailedChange]) -> RequestProblem | None:
     )
 
 
-def _basis(observation: Observation, request: OptimizeRequest, settings: Settings) -> str:
-    read = listed(observation, request, settings.cluster_label_key)
+def _first(issues: tuple[Issue, ...], unlisted: int) -> Iterator[Issue]:
+    """Yield the first MOST_ISSUES issues, then one that counts the others."""
+    yield from issues[:MOST_ISSUES]
+    more = max(0, len(issues) - MOST_ISSUES) + unlisted
+    if more:
+        yield Issue(reason="Truncated", message=f"{more} more gaps are not shown")
+
+
+def _basis(observation: Observation, request: OptimizeRequest, settings: OptimizerSettings) -> str:
+    read = read_objects(observation, request, settings.cluster_label_key)
     return basis_of(read.fleet, read.pools)
 
 

@@ -7,18 +7,18 @@ whose names can't hold a slash. They speak of one node with GPUs of one model.
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.kube.port import Object
-from optimizer.candidates.candidates import GpuPool, Node
+from optimizer.domain.issue import Issue
 from optimizer.mig.geometry import geometry
+from optimizer.mig.gpu_pools import GpuPool, NodeGpus
 from optimizer.mig.gpus import Gpu
 from optimizer.mig.parted import ALL_DISABLED
-from optimizer.wire.result import Gap
 
 PRODUCT, COUNT, CONFIG = "gpu.product", "gpu.count", "mig.config"
 _DIVIDED = "-MIG-"
 _MOST = 16
 
 
-def discovered(managed_cluster: Object) -> tuple[GpuPool, ...] | Gap:
+def discovered(managed_cluster: Object) -> tuple[GpuPool, ...] | Issue:
     """Return the pool of a managed cluster's GPUs, none where the hub knows of none, or a Gap."""
     name = str(managed_cluster["metadata"]["name"])
     product = _fact(managed_cluster, PRODUCT)
@@ -33,7 +33,7 @@ def discovered(managed_cluster: Object) -> tuple[GpuPool, ...] | Gap:
     if not count.isdecimal() or not 1 <= int(count) <= _MOST:
         return _gap(name, f"{COUNT} is {count!r}, not a number from 1 to {_MOST}")
     gpu = Gpu(known, whole=_fact(managed_cluster, CONFIG) == ALL_DISABLED)
-    return (GpuPool(name, (Node("", (gpu,) * int(count)),)),)
+    return (GpuPool(name, (NodeGpus("", (gpu,) * int(count)),)),)
 
 
 def _fact(managed_cluster: Object, key: str) -> str:
@@ -46,5 +46,5 @@ def _fact(managed_cluster: Object, key: str) -> str:
     return next((str(item.get("value")) for item in claims if item.get("name") == wanted), "")
 
 
-def _gap(cluster: str, why: str) -> Gap:
-    return Gap(reason="UnknownGpus", message=f"cluster {cluster}: {why}", cluster=cluster)
+def _gap(cluster: str, why: str) -> Issue:
+    return Issue(reason="UnknownGpus", message=f"cluster {cluster}: {why}", cluster=cluster)

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.kube.port import Object
-from optimizer.candidates.candidates import NodeLayout
-from optimizer.domain.fleet import Candidate, Selector, Supply, Workload
+from optimizer.domain.fleet import CandidatePolicy, Selector, Supply, TopologySpread, Workload
+from optimizer.domain.gpu_layout import NodeLayout
+from optimizer.domain.issue import Issue
 from optimizer.domain.quantity import quantity
 from optimizer.mig.parted import read
-from optimizer.model.problem import Spread
 from optimizer.wire.preferences import (
     ClusterWishes,
     LayoutWish,
@@ -21,7 +21,6 @@ from optimizer.wire.preferences import (
     annotated,
     merged,
 )
-from optimizer.wire.result import Gap
 
 SUPPLY_KIND = "resource-supply-kind"
 SUPPLY_AMOUNT = "resource-supply-amount"
@@ -46,7 +45,7 @@ def labels_of(obj: Object) -> Mapping[str, str]:
 
 def candidate_of(
     policy: Object, cluster: str = "", said: PolicyWishes | None = None
-) -> Candidate | Gap:
+) -> CandidatePolicy | Issue:
     """Read what a Policy supplies, from its supplies annotation, else from its supply labels.
 
     `said`: what the request says about it, which wins.
@@ -58,11 +57,11 @@ def candidate_of(
     wish = merged(said or PolicyWishes(), wishes, PolicyWishes)
     if wish["cluster"] not in {None, cluster}:
         message = f"policy {name} is made for cluster {wish['cluster']}, not for {cluster}"
-        return Gap(reason="PolicyOfAnotherCluster", message=message, policy=name, cluster=cluster)
+        return Issue(reason="PolicyOfAnotherCluster", message=message, policy=name, cluster=cluster)
     supplies = _supplies(wish["supplies"]) if wish["supplies"] else _labelled_supply(policy)
     if isinstance(supplies, str):
         return _invalid_supply(name, supplies)
-    return Candidate(
+    return CandidatePolicy(
         policy=name,
         supplies=supplies,
         pool=wish["pool"] or "",
@@ -72,7 +71,7 @@ def candidate_of(
     )
 
 
-def workload_of(replica_set: Object, said: WorkloadWishes | None = None) -> Workload | Gap:
+def workload_of(replica_set: Object, said: WorkloadWishes | None = None) -> Workload | Issue:
     """Read the request and the first placement reference of a ManifestWorkReplicaSet.
 
     `said`: what the request says about it, which wins over its annotations.
@@ -88,7 +87,7 @@ def workload_of(replica_set: Object, said: WorkloadWishes | None = None) -> Work
     placement = _placement(replica_set)
     if not placement:
         message = f"workload {name}: spec.placementRefs[0].name is missing"
-        return Gap(reason="NoPlacementRef", message=message, workload=name)
+        return Issue(reason="NoPlacementRef", message=message, workload=name)
     wish = merged(said or WorkloadWishes(), wishes, WorkloadWishes)
     kind, group = labels[REQUEST_KIND], wish["spread_group"] or ""
     if kind in (wish["requests"] or {}):
@@ -116,7 +115,7 @@ def workload_of(replica_set: Object, said: WorkloadWishes | None = None) -> Work
     )
 
 
-def base_of(cluster: Object, said: ClusterWishes | None = None) -> tuple[Supply, ...] | Gap:
+def base_of(cluster: Object, said: ClusterWishes | None = None) -> tuple[Supply, ...] | Issue:
     """Read what workloads can have on a ManagedCluster without any policy.
 
     From `status.allocatable`; the allocatable annotation, and before it what the request says,
@@ -192,9 +191,9 @@ def _supplies(wishes: Iterable[SupplyWish]) -> tuple[Supply, ...]:
     return tuple(Supply(kind, device, amount) for (kind, device), amount in amounts.items())
 
 
-def _spreads(wishes: Iterable[SpreadWish], group: str) -> tuple[Spread, ...]:
+def _spreads(wishes: Iterable[SpreadWish], group: str) -> tuple[TopologySpread, ...]:
     """Return each rule once, however often it was said."""
-    return tuple(dict.fromkeys(Spread(item.key, item.most, group) for item in wishes))
+    return tuple(dict.fromkeys(TopologySpread(item.key, item.most, group) for item in wishes))
 
 
 def _amounts(wish: Mapping[str, float] | None) -> tuple[tuple[str, float], ...]:
@@ -219,13 +218,13 @@ def _wrong(labels: Mapping[str, str], texts: Iterable[str], amount: str) -> str:
     return ""
 
 
-def _invalid_supply(name: str, wrong: str) -> Gap:
-    return Gap(reason="InvalidSupply", message=f"policy {name}: {wrong}", policy=name)
+def _invalid_supply(name: str, wrong: str) -> Issue:
+    return Issue(reason="InvalidSupply", message=f"policy {name}: {wrong}", policy=name)
 
 
-def _invalid_request(name: str, wrong: str) -> Gap:
-    return Gap(reason="InvalidRequest", message=f"workload {name}: {wrong}", workload=name)
+def _invalid_request(name: str, wrong: str) -> Issue:
+    return Issue(reason="InvalidRequest", message=f"workload {name}: {wrong}", workload=name)
 
 
-def _invalid_allocatable(name: str, wrong: str) -> Gap:
-    return Gap(reason="InvalidAllocatable", message=f"cluster {name}: {wrong}", cluster=name)
+def _invalid_allocatable(name: str, wrong: str) -> Issue:
+    return Issue(reason="InvalidAllocatable", message=f"cluster {name}: {wrong}", cluster=name)

@@ -3,24 +3,28 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from optimizer.domain.fleet import Cluster, FleetLimit, Workload
-from optimizer.model.resource_index import NAME_KEY, selector
+from dsf.kube.selectors import valid_selector
+from optimizer.domain.fleet import CLUSTER_NAME_KEY, Cluster, FleetLimit, Workload
+from optimizer.domain.gpu_layout import GPU_KIND
+from optimizer.domain.issue import Issue
+from optimizer.mig.gpu_pools import GpuPools
 from optimizer.snapshot.labels import name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.preferences import ClusterWishes, PolicyWishes, WorkloadWishes
 from optimizer.wire.preferences import unknown_annotations as unknown_keys
 from optimizer.wire.request import OptimizeRequest
-from optimizer.wire.result import Gap
 
 
-def unknown_kinds(clusters: Iterable[Cluster], workloads: Iterable[Workload]) -> Iterator[Gap]:
+def unknown_kinds(
+    clusters: Iterable[Cluster], pools: GpuPools, workloads: Iterable[Workload]
+) -> Iterator[Issue]:
     """Yield workloads that ask for what no candidate and no cluster supplies at all."""
     known = {
         supply.kind
         for cluster in clusters
         for supplies in (cluster.base, *(item.supplies for item in cluster.candidates))
         for supply in supplies
-    }
+    } | ({GPU_KIND} if pools else set())
     for workload in workloads:
         asked = (workload.kind, *(kind for kind, _ in workload.extras))
         unknown = [kind for kind in asked if kind not in known]
@@ -29,10 +33,10 @@ def unknown_kinds(clusters: Iterable[Cluster], workloads: Iterable[Workload]) ->
                 f"workload {workload.name} asks for {', '.join(unknown)}, which no candidate policy"
                 f" and no cluster supplies; there is {', '.join(sorted(known)) or 'nothing'}"
             )
-            yield Gap(reason="UnknownKind", message=message, workload=workload.name)
+            yield Issue(reason="UnknownKind", message=message, workload=workload.name)
 
 
-def unknown_annotations(observation: Observation, request: OptimizeRequest) -> Iterator[Gap]:
+def unknown_annotations(observation: Observation, request: OptimizeRequest) -> Iterator[Issue]:
     """Yield annotations with our prefix that say nothing known."""
     policies = {item.name for cluster in request.clusters for item in cluster.available_policies}
     workloads = {item.name for item in request.target_workloads}
@@ -45,12 +49,12 @@ def unknown_annotations(observation: Observation, request: OptimizeRequest) -> I
         for obj in objects:
             for key in unknown_keys(obj, model) if name_of(obj) in names else ():
                 message = f"{obj['kind']} {name_of(obj)}: annotation {key} is not known"
-                yield Gap(reason="UnknownAnnotation", message=message)
+                yield Issue(reason="UnknownAnnotation", message=message)
 
 
 def without_effect(
     clusters: Sequence[Cluster], workloads: Sequence[Workload], limits: Sequence[FleetLimit]
-) -> Iterator[Gap]:
+) -> Iterator[Issue]:
     """Yield limits that count nothing, labels, clusters and company that are not there.
 
     `clusters` with all their labels.
@@ -65,12 +69,12 @@ def without_effect(
                 f"workload {workload.name} may run on {', '.join(unknown[:10])},"
                 " which the request does not name"
             )
-            yield Gap(reason="ClusterNotInRequest", message=message)
+            yield Issue(reason="ClusterNotInRequest", message=message)
     yield from _without_company(workloads)
 
 
-def _without_company(workloads: Sequence[Workload]) -> Iterator[Gap]:
-    wanted = {text: selector(text) for item in workloads for text in item.near}
+def _without_company(workloads: Sequence[Workload]) -> Iterator[Issue]:
+    wanted = {text: valid_selector(text) for item in workloads for text in item.near}
     found = {
         text: tuple(islice((item.name for item in workloads if meets.matches(item.labels)), 2))
         for text, meets in wanted.items()
@@ -82,12 +86,12 @@ def _without_company(workloads: Sequence[Workload]) -> Iterator[Gap]:
                     f"workload {workload.name} runs near {text}, which no other workload of the"
                     " request meets"
                 )
-                yield Gap(reason="UnknownWorkloads", message=message, workload=workload.name)
+                yield Issue(reason="UnknownWorkloads", message=message, workload=workload.name)
 
 
 def _unused_limits(
     clusters: Iterable[Cluster], workloads: Iterable[Workload], limits: Iterable[FleetLimit]
-) -> Iterator[Gap]:
+) -> Iterator[Issue]:
     used = {name for workload in workloads for name, _ in workload.uses}
     used |= {name for cluster in clusters for item in cluster.candidates for name, _ in item.uses}
     instead = f"; there is {', '.join(sorted(used))}" if used else ""
@@ -97,13 +101,13 @@ def _unused_limits(
                 f"limit {limit.name} counts nothing: no workload and no policy says what it uses of"
                 f" {limit.uses}{instead}"
             )
-            yield Gap(reason="UnusedLimit", message=message)
+            yield Issue(reason="UnusedLimit", message=message)
 
 
 def _unknown_labels(
     clusters: Iterable[Cluster], workloads: Iterable[Workload], limits: Iterable[FleetLimit]
-) -> Iterator[Gap]:
-    known = {NAME_KEY, ""}.union(*(cluster.labels for cluster in clusters))
+) -> Iterator[Issue]:
+    known = {CLUSTER_NAME_KEY, ""}.union(*(cluster.labels for cluster in clusters))
     named = {
         item.key: f"spread of {workload.name}" for workload in workloads for item in workload.spread
     }
@@ -111,4 +115,4 @@ def _unknown_labels(
     for key, where in sorted(named.items()):
         if key not in known:
             message = f"{where}: no cluster of the request has the label {key}"
-            yield Gap(reason="UnknownLabel", message=message)
+            yield Issue(reason="UnknownLabel", message=message)

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optimizer.domain.fleet import Cluster, Workload
+from optimizer.domain.gpu_layout import GPU_KIND
 from optimizer.domain.scores import Where
+from optimizer.mig.gpu_pools import GpuPools, possible_devices
 
 Numbers = NDArray[np.int64]
 
@@ -22,7 +24,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Grid:
+class ScoreIndex:
     """Apps and places (devices of clusters) by number; of each cluster its first place and shape.
 
     The places of a cluster follow each other, in the order of its shape's devices.
@@ -33,8 +35,10 @@ class Grid:
     clusters: Mapping[str, tuple[int, Shape]]
 
 
-def grid(clusters: Iterable[Cluster], workloads: Iterable[Workload]) -> Grid:
-    """Return what is read: every app, in order, on every device that could supply it."""
+def score_index(
+    clusters: Iterable[Cluster], pools: GpuPools, workloads: Iterable[Workload]
+) -> ScoreIndex:
+    """Return the scores to read: of every app, on every device that could supply it."""
     kinds: dict[str, set[str]] = {}
     for workload in workloads:
         kinds.setdefault(workload.app, set()).add(workload.kind)
@@ -44,13 +48,21 @@ def grid(clusters: Iterable[Cluster], workloads: Iterable[Workload]) -> Grid:
     places, found = dict[Where, int](), dict[str, tuple[int, Shape]]()
     shapes: dict[frozenset[tuple[str, str]], Shape] = {}
     for cluster in clusters:
-        pairs = ((supply.device, supply.kind) for supply in cluster.supplies)
-        supplied = frozenset(pair for pair in pairs if pair[1] in asked_kinds)
+        supplied = frozenset(
+            (device, kind) for device, kind in _supplied(cluster, pools) if kind in asked_kinds
+        )
         if supplied not in shapes:
             shapes[supplied] = _shape(supplied, asked)
         found[cluster.name] = len(places), shapes[supplied]
         places.update(_numbered(cluster.name, shapes[supplied].devices, len(places)))
-    return Grid({app: number for number, app in enumerate(sorted(kinds))}, places, found)
+    return ScoreIndex({app: number for number, app in enumerate(sorted(kinds))}, places, found)
+
+
+def _supplied(cluster: Cluster, pools: GpuPools) -> Iterator[tuple[str, str]]:
+    """Yield the devices and kinds that a cluster supplies, or could with its GPUs divided."""
+    yield from ((supply.device, supply.kind) for supply in cluster.supplies)
+    for pool in pools.get(cluster.name, ()):
+        yield from ((device, GPU_KIND) for device in possible_devices(pool))
 
 
 def _numbered(cluster: str, devices: Iterable[str], first: int) -> Iterator[tuple[Where, int]]:

@@ -9,14 +9,14 @@ import numpy as np
 
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.kube.port import Object
+from optimizer.domain.arrays import Floats
 from optimizer.domain.compact_numbers import holding
-from optimizer.domain.scores import Scores, Where, empty
-from optimizer.model.problem import Floats
+from optimizer.domain.issue import Issue
+from optimizer.domain.scores import ScoreTable, Where, empty
 from optimizer.snapshot.labels import name_of
-from optimizer.snapshot.score_index import Grid, Shape
+from optimizer.snapshot.score_index import ScoreIndex, Shape
 from optimizer.snapshot.score_table import Key, entries_of, entry_name, key_of, table, validity
 from optimizer.wire.request import ScoreRef
-from optimizer.wire.result import Gap
 
 _MOST_GAPS = 20
 """Pairs of one cluster's device that are named; of more only their number is kept."""
@@ -27,7 +27,7 @@ _MOST_SHAPES = 32
 _ANY_CLUSTER = "\0"
 """Stands for the cluster in keys that are made once for all clusters."""
 
-Note = Callable[[], Gap]
+Note = Callable[[], Issue]
 """Makes a gap: there can be more of them than anybody looks at."""
 
 
@@ -46,7 +46,7 @@ class ScoreReader:
     """
 
     def __init__(
-        self, wanted: Grid, score: ScoreRef, *, missing: float | None, now: datetime
+        self, wanted: ScoreIndex, score: ScoreRef, *, missing: float | None, now: datetime
     ) -> None:
         self._wanted = wanted
         self._score = score
@@ -56,7 +56,7 @@ class ScoreReader:
         self._by_cluster = "cluster" in score.dimension.fields
         made = partial(_made_keys, score.dimension, self._apps)
         self._keys_of = lru_cache(_MOST_SHAPES)(made)
-        self._read: dict[str, Gap | tuple[_Lost, ...]] = {}
+        self._read: dict[str, Issue | tuple[_Lost, ...]] = {}
         self._values = empty(len(self._apps), len(wanted.places))
         for cluster in wanted.clusters if missing is not None else ():
             self._leave_out(cluster)
@@ -77,11 +77,11 @@ class ScoreReader:
             entries = table(cluster, entries_of(obj), self._score.dimension)
             self._read[cluster] = tuple(self._fill(cluster, entries))
 
-    def scores(self) -> Scores:
+    def scores(self) -> ScoreTable:
         """Return what was read so far."""
-        return Scores(self._wanted.apps, self._wanted.places, self._values)
+        return ScoreTable(self._wanted.apps, self._wanted.places, self._values)
 
-    def notes(self, asked: Container[Where] | None) -> Iterator[Note]:
+    def issues(self, asked: Container[Where] | None) -> Iterator[Note]:
         """Yield what could not be used, cluster by cluster.
 
         `asked`: missing scores of other devices are no gaps; None where all are.
@@ -92,7 +92,7 @@ class ScoreReader:
                 yield from self._lost(cluster, read, asked)
             elif read is None:
                 message = f"cluster {cluster} has no AddOnPlacementScore {self._score.score_name}"
-                yield partial(Gap, reason="MissingScoreObject", message=message, cluster=cluster)
+                yield partial(Issue, reason="MissingScoreObject", message=message, cluster=cluster)
             else:
                 yield partial(_same, read)
 
@@ -143,13 +143,13 @@ class ScoreReader:
                 yield partial(_more_gap, cluster, item.device, more)
 
 
-def _unusable(obj: Object, cluster: str, score: ScoreRef, now: datetime) -> Gap | None:
+def _unusable(obj: Object, cluster: str, score: ScoreRef, now: datetime) -> Issue | None:
     """Return why nothing of an AddOnPlacementScore can be used."""
     name = score.score_name
     if validity(obj, now=now)[1]:
         until = (obj.get("status") or {}).get("validUntil")
         message = f"cluster {cluster}: AddOnPlacementScore {name} was valid until {until}"
-        return Gap(reason="ExpiredScore", message=message, cluster=cluster)
+        return Issue(reason="ExpiredScore", message=message, cluster=cluster)
     first = next((entry for entry, _ in entries_of(obj)), None)
     dimension = score.dimension
     if first is None or any(dimension.match(text) is not None for text, _ in entries_of(obj)):
@@ -158,7 +158,7 @@ def _unusable(obj: Object, cluster: str, score: ScoreRef, now: datetime) -> Gap 
         f"cluster {cluster}: no entry of AddOnPlacementScore {name} has the form"
         f" {dimension}; there is {first!r}"
     )
-    return Gap(reason="WrongScoreFormat", message=message, cluster=cluster)
+    return Issue(reason="WrongScoreFormat", message=message, cluster=cluster)
 
 
 def _made_keys(dimension: DimensionFormat, apps: Sequence[str], shape: Shape) -> list[list[Key]]:
@@ -176,15 +176,15 @@ def _why(key: Key, entries: Mapping[Key, int | None]) -> str:
     return "AmbiguousScore" if key in entries else "MissingScore"
 
 
-def _same(gap: Gap) -> Gap:
+def _same(gap: Issue) -> Issue:
     return gap
 
 
-def _pair_gap(reason: str, score: ScoreRef, cluster: str, app: str, device: str) -> Gap:
+def _pair_gap(reason: str, score: ScoreRef, cluster: str, app: str, device: str) -> Issue:
     entry = entry_name(score.dimension, cluster, app, device)
     what = "no entry" if reason == "MissingScore" else "several entries"
     where = f"device {device}" if device else "a supply that names no device"
-    return Gap(
+    return Issue(
         reason=reason,
         message=f"cluster {cluster}: AddOnPlacementScore {score.score_name} has {what} for app"
         f" {app} on {where} (looked for {entry!r} in the form {score.dimension})",
@@ -193,9 +193,9 @@ def _pair_gap(reason: str, score: ScoreRef, cluster: str, app: str, device: str)
     )
 
 
-def _more_gap(cluster: str, device: str, count: int) -> Gap:
+def _more_gap(cluster: str, device: str, count: int) -> Issue:
     where = f"for device {device}" if device else "for a supply that names no device"
-    return Gap(
+    return Issue(
         reason="MissingScore",
         message=f"cluster {cluster}: {count} more apps have no usable entry {where}",
         cluster=cluster,

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Decision
 from optimizer.model.lexicographic import SAME_VALUE, better
-from optimizer.model.problem import Floats, Problem, tier_values
+from optimizer.model.problem import Problem, tier_values
 from optimizer.solve.blocks.block_problem import Flags, Prices
 from optimizer.solve.blocks.columns import ColumnSelection
 from optimizer.solve.blocks.fixed_priorities import fix_priorities

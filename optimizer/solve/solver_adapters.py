@@ -14,8 +14,8 @@ import pulp
 from pulp import constants
 
 from optimizer.domain.settings import SolverName
+from optimizer.domain.status import Status
 from optimizer.solve.blocks.block_problem import Floats
-from optimizer.wire.result import Status
 
 _SHORT = 1e-6
 _HIGHS_OPTIONS = {

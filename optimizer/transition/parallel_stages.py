@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from optimizer.domain.arrays import Floats
 from optimizer.domain.time_left import TimeLeft
-from optimizer.model.problem import Floats
 from optimizer.transition.transition_state import Move, TransitionProblem, TransitionState
 
 MOST_CELLS = 20_000_000

@@ -12,11 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from optimizer.candidates.candidates import KIND, NodeLayout, gpu_name
-from optimizer.domain.fleet import Candidate, Fleet
+from optimizer.domain.fleet import CandidatePolicy, Fleet
+from optimizer.domain.gpu_layout import GPU_KIND, NodeLayout, ProfileCounts, gpu_name
 from optimizer.domain.solution import PolicyEnforcement
 from optimizer.mig.gpus import devices
-from optimizer.mig.layouts import Multiset
 from optimizer.model.problem import NO_DEVICE, ClusterResource
 
 
@@ -40,7 +39,9 @@ class PolicyReplacement(NamedTuple):
 
 def gpu_kinds(slots: Iterable[ClusterResource]) -> frozenset[str]:
     """Return the kinds, of those that policies supply, that may be parts of GPUs."""
-    return frozenset(slot.kind for slot in slots if slot.device != NO_DEVICE or slot.kind == KIND)
+    return frozenset(
+        slot.kind for slot in slots if slot.device != NO_DEVICE or slot.kind == GPU_KIND
+    )
 
 
 ReplacementLookup = Callable[[PolicyEnforcement, PolicyEnforcement], PolicyReplacement]
@@ -71,7 +72,7 @@ def policy_replacements(fleet: Fleet) -> ReplacementLookup:
     return found
 
 
-def _layouts(item: Candidate | None) -> tuple[NodeLayout, ...]:
+def _layouts(item: CandidatePolicy | None) -> tuple[NodeLayout, ...]:
     return (item.layouts or item.divided) if item else ()
 
 
@@ -99,7 +100,7 @@ def _kept(before: NodeLayout, after: NodeLayout) -> Iterator[int]:
         yield from (index for index, pair in enumerate(pairs) if _same(*pair))
 
 
-def _same(old: Multiset | None, new: Multiset | None) -> bool:
+def _same(old: ProfileCounts | None, new: ProfileCounts | None) -> bool:
     return dict(devices(old)) == dict(devices(new))
 
 

@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.domain.time_left import TimeLeft, unlimited
-from optimizer.model.problem import Floats, Problem
+from optimizer.model.problem import Problem
 from optimizer.model.rules import chosen_part
 from optimizer.transition.greedy_order import staged
 from optimizer.transition.parallel_stages import in_parallel

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from optimizer.domain.arrays import Floats, Ints
 from optimizer.domain.solution import Decision, Variable
-from optimizer.model.problem import Floats, Ints, Problem, ProblemPolicy
+from optimizer.model.problem import Problem, ProblemPolicy
 from optimizer.model.rules import RULES, TOLERANCE, Row
 from optimizer.transition.policy_replacement import ReplacementLookup, gpu_kinds, nothing_stays
 

@@ -23,7 +23,7 @@ ObjectName = Annotated[
 ]
 
 
-class Wire(BaseModel):
+class WireRequest(BaseModel):
     """A frozen part of a request; names are camelCase on the wire."""
 
     model_config = ConfigDict(

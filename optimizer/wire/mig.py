@@ -7,13 +7,13 @@ from typing import Annotated, Self
 from pydantic import FailFast, Field, model_validator
 
 from dsf.api.invalid_input import InvalidInput
-from optimizer.candidates.candidates import GpuPool, Node, Rules
-from optimizer.candidates.demand import WHOLE
+from optimizer.domain.gpu_layout import WHOLE_GPU
 from optimizer.mig.fragmentation import placed
 from optimizer.mig.geometry import Geometry, geometry
-from optimizer.mig.gpus import Costs, Gpu, Replace
+from optimizer.mig.gpu_pools import GpuPool, NodeGpus
+from optimizer.mig.gpus import Costs, Gpu, ReconfigurationRules, Replace
 from optimizer.mig.layouts import Instance, Layout, conflict, ordered
-from optimizer.wire.base import ObjectName, Wire
+from optimizer.wire.base import ObjectName, WireRequest
 
 PoolName = Annotated[
     str,
@@ -21,7 +21,7 @@ PoolName = Annotated[
 ]
 
 
-class MigInstance(Wire):
+class MigInstance(WireRequest):
     """A GPU instance that exists."""
 
     gpu: Annotated[int, Field(ge=0, lt=16, description="Index of the GPU on its node.")] = 0
@@ -29,7 +29,7 @@ class MigInstance(Wire):
         str,
         Field(
             max_length=32,
-            description=f"Profile such as 1g.12gb+me, or {WHOLE!r} where MIG is off.",
+            description=f"Profile such as 1g.12gb+me, or {WHOLE_GPU!r} where MIG is off.",
         ),
     ]
     start: Annotated[
@@ -47,7 +47,7 @@ class MigInstance(Wire):
     ] = ""
 
 
-class GpuNode(Wire):
+class GpuNode(WireRequest):
     """A node's GPUs, for which policies are to be generated."""
 
     model: Annotated[
@@ -97,7 +97,7 @@ class GpuNode(Wire):
         )
 
 
-class MigOptions(Wire):
+class MigOptions(WireRequest):
     """How GPUs may be reconfigured; asks for generated policies wherever GPUs are known."""
 
     reconfigure: Annotated[
@@ -126,10 +126,12 @@ class MigOptions(Wire):
         ),
     ] = False
 
-    def rules(self, clusters: int) -> Rules:
+    def rules(self, clusters: int) -> ReconfigurationRules:
         """Return the rules for a request with so many clusters."""
         costs = Costs(self.reconfigure_cost, self.drain_cost)
-        return Rules(self.reconfigure, costs, self.max_candidates or _fair_share(clusters))
+        return ReconfigurationRules(
+            self.reconfigure, costs, self.max_candidates or _fair_share(clusters)
+        )
 
 
 _CANDIDATES_IN_ALL = 6_000
@@ -140,9 +142,9 @@ def gpu_pools(
     cluster: str, nodes: Sequence[GpuNode], workloads: frozenset[str]
 ) -> tuple[GpuPool, ...]:
     """Return the pools of a cluster's GPUs, in the order of the request."""
-    pools: dict[str, list[Node]] = {}
+    pools: dict[str, list[NodeGpus]] = {}
     for item in nodes:
-        pools.setdefault(item.pool, []).append(Node(item.node or "", item.gpus(workloads)))
+        pools.setdefault(item.pool, []).append(NodeGpus(item.node or "", item.gpus(workloads)))
     return tuple(GpuPool(cluster, tuple(found), name) for name, found in pools.items())
 
 
@@ -163,7 +165,7 @@ def _fair_share(clusters: int) -> int:
 def _gpu(
     index: int, known: Geometry, instances: Sequence[MigInstance], workloads: frozenset[str]
 ) -> Gpu:
-    off = [item for item in instances if item.profile == WHOLE]
+    off = [item for item in instances if item.profile == WHOLE_GPU]
     if off:
         if len(instances) > 1:
             raise ValueError(f"instances: GPU {index} is whole and divided at once")

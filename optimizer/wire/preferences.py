@@ -19,7 +19,7 @@ from dsf.kube.port import Object
 from dsf.kube.selectors import label_selector
 from optimizer.domain.quantity import kind_and_device, pairs, quantity
 from optimizer.mig.parted import LAYOUT
-from optimizer.wire.base import ObjectName, Wire
+from optimizer.wire.base import ObjectName, WireRequest
 from optimizer.wire.field_problems import field_problems
 
 PREFIX = f"{GROUP}/"
@@ -100,7 +100,7 @@ Names = Annotated[
 Selector = Annotated[str, Field(max_length=1024), AfterValidator(_selector)]
 
 
-class SupplyWish(Wire):
+class SupplyWish(WireRequest):
     """An amount of a device of a kind; kinds that have no devices, such as cpu, name none."""
 
     kind: Kind
@@ -116,7 +116,7 @@ Supplies = Annotated[
 ]
 
 
-class LayoutWish(Wire):
+class LayoutWish(WireRequest):
     """What a GPU of a node is divided into: `2x3g.48gb`, `3x1g.12gb-1x4g.48gb`, or `off`."""
 
     node: Annotated[str, Field(max_length=253, description="Empty: the one that has GPUs.")] = ""
@@ -149,14 +149,14 @@ Layouts = Annotated[
 ]
 
 
-class SpreadWish(Wire):
+class SpreadWish(WireRequest):
     """At most so many clusters per value of a label of the managed clusters."""
 
     key: Annotated[str, Field(min_length=1, max_length=317)]
     most: Annotated[int, Field(ge=1, le=100_000)]
 
 
-class WorkloadWishes(Wire):
+class WorkloadWishes(WireRequest):
     """What a workload asks for beyond its labels."""
 
     replicas: Annotated[
@@ -215,7 +215,7 @@ class WorkloadWishes(Wire):
     ] = None
 
 
-class PolicyWishes(Wire):
+class PolicyWishes(WireRequest):
     """What a policy says beyond its labels."""
 
     pool: Annotated[
@@ -241,7 +241,7 @@ class PolicyWishes(Wire):
     )
 
 
-class ClusterWishes(Wire):
+class ClusterWishes(WireRequest):
     """What a managed cluster says beyond its status."""
 
     allocatable: Annotated[
@@ -250,7 +250,7 @@ class ClusterWishes(Wire):
     ] = None
 
 
-Wishes = TypeVar("Wishes", bound=Wire)
+Wishes = TypeVar("Wishes", bound=WireRequest)
 
 
 def annotated(obj: Object, model: type[Wishes]) -> Wishes | InvalidInput:
@@ -265,13 +265,13 @@ def annotated(obj: Object, model: type[Wishes]) -> Wishes | InvalidInput:
         return InvalidInput("InvalidAnnotation", "; ".join(islice(wrong, 3)))
 
 
-def unknown_annotations(obj: Object, model: type[Wire]) -> Iterator[str]:
+def unknown_annotations(obj: Object, model: type[WireRequest]) -> Iterator[str]:
     """Yield the annotations with our prefix that say nothing known."""
     known = {key for _, key in _keys(model)}
     yield from sorted(key for key in _texts(obj) if key.startswith(PREFIX) and key not in known)
 
 
-def merged(said: Wire, annotated_: Wire, model: type[Wire]) -> dict[str, Any]:
+def merged(said: WireRequest, annotated_: WireRequest, model: type[WireRequest]) -> dict[str, Any]:
     """Return each wish of a model: what the request said, else the annotation; else None."""
     return {
         name: getattr(annotated_, name) if getattr(said, name) is None else getattr(said, name)
@@ -286,7 +286,7 @@ def _texts(obj: Object) -> Mapping[str, str]:
 
 
 @cache
-def _keys(model: type[Wire]) -> tuple[tuple[str, str], ...]:
+def _keys(model: type[WireRequest]) -> tuple[tuple[str, str], ...]:
     return tuple((name, f"{PREFIX}{_kebab(name)}") for name in model.model_fields)
 
 

@@ -12,7 +12,7 @@ from pydantic import AliasChoices, BeforeValidator, FailFast, Field, model_valid
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import score_object_name
 from dsf.api.scoring.dimension_format import DimensionFormat
-from optimizer.wire.base import ObjectName, Wire, once
+from optimizer.wire.base import ObjectName, WireRequest, once
 from optimizer.wire.explanation_request import WhyNotQuestion
 from optimizer.wire.mig import GpuNode, MigOptions, check_nodes
 from optimizer.wire.preferences import ClusterWishes, PolicyWishes, Selector, WorkloadWishes
@@ -44,7 +44,7 @@ def _missing_score(value: Any) -> Any:
     raise ValueError(f"must be 'forbid' or a number from {-MOST_MISSING:.0f} to {MOST_MISSING:.0f}")
 
 
-class NamedPolicy(Wire):
+class NamedPolicy(WireRequest):
     """A policy that may be enforced on the cluster."""
 
     name: ObjectName
@@ -54,7 +54,7 @@ class PolicyChoice(NamedPolicy, PolicyWishes):
     """A policy that may be enforced on the cluster, and what is said about it here."""
 
 
-class NamedCluster(Wire):
+class NamedCluster(WireRequest):
     """A managed cluster and the policies of which at most one is enforced there."""
 
     name: ObjectName
@@ -86,7 +86,7 @@ class ClusterChoice(NamedCluster, ClusterWishes):
     ] = ()
 
 
-class NamedWorkload(Wire):
+class NamedWorkload(WireRequest):
     """A ManifestWorkReplicaSet to be placed."""
 
     name: ObjectName
@@ -96,7 +96,7 @@ class WorkloadChoice(NamedWorkload, WorkloadWishes):
     """A ManifestWorkReplicaSet to be placed, and what is said about it here."""
 
 
-class ScoreRef(Wire):
+class ScoreRef(WireRequest):
     """A named score, and how its entries are named."""
 
     add_on_placement_score: Annotated[
@@ -168,7 +168,7 @@ class Preference(ScoreRef):
         return self
 
 
-class LimitChoice(Wire):
+class LimitChoice(WireRequest):
     """At most so much of a score, or of what workloads and policies say they use of `uses`."""
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
@@ -193,7 +193,7 @@ class LimitChoice(Wire):
         return self
 
 
-class OptimizeRequest(Wire):
+class OptimizeRequest(WireRequest):
     """What to place where: the body of POST /optimize."""
 
     namespace: Namespace
@@ -268,6 +268,16 @@ class OptimizeRequest(Wire):
         return self.explain or bool(self.why_not) or bool(self.pareto)
 
     @property
+    def cluster_names(self) -> frozenset[str]:
+        """The names of the clusters."""
+        return frozenset(cluster.name for cluster in self.clusters)
+
+    @property
+    def score_names(self) -> frozenset[str]:
+        """The names of the AddOnPlacementScores that are read."""
+        return frozenset(score.score_name for _, score in self.read_scores)
+
+    @property
     def scored(self) -> tuple[Preference, ...]:
         """The scores that make the value of a place."""
         return (self.preference, *self.objectives)
@@ -292,7 +302,7 @@ REQUEST_FIELDS = known_fields(OptimizeRequest)
 """The fields of a request and of what it holds, to tell what a misspelt one may mean."""
 
 
-class ResetRequest(Wire):
+class ResetRequest(WireRequest):
     """Whose generated objects to delete: the body of POST /reset."""
 
     namespace: Namespace

@@ -5,30 +5,25 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from optimizer.domain.issue import Issue
+from optimizer.domain.status import STATUS_MEANING, Status
 from optimizer.wire.explanation import Explanation
 
-Status = Literal["Optimal", "Feasible", "Infeasible", "NotSolved"]
 
-STATUS_MEANING = (
-    "Optimal: proven best. Feasible: the best found within the limits, see bound and gap."
-    " Infeasible: no workload has a place. NotSolved: nothing found within the limits."
-)
-
-
-class Result(BaseModel):
+class WireResult(BaseModel):
     """A frozen answer; names are snake_case as in the wire contract's answers."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class ScoreEntry(Result):
+class ScoreEntry(WireResult):
     """One entry of an AddOnPlacementScore."""
 
     name: str
     value: int
 
 
-class ScoreObject(Result):
+class ScoreObject(WireResult):
     """The scores of one managed cluster under one name."""
 
     cluster: str
@@ -42,13 +37,13 @@ class ScoreObject(Result):
     scores: tuple[ScoreEntry, ...] = ()
 
 
-class Scores(Result):
+class ScoreList(WireResult):
     """The answer of GET /addonplacementscores."""
 
     items: tuple[ScoreObject, ...]
 
 
-class Placed(Result):
+class Placed(WireResult):
     """A workload's place."""
 
     workload: str
@@ -58,7 +53,7 @@ class Placed(Result):
     score: float
 
 
-class Unplaced(Result):
+class Unplaced(WireResult):
     """A workload without all its places, and why."""
 
     workload: str
@@ -66,18 +61,7 @@ class Unplaced(Result):
     message: str
 
 
-class Gap(Result):
-    """Something in the fleet that could not be used; empty fields do not apply."""
-
-    reason: str
-    message: str
-    cluster: str = ""
-    policy: str = ""
-    workload: str = ""
-    device: str = ""
-
-
-class ObjectRef(Result):
+class ObjectRef(WireResult):
     """A Kubernetes object by name."""
 
     kind: str
@@ -98,7 +82,7 @@ class FailedChange(ObjectRef):
     message: str
 
 
-class Applied(Result):
+class Applied(WireResult):
     """What became of the changes of one plan."""
 
     digest: str
@@ -106,14 +90,14 @@ class Applied(Result):
     failed: tuple[FailedChange, ...] = ()
 
 
-class ResetResult(Result):
+class ResetResult(WireResult):
     """The answer of POST /reset."""
 
     deleted: tuple[ObjectRef, ...]
     failed: tuple[FailedChange, ...] = ()
 
 
-class PriorityValue(Result):
+class PriorityValue(WireResult):
     """What the placements of one priority are worth."""
 
     priority: int
@@ -123,7 +107,7 @@ class PriorityValue(Result):
     ]
 
 
-class OptimizeResult(Result):
+class OptimizeResult(WireResult):
     """The answer of POST /optimize: a plan, and whether it was applied."""
 
     status: Annotated[Status, Field(description=STATUS_MEANING)]
@@ -146,7 +130,7 @@ class OptimizeResult(Result):
     ]
     placements: tuple[Placed, ...]
     unplaced: tuple[Unplaced, ...]
-    gaps: tuple[Gap, ...]
+    gaps: tuple[Issue, ...]
     changes: tuple[PlannedChange, ...]
     applied: Annotated[bool, Field(description="False for a dry run.")]
     explanation: Annotated[

@@ -8,18 +8,12 @@ from dsf.kube.changes import Create
 from dsf.kube.kinds import PLACEMENT
 from mcp_server.result_text import explanation, few, next_step, question, reset_text
 from mcp_server.result_views import LIST_LIMIT, plan_view, reset_view
+from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution
+from optimizer.domain.status import Status
 from optimizer.plan.plan import Plan
 from optimizer.wire.request import OptimizeRequest
-from optimizer.wire.result import (
-    FailedChange,
-    Gap,
-    ObjectRef,
-    Placed,
-    ResetResult,
-    Status,
-    Unplaced,
-)
+from optimizer.wire.result import FailedChange, ObjectRef, Placed, ResetResult, Unplaced
 from tests.mcp_server.service import request
 
 MANY = LIST_LIMIT + 7
@@ -41,7 +35,7 @@ def _plan(*, places: int = 0, unplaced: int = 0, status: Status = "Optimal") -> 
             Unplaced(workload=f"u{i}", reason="NoCapacityLeft", message="full\nhouse")
             for i in range(unplaced)
         ),
-        gaps=tuple(Gap(reason="MissingScore", message="none") for _ in range(unplaced)),
+        issues=tuple(Issue(reason="MissingScore", message="none") for _ in range(unplaced)),
         manifests=(),
         changes=tuple(Create(PLACEMENT, obj) for obj in objects),
     )

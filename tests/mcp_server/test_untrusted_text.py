@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_server.untrusted_text import TEXT_LIMIT, clean, cleaned, quoted
-from optimizer.wire.result import Gap, ScoreEntry, ScoreObject
+from optimizer.wire.result import ScoreEntry, ScoreObject, Unplaced
 
 ANY_TEXT = st.text(st.characters(categories=None), max_size=2 * TEXT_LIMIT)
 
@@ -57,4 +57,4 @@ def test_every_text_of_a_model_is_cleaned() -> None:
     )
     assert cleaned(score).description == "a b"
     assert cleaned(score).scores[0] == ScoreEntry(name="c\ufffdd", value=1)
-    assert cleaned(Gap(reason="R", message="x" * 5000)).message.endswith("…")
+    assert cleaned(Unplaced(workload="w", reason="R", message="x" * 5000)).message.endswith("…")

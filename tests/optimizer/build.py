@@ -7,8 +7,21 @@ from typing import Any
 from dsf.kube import kinds
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
-from optimizer.domain.fleet import Candidate, Cluster, Fleet, Objective, Selector, Supply, Workload
-from optimizer.domain.scores import Scores
+from optimizer.candidates.generate import with_candidates
+from optimizer.domain.fleet import (
+    CandidatePolicy,
+    Cluster,
+    Fleet,
+    Objective,
+    Selector,
+    Supply,
+    Workload,
+)
+from optimizer.domain.scores import ScoreTable
+from optimizer.domain.settings import DEFAULTS, OptimizerSettings
+from optimizer.snapshot.fleet_reader import FleetReader
+from optimizer.snapshot.fleet_snapshot import read_objects
+from optimizer.snapshot.gpu_pools import mig_rules
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.request import OptimizeRequest
 
@@ -124,6 +137,24 @@ def request(*args: Any, **changed: Any) -> OptimizeRequest:
     return OptimizeRequest.model_validate({**body(*args), **changed})
 
 
+def read_fleet(
+    observation: Observation,
+    asked: OptimizeRequest | None = None,
+    settings: OptimizerSettings = DEFAULTS,
+) -> Fleet:
+    """The fleet of a request, with its scores and with generated candidates."""
+    asked = asked or request()
+    reader = FleetReader(
+        read_objects(observation, asked, settings.cluster_label_key),
+        asked,
+        settings=settings,
+        now=NOW,
+    )
+    reader.add(observation.scores)
+    found = reader.snapshot()
+    return with_candidates(found.fleet, found.pools, mig_rules(asked), found.enforced)
+
+
 def fleet(
     supplies: Mapping[str, Iterable[tuple[str, int]]],
     demands: Mapping[str, int],
@@ -137,12 +168,12 @@ def fleet(
         Cluster(
             name,
             Selector(name),
-            tuple(Candidate(device, (Supply("gpu", device, n),)) for device, n in options),
+            tuple(CandidatePolicy(device, (Supply("gpu", device, n),)) for device, n in options),
         )
         for name, options in supplies.items()
     )
     workloads = tuple(
         Workload(name, name, "gpu", amount, f"{name}-placement") for name, amount in demands.items()
     )
-    by_name = {"score": Scores.of(scores)}
+    by_name = {"score": ScoreTable.of(scores)}
     return Fleet("default", clusters, workloads, by_name, (Objective("score"),))

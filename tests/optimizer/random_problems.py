@@ -3,18 +3,19 @@
 import random
 
 from optimizer.domain.fleet import (
-    Candidate,
+    CandidatePolicy,
     Cluster,
     Fleet,
     FleetLimit,
     Objective,
     Selector,
     Supply,
+    TopologySpread,
     Workload,
 )
-from optimizer.domain.scores import Scores
+from optimizer.domain.scores import ScoreTable
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import Problem, Spread
+from optimizer.model.problem import Problem
 
 ZONES = ("a", "a", "b", "")
 DEVICES = ("all", "3g", "2g")
@@ -60,12 +61,12 @@ def _cluster(rng: random.Random, name: str) -> Cluster:
     return Cluster(name, Selector(name), tuple(candidates), labels, tuple(base))
 
 
-def _candidate(rng: random.Random, policy: str, pool: str) -> Candidate:
+def _candidate(rng: random.Random, policy: str, pool: str) -> CandidatePolicy:
     devices = rng.sample(DEVICES, rng.choice((1, 1, 2)))
     supplies = [Supply("gpu", device, rng.randint(0, 4)) for device in devices]
     if rng.random() < 0.2:
         supplies.append(Supply("cpu", "", rng.randint(1, 3)))
-    return Candidate(
+    return CandidatePolicy(
         policy=policy,
         supplies=tuple(supplies),
         pool=pool,
@@ -105,13 +106,13 @@ def _workload(rng: random.Random, index: int, clusters: list[str]) -> Workload:
     )
 
 
-def _spreads(rng: random.Random) -> list[Spread]:
+def _spreads(rng: random.Random) -> list[TopologySpread]:
     if rng.random() < 0.5:
         return []
-    return [Spread("zone", rng.choice((1, 1, 2)), rng.choice(("", "together")))]
+    return [TopologySpread("zone", rng.choice((1, 1, 2)), rng.choice(("", "together")))]
 
 
-def _scores(rng: random.Random, clusters: tuple[Cluster, ...], least: int) -> Scores:
+def _scores(rng: random.Random, clusters: tuple[Cluster, ...], least: int) -> ScoreTable:
     drawn = {
         (cluster.name, f"app{app}", device): float(rng.randint(least, 60))
         for cluster in clusters
@@ -119,7 +120,7 @@ def _scores(rng: random.Random, clusters: tuple[Cluster, ...], least: int) -> Sc
         for device in DEVICES
         if rng.random() < 0.9
     }
-    return Scores.of(drawn)
+    return ScoreTable.of(drawn)
 
 
 def _objectives(rng: random.Random) -> tuple[Objective, ...]:

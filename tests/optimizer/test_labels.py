@@ -1,21 +1,23 @@
 import pytest
 
-from optimizer.candidates.candidates import NodeLayout
-from optimizer.domain.fleet import Candidate, Selector, Supply, Workload
+from optimizer.domain.fleet import CandidatePolicy, Selector, Supply, Workload
+from optimizer.domain.gpu_layout import NodeLayout
+from optimizer.domain.issue import Issue
 from optimizer.snapshot.labels import candidate_of, selectors, workload_of
 from optimizer.wire.preferences import PREFIX
-from optimizer.wire.result import Gap
 from tests.optimizer.build import managed_cluster, policy, workload
 
 
 def test_a_supply_is_read_from_the_policy_labels() -> None:
-    assert candidate_of(policy("p", "3g.48gb", 2)) == Candidate("p", (Supply("gpu", "3g.48gb", 2),))
+    assert candidate_of(policy("p", "3g.48gb", 2)) == CandidatePolicy(
+        "p", (Supply("gpu", "3g.48gb", 2),)
+    )
 
 
 @pytest.mark.parametrize("amount", ["", "two", "-1", "1.5", "1e3", "٣", "1_0", "9" * 10])
 def test_an_amount_that_is_no_whole_number_is_a_gap_that_names_the_label(amount: str) -> None:
     gap = candidate_of(policy("p", "all", amount))
-    assert isinstance(gap, Gap)
+    assert isinstance(gap, Issue)
     assert (gap.reason, gap.policy) == ("InvalidSupply", "p")
     assert "resource-supply-amount" in gap.message
 
@@ -25,7 +27,7 @@ def test_a_policy_says_what_each_gpu_becomes() -> None:
     text = "n/1=off,n/0=1x1g.12gb.me-2x3g.48gb,0=empty"
     given["metadata"]["annotations"] = {f"{PREFIX}layouts": text}
     found = candidate_of(given)
-    assert isinstance(found, Candidate)
+    assert isinstance(found, CandidatePolicy)
     assert found.divided == (
         NodeLayout("n", ((("1g.12gb.me", 1), ("3g.48gb", 2)), None)),
         NodeLayout("", ((),)),
@@ -45,7 +47,7 @@ def test_layouts_that_say_nothing_clear_are_a_gap(text: str, said: str) -> None:
     given = policy("p")
     given["metadata"]["annotations"] = {f"{PREFIX}layouts": text}
     gap = candidate_of(given)
-    assert isinstance(gap, Gap)
+    assert isinstance(gap, Issue)
     assert gap.reason == "InvalidSupply"
     assert said in gap.message
 
@@ -54,7 +56,7 @@ def test_a_policy_without_labels_is_a_gap_that_names_all_of_them() -> None:
     bare = policy("p")
     bare["metadata"]["labels"] = None
     gap = candidate_of(bare)
-    assert isinstance(gap, Gap)
+    assert isinstance(gap, Issue)
     for label in ("resource-supply-kind", "resource-supply-device", "resource-supply-amount"):
         assert label in gap.message
 
@@ -69,7 +71,7 @@ def test_a_workload_without_a_placement_reference_is_a_gap() -> None:
     bare = workload("mwrs-app01", "app01")
     bare["spec"]["placementRefs"] = []
     gap = workload_of(bare)
-    assert isinstance(gap, Gap)
+    assert isinstance(gap, Issue)
     assert (gap.reason, gap.workload) == ("NoPlacementRef", "mwrs-app01")
 
 

@@ -10,7 +10,7 @@ from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, Kind
 from dsf.kube.port import Kube, ObjectList
 from dsf.kube.wrappers.fault_injection import Fault, Faulty
 from dsf.kube.wrappers.wrapper import Call, Wrapper
-from optimizer.domain.settings import Settings
+from optimizer.domain.settings import OptimizerSettings
 from optimizer.observe import score_pages
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
@@ -86,7 +86,7 @@ async def test_where_a_token_is_too_old_all_is_read_again_and_counts_once() -> N
 
 async def test_entries_that_are_listed_again_are_counted_once() -> None:
     hub = await hub_of(guide(CLUSTERS))
-    just = Settings(max_listed=25 * 6)
+    just = OptimizerSettings(max_listed=25 * 6)
     plain = await Optimizer(hub, just, now=lambda: NOW).scores(name="power")
     again = await Optimizer(Faulty(hub, Old(2)), just, now=lambda: NOW).scores(name="power")
     assert not isinstance(again, RequestProblem)
@@ -114,7 +114,7 @@ async def test_a_score_that_is_gone_when_all_is_read_again_is_forgotten() -> Non
     hub = await hub_of(guide(CLUSTERS))
     plan = await Optimizer(Restarted(hub, "c03"), now=lambda: NOW).plan(asked)
     assert isinstance(plan, Plan)
-    assert [(gap.reason, gap.cluster) for gap in plan.gaps] == [("MissingScoreObject", "c03")]
+    assert [(gap.reason, gap.cluster) for gap in plan.issues] == [("MissingScoreObject", "c03")]
     hub = await hub_of(guide(CLUSTERS))
     found = await Optimizer(Restarted(hub, "c03"), now=lambda: NOW).scores(name="performance")
     assert not isinstance(found, RequestProblem)
@@ -123,7 +123,7 @@ async def test_a_score_that_is_gone_when_all_is_read_again_is_forgotten() -> Non
 
 async def test_scores_of_a_request_that_is_too_large_are_not_read() -> None:
     hub = Faulty(await hub_of(guide(CLUSTERS)), Old(*range(1, 9)))
-    service = Optimizer(hub, Settings(max_places=1), now=lambda: NOW)
+    service = Optimizer(hub, OptimizerSettings(max_places=1), now=lambda: NOW)
     refused = await service.plan(request("performance", CLUSTERS))
     assert isinstance(refused, RequestProblem)
     assert refused.reason == "TooManyPlaces"

@@ -6,24 +6,29 @@ from dsf.api.names import GENERATED_LABEL
 from dsf.kube import kinds
 from dsf.kube.changes import Create, Delete, Patch
 from dsf.kube.port import Object
-from optimizer.domain.fleet import Fleet
 from optimizer.domain.settings import DEFAULTS
 from optimizer.model.formulate import formulate
 from optimizer.plan.plan import Plan, plan, result, stale
-from optimizer.snapshot.fleet_reader import read_fleet
 from optimizer.snapshot.observation import Observation
 from optimizer.solve.strategy import solve_problem
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
-from tests.optimizer.build import NOW, guide, managed_cluster, obj, request, score, workload
+from tests.optimizer.build import (
+    guide,
+    managed_cluster,
+    obj,
+    read_fleet,
+    request,
+    score,
+    workload,
+)
 
 
 def attempt(
     observation: Observation, asked: OptimizeRequest | None = None
 ) -> Plan | RequestProblem:
     asked = asked or request()
-    fleet = read_fleet(observation, asked, settings=DEFAULTS, now=NOW)
-    assert isinstance(fleet, Fleet)
+    fleet = read_fleet(observation, asked)
     problem = formulate(fleet)
     solution = solve_problem(problem, solver="highs", time_limit_seconds=60)
     return plan(
@@ -54,7 +59,7 @@ def test_the_guides_plan() -> None:
         ("mwrs-app01", "worker01", "3g.48gb-worker01", 60.0),
         ("mwrs-app02", "worker02", "3g.48gb-worker02", 55.0),
     ]
-    assert (made.unplaced, made.gaps) == ((), ())
+    assert (made.unplaced, made.issues) == ((), ())
     assert [type(change) for change in made.changes] == [Create] * 6
     assert list(yaml.safe_load_all(made.output_yaml)) == list(made.manifests)
 

@@ -6,33 +6,22 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from dsf.kube.port import Object
-from optimizer.domain.fleet import Fleet, FleetLimit, Objective, Supply
-from optimizer.domain.settings import DEFAULTS, Settings
+from optimizer.domain.fleet import Fleet, FleetLimit, Objective, Supply, TopologySpread
+from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import Decision
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import Spread
+from optimizer.model.problem_size import too_large
 from optimizer.model.rules import violations
-from optimizer.snapshot.fleet_reader import read_fleet
 from optimizer.snapshot.observation import Observation
-from optimizer.wire.base import Wire
+from optimizer.wire.base import WireRequest
 from optimizer.wire.preferences import PREFIX, ClusterWishes, PolicyWishes, WorkloadWishes
 from optimizer.wire.request import OptimizeRequest
-from optimizer.wire.request_problem import RequestProblem
-from tests.optimizer.build import NOW, PERFORMANCE, guide, named, policy, request, score, workload
-
-
-def read(
-    observation: Observation,
-    asked: OptimizeRequest | None = None,
-    settings: Settings = DEFAULTS,
-) -> Fleet:
-    fleet = read_fleet(observation, asked or request(), settings=settings, now=NOW)
-    assert isinstance(fleet, Fleet)
-    return fleet
+from tests.optimizer.build import PERFORMANCE, guide, named, policy, request, score, workload
+from tests.optimizer.build import read_fleet as read
 
 
 def reasons(fleet: Fleet) -> set[str]:
-    return {gap.reason for gap in fleet.gaps}
+    return {gap.reason for gap in fleet.issues}
 
 
 def with_scores(*scores: Object) -> Observation:
@@ -41,7 +30,7 @@ def with_scores(*scores: Object) -> Observation:
 
 def test_the_guides_fleet_is_read_without_a_gap() -> None:
     fleet = read(guide())
-    assert fleet.gaps == ()
+    assert fleet.issues == ()
     assert fleet.scores["performance"] == {
         (cluster, *pair): value
         for cluster in ("worker01", "worker02")
@@ -61,7 +50,9 @@ def test_policies_keep_the_order_of_the_request() -> None:
 
 def test_a_cluster_without_the_score_object_is_a_gap() -> None:
     fleet = read(with_scores(score("worker01", "performance", named(PERFORMANCE))))
-    assert [(gap.reason, gap.cluster) for gap in fleet.gaps] == [("MissingScoreObject", "worker02")]
+    assert [(gap.reason, gap.cluster) for gap in fleet.issues] == [
+        ("MissingScoreObject", "worker02")
+    ]
     assert {cluster for cluster, _, _ in fleet.scores["performance"]} == {"worker01"}
 
 
@@ -97,7 +88,7 @@ def test_a_missing_entry_is_a_gap_of_its_pair_alone() -> None:
             score("worker02", "performance", named(PERFORMANCE)),
         )
     )
-    (gap,) = fleet.gaps
+    (gap,) = fleet.issues
     assert (gap.reason, gap.cluster, gap.device) == ("MissingScore", "worker01", "all")
     assert "AddOnPlacementScore performance has no entry" in gap.message
     assert "app01;all" in gap.message
@@ -111,7 +102,7 @@ def test_many_missing_entries_are_counted_not_all_named() -> None:
         replace(guide(["worker01"]), workloads=workloads),
         request("performance", ["worker01"], names),
     )
-    of_whole = [gap.message for gap in fleet.gaps if gap.device == "all"]
+    of_whole = [gap.message for gap in fleet.issues if gap.device == "all"]
     assert len(of_whole) == 21
     assert of_whole[-1] == "cluster worker01: 5 more apps have no usable entry for device all"
 
@@ -119,14 +110,14 @@ def test_many_missing_entries_are_counted_not_all_named() -> None:
 def test_entries_of_another_form_are_one_gap_that_shows_one_of_them() -> None:
     other = score("worker01", "performance", {"app01/all": 1, "app02/all": 2})
     fleet = read(with_scores(other, score("worker02", "performance", named(PERFORMANCE))))
-    (gap,) = fleet.gaps
+    (gap,) = fleet.issues
     assert (gap.reason, gap.cluster) == ("WrongScoreFormat", "worker01")
     assert "${app};${device}" in gap.message
     assert "'app01/all'" in gap.message
 
 
 def test_a_missing_score_has_the_stated_value() -> None:
-    fleet = read(with_scores(), settings=Settings(missing_score=7.5))
+    fleet = read(with_scores(), settings=OptimizerSettings(missing_score=7.5))
     assert set(fleet.scores["performance"].values()) == {7.5}
     assert reasons(fleet) == {"MissingScoreObject"}
 
@@ -139,7 +130,7 @@ def test_an_entry_without_an_integer_value_is_missing() -> None:
             score("worker02", "performance", named(PERFORMANCE)),
         )
     )
-    assert [gap.reason for gap in fleet.gaps] == ["MissingScore", "MissingScore"]
+    assert [gap.reason for gap in fleet.issues] == ["MissingScore", "MissingScore"]
 
 
 def test_two_entries_of_one_pair_are_ambiguous() -> None:
@@ -153,7 +144,7 @@ def test_two_entries_of_one_pair_are_ambiguous() -> None:
     observation = replace(guide(["worker01"]), scores=(score("worker01", "performance", entries),))
     asked = asked.model_copy(update={"clusters": asked.clusters[:1]})
     fleet = read(observation, asked)
-    ambiguous = [gap for gap in fleet.gaps if gap.reason == "AmbiguousScore"]
+    ambiguous = [gap for gap in fleet.issues if gap.reason == "AmbiguousScore"]
     assert [gap.device for gap in ambiguous] == ["all"]
     assert fleet.scores[asked.preference.key] == {("worker01", "app02", "all"): 3}
 
@@ -185,7 +176,7 @@ def test_a_policy_that_says_nothing_usable_is_a_gap_and_no_candidate() -> None:
     observation = guide()
     policies = (policy("2g.24gb-worker01", amount="many"), *observation.policies[1:])
     fleet = read(replace(observation, policies=policies))
-    assert [(gap.reason, gap.policy) for gap in fleet.gaps] == [
+    assert [(gap.reason, gap.policy) for gap in fleet.issues] == [
         ("InvalidSupply", "2g.24gb-worker01")
     ]
     assert len(fleet.clusters[0].candidates) == 2
@@ -195,7 +186,7 @@ def test_workloads_that_share_a_placement_are_all_left_out() -> None:
     both = (workload("mwrs-app01", "app01", 2, "one"), workload("mwrs-app02", "app02", 2, "one"))
     fleet = read(replace(guide(), workloads=both))
     assert fleet.workloads == ()
-    assert [(gap.reason, gap.workload) for gap in fleet.gaps] == [
+    assert [(gap.reason, gap.workload) for gap in fleet.issues] == [
         ("SharedPlacement", "mwrs-app01"),
         ("SharedPlacement", "mwrs-app02"),
     ]
@@ -238,7 +229,7 @@ def test_a_workload_says_its_wishes_by_annotations() -> None:
     asked = read(observation).workloads[0]
     assert (asked.replicas, asked.priority, asked.minimum, asked.move_cost) == (2, -3, 12.5, 7.0)
     assert asked.extras == (("cpu", 0.5), ("memory", 16 * 2.0**30))
-    assert asked.spread == (Spread("topology.kubernetes.io/zone", 1, "pair"),)
+    assert asked.spread == (TopologySpread("topology.kubernetes.io/zone", 1, "pair"),)
     assert (asked.clusters, asked.excluded) == (("worker01", "worker02"), ("worker03",))
     assert (asked.affinity, asked.anti_affinity) == ("gpu in (a,b)", "!gpu")
     assert (asked.near, asked.apart) == (("app=app02",), ("app=app03",))
@@ -274,7 +265,7 @@ def test_what_the_request_says_wins() -> None:
 )
 def test_a_wish_that_cannot_be_read_leaves_the_workload_out(annotation: str, text: str) -> None:
     fleet = read(wishing(**{annotation: text}))
-    (gap,) = fleet.gaps
+    (gap,) = fleet.issues
     assert (gap.reason, gap.workload) == ("InvalidRequest", "mwrs-app01")
     assert annotation.replace("_", "-") in gap.message
     assert [item.name for item in fleet.workloads] == ["mwrs-app02"]
@@ -301,7 +292,7 @@ def test_a_policy_may_supply_several_devices_and_kinds() -> None:
 def test_a_policy_of_another_cluster_is_a_gap_there_alone() -> None:
     theirs = annotate(policy("2g.24gb-worker01", "2g.24gb", 3), cluster="worker02")
     fleet = read(with_first_policy(theirs))
-    assert [(gap.reason, gap.policy, gap.cluster) for gap in fleet.gaps] == [
+    assert [(gap.reason, gap.policy, gap.cluster) for gap in fleet.issues] == [
         ("PolicyOfAnotherCluster", "2g.24gb-worker01", "worker01")
     ]
     assert len(fleet.clusters[0].candidates) == 2
@@ -321,19 +312,21 @@ def test_a_cluster_has_what_its_status_says_unless_the_annotation_says_otherwise
         Supply("memory", "", 64 * 2.0**30),
     }
     assert fleet.clusters[1].base == ()
-    assert [(gap.reason, gap.cluster) for gap in fleet.gaps] == [("InvalidAllocatable", "worker02")]
+    assert [(gap.reason, gap.cluster) for gap in fleet.issues] == [
+        ("InvalidAllocatable", "worker02")
+    ]
 
 
 def test_a_kind_that_nobody_supplies_is_a_gap() -> None:
     fleet = read(wishing(requests="tpu=1"))
-    (gap,) = fleet.gaps
+    (gap,) = fleet.issues
     assert (gap.reason, gap.workload) == ("UnknownKind", "mwrs-app01")
     assert "there is gpu" in gap.message
 
 
 def test_an_annotation_that_is_not_known_is_a_gap_and_nothing_else() -> None:
     fleet = read(wishing(replica="2"))
-    (gap,) = fleet.gaps
+    (gap,) = fleet.issues
     assert (gap.reason, gap.workload) == ("UnknownAnnotation", "")
     assert PREFIX + "replica" in gap.message
     assert len(fleet.workloads) == 2
@@ -359,7 +352,7 @@ def test_several_scores_and_limits_are_read_by_name() -> None:
 def test_a_request_may_state_what_a_missing_score_is_worth() -> None:
     fleet = read(with_scores(), request(missingScore=3))
     assert set(fleet.scores["performance"].values()) == {3.0}
-    stated = Settings(missing_score=7.5)
+    stated = OptimizerSettings(missing_score=7.5)
     assert read(with_scores(), request(missingScore="forbid"), stated).scores["performance"] == {}
 
 
@@ -386,20 +379,20 @@ def test_what_has_no_effect_is_a_gap_and_nothing_else() -> None:
     asked = request(limits=[{"name": "cap", "maximum": 1, "uses": "watts", "per": "sight"}])
     observation = wishing(spread="zone=1", clusters="worker01,worker09", uses="power=1")
     fleet = read(observation, asked)
-    assert {gap.reason: gap.message for gap in fleet.gaps} == {
+    assert {gap.reason: gap.message for gap in fleet.issues} == {
         "UnusedLimit": "limit cap counts nothing: no workload and no policy says what it uses of"
         " watts; there is power",
         "UnknownLabel": "spread of mwrs-app01: no cluster of the request has the label zone",
         "ClusterNotInRequest": "workload mwrs-app01 may run on worker09, which the request does"
         " not name",
     }
-    assert len(fleet.gaps) == 4
+    assert len(fleet.issues) == 4
     assert len(fleet.workloads) == 2
 
 
 @pytest.mark.parametrize("wanted", ["app=app09", "app=app01"])
 def test_company_that_is_not_there_is_named(wanted: str) -> None:
-    (gap,) = read(wishing(workload_affinity=wanted), request()).gaps
+    (gap,) = read(wishing(workload_affinity=wanted), request()).issues
     assert (gap.reason, gap.workload) == ("UnknownWorkloads", "mwrs-app01")
     assert gap.message == (
         f"workload mwrs-app01 runs near {wanted}, which no other workload of the request meets"
@@ -407,12 +400,11 @@ def test_company_that_is_not_there_is_named(wanted: str) -> None:
 
 
 def test_a_request_that_does_not_fit_into_memory_is_refused() -> None:
-    few = Settings(max_places=11)
-    refused = read_fleet(guide(), request(), settings=few, now=NOW)
-    assert isinstance(refused, RequestProblem)
+    refused = too_large(read(guide()), 11)
+    assert refused is not None
     assert (refused.status, refused.reason) == (422, "TooManyPlaces")
     assert "2 workloads on 6 devices and kinds of clusters are 12 places" in refused.detail
-    read(guide(), settings=Settings(max_places=12))
+    assert too_large(read(guide()), 12) is None
 
 
 @pytest.mark.parametrize(
@@ -428,11 +420,11 @@ def test_a_request_that_does_not_fit_into_memory_is_refused() -> None:
 )
 def test_places_that_further_rules_speak_of_count_for_their_memory(wish: dict[str, str]) -> None:
     asked = request(limits=[{"name": "power", "maximum": 500, "uses": "power"}])
-    observation = wishing(**wish)
-    refused = read_fleet(observation, asked, settings=Settings(max_places=35), now=NOW)
-    assert isinstance(refused, RequestProblem)
+    fleet = read(wishing(**wish), asked)
+    refused = too_large(fleet, 35)
+    assert refused is not None
     assert "12 places, which count as 36 for limits" in refused.detail
-    read(observation, asked, Settings(max_places=36))
+    assert too_large(fleet, 36) is None
 
 
 TEXTS = st.one_of(
@@ -448,7 +440,7 @@ VALUES = st.recursive(
 )
 
 
-def odd(draw: st.DrawFn, obj: Object, labels: tuple[str, ...], model: type[Wire]) -> Object:
+def odd(draw: st.DrawFn, obj: Object, labels: tuple[str, ...], model: type[WireRequest]) -> Object:
     """The object with labels and annotations of any text, as the API server lets through."""
     keys = [PREFIX + name.replace("_", "-") for name in model.model_fields]
     texts = st.dictionaries(st.sampled_from(keys), TEXTS, max_size=3)
@@ -483,6 +475,6 @@ def test_whatever_objects_say_is_read_or_named_and_never_raised(observation: Obs
     asked = request("performance", ["worker01"])
     fleet = read(observation, asked)
     assert violations(formulate(fleet), Decision()) == ()
-    named_ = {gap.workload for gap in fleet.gaps}
+    named_ = {gap.workload for gap in fleet.issues}
     known = {item.name for item in fleet.workloads}
     assert {item.name for item in asked.target_workloads} <= named_ | known

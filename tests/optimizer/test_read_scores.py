@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.scores import Scores
-from optimizer.domain.settings import DEFAULTS, Settings
-from optimizer.snapshot.fleet_reader import SHOWN_GAPS, FleetReader, read_fleet
+from optimizer.domain.scores import ScoreTable
+from optimizer.domain.settings import DEFAULTS
+from optimizer.model.problem_size import too_large_to_read
+from optimizer.snapshot.fleet_reader import MOST_ISSUES, FleetReader
+from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.observation import Observation
-from optimizer.wire.request_problem import RequestProblem
-from tests.optimizer.build import NOW, SETTINGS, guide, policy, request, score, workload
+from optimizer.wire.request import OptimizeRequest
+from tests.optimizer.build import NOW, SETTINGS, guide, policy, read_fleet, request, score, workload
 
 CLUSTERS = ("worker01", "worker02")
 APPS = ("app01", "app02")
@@ -102,14 +104,18 @@ def test_every_pair_has_the_value_or_the_gap_that_the_definition_gives_it(
         preference={"addonPlacementScore": "performance", "scoreDimensionFormat": text},
         missingScore="forbid" if missing is None else missing,
     )
-    fleet = read_fleet(observation, asked, settings=DEFAULTS, now=NOW)
-    assert isinstance(fleet, Fleet)
+    fleet = read_fleet(observation, asked)
     values = {key: missing if isinstance(found, str) else found for key, found in read.items()}
     assert fleet.scores[asked.preference.key] == {
         key: found for key, found in values.items() if found is not None
     }
-    assert Counter((gap.reason, gap.cluster, gap.device) for gap in fleet.gaps) == gaps(read)
-    assert fleet.gaps_left == 0
+    assert Counter((gap.reason, gap.cluster, gap.device) for gap in fleet.issues) == gaps(read)
+    assert fleet.unlisted_issues == 0
+
+
+def fleet_reader(observation: Observation, asked: OptimizeRequest) -> FleetReader:
+    unscored = read_objects(observation, asked, DEFAULTS.cluster_label_key)
+    return FleetReader(unscored, asked, settings=DEFAULTS, now=NOW)
 
 
 def gaps(read: Mapping[tuple[str, str, str], Any]) -> Counter[tuple[str, str, str]]:
@@ -125,12 +131,12 @@ def gaps(read: Mapping[tuple[str, str, str], Any]) -> Counter[tuple[str, str, st
 
 def test_the_order_of_pages_and_reading_twice_change_nothing() -> None:
     observation = guide()
-    whole = read_fleet(observation, request(), settings=DEFAULTS, now=NOW)
-    reader = FleetReader(observation, request(), settings=DEFAULTS, now=NOW)
+    whole = read_fleet(observation)
+    reader = fleet_reader(observation, request())
     stale = score("worker01", "performance", {"app01;all": 1})
     for page in ((stale,), observation.scores[::-1], observation.scores):
         reader.add(page)
-    assert reader.fleet() == whole
+    assert reader.snapshot().fleet == whole
 
 
 def test_gaps_that_nobody_would_read_are_counted_and_no_objects() -> None:
@@ -150,19 +156,22 @@ def test_gaps_that_nobody_would_read_are_counted_and_no_objects() -> None:
             {"name": "worker01", "availablePolicies": [{"name": f"p{i}"} for i in range(60)]}
         ],
     )
-    fleet = read_fleet(observation, asked, settings=DEFAULTS, now=NOW)
-    assert isinstance(fleet, Fleet)
-    assert len(fleet.gaps) == SHOWN_GAPS
-    assert len(fleet.gaps) + fleet.gaps_left == 60 * 21  # 20 pairs and a number, of each device
-    assert fleet.gaps[0].message.startswith("cluster worker01: AddOnPlacementScore performance has")
+    fleet = read_fleet(observation, asked)
+    assert len(fleet.issues) == MOST_ISSUES
+    assert (
+        len(fleet.issues) + fleet.unlisted_issues == 60 * 21
+    )  # 20 pairs and a number, of each device
+    assert fleet.issues[0].message.startswith(
+        "cluster worker01: AddOnPlacementScore performance has"
+    )
 
 
 def test_scores_that_would_not_fit_are_refused_before_they_are_read() -> None:
     gpus = {"gpus": [{"model": "A100-40GB"}]}
     asked = request(clusters=[{"name": "worker01", **gpus}])
-    reader = FleetReader(guide(), asked, settings=Settings(max_places=1), now=NOW)
-    refused = reader.fleet()
-    assert isinstance(refused, RequestProblem)
+    unscored = read_objects(guide(), asked, DEFAULTS.cluster_label_key)
+    refused = too_large_to_read(unscored, len(asked.read_scores), 1)
+    assert refused is not None
     assert refused.reason == "TooManyPlaces"
     assert "scores of 2 apps" in refused.detail
 
@@ -176,13 +185,13 @@ def test_clusters_that_all_have_other_devices_take_no_room_for_the_names_of_each
     )
     choices = [{"name": c, "availablePolicies": [{"name": f"p-{c}"}]} for c in clusters]
     asked = request("performance", [], apps, clusters=choices)
-    reader = FleetReader(observation, asked, settings=DEFAULTS, now=NOW)
+    reader = fleet_reader(observation, asked)
     tracemalloc.start()
     for name in clusters:
         reader.add([score(name, "performance", {f"{app};d-{name}": 1 for app in apps})])
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    fleet = reader.fleet()
+    fleet = reader.snapshot().fleet
     assert isinstance(fleet, Fleet)
     pairs = len(clusters) * len(apps)
     assert len(fleet.scores["performance"]) == pairs
@@ -191,7 +200,7 @@ def test_clusters_that_all_have_other_devices_take_no_room_for_the_names_of_each
 
 @pytest.mark.parametrize("wide", [3.0, 70_000.0, 0.1, 1e300])
 def test_an_array_holds_every_score_exactly(wide: float) -> None:
-    few = Scores.of({("c", "a", "d"): 1.0})
+    few = ScoreTable.of({("c", "a", "d"): 1.0})
     more = few.with_values({("c", "b", "d"): wide, ("e", "a", ""): -2.0})
     assert more == {("c", "a", "d"): 1.0, ("c", "b", "d"): wide, ("e", "a", ""): -2.0}
     assert len(few) == 1

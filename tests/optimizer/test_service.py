@@ -7,7 +7,7 @@ import pytest
 
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
-from optimizer.domain.settings import Settings
+from optimizer.domain.settings import OptimizerSettings
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
 from optimizer.wire.request_problem import RequestProblem
@@ -16,8 +16,8 @@ from tests.optimizer.build import NOW, SETTINGS, guide, obj, request, score, wor
 from tests.optimizer.hubs import bound, hub_of, names
 
 
-def optimizer(hub: EmbeddedHub, settings: Settings | None = None) -> Optimizer:
-    return Optimizer(hub, settings or Settings(), now=lambda: NOW)
+def optimizer(hub: EmbeddedHub, settings: OptimizerSettings | None = None) -> Optimizer:
+    return Optimizer(hub, settings or OptimizerSettings(), now=lambda: NOW)
 
 
 async def planned(service: Optimizer, score_name: str = "performance") -> Plan:
@@ -147,7 +147,7 @@ async def test_scores_come_with_what_their_scorer_says() -> None:
 
 
 async def test_more_scores_than_an_answer_lists_are_refused() -> None:
-    service = optimizer(await hub_of(), Settings(max_listed=12))
+    service = optimizer(await hub_of(), OptimizerSettings(max_listed=12))
     assert len(await listed(service, name="power")) == 2
     assert len(await listed(service, namespace="worker01")) == 2
     assert await listed(service, name="___") == ()
@@ -166,12 +166,12 @@ async def test_expired_scores_place_nothing_and_touch_nothing() -> None:
         await hub.patch(kind, "performance", patch, cluster, subresource="status")
     plan = await planned(optimizer(hub))
     assert (plan.solution.status, plan.changes) == ("Infeasible", ())
-    assert {gap.reason for gap in plan.gaps} == {"ExpiredScore"}
+    assert {gap.reason for gap in plan.issues} == {"ExpiredScore"}
     assert len(await names(hub, kinds.PLACEMENT)) == 4
 
 
 async def test_more_plans_at_once_than_allowed_are_refused() -> None:
-    service = optimizer(await hub_of(), Settings(max_solves=1))
+    service = optimizer(await hub_of(), OptimizerSettings(max_solves=1))
     first, second = await asyncio.gather(service.plan(request()), service.plan(request()))
     assert isinstance(first, Plan)
     assert isinstance(second, RequestProblem)
@@ -181,13 +181,13 @@ async def test_more_plans_at_once_than_allowed_are_refused() -> None:
 
 @pytest.mark.parametrize("solver", ["highs", "cbc"])
 async def test_either_solver_runs_in_a_process_of_its_own(solver: str) -> None:
-    settings = Settings(solver="cbc" if solver == "cbc" else "highs")
+    settings = OptimizerSettings(solver="cbc" if solver == "cbc" else "highs")
     plan = await planned(optimizer(await hub_of(), settings))
     assert (plan.solution.solver, plan.solution.objective_value) == (solver, 115.0)
 
 
 async def test_a_cancelled_plan_leaves_room_for_the_next() -> None:
-    service = optimizer(await hub_of(), Settings(max_solves=1))
+    service = optimizer(await hub_of(), OptimizerSettings(max_solves=1))
     running = asyncio.create_task(service.plan(request()))
     await asyncio.sleep(0)
     running.cancel()
@@ -219,7 +219,7 @@ async def test_a_request_says_how_good_is_good_enough() -> None:
             for cluster in clusters
         ),
     )
-    service = optimizer(await hub_of(observation), Settings(gap=0.5))
+    service = optimizer(await hub_of(observation), OptimizerSettings(gap=0.5))
     hasty = await service.plan(request("performance", clusters, apps))
     exact = await service.plan(request("performance", clusters, apps, gap=0))
     assert isinstance(hasty, Plan)

@@ -1,26 +1,28 @@
 from dataclasses import replace
 
-from optimizer.domain.settings import DEFAULTS
-from optimizer.snapshot.fleet_reader import FleetReader
 from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.unknown_names import unknown_names
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
-from tests.optimizer.build import NOW, guide, policy, request
+from tests.optimizer.build import guide, policy, request
 
 
-def unknown_names(observation: Observation, asked: OptimizeRequest) -> RequestProblem | None:
-    reader = FleetReader(observation, asked, settings=DEFAULTS, now=NOW)
-    reader.add(observation.scores)
-    return reader.unknown()
+def unknown(observation: Observation, asked: OptimizeRequest) -> RequestProblem | None:
+    scores = {
+        obj["metadata"]["name"]
+        for obj in observation.scores
+        if obj["metadata"]["namespace"] in asked.cluster_names
+    }
+    return unknown_names(observation, asked, scores)
 
 
 def test_names_that_exist_are_not_refused() -> None:
-    assert unknown_names(guide(), request()) is None
+    assert unknown(guide(), request()) is None
 
 
 def test_every_unknown_name_is_named_with_its_field_and_what_exists() -> None:
     observation = replace(guide(["worker01"]), policies=(policy("other"),), scores=())
-    problem = unknown_names(observation, request("fastest", ["worker09"], ["mwrs-app09"]))
+    problem = unknown(observation, request("fastest", ["worker09"], ["mwrs-app09"]))
     assert problem is not None
     assert (problem.status, problem.reason) == (422, "UnknownName")
     assert [(error.field, error.available) for error in problem.errors] == [
@@ -37,12 +39,12 @@ def test_every_unknown_name_is_named_with_its_field_and_what_exists() -> None:
 def test_a_score_that_only_other_clusters_have_does_not_exist_for_the_request() -> None:
     observation = guide(["worker01", "worker02"])
     scores = tuple(obj for obj in observation.scores if obj["metadata"]["name"] == "power")
-    problem = unknown_names(replace(observation, scores=scores), request())
+    problem = unknown(replace(observation, scores=scores), request())
     assert problem is not None
     assert problem.errors[0].available == ("power",)
 
 
 def test_an_empty_hub_says_that_there_is_nothing() -> None:
-    problem = unknown_names(Observation(), request())
+    problem = unknown(Observation(), request())
     assert problem is not None
     assert "there is none at all" in problem.detail

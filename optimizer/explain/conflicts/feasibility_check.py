@@ -11,10 +11,11 @@ from math import floor, prod
 
 import numpy as np
 
+from optimizer.domain.arrays import Bools, Floats
 from optimizer.domain.solution import Decision
 from optimizer.explain.conflicts.feasibility_problem import all_placed
 from optimizer.explain.solver_ports import ProblemSolver
-from optimizer.model.problem import NO_DEVICE, Bools, ClusterResource, Floats, Problem
+from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem
 from optimizer.model.rules import violations
 
 _MOST_MODES = 64

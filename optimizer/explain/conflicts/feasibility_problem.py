@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from optimizer.domain.fleet import Candidate, Fleet, Workload
+from optimizer.domain.fleet import CandidatePolicy, Fleet, Workload
 from optimizer.domain.solution import Decision, Solution
 from optimizer.explain.conflicts.relaxable_limits import RelaxableLimit, RequiredReplicas
 from optimizer.model.formulate import formulate
@@ -60,7 +60,7 @@ def without_costs(fleet: Fleet, needed: Mapping[str, int]) -> Fleet:
         count = needed.get(item.name, item.replicas)
         return replace(item, replicas=count, priority=0, move_cost=0.0)
 
-    def free(item: Candidate) -> Candidate:
+    def free(item: CandidatePolicy) -> CandidatePolicy:
         return replace(item, cost=0.0)
 
     return replace(

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from optimizer.domain.fleet import Candidate, Cluster, Fleet, Supply, Workload
+from dsf.kube.selectors import valid_selector
+from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply, Workload
 from optimizer.domain.quantity import spelt
 from optimizer.model.problem import NO_DEVICE
-from optimizer.model.resource_index import selector
 
 FleetChange = Callable[[Fleet], Fleet]
 
@@ -136,7 +136,7 @@ def _spreads(target: Workload) -> str:
 def _apart(fleet: Fleet, target: Workload) -> Iterator[RelaxableLimit]:
     for item in fleet.workloads:
         if item.name != target.name and any(
-            selector(text).matches(target.labels) for text in item.apart
+            valid_selector(text).matches(target.labels) for text in item.apart
         ):
             says = f"workload {item.name} runs apart from {' and '.join(item.apart)}"
             relax = partial(with_workload, name=item.name, apart=())
@@ -203,7 +203,7 @@ def _policies(fleet: Fleet) -> Iterator[RelaxableLimit]:
 
 
 def _each_its_own_pool(pool: str, cluster: Cluster) -> Cluster:
-    def apart(item: Candidate) -> Candidate:
+    def apart(item: CandidatePolicy) -> CandidatePolicy:
         return replace(item, pool=f"{pool}/{item.policy}") if item.pool == pool else item
 
     return replace(cluster, candidates=tuple(map(apart, cluster.candidates)))

@@ -8,7 +8,8 @@ from math import ceil, gcd, inf, lcm
 
 import numpy as np
 
-from optimizer.domain.fleet import Candidate, Cluster, Fleet, Supply, Workload
+from optimizer.domain.arrays import Floats
+from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply, Workload
 from optimizer.domain.quantity import spelt
 from optimizer.domain.solution import Decision
 from optimizer.explain.conflicts.feasibility_check import check_feasibility
@@ -35,7 +36,7 @@ from optimizer.explain.conflicts.relaxable_limits import (
 )
 from optimizer.explain.solver_ports import ProblemSolver
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import Floats, Problem
+from optimizer.model.problem import Problem
 
 GIVEN_UP = 1.0
 STOPPED = 2.0
@@ -149,7 +150,7 @@ def _widened(fleet: Fleet, barrier: RelaxableLimit, share: float) -> Fleet:
     cluster, kind, device = barrier.subject
     total = enough(fleet, kind)
     added = tuple(
-        Candidate(
+        CandidatePolicy(
             f"{_ADDED}/{kind}/{device}/{index}",
             (Supply(kind, device, amount),),
             pool=f"{_ADDED}/{kind}/{device}/{index}",
@@ -160,7 +161,7 @@ def _widened(fleet: Fleet, barrier: RelaxableLimit, share: float) -> Fleet:
     return with_cluster(fleet, cluster, partial(_with_candidates, added))
 
 
-def _with_candidates(added: tuple[Candidate, ...], cluster: Cluster) -> Cluster:
+def _with_candidates(added: tuple[CandidatePolicy, ...], cluster: Cluster) -> Cluster:
     return replace(cluster, candidates=(*cluster.candidates, *added))
 
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Assignment, Decision
 from optimizer.explain.solver_ports import ProblemSolver
 from optimizer.model.problem import (
     ClusterResource,
-    Floats,
     Problem,
     ProblemPolicy,
     ProblemWorkload,

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optimizer.domain.arrays import Bools
 from optimizer.domain.solution import Assignment, Decision, Solution
 from optimizer.domain.time_left import TimeLeft, unlimited
 from optimizer.explain.margins.forced_problems import excluding, objective_loss, solve_forced
@@ -25,7 +26,7 @@ from optimizer.explain.solver_ports import (
     ProblemSolver,
     find_none,
 )
-from optimizer.model.problem import Bools, Problem, objective, tier_values
+from optimizer.model.problem import Problem, objective, tier_values
 from optimizer.model.rules import violations
 from optimizer.wire.explanation import ObjectiveLoss
 

@@ -8,8 +8,9 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from hashlib import blake2b
 
+from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
-from optimizer.model.problem import Floats, Problem
+from optimizer.model.problem import Problem
 
 
 class SymmetricExchange:

@@ -8,9 +8,9 @@ import numpy as np
 import pulp
 from pulp import constants
 
+from optimizer.domain.arrays import Floats
 from optimizer.domain.settings import SolverName
 from optimizer.explain.solver_ports import BudgetExceeded, LinearSolution, LinearSolver
-from optimizer.model.problem import Floats
 from optimizer.model.rules import Row
 
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Decision
 from optimizer.explain.solver_ports import LinearSolver
-from optimizer.model.problem import Floats, Problem
+from optimizer.model.problem import Problem
 from optimizer.model.rules import COUPLING_RULES, LOCAL_RULES, Row
 from optimizer.wire.explanation import BindingLimit
 

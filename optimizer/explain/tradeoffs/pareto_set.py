@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet
 from optimizer.explain.solver_ports import BudgetExceeded, LinearSolution, LinearSolver
 from optimizer.explain.wire_values import assignment_value, policy_value
-from optimizer.model.problem import Floats, Problem
+from optimizer.model.problem import Problem
 from optimizer.model.rules import RULES, Row
 from optimizer.model.tie_breaking import tie_weights, trimmed
 from optimizer.wire.explanation import ParetoPoint, ParetoSet

@@ -80,8 +80,8 @@ def unplaced(plan: Plan, message: Shown = as_it_is) -> Section:
 
 def gaps(plan: Plan, message: Shown = as_it_is) -> Section:
     """Return what of the hub's objects could not be used, and why."""
-    rows = [(gap.reason, gap.message) for gap in plan.gaps]
-    sentences = [f"Not used: {gap.reason}: {message(gap.message)}" for gap in plan.gaps]
+    rows = [(gap.reason, gap.message) for gap in plan.issues]
+    sentences = [f"Not used: {gap.reason}: {message(gap.message)}" for gap in plan.issues]
     return Section("gaps", ("gap", "message"), first_rows(rows), tuple(sentences))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Assignment, Decision, Solution
+from optimizer.domain.status import Status
 from optimizer.model.problem import Problem, objective
 from optimizer.solve.blocks.block_problem import (
     BlockProblem,
@@ -33,7 +34,6 @@ from optimizer.solve.pricing.restricted_master import (
 )
 from optimizer.solve.search.block_search import search_blocks
 from optimizer.solve.search.column_enumeration import all_columns_within
-from optimizer.wire.result import Status
 
 _MOST = 12_000  # columns that a choice is made among
 _PLACES = 100_000  # up to which prices are worth what they cost

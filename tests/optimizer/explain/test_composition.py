@@ -12,13 +12,14 @@ from click.testing import CliRunner
 from pydantic import ValidationError
 
 from optimizer.cli.commands import plan
+from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution
 from optimizer.explain.composition import Case, Question, compose
 from optimizer.explain.process.run import ExplanationJob, explain_here
 from optimizer.explain.solver_ports import BudgetExceeded, LinearSolution
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import Floats, Problem
+from optimizer.model.problem import Problem
 from optimizer.model.rules import Row
 from optimizer.plan.plan import Plan, result
 from optimizer.service import Optimizer

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from optimizer.candidates.candidates import NodeLayout
-from optimizer.domain.fleet import Candidate, Supply
+from optimizer.domain.fleet import CandidatePolicy, Supply
+from optimizer.domain.gpu_layout import NodeLayout
 from optimizer.domain.time_left import unlimited
 from optimizer.explain.transition_steps import transition_plan
 from optimizer.model.formulate import formulate
@@ -57,5 +57,5 @@ def test_what_must_be_idle_and_what_comes_back_is_named() -> None:
         assert ("started again where it ran" in found.message) is bool(back)
 
 
-def bare(policies: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+def bare(policies: tuple[CandidatePolicy, ...]) -> tuple[CandidatePolicy, ...]:
     return tuple(replace(item, divided=()) for item in policies)

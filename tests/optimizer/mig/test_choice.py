@@ -9,11 +9,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from optimizer.candidates.candidates import Candidate, GpuPool, Node, Rules, best, candidates
-from optimizer.candidates.demand import WHOLE, Demand, Request
+from optimizer.candidates.candidates import GeneratedPolicy, best, candidates
+from optimizer.domain.gpu_layout import WHOLE_GPU
+from optimizer.mig.demand import Demand, DeviceRequest
 from optimizer.mig.geometry import Geometry
-from optimizer.mig.gpus import Costs, Gpu, Replace, patterns
+from optimizer.mig.gpu_pools import GpuPool, NodeGpus
+from optimizer.mig.gpus import Costs, Gpu, ReconfigurationRules, Replace, patterns
 from optimizer.mig.layouts import Instance, Layout, layouts
+from optimizer.mig.parted import config_name
 from optimizer.wire.mig import GpuNode
 from tests.optimizer.mig.brute_force import best_value
 from tests.optimizer.mig.test_layouts import of
@@ -22,14 +25,16 @@ Requests = dict[str, list[tuple[int, float]]]
 
 
 def demand(requests: Requests) -> Demand:
-    return Demand.of({name: [Request(*item) for item in items] for name, items in requests.items()})
+    return Demand.of(
+        {name: [DeviceRequest(*item) for item in items] for name, items in requests.items()}
+    )
 
 
 def pool(*gpus: Gpu) -> GpuPool:
-    return GpuPool("c1", (Node("n1", gpus),))
+    return GpuPool("c1", (NodeGpus("n1", gpus),))
 
 
-def supplies(gpu: Gpu, rules: Rules) -> Iterator[tuple[dict[str, int], float]]:
+def supplies(gpu: Gpu, rules: ReconfigurationRules) -> Iterator[tuple[dict[str, int], float]]:
     """What one GPU can supply and what that costs, from every legal layout."""
     yield from _kept(gpu)
     used = bool(gpu.busy) or gpu.in_use
@@ -46,12 +51,12 @@ def supplies(gpu: Gpu, rules: Rules) -> Iterator[tuple[dict[str, int], float]]:
             yield _devices(gpu.geometry, counts - foreign), rules.costs.reconfigure
     if not gpu.whole and (not used or rules.replace == "drain"):
         cost = rules.costs.reconfigure + rules.costs.drain * (len(gpu.busy) + gpu.in_use)
-        yield {WHOLE: 1}, cost
+        yield {WHOLE_GPU: 1}, cost
 
 
 def _kept(gpu: Gpu) -> Iterator[tuple[dict[str, int], float]]:
     if gpu.whole:
-        yield {WHOLE: 0 if gpu.in_use else 1}, 0.0
+        yield {WHOLE_GPU: 0 if gpu.in_use else 1}, 0.0
     elif gpu.held is not None:
         counts = Counter(item.profile for item in gpu.held)
         foreign = Counter(item.profile for item in gpu.foreign)
@@ -62,7 +67,7 @@ def _devices(geometry: Geometry, counts: Counter[str]) -> dict[str, int]:
     return {item.device: counts[item.name] for item in geometry.profiles if counts[item.name]}
 
 
-def by_brute_force(gpus: tuple[Gpu, ...], requests: Requests, rules: Rules) -> float:
+def by_brute_force(gpus: tuple[Gpu, ...], requests: Requests, rules: ReconfigurationRules) -> float:
     distinct = [
         {(tuple(sorted(supply.items())), cost) for supply, cost in supplies(gpu, rules)}
         for gpu in gpus
@@ -80,7 +85,7 @@ def by_brute_force(gpus: tuple[Gpu, ...], requests: Requests, rules: Rules) -> f
     return top
 
 
-def worth(found: Candidate, requests: Requests) -> float:
+def worth(found: GeneratedPolicy, requests: Requests) -> float:
     return best_value(requests, dict(found.supplies)) - found.cost
 
 
@@ -97,7 +102,7 @@ def random_gpu(rng: random.Random, geometry: Geometry) -> Gpu:
 
 
 def random_requests(rng: random.Random, geometry: Geometry) -> Requests:
-    names = [item.device for item in geometry.profiles] + [WHOLE]
+    names = [item.device for item in geometry.profiles] + [WHOLE_GPU]
     asked = rng.sample(names, rng.randint(1, 3))
     return {
         name: [(rng.randint(1, 3), rng.randint(1, 99)) for _ in range(rng.randint(1, 4))]
@@ -112,7 +117,7 @@ def check_random_case(seed: int, model: str) -> None:
     requests = random_requests(rng, geometry)
     replace: Replace = rng.choice(["gpu", "instance", "drain"])
     costs = Costs(rng.choice([0, 5]), rng.choice([0, 7]))
-    rules = Rules(replace, costs, most=rng.choice([2, 64]))
+    rules = ReconfigurationRules(replace, costs, most=rng.choice([2, 64]))
     wanted = demand(requests)
     chosen, bound = best(gpus, wanted, rules)
     exact = by_brute_force(gpus, requests, rules)
@@ -125,7 +130,7 @@ def check_random_case(seed: int, model: str) -> None:
 
 
 def check_what_others_leave(
-    rng: random.Random, gpus: tuple[Gpu, ...], requests: Requests, rules: Rules
+    rng: random.Random, gpus: tuple[Gpu, ...], requests: Requests, rules: ReconfigurationRules
 ) -> None:
     """The candidates also suffice for any part of the demand, less the bound."""
     found = candidates("default", pool(*gpus), demand(requests), rules)
@@ -174,8 +179,8 @@ def test_the_usable_part_of_a_supply_serves_the_same_requests(
 
 def test_eight_gpus_serve_what_they_can() -> None:
     gpus = (Gpu(of("H100-80GB")),) * 8
-    wanted = demand({"3g.40gb": [(1, 5)] * 20, "1g.10gb": [(1, 1)] * 40, WHOLE: [(1, 30)]})
-    chosen, bound = best(gpus, wanted, Rules())
+    wanted = demand({"3g.40gb": [(1, 5)] * 20, "1g.10gb": [(1, 1)] * 40, WHOLE_GPU: [(1, 30)]})
+    chosen, bound = best(gpus, wanted, ReconfigurationRules())
     assert bound == 0
     assert chosen is not None
     assert wanted.value(chosen.supply) == 30 + 14 * 5  # one whole GPU, seven of two 3g each
@@ -188,7 +193,7 @@ def test_what_is_there_comes_first_and_costs_nothing() -> None:
         "default",
         pool(Gpu(geometry, held)),
         demand({"3g.48gb": [(1, 9)], "2g.24gb": [(1, 9)]}),
-        Rules(costs=Costs(reconfigure=2)),
+        ReconfigurationRules(costs=Costs(reconfigure=2)),
     )
     assert found.items[0].supplies == (("3g.48gb", 2),)
     assert found.items[0].changed == 0
@@ -203,7 +208,7 @@ def test_a_busy_gpu_keeps_its_layout_unless_instances_or_a_drain_are_allowed() -
     wanted = demand({"2g.24gb": [(1, 9)] * 3, "1g.12gb": [(1, 1)] * 7})
 
     def reached(replace: Replace) -> list[dict[str, int]]:
-        rules = Rules(replace, Costs(drain=4))
+        rules = ReconfigurationRules(replace, Costs(drain=4))
         return [dict(item.supplies) for item in candidates("d", pool(gpu), wanted, rules).items]
 
     assert reached("gpu") == []
@@ -233,11 +238,11 @@ def test_mig_goes_on_or_off_only_while_no_other_gpu_of_the_node_is_busy(first: s
 
 
 def test_equal_gpus_of_a_node_are_alike_next_to_each_other() -> None:
-    nodes = tuple(Node(name, (Gpu(of("H100-80GB")),) * 2) for name in ("n1", "n2"))
+    nodes = tuple(NodeGpus(name, (Gpu(of("H100-80GB")),) * 2) for name in ("n1", "n2"))
     wanted = demand({"3g.40gb": [(1, 5)] * 4, "7g.80gb": [(1, 100)] * 2})
-    found = candidates("default", GpuPool("c1", nodes), wanted, Rules())
+    found = candidates("default", GpuPool("c1", nodes), wanted, ReconfigurationRules())
     split = next(item for item in found.items if dict(item.supplies).get("7g.80gb") == 2)
-    assert [(layout.node, layout.config) for layout in split.layouts] == [
+    assert [(layout.node, config_name(layout.gpus)) for layout in split.layouts] == [
         ("n1", "dsf-2x3g.40gb"),
         ("n2", "dsf-1x7g.80gb"),
     ]
@@ -246,33 +251,39 @@ def test_equal_gpus_of_a_node_are_alike_next_to_each_other() -> None:
 def test_names_are_stable_and_tell_layouts_apart() -> None:
     wanted = demand({"3g.40gb": [(1, 5)] * 4, "2g.20gb": [(1, 5)] * 4})
     gpus = (Gpu(of("H100-80GB")),) * 2
-    first = candidates("default", pool(*gpus), wanted, Rules()).items
-    again = candidates("default", pool(*gpus), wanted, Rules()).items
+    first = candidates("default", pool(*gpus), wanted, ReconfigurationRules()).items
+    again = candidates("default", pool(*gpus), wanted, ReconfigurationRules()).items
     assert first == again
     names = [item.name for item in first]
     assert len(set(names)) == len(names)
     assert all(name.startswith("mig-c1-") for name in names)
     long = GpuPool("c" * 200, pool(*gpus).nodes)
-    for item in candidates("default", long, wanted, Rules()).items:
+    for item in candidates("default", long, wanted, ReconfigurationRules()).items:
         assert len(f"default.{item.name}") <= 63
 
 
 def test_without_demand_there_is_no_candidate() -> None:
-    assert candidates("default", pool(Gpu(of("A30"))), demand({}), Rules()).items == ()
+    assert (
+        candidates("default", pool(Gpu(of("A30"))), demand({}), ReconfigurationRules()).items == ()
+    )
     unknown = demand({"3g.40gb": [(1, 5)]})
-    assert candidates("default", pool(Gpu(of("A30"))), unknown, Rules()).items == ()
+    assert candidates("default", pool(Gpu(of("A30"))), unknown, ReconfigurationRules()).items == ()
 
 
 def test_media_engines_are_given_only_where_asked_for() -> None:
-    plain = candidates("d", pool(Gpu(of("A30"))), demand({"1g.6gb": [(1, 1)] * 4}), Rules())
+    plain = candidates(
+        "d", pool(Gpu(of("A30"))), demand({"1g.6gb": [(1, 1)] * 4}), ReconfigurationRules()
+    )
     assert plain.items[0].supplies == (("1g.6gb", 4),)
     media = demand({"1g.6gb": [(1, 1)] * 4, "1g.6gb.me": [(1, 9)]})
-    best_one = candidates("d", pool(Gpu(of("A30"))), media, Rules()).items
+    best_one = candidates("d", pool(Gpu(of("A30"))), media, ReconfigurationRules()).items
     assert (("1g.6gb", 3), ("1g.6gb.me", 1)) in [item.supplies for item in best_one]
 
 
 def test_among_equals_the_room_is_left_in_the_largest_pieces() -> None:
-    found = candidates("d", pool(Gpu(of("H100-80GB"))), demand({"3g.40gb": [(1, 5)]}), Rules())
+    found = candidates(
+        "d", pool(Gpu(of("H100-80GB"))), demand({"3g.40gb": [(1, 5)]}), ReconfigurationRules()
+    )
     (only,) = found.items
     assert only.layouts[0].gpus == ((("3g.40gb", 1), ("4g.40gb", 1)),)
 
@@ -280,6 +291,6 @@ def test_among_equals_the_room_is_left_in_the_largest_pieces() -> None:
 def test_a_gpu_that_is_not_needed_is_not_changed() -> None:
     held = Gpu(of("H100-80GB"), (Instance("7g.80gb", 0),))
     wanted = demand({"3g.40gb": [(1, 5)] * 2})
-    (only,) = candidates("d", pool(held, held), wanted, Rules()).items
+    (only,) = candidates("d", pool(held, held), wanted, ReconfigurationRules()).items
     assert only.changed == 1
     assert dict(only.supplies) == {"3g.40gb": 2, "7g.80gb": 1}

@@ -10,10 +10,10 @@ from pydantic import ValidationError
 from dsf.api.names import GENERATED_LABEL
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
-from optimizer.candidates.candidates import NodeLayout
-from optimizer.domain.fleet import Candidate
-from optimizer.domain.settings import Settings
-from optimizer.mig.policies import GUIDE
+from optimizer.domain.fleet import CandidatePolicy
+from optimizer.domain.gpu_layout import NodeLayout
+from optimizer.domain.mig_labels import GUIDE
+from optimizer.domain.settings import OptimizerSettings
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
 from optimizer.snapshot.labels import candidate_of
@@ -38,9 +38,9 @@ def asking(
 
 
 async def planned(
-    hub: EmbeddedHub, asked: dict[str, Any], settings: Settings | None = None
+    hub: EmbeddedHub, asked: dict[str, Any], settings: OptimizerSettings | None = None
 ) -> Plan:
-    service = Optimizer(hub, settings or Settings(), now=lambda: NOW)
+    service = Optimizer(hub, settings or OptimizerSettings(), now=lambda: NOW)
     plan = await service.plan(OptimizeRequest.model_validate(asked))
     assert isinstance(plan, Plan), plan
     return plan
@@ -76,7 +76,7 @@ async def test_the_guide_s_scenario_needs_no_hand_written_policy() -> None:
     hub = await bare_hub()
     plan = await planned(hub, asking())
     assert plan.solution.objective_value == 115.0
-    assert plan.gaps == ()
+    assert plan.issues == ()
     await applied(hub, plan)
     assert await bound(hub) == set(plan.policies.values())
     assert {item["metadata"]["name"] for item in await generated(hub)} == await bound(hub)
@@ -246,7 +246,7 @@ async def test_mixed_layouts_serve_several_devices() -> None:
         "dynamic-scoring.open-cluster-management.io/layouts": "worker-node/0=2x2g.24gb-1x3g.48gb",
     }
     read = candidate_of(made, "worker01")
-    assert isinstance(read, Candidate)
+    assert isinstance(read, CandidatePolicy)
     assert read.divided == (NodeLayout("worker-node", ((("2g.24gb", 2), ("3g.48gb", 1)),)),)
 
 
@@ -259,7 +259,7 @@ async def test_a_busy_gpu_is_left_alone_and_an_instance_of_a_target_workload_cou
     assert free.solution.objective_value == 115.0
     taken = await planned(hub, asking({**GPU, "instances": others}))
     assert taken.solution.objective_value == 0.0
-    assert {gap.reason for gap in taken.gaps} == {"NoGpuDemand"}
+    assert {gap.reason for gap in taken.issues} == {"NoGpuDemand"}
     drain = {"reconfigure": "drain", "drainCost": 10, "reconfigureCost": 1}
     asked = asking({**GPU, "instances": others}, score_name="power", mig=drain)
     drained = await planned(hub, asked)
@@ -286,7 +286,7 @@ async def test_the_policy_in_force_costs_nothing_where_the_layout_is_not_known()
 
 
 async def test_the_guide_s_labels_are_a_setting() -> None:
-    plan = await planned(await bare_hub(), asking(), Settings(mig=GUIDE))
+    plan = await planned(await bare_hub(), asking(), OptimizerSettings(mig=GUIDE))
     made = [item for item in plan.manifests if item["kind"] == "Policy"]
     assert configs(made, "migsettinglabel") == {"dsf-2x3g.48gb"}
 
@@ -308,8 +308,8 @@ async def test_gpus_are_discovered_where_the_request_says_so() -> None:
         del cluster["gpus"]
     plan = await planned(hub, asked)
     assert plan.solution.objective_value == 60.0
-    assert (plan.gaps[0].reason, plan.gaps[0].cluster) == ("UnknownGpus", "worker02")
-    assert "NVIDIA-L40S" in plan.gaps[0].message
+    assert (plan.issues[0].reason, plan.issues[0].cluster) == ("UnknownGpus", "worker02")
+    assert "NVIDIA-L40S" in plan.issues[0].message
     del asked["mig"]
     assert (await planned(hub, asked)).solution.objective_value == 0.0
 
@@ -346,7 +346,7 @@ async def test_too_few_candidates_are_told_with_what_they_can_cost() -> None:
     scores = tuple(score(name, "performance", partly) for name in ("worker01", "worker02"))
     hub = await hub_of(replace(guide(), policies=(), scores=scores))
     plan = await planned(hub, asking(mig={"maxCandidates": 1}))
-    gaps = [gap for gap in plan.gaps if gap.reason == "FewerLayouts"]
+    gaps = [gap for gap in plan.issues if gap.reason == "FewerLayouts"]
     assert [gap.cluster for gap in gaps] == ["worker01", "worker02"]
     assert "up to 50 more; raise mig.maxCandidates" in gaps[0].message
     assert (plan.solution.status, plan.solution.objective_value) == ("Feasible", 60.0)
@@ -358,7 +358,7 @@ async def test_too_few_candidates_are_told_with_what_they_can_cost() -> None:
 async def test_candidates_left_out_that_nothing_asked_for_could_use_cost_nothing() -> None:
     hub = await bare_hub()
     plan = await planned(hub, asking({**GPU, "count": 4}, mig={"maxCandidates": 1}))
-    assert not [gap for gap in plan.gaps if gap.reason == "FewerLayouts"]
+    assert not [gap for gap in plan.issues if gap.reason == "FewerLayouts"]
     assert plan.solution.status == "Optimal"
     everything = await planned(hub, asking({**GPU, "count": 4}))
     assert everything.solution.objective_value == plan.solution.objective_value
@@ -431,7 +431,7 @@ async def test_only_devices_that_somebody_asks_for_lack_scores() -> None:
     scores = tuple(score(name, "performance", named(partly)) for name in ("worker01", "worker02"))
     hub = await hub_of(replace(guide(), policies=(), scores=scores))
     plan = await planned(hub, asking())
-    assert [(gap.reason, gap.cluster, gap.device) for gap in plan.gaps] == [
+    assert [(gap.reason, gap.cluster, gap.device) for gap in plan.issues] == [
         ("MissingScore", "worker01", "2g.24gb"),
         ("MissingScore", "worker02", "2g.24gb"),
     ]

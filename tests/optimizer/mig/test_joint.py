@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optimizer.candidates.candidates import GpuPool, Node, Rules
-from optimizer.candidates.generate import offered, with_candidates
+from optimizer.candidates.generate import with_candidates
 from optimizer.domain import scores as scored
 from optimizer.domain.fleet import Cluster, Fleet, Objective, Selector, Workload
 from optimizer.mig.geometry import Geometry
-from optimizer.mig.gpus import Gpu
+from optimizer.mig.gpu_pools import GpuPool, NodeGpus
+from optimizer.mig.gpus import Gpu, ReconfigurationRules
 from optimizer.mig.layouts import layouts
 from tests.optimizer.mig.test_layouts import of
 
@@ -75,12 +75,12 @@ def check_random_fleet(seed: int) -> None:
         for device in devices
         if rng.random() < 0.8
     }
-    pools = {name: (GpuPool(name, (Node("n", (Gpu(geometry),)),)),) for name in names}
-    clusters = tuple(offered(Cluster(name, Selector(name), ()), pools) for name in names)
-    named = {"score": scored.Scores.of(scores)}
+    pools = {name: (GpuPool(name, (NodeGpus("n", (Gpu(geometry),)),)),) for name in names}
+    clusters = tuple(Cluster(name, Selector(name), ()) for name in names)
+    named = {"score": scored.ScoreTable.of(scores)}
     fleet = Fleet("default", clusters, workloads, named, (Objective("score"),))
-    made = with_candidates(fleet, pools, Rules())
-    assert not [gap for gap in made.gaps if gap.reason == "FewerLayouts"]
+    made = with_candidates(fleet, pools, ReconfigurationRules())
+    assert not [gap for gap in made.issues if gap.reason == "FewerLayouts"]
     generated = {
         cluster.name: [{}, *({s.device: s.amount for s in c.supplies} for c in cluster.candidates)]
         for cluster in made.clusters

@@ -8,12 +8,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.candidates.candidates import Candidate, GpuPool, Node, NodeLayout, Rules, candidates
+from optimizer.candidates.candidates import candidates
+from optimizer.domain.fleet import CandidatePolicy
+from optimizer.domain.gpu_layout import NodeLayout, ProfileCounts
+from optimizer.domain.mig_labels import GPU_OPERATOR, GUIDE
 from optimizer.mig.geometry import GEOMETRIES, Geometry
-from optimizer.mig.gpus import Gpu
-from optimizer.mig.layouts import Multiset, multisets
+from optimizer.mig.gpu_pools import GpuPool, NodeGpus
+from optimizer.mig.gpus import Gpu, ReconfigurationRules
+from optimizer.mig.layouts import multisets
 from optimizer.mig.parted import config, config_name, document
-from optimizer.mig.policies import GPU_OPERATOR, GUIDE, specs
+from optimizer.mig.policies import specs
 from tests.optimizer.mig.test_choice import demand, pool
 from tests.optimizer.mig.test_layouts import of
 
@@ -44,7 +48,7 @@ def check_parted_file(text: str, geometry: Geometry) -> dict[str, Any]:
     return dict(read["mig-configs"])
 
 
-def node_layouts(geometry: Geometry) -> st.SearchStrategy[list[Multiset | None]]:
+def node_layouts(geometry: Geometry) -> st.SearchStrategy[list[ProfileCounts | None]]:
     one = st.one_of(st.none(), st.sampled_from(multisets(geometry)))
     return st.lists(one, min_size=1, max_size=8)
 
@@ -79,12 +83,12 @@ def test_a_configuration_s_name_is_a_label_value_and_its_own(data: st.DataObject
         ([(("3g.48gb", 2),), None, None], "dsf-1.2x3g.48gb_2.off"),
     ],
 )
-def test_names_spell_the_layout(gpus: list[Multiset | None], name: str) -> None:
+def test_names_spell_the_layout(gpus: list[ProfileCounts | None], name: str) -> None:
     assert config_name(gpus) == name
 
 
-def candidate(name: str, node: str, *gpus: Multiset | None) -> Candidate:
-    return Candidate(name, "c1", "", (), (NodeLayout(node, gpus),))
+def candidate(name: str, node: str, *gpus: ProfileCounts | None) -> CandidatePolicy:
+    return CandidatePolicy(name, (), layouts=(NodeLayout(node, gpus),))
 
 
 def templates(spec: dict[str, Any]) -> list[dict[str, Any]]:
@@ -151,12 +155,12 @@ def test_the_labels_are_a_setting() -> None:
 
 
 def test_every_candidate_of_two_nodes_configures_both() -> None:
-    nodes = (Node("n1", (Gpu(H100),)), Node("n2", (Gpu(H100), Gpu(H100))))
+    nodes = (NodeGpus("n1", (Gpu(H100),)), NodeGpus("n2", (Gpu(H100), Gpu(H100))))
     wanted = demand({"3g.48gb": [(2, 5)] * 2, "1g.12gb": [(1, 1)] * 9})
-    found = candidates("default", GpuPool("c1", nodes), wanted, Rules()).items
+    found = candidates("default", GpuPool("c1", nodes), wanted, ReconfigurationRules()).items
     assert found
     for item in found:
-        (spec,) = specs([item])
+        (spec,) = specs([CandidatePolicy(item.name, (), layouts=item.layouts)])
         marked = templates(spec)[1]["spec"]["object-templates"]
         names = [node["objectDefinition"]["metadata"]["name"] for node in marked]
         assert names == ["n1", "n2"]
@@ -168,7 +172,9 @@ def test_every_candidate_of_two_nodes_configures_both() -> None:
 
 def test_what_a_candidate_supplies_is_what_its_layouts_hold() -> None:
     wanted = demand({"3g.48gb": [(1, 5)], "all": [(1, 3)]})
-    for item in candidates("default", pool(Gpu(H100), Gpu(H100)), wanted, Rules()).items:
+    for item in candidates(
+        "default", pool(Gpu(H100), Gpu(H100)), wanted, ReconfigurationRules()
+    ).items:
         held: dict[str, int] = {}
         for gpu in item.layouts[0].gpus:
             for name, amount in gpu if gpu is not None else (("all", 1),):

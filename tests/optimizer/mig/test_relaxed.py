@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optimizer.candidates.candidates import GpuPool, LeftOut, Node, Rules
-from optimizer.candidates.generate import Pools, offered, rounded, with_candidates
+from optimizer.candidates.generate import rounded, with_candidates
 from optimizer.candidates.layout_bounds import fewer_layouts, over_all_layouts, widened
 from optimizer.candidates.layout_relaxation import most_worth
 from optimizer.domain.fleet import (
-    Candidate,
+    CandidatePolicy,
     Cluster,
     Fleet,
     FleetLimit,
@@ -21,9 +20,11 @@ from optimizer.domain.fleet import (
     Supply,
     Workload,
 )
-from optimizer.domain.scores import Scores
+from optimizer.domain.gpu_layout import OmittedLayouts
+from optimizer.domain.scores import ScoreTable
 from optimizer.domain.solution import Decision, PolicyEnforcement, Solution, Tier
-from optimizer.mig.gpus import Costs, Gpu, devices
+from optimizer.mig.gpu_pools import GpuPool, GpuPools, NodeGpus
+from optimizer.mig.gpus import Costs, Gpu, ReconfigurationRules, devices
 from optimizer.model.formulate import formulate
 from optimizer.solve.strategy import solve_problem
 from tests.optimizer.mig.test_layouts import of
@@ -32,15 +33,18 @@ ALL = 1000
 SIX = ("1g.12gb", "1g.24gb", "2g.24gb", "3g.48gb", "4g.48gb", "7g.96gb")
 
 
-def draw(rng: random.Random) -> tuple[Fleet, Pools, Costs]:
+def draw(rng: random.Random) -> tuple[Fleet, GpuPools, Costs]:
     """Draw clusters of several GPUs, and workloads with wishes that a bound has to live with."""
     model = of(rng.choice(("A30", "H100-96GB")))
     names = [f"c{index}" for index in range(rng.randint(1, 3))]
     some = rng.sample([*(item.device for item in model.profiles), "all"], 4)
     pools = {
-        name: (GpuPool(name, (Node("n", (Gpu(model),) * rng.randint(2, 3)),)),) for name in names
+        name: (GpuPool(name, (NodeGpus("n", (Gpu(model),) * rng.randint(2, 3)),)),)
+        for name in names
     }
-    listed = Candidate("listed", (Supply("gpu", some[0], rng.randint(1, 9)),), uses=(("w", 4.0),))
+    listed = CandidatePolicy(
+        "listed", (Supply("gpu", some[0], rng.randint(1, 9)),), uses=(("w", 4.0),)
+    )
     clusters = tuple(
         Cluster(
             name,
@@ -76,9 +80,9 @@ def draw(rng: random.Random) -> tuple[Fleet, Pools, Costs]:
     limits = (FleetLimit("watts", float(rng.randint(5, 30)), uses="w"),)
     fleet = Fleet(
         "default",
-        tuple(offered(cluster, pools) for cluster in clusters),
+        tuple(clusters),
         workloads,
-        {"score": Scores.of(scores)},
+        {"score": ScoreTable.of(scores)},
         (Objective("score"),),
         limits if rng.random() < 0.5 else (),
     )
@@ -92,8 +96,8 @@ def solved(fleet: Fleet) -> Solution:
 def check(seed: int) -> bool:
     """Compare the bounds where one candidate is kept with the best over all of them."""
     fleet, pools, costs = draw(random.Random(seed))  # noqa: S311 - a seeded case, not a secret
-    every = with_candidates(fleet, pools, Rules(costs=costs, most=ALL))
-    few = with_candidates(fleet, pools, Rules(costs=costs, most=1))
+    every = with_candidates(fleet, pools, ReconfigurationRules(costs=costs, most=ALL))
+    few = with_candidates(fleet, pools, ReconfigurationRules(costs=costs, most=1))
     if every.left_out or not few.left_out:
         return False
     best, found = solved(every), solved(few)
@@ -165,14 +169,14 @@ def test_clusters_that_compete_lose_little_by_choosing_among_candidates() -> Non
 def competing(*, clusters: int, gpus: int, workloads: int, most: int) -> Fleet:
     """Each cluster by itself would serve the same workloads; together they serve different ones."""
     fleet, pools = contested(clusters=clusters, gpus=gpus, workloads=workloads)
-    return with_candidates(fleet, pools, Rules(most=most))
+    return with_candidates(fleet, pools, ReconfigurationRules(most=most))
 
 
-def contested(*, clusters: int, gpus: int, workloads: int) -> tuple[Fleet, Pools]:
+def contested(*, clusters: int, gpus: int, workloads: int) -> tuple[Fleet, GpuPools]:
     rng = random.Random(1)  # noqa: S311 - a seeded case, not a secret
     model = of("H100-96GB")
     names = [f"c{index}" for index in range(clusters)]
-    pools = {name: (GpuPool(name, (Node("n", (Gpu(model),) * gpus),)),) for name in names}
+    pools = {name: (GpuPool(name, (NodeGpus("n", (Gpu(model),) * gpus),)),) for name in names}
     asked = tuple(
         Workload(f"w{index}", f"app{index % 20}", "gpu", rng.randint(1, 3), f"p{index}")
         for index in range(workloads)
@@ -183,13 +187,13 @@ def contested(*, clusters: int, gpus: int, workloads: int) -> tuple[Fleet, Pools
         for app in range(20)
         for device in SIX
     }
-    given = tuple(offered(Cluster(name, Selector(name), ()), pools) for name in names)
-    named = {"score": Scores.of(scores)}
+    given = tuple(Cluster(name, Selector(name), ()) for name in names)
+    named = {"score": ScoreTable.of(scores)}
     return Fleet("default", given, asked, named, (Objective("score"),)), pools
 
 
 def test_leaving_out_what_is_worth_nothing_is_no_gap() -> None:
-    pool = LeftOut("c", "", 3, 10.0, (), ())
+    pool = OmittedLayouts("c", "", 3, 10.0, (), ())
     solution = Solution("Optimal", Decision(), 50.0, 50.0, 0.0, "highs", (Tier(0, 50.0, 50.0),))
     exact = widened(solution, (pool,), {0: 50.0})
     assert (exact.status, exact.bound) == ("Optimal", 50.0)
@@ -205,7 +209,7 @@ def test_leaving_out_what_is_worth_nothing_is_no_gap() -> None:
 
 def test_lower_priorities_are_bound_by_themselves_and_none_is_forgotten() -> None:
     """What is left out of the first may make room for more of the second."""
-    pool = LeftOut("c", "", 3, 10.0, (), ())
+    pool = OmittedLayouts("c", "", 3, 10.0, (), ())
     tiers = (Tier(5, 50.0, 50.0), Tier(0, 20.0, 20.0))
     solution = Solution("Optimal", Decision(), 70.0, 70.0, 0.0, "highs", tiers)
     found = widened(solution, (pool,), {0: 45.0, 5: 70.0, 9: 8.0})
@@ -216,18 +220,20 @@ def test_lower_priorities_are_bound_by_themselves_and_none_is_forgotten() -> Non
 def test_a_cost_that_is_saved_never_makes_up_for_what_a_higher_priority_loses() -> None:
     """Costs count in the last priority: a candidate that is dearer than its value still matters."""
     model = of("A30")
-    pools = {"c": (GpuPool("c", (Node("n", (Gpu(model, whole=True),)),)),)}
+    pools = {"c": (GpuPool("c", (NodeGpus("n", (Gpu(model, whole=True),)),)),)}
     asked = (
         Workload("high", "high", "gpu", 2, "high", priority=5),
         Workload("low", "low", "gpu", 1, "low"),
     )
     scores = {("c", "high", "2g.12gb"): 10.0, ("c", "low", "all"): 10.0}
-    named = {"score": Scores.of(scores)}
-    cluster = offered(Cluster("c", Selector("c"), ()), pools)
+    named = {"score": ScoreTable.of(scores)}
+    cluster = Cluster("c", Selector("c"), ())
     fleet = Fleet("default", (cluster,), asked, named, (Objective("score"),))
-    few = with_candidates(fleet, pools, Rules(costs=Costs(reconfigure=40.0), most=1))
+    few = with_candidates(fleet, pools, ReconfigurationRules(costs=Costs(reconfigure=40.0), most=1))
     found = over_all_layouts(few, solved(few))
-    every = solved(with_candidates(fleet, pools, Rules(costs=Costs(reconfigure=40.0))))
+    every = solved(
+        with_candidates(fleet, pools, ReconfigurationRules(costs=Costs(reconfigure=40.0)))
+    )
     assert [(tier.priority, tier.value) for tier in every.tiers] == [(5, 10.0), (0, -40.0)]
     assert found.status == "Feasible"
     assert found.tiers[0] == Tier(5, 0.0, 10.0)
@@ -235,7 +241,7 @@ def test_a_cost_that_is_saved_never_makes_up_for_what_a_higher_priority_loses() 
 
 @pytest.mark.parametrize("host", [10.0, -5.0])
 def test_what_a_workload_is_worth_counts_those_that_run_only_near_it(host: float) -> None:
-    pools = {"c": (GpuPool("c", (Node("n", (Gpu(of("A30"), whole=True),)),)),)}
+    pools = {"c": (GpuPool("c", (NodeGpus("n", (Gpu(of("A30"), whole=True),)),)),)}
     asked = (
         Workload("big", "big", "gpu", 1, "big"),
         Workload("host", "host", "gpu", 1, "host", labels={"app": "host"}),
@@ -243,10 +249,10 @@ def test_what_a_workload_is_worth_counts_those_that_run_only_near_it(host: float
     )
     scores = {("c", "big", "all"): 60.0, ("c", "host", "2g.12gb"): host, ("c", "guest", ""): 100.0}
     cluster = Cluster("c", Selector("c"), (), base=(Supply("cpu", "", 4),))
-    named = {"score": Scores.of(scores)}
-    fleet = Fleet("default", (offered(cluster, pools),), asked, named, (Objective("score"),))
-    few = with_candidates(fleet, pools, Rules(most=1))
-    every = with_candidates(fleet, pools, Rules())
+    named = {"score": ScoreTable.of(scores)}
+    fleet = Fleet("default", (cluster,), asked, named, (Objective("score"),))
+    few = with_candidates(fleet, pools, ReconfigurationRules(most=1))
+    every = with_candidates(fleet, pools, ReconfigurationRules())
     assert solved(few).objective_value == solved(every).objective_value == host + 100
     assert [item.bound for item in few.left_out] == [60.0]
 
@@ -255,12 +261,15 @@ def test_the_policy_in_force_stays_a_candidate_though_few_are_kept() -> None:
     """Its layout is not known to be there, but as it is in force it costs nothing."""
     dear = Costs(reconfigure=40.0)
     fleet, pools = contested(clusters=1, gpus=4, workloads=20)
-    (cluster,) = with_candidates(fleet, pools, Rules(costs=dear, most=64)).clusters
+    (cluster,) = with_candidates(fleet, pools, ReconfigurationRules(costs=dear, most=64)).clusters
     for old in cluster.candidates[::9]:
         given = replace(fleet.clusters[0], enforced=(replace(old, divided=old.layouts),))
         running = [PolicyEnforcement(cluster.name, old.policy)]
         after = with_candidates(
-            replace(fleet, clusters=(given,)), pools, Rules(costs=dear, most=1), running
+            replace(fleet, clusters=(given,)),
+            pools,
+            ReconfigurationRules(costs=dear, most=1),
+            running,
         )
         (found,) = after.clusters
         assert [item.policy for item in found.candidates if item.current] == [old.policy]

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optimizer.domain.fleet import Candidate, Fleet, FleetLimit, Objective, Supply
-from optimizer.domain.scores import Scores
+from optimizer.domain.fleet import CandidatePolicy, Fleet, FleetLimit, Objective, Supply
+from optimizer.domain.scores import ScoreTable
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.model.formulate import formulate
 from optimizer.model.predicates import PREDICATES, ineligible
@@ -64,7 +64,7 @@ def test_what_is_in_the_way_has_a_name(
 def test_a_place_without_a_cost_is_none_where_a_limit_counts_it() -> None:
     given = plain()
     costs = {(C1, "w", "d"): 1.0, (C1, "v", "d"): 1.0}
-    scores = {**given.scores, "cost": Scores.of(costs)}
+    scores = {**given.scores, "cost": ScoreTable.of(costs)}
     budget = FleetLimit("budget", 9.0, score="cost")
     assert places(replace(given, scores=scores, limits=(budget,))) == [C1]
     elsewhere = replace(budget, selector="zone=a")
@@ -81,7 +81,7 @@ def test_values_are_weighted_sums_of_normalised_scores() -> None:
     less = Objective("watts", weight=0.5, minimum=200, maximum=400, invert=True)
     given = replace(
         given,
-        scores={**given.scores, "watts": Scores.of(watts)},
+        scores={**given.scores, "watts": ScoreTable.of(watts)},
         objectives=(Objective("score", weight=2.0), less),
     )
     problem = formulate(given)
@@ -138,7 +138,7 @@ def test_tiers_are_priorities_highest_first() -> None:
 
 def test_a_policy_that_supplies_nothing_asked_for_is_no_candidate() -> None:
     given = plain()
-    useless = Candidate("useless", (Supply("gpu", "other", 9),))
+    useless = CandidatePolicy("useless", (Supply("gpu", "other", 9),))
     first, second = given.clusters
     given = replace(
         given, clusters=(replace(first, candidates=(*first.candidates, useless)), second)
@@ -148,7 +148,7 @@ def test_a_policy_that_supplies_nothing_asked_for_is_no_candidate() -> None:
 
 def test_a_policy_may_supply_a_further_kind() -> None:
     given = plain(extras=(("cpu", 2.0),))
-    cores = Candidate("cores", (Supply("cpu", "", 2),), "cpu")
+    cores = CandidatePolicy("cores", (Supply("cpu", "", 2),), "cpu")
     first, second = given.clusters
     given = replace(given, clusters=(replace(first, candidates=(*first.candidates, cores)), second))
     assert places(given) == [C1]
@@ -175,7 +175,7 @@ def test_a_fleet_of_nothing_is_a_problem_of_nothing() -> None:
 
 def test_limits_of_one_score_share_what_places_use_also_in_a_part() -> None:
     given = plain()
-    costs = Scores.of({(c, w, "d"): 1.0 for c in (C1, C2) for w in ("v", "w")})
+    costs = ScoreTable.of({(c, w, "d"): 1.0 for c in (C1, C2) for w in ("v", "w")})
     limits = tuple(FleetLimit(name, 9.0, score="cost") for name in ("one", "two"))
     scores = {**given.scores, "cost": costs}
     first, second = formulate(replace(given, scores=scores, limits=limits)).limits

@@ -3,11 +3,18 @@
 from dataclasses import replace
 from typing import Any
 
-from optimizer.domain.fleet import Candidate, Cluster, Fleet, FleetLimit, Selector, Supply
-from optimizer.domain.scores import Scores
+from optimizer.domain.fleet import (
+    CandidatePolicy,
+    Cluster,
+    Fleet,
+    FleetLimit,
+    Selector,
+    Supply,
+    TopologySpread,
+)
+from optimizer.domain.scores import ScoreTable
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.model.formulate import formulate
-from optimizer.model.problem import Spread
 from optimizer.model.rules import (
     RULES,
     Rule,
@@ -71,9 +78,9 @@ def pooled() -> Fleet:
     """A cluster of two pools; the first one's policies supply two devices at once."""
     mixed = (Supply("gpu", "3g", 1), Supply("gpu", "2g", 2))
     candidates = (
-        Candidate("mixed", mixed, "front"),
-        Candidate("whole", (Supply("gpu", "all", 1),), "front"),
-        Candidate("back", (Supply("gpu", "2g", 1),), "back"),
+        CandidatePolicy("mixed", mixed, "front"),
+        CandidatePolicy("whole", (Supply("gpu", "all", 1),), "front"),
+        CandidatePolicy("back", (Supply("gpu", "2g", 1),), "back"),
     )
     given = plain()
     return replace(given, clusters=(Cluster(C1, Selector(C1), candidates),))
@@ -210,7 +217,7 @@ def test_workloads_that_all_want_each_other_apart() -> None:
 
 
 def test_spread_of_one_workload() -> None:
-    given = wishing(replicas=3, spread=(Spread("zone", 1),))
+    given = wishing(replicas=3, spread=(TopologySpread("zone", 1),))
     here, near_by, far = (Assignment("one", name, "3g") for name in (C1, C2, C3))
     assert broken(spread, here, far, given=given) == ()
     assert broken(spread, here, near_by, given=given) == (
@@ -219,7 +226,7 @@ def test_spread_of_one_workload() -> None:
 
 
 def test_spread_of_a_group() -> None:
-    together = Spread("zone", 1, "pair")
+    together = TopologySpread("zone", 1, "pair")
     given = wishing(spread=(together,))
     given = replace(given, workloads=tuple(replace(w, spread=(together,)) for w in given.workloads))
     one = Assignment("one", C1, "3g")
@@ -230,7 +237,7 @@ def test_spread_of_a_group() -> None:
 
 
 def test_spread_over_the_clusters_themselves() -> None:
-    together = Spread("metadata.name", 1, "pair")
+    together = TopologySpread("metadata.name", 1, "pair")
     given = plain()
     given = replace(given, workloads=tuple(replace(w, spread=(together,)) for w in given.workloads))
     one = Assignment("one", C1, "3g")
@@ -241,7 +248,7 @@ def test_spread_over_the_clusters_themselves() -> None:
 
 
 def test_clusters_without_the_label_are_one_value_of_a_spread() -> None:
-    given = wishing(replicas=2, spread=(Spread("rack", 1),))
+    given = wishing(replicas=2, spread=(TopologySpread("rack", 1),))
     assert broken(
         spread, Assignment("one", C1, "3g"), Assignment("one", C2, "3g"), given=given
     ) == ("at most 1 of workload one where rack is not set",)
@@ -252,7 +259,7 @@ def test_a_budget_on_a_score() -> None:
     given = plain()
     given = replace(
         given,
-        scores={**given.scores, "cost": Scores.of(costs)},
+        scores={**given.scores, "cost": ScoreTable.of(costs)},
         limits=(FleetLimit("budget", 7.0, score="cost"),),
     )
     one, two = Assignment("one", C1, "3g"), Assignment("two", C2, "3g")
@@ -299,6 +306,6 @@ def test_a_whole_decision_holds_all_rules() -> None:
 
 
 def test_deciding_nothing_is_always_allowed() -> None:
-    given = wishing(near=("app=none",), spread=(Spread("zone", 1),))
+    given = wishing(near=("app=none",), spread=(TopologySpread("zone", 1),))
     given = replace(given, limits=(FleetLimit("none", 0.0, uses="watts"),))
     assert violations(formulate(given), Decision()) == ()

@@ -11,11 +11,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from optimizer.candidates.candidates import NodeLayout
-from optimizer.domain.fleet import Candidate, Fleet, FleetLimit, Supply
+from optimizer.domain.fleet import CandidatePolicy, Fleet, FleetLimit, Supply
+from optimizer.domain.gpu_layout import NodeLayout, ProfileCounts
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.domain.time_left import TimeLeft, unlimited
-from optimizer.mig.layouts import Multiset
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem, ProblemPolicy
 from optimizer.model.rules import RULES, capacity, one_policy_per_pool, supplied, violations
@@ -26,7 +25,7 @@ from optimizer.transition.transition import Transition, TransitionStage, plan_tr
 from tests.optimizer.build import fleet
 from tests.optimizer.random_problems import draw_fleet
 
-Layouts = dict[tuple[str, int], Multiset | None]
+Layouts = dict[tuple[str, int], ProfileCounts | None]
 """What a policy divides GPUs into: by node and index."""
 
 
@@ -337,8 +336,8 @@ def test_what_others_use_of_a_gpu_that_stays_is_not_supplied_meanwhile() -> None
 )
 def test_gpus_of_no_named_device_are_gpus_all_the_same(kind: str, stops: bool) -> None:
     policies = (
-        Candidate("old", (Supply(kind, "", 2),)),
-        Candidate("new", (Supply(kind, "", 1), Supply(kind.replace("cpu", "gpu"), "3g", 1))),
+        CandidatePolicy("old", (Supply(kind, "", 2),)),
+        CandidatePolicy("new", (Supply(kind, "", 1), Supply(kind.replace("cpu", "gpu"), "3g", 1))),
     )
     given = fleet(
         {"c": [("3g", 1)]}, {"a": 1, "b": 1}, {("c", "a", ""): 9.0, ("c", "b", "3g"): 9.0}
@@ -422,7 +421,7 @@ def test_where_much_is_drained_each_finds_room_on_clusters_that_are_not_yet() ->
     table = {(cluster, task, "3g"): 10.0 for cluster in names for task in tasks}
     given = fleet({name: [("3g", 1)] for name in names}, dict.fromkeys(tasks, 1), table)
     policies = tuple(
-        Candidate(name, (Supply("gpu", "3g", amount),))
+        CandidatePolicy(name, (Supply("gpu", "3g", amount),))
         for name, amount in (("old", per + 1), ("new", per))
     )
     clusters = tuple(replace(cluster, candidates=policies) for cluster in given.clusters)
@@ -451,7 +450,7 @@ def mixed(
     table.pop(("d", "b", "3g"), None)
     given = fleet(supplies, demands, table)
     policies = tuple(
-        Candidate(
+        CandidatePolicy(
             name,
             tuple(Supply("gpu", device, amount) for device, amount in found),
             divided=nodes(layouts),
@@ -485,10 +484,10 @@ def nodes(layouts: Layouts) -> tuple[NodeLayout, ...]:
 def divided(rng: random.Random, given: Fleet) -> Fleet:
     """Say of every policy's devices which GPU has them; some keep theirs in other policies."""
 
-    def layout() -> Multiset | None:
+    def layout() -> ProfileCounts | None:
         return rng.choice((None, (("3g", 1),), (("3g", 2),), (("2g", 3),), (("2g", 1), ("3g", 1))))
 
-    def stated(item: Candidate, first: Multiset | None) -> Candidate:
+    def stated(item: CandidatePolicy, first: ProfileCounts | None) -> CandidatePolicy:
         gpus = NodeLayout("n", (first, layout())), NodeLayout("m", (layout(),))
         found = Counter[str]()
         for gpu in chain.from_iterable(node.gpus for node in gpus):

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.optimizer.instances import Kind, instance
 from benchmarks.optimizer.instances import problem as benchmark_problem
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.scores import Scores
+from optimizer.domain.scores import ScoreTable
 from optimizer.domain.solution import Assignment, PolicyEnforcement, Solution, Variable
 from optimizer.explain.margins.assignment_reasons import assignment_reasons
 from optimizer.explain.margins.margins import Margin, Margins
@@ -17,9 +17,9 @@ from optimizer.explain.margins.symmetric_exchange import SymmetricExchange
 from optimizer.explain.margins.why_not import why_not_place, why_not_policy
 from optimizer.explain.solver_ports import FindNearOptimal, ProblemSolver, find_none
 from optimizer.model.formulate import formulate
+from optimizer.model.placements import placed
 from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import RULES, violations
-from optimizer.plan.placed import placed
 from optimizer.wire.explanation import AssignmentReason
 from tests.optimizer.build import fleet
 from tests.optimizer.explain.solvers import RESOLVE, close, spent
@@ -66,7 +66,7 @@ def twins(given: Fleet) -> Fleet:
     """A fleet in which the first workload and the first cluster have an equal."""
     first, cluster = given.workloads[0], given.clusters[0]
     scores = {
-        name: Scores.of(
+        name: ScoreTable.of(
             dict(held)
             | {("twin", *key[1:]): value for key, value in held.items() if key[0] == cluster.name}
         )

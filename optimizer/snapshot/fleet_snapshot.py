@@ -1,13 +1,13 @@
-"""What a request names, read from the hub's objects: all of a fleet but scores."""
+"""The fleet of a request, read from the hub's objects: everything except its scores."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dsf.kube.port import Object
-from optimizer.candidates.generate import Pools, offered
+from dsf.kube.selectors import valid_selector
 from optimizer.domain.fleet import (
-    Candidate,
+    CandidatePolicy,
     Cluster,
     Fleet,
     FleetLimit,
@@ -15,8 +15,9 @@ from optimizer.domain.fleet import (
     Selector,
     Workload,
 )
+from optimizer.domain.issue import Issue
 from optimizer.domain.solution import PolicyEnforcement
-from optimizer.model.resource_index import selector
+from optimizer.mig.gpu_pools import GpuPools
 from optimizer.snapshot.current_placements import Current, current
 from optimizer.snapshot.gpu_pools import gpu_pools, mig_rules
 from optimizer.snapshot.labels import (
@@ -29,36 +30,35 @@ from optimizer.snapshot.labels import (
 )
 from optimizer.snapshot.misspelt import unknown_annotations, unknown_kinds, without_effect
 from optimizer.snapshot.observation import Observation
-from optimizer.snapshot.score_index import Grid, grid
+from optimizer.snapshot.score_index import ScoreIndex, score_index
 from optimizer.wire.request import ClusterChoice, OptimizeRequest
-from optimizer.wire.result import Gap
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A fleet without scores, and what candidates for its GPUs are generated from.
+class FleetSnapshot:
+    """The fleet of a request, and what candidates for its GPUs are generated from.
 
-    `offered`: its clusters, where each has every device that its GPUs could supply, and `wanted`
-    the scores of these. `pools`: the GPUs by cluster. `running`: the policies in force.
+    `pools`: the GPUs by cluster. `enforced`: the policies in force. `score_index`: the scores
+    that the fleet needs, those of every device that its GPUs could supply included.
     """
 
     fleet: Fleet
-    offered: tuple[Cluster, ...]
-    wanted: Grid
-    pools: Pools
-    running: frozenset[PolicyEnforcement]
+    score_index: ScoreIndex
+    pools: GpuPools
+    enforced: frozenset[PolicyEnforcement]
 
 
-def listed(observation: Observation, request: OptimizeRequest, cluster_label_key: str) -> Listed:
-    """Read what the request names; all names are known to the hub."""
+def read_objects(
+    observation: Observation, request: OptimizeRequest, cluster_label_key: str
+) -> FleetSnapshot:
+    """Read the objects that a request names, which all exist; the fleet has no scores yet."""
     select = selectors(observation.managed_clusters, cluster_label_key)
     running = current(observation, select)
-    clusters, cluster_gaps = _clusters(observation, request, select, running)
-    workloads, workload_gaps = _workloads(observation.workloads, request, running)
-    pools, pool_gaps = gpu_pools(observation.managed_clusters, request)
+    clusters, cluster_issues = _clusters(observation, request, select, running)
+    workloads, workload_issues = _workloads(observation.workloads, request, running)
+    pools, pool_issues = gpu_pools(observation.managed_clusters, request)
     limits = _limits(request)
     relevant = _relevant(clusters, workloads, limits)
-    offering = tuple(offered(cluster, pools) for cluster in relevant)
     fleet = Fleet(
         namespace=request.namespace,
         clusters=relevant,
@@ -67,16 +67,16 @@ def listed(observation: Observation, request: OptimizeRequest, cluster_label_key
         objectives=_objectives(request),
         limits=limits,
         busy_stay=mig_rules(request).replace == "instance",
-        gaps=(
-            *cluster_gaps,
-            *workload_gaps,
-            *unknown_kinds((*clusters, *offering), workloads),
+        issues=(
+            *cluster_issues,
+            *workload_issues,
+            *unknown_kinds(clusters, pools, workloads),
             *unknown_annotations(observation, request),
             *without_effect(clusters, workloads, limits),
-            *pool_gaps,
+            *pool_issues,
         ),
     )
-    return Listed(fleet, offering, grid(offering, workloads), pools, running.policies)
+    return FleetSnapshot(fleet, score_index(relevant, pools, workloads), pools, running.policies)
 
 
 def _clusters(
@@ -84,23 +84,23 @@ def _clusters(
     request: OptimizeRequest,
     select: Mapping[str, Selector],
     running: Current,
-) -> tuple[tuple[Cluster, ...], list[Gap]]:
+) -> tuple[tuple[Cluster, ...], list[Issue]]:
     policies = {name_of(obj): obj for obj in observation.policies}
     managed = {name_of(obj): obj for obj in observation.managed_clusters}
-    clusters, gaps = list[Cluster](), list[Gap]()
+    clusters, gaps = list[Cluster](), list[Issue]()
     for choice in request.clusters:
         read = [
             candidate_of(policies[policy.name], choice.name, policy)
             for policy in choice.available_policies
         ]
         base = base_of(managed[choice.name], choice)
-        gaps += [item for item in (*read, base) if isinstance(item, Gap)]
+        gaps += [item for item in (*read, base) if isinstance(item, Issue)]
         cluster = Cluster(
             choice.name,
             select[choice.name],
             tuple(_candidates(choice, read, running)),
             labels_of(managed[choice.name]),
-            () if isinstance(base, Gap) else base,
+            () if isinstance(base, Issue) else base,
             tuple(_enforced(choice, policies, running)),
         )
         clusters.append(cluster)
@@ -127,10 +127,10 @@ def _relevant(
 
 
 def _candidates(
-    choice: ClusterChoice, read: Iterable[Candidate | Gap], running: Current
-) -> Iterator[Candidate]:
+    choice: ClusterChoice, read: Iterable[CandidatePolicy | Issue], running: Current
+) -> Iterator[CandidatePolicy]:
     for item in read:
-        if isinstance(item, Candidate):
+        if isinstance(item, CandidatePolicy):
             yield replace(
                 item, current=PolicyEnforcement(choice.name, item.policy) in running.policies
             )
@@ -138,19 +138,19 @@ def _candidates(
 
 def _enforced(
     choice: ClusterChoice, policies: Mapping[str, Object], running: Current
-) -> Iterator[Candidate]:
+) -> Iterator[CandidatePolicy]:
     """Yield the policies in force that a request leaves out, as far as they can be read."""
     listed = {policy.name for policy in choice.available_policies}
     for name in sorted(policies.keys() - listed):
         if PolicyEnforcement(choice.name, name) in running.policies:
             read = candidate_of(policies[name], choice.name)
-            if isinstance(read, Candidate):
+            if isinstance(read, CandidatePolicy):
                 yield replace(read, current=True)
 
 
 def _workloads(
     replica_sets: Iterable[Object], request: OptimizeRequest, running: Current
-) -> tuple[tuple[Workload, ...], list[Gap]]:
+) -> tuple[tuple[Workload, ...], list[Issue]]:
     by_name = {name_of(obj): obj for obj in replica_sets}
     read = [workload_of(by_name[choice.name], choice) for choice in request.target_workloads]
     workloads = [
@@ -160,7 +160,7 @@ def _workloads(
     ]
     shared = _shared_placements(workloads)
     alone = _with_labels_asked_for([item for item in workloads if item.placement not in shared])
-    gaps = [item for item in read if isinstance(item, Gap)]
+    gaps = [item for item in read if isinstance(item, Issue)]
     return alone, gaps + [_shared(item) for item in workloads if item.placement in shared]
 
 
@@ -174,7 +174,7 @@ def _with_labels_asked_for(workloads: Sequence[Workload]) -> tuple[Workload, ...
 
 
 def _keys(texts: Iterable[str]) -> set[str]:
-    return {term.key for text in set(texts) for term in selector(text).requirements}
+    return {term.key for text in set(texts) for term in valid_selector(text).requirements}
 
 
 def _shared_placements(workloads: Sequence[Workload]) -> set[str]:
@@ -182,8 +182,8 @@ def _shared_placements(workloads: Sequence[Workload]) -> set[str]:
     return {placement for placement, count in counts.items() if count > 1}
 
 
-def _shared(workload: Workload) -> Gap:
-    return Gap(
+def _shared(workload: Workload) -> Issue:
+    return Issue(
         reason="SharedPlacement",
         message=f"workload {workload.name}: another workload of the request refers to Placement"
         f" {workload.placement} too; give each one its own",

@@ -6,10 +6,11 @@ from functools import cached_property
 
 import numpy as np
 
+from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet, Workload
 from optimizer.domain.solution import Solution
 from optimizer.model.predicates import ineligible
-from optimizer.model.problem import Floats, Problem, ProblemWorkload
+from optimizer.model.problem import Problem, ProblemWorkload
 from optimizer.model.resource_index import ResourceIndex
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import Unplaced
@@ -35,15 +36,15 @@ def unplaced(
     on: dict[str, set[str]] = {}
     for place in solution.decision.assignments:
         on.setdefault(place.workload, set()).add(place.cluster)
-    gaps = {gap.workload: gap for gap in fleet.gaps if gap.workload}
+    issues = {issue.workload: issue for issue in fleet.issues if issue.workload}
     workloads = {workload.name: workload for workload in fleet.workloads}
     reasons = _Reasons(fleet, problem, solution)
     found: list[Unplaced] = []
     for name in (choice.name for choice in request.target_workloads):
         there = on.get(name, set())
-        if name in gaps and not there:
-            gap = gaps[name]
-            found.append(Unplaced(workload=name, reason=gap.reason, message=gap.message))
+        if name in issues and not there:
+            issue = issues[name]
+            found.append(Unplaced(workload=name, reason=issue.reason, message=issue.message))
         elif len(there) < workloads[name].replicas:
             reason, message = reasons.of(workloads[name], there)
             said = f"workload {name}: {message}"

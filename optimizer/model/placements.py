@@ -1,10 +1,10 @@
-"""Where each workload runs, and what of that an answer shows."""
+"""The placements of a solution, as a result shows them."""
 
 from collections.abc import Iterator
 
 from optimizer.domain.solution import Assignment, Decision, Solution
 from optimizer.model.problem import ClusterResource, Problem
-from optimizer.wire.result import Gap, Placed
+from optimizer.wire.result import Placed
 
 
 def placed(problem: Problem, solution: Solution) -> tuple[Placed, ...]:
@@ -31,11 +31,3 @@ def _supplying(problem: Problem, decision: Decision, place: Assignment) -> Itera
         supplies = problem.policies[problem.policy_index[choice]].supplies
         if slot in dict(supplies):
             yield choice.policy
-
-
-def truncated(gaps: tuple[Gap, ...], left: int, *, most: int) -> Iterator[Gap]:
-    """Yield the first gaps, then one that says how many more there are; `left` beside these."""
-    yield from gaps[:most]
-    more = max(0, len(gaps) - most) + left
-    if more:
-        yield Gap(reason="Truncated", message=f"{more} more gaps are not shown")

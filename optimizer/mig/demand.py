@@ -6,11 +6,8 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
-WHOLE = "all"
-"""The device that a GPU without MIG supplies, as the guide's policies name it."""
 
-
-class Request(NamedTuple):
+class DeviceRequest(NamedTuple):
     """A workload that would take `amount` instances of a device and be worth `value` there."""
 
     amount: int
@@ -25,12 +22,12 @@ class Demand:
     the last of several priorities.
     """
 
-    requests: tuple[tuple[str, tuple[Request, ...]], ...]
+    requests: tuple[tuple[str, tuple[DeviceRequest, ...]], ...]
     before_costs: bool = False
 
     @classmethod
     def of(
-        cls, requests: Mapping[str, Iterable[Request]], *, before_costs: bool = False
+        cls, requests: Mapping[str, Iterable[DeviceRequest]], *, before_costs: bool = False
     ) -> "Demand":
         """Return the demand of requests by device, in a stable order."""
         useful = {
@@ -117,13 +114,13 @@ def _sums(amounts: Iterable[int]) -> tuple[int, ...]:
     return tuple(accumulate(every, max))
 
 
-def _fractions(items: Iterable[Request]) -> tuple[float, ...]:
+def _fractions(items: Iterable[DeviceRequest]) -> tuple[float, ...]:
     dearest = sorted((item.value / item.amount, item.amount) for item in items)
     each = [value for value, amount in reversed(dearest) for _ in range(amount)]
     return tuple(accumulate(each, initial=0.0))
 
 
-def _knapsack(items: Iterable[Request]) -> tuple[float, ...]:
+def _knapsack(items: Iterable[DeviceRequest]) -> tuple[float, ...]:
     best = [0.0]
     for amount, value in items:
         best += [best[-1]] * amount
