@@ -24,7 +24,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 def _url(_: click.Context, __: click.Parameter, value: str) -> str:
     if value and not re.match(r"https?://[^/\s?#]+(/[^\s?#]*)?$", value):
-        raise click.BadParameter(f"{value!r} is no http or https URL of a server")
+        raise click.BadParameter(f"{value!r} is not an http or https URL of a server")
     return value
 
 
@@ -42,20 +42,20 @@ def _url(_: click.Context, __: click.Parameter, value: str) -> str:
     default="dynamic-scoring",
     show_default=True,
     type=Namespace(),
-    help="Own namespace.",
+    help="The agent's own namespace, with the ConfigMap of summaries and the Secrets.",
 )
 @endpoint_option
 @click.option(
     "--prometheus-url",
     default="",
     callback=_url,
-    help="This cluster's Prometheus, in place of the host that scorers name.",
+    help="URL of this cluster's Prometheus; replaces the host that scorers name.",
 )
 @click.option(
     "--service-account-token-hosts",
     default="*.svc,*.svc.cluster.local",
     show_default=True,
-    help="Hosts that scorers may have the agent's own token sent to, over https; empty for none.",
+    help="Hosts that may receive the agent's own token, over https; empty for none.",
 )
 @click.option(
     "--otlp/--no-otlp", help="Receive OTLP metrics over HTTP, for source type OpenTelemetry."
@@ -64,27 +64,29 @@ def _url(_: click.Context, __: click.Parameter, value: str) -> str:
     "--otlp-bind-address",
     default="127.0.0.1:4318",
     show_default=True,
-    help="Where OTLP is received; senders are not authenticated.",
+    help="Address to receive OTLP on; senders are not authenticated.",
 )
-@click.option("--summaries-file", type=_FILE, help="Scorer summaries (JSON), for the ConfigMap's.")
+@click.option(
+    "--summaries-file", type=_FILE, help="File of scorer summaries (JSON); replaces the ConfigMap."
+)
 @click.option(
     "--max-series",
     type=click.IntRange(1, 100_000),
     default=10_000,
     show_default=True,
-    help="Label sets that one score may have, in its object and in the metrics.",
+    help="Maximum number of label sets of one score, in its object and in the metrics.",
 )
 @click.option(
     "--watch-secrets",
     default="",
-    help="Secrets (a,b) that the agent may list and watch; others are read at each call.",
+    help="Secrets (a,b) that the agent lists and watches; others are read at each call.",
 )
 @click.option(
     "--answers-in-flight",
     type=click.IntRange(1, 1 << 20),
     default=48,
     show_default=True,
-    help="MiB of answers held by all rounds at the same time; never less than one may need.",
+    help="MiB of answers that all rounds hold at the same time; at least what one may need.",
 )
 @click.option("--once", is_flag=True, help="Run one round, print its scores and publish nothing.")
 @click.option("--explain", is_flag=True, help="Like --once, but print where each value came from.")
@@ -99,11 +101,12 @@ def agent(
 ) -> None:
     """Run the scoring agent of one managed cluster.
 
-    It reads the scorers from the ConfigMap dynamic-scoring-config, their time series from the
-    sources that they name, has them scored, and publishes AddOnPlacementScores to the hub.
+    The agent reads the scorers from the ConfigMap dynamic-scoring-config. In each round it fetches
+    a scorer's time series from their source, sends them to the scoring API, and publishes the
+    scores as an AddOnPlacementScore on the hub.
     """
     from dsf.agent.run import AgentSettings
-    from dsf.agent.wire.allowed_hosts import listed
+    from dsf.agent.wire.allowed_hosts import parse_hosts
     from dsf.runtime.logs import set_up
 
     set_up(rest["log_level"], rest["log_format"])
@@ -115,17 +118,17 @@ def agent(
         metrics_bind_address=rest["metrics_bind_address"],
         summaries_file=rest["summaries_file"],
         prometheus_url=rest["prometheus_url"],
-        service_account_token_hosts=listed(rest["service_account_token_hosts"]),
+        service_account_token_hosts=parse_hosts(rest["service_account_token_hosts"]),
         otlp_bind_address=rest["otlp_bind_address"] if rest["otlp"] else "",
         max_series=rest["max_series"],
         answers_in_flight=rest["answers_in_flight"] << 20,
-        watched_secrets=listed(rest["watch_secrets"]),
+        watched_secrets=parse_hosts(rest["watch_secrets"]),
     )
     if once or explain:
         rounds = asyncio.run(_once(settings, kubeconfig, explaining=explain))
         _print(settings.cluster, rounds, explaining=explain)
     elif hub_kubeconfig is None:
-        raise click.UsageError("name the hub with --hub-kubeconfig, or try --once without a hub")
+        raise click.UsageError("name the hub with --hub-kubeconfig, or use --once without a hub")
     else:
         _run(settings, hub_kubeconfig, kubeconfig)
 
@@ -179,7 +182,7 @@ async def _once(
 async def _managed(
     stack: AsyncExitStack, settings: "AgentSettings", kubeconfig: Path | None
 ) -> "Kube | None":
-    """With a summaries file the managed cluster is only needed for Secrets: connect if told to."""
+    """Connect to the managed cluster; with a summaries file only if a kubeconfig is given."""
     in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ
     if settings.summaries_file is not None and kubeconfig is None and not in_cluster:
         return None

@@ -1,4 +1,4 @@
-"""One round of every scorer, shown and not published: a dry run for scorer authors."""
+"""One round of every scorer, printed and not published: a dry run for scorer authors."""
 
 import asyncio
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ import yaml
 from dsf.agent.publish.plan.placement_score import placement_score, status_patch
 from dsf.agent.round import Round
 from dsf.agent.run import AgentSettings, round_runner
-from dsf.agent.schedule import scorer_selection
+from dsf.agent.schedule.scorer_selection import read_scorers
 from dsf.agent.score.expiry import validity
 from dsf.agent.score.explanation import explain
 from dsf.agent.summaries_watch import read, summaries_of
@@ -25,11 +25,11 @@ from dsf.kube.port import Kube, Object
 async def perform_once(
     settings: AgentSettings, managed: Kube | None, *, explaining: bool = False
 ) -> tuple[Round, ...] | InvalidInput:
-    """Perform one round of every scorer at the same time. Raises KubeError."""
+    """Run one round of every scorer concurrently. Raises KubeError."""
     text = await _text(settings, managed)
     if isinstance(text, InvalidInput):
         return text
-    read_config = scorer_selection.parse(text)
+    read_config = read_scorers(text)
     if isinstance(read_config, InvalidInput):
         where = settings.summaries_file or f"ConfigMap {settings.namespace}/{names.CONFIG_MAP}"
         return InvalidInput(read_config.reason, f"{where}: {read_config.message}")
@@ -73,7 +73,7 @@ async def _text(settings: AgentSettings, managed: Kube | None) -> str | InvalidI
         message = f"{settings.summaries_file} can't be read"
         return InvalidInput("FileUnreadable", message) if text is None else text
     if managed is None:
-        raise ValueError("a summaries file or the managed cluster's API server is needed")
+        raise ValueError("either a summaries file or the managed cluster's API server is required")
     try:
         found = await managed.get(CONFIG_MAP, names.CONFIG_MAP, settings.namespace)
     except NotFound:

@@ -1,4 +1,4 @@
-"""Expected failure of one stage of a round."""
+"""The failure of one stage of a round, as a value."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,9 +10,9 @@ Stage = Literal["source", "scoring", "publish", "agent"]
 class Failure:
     """Which stage failed, a CamelCase reason, and a message: what, where, what to do.
 
-    The reason becomes a Condition's `reason`, the message its `message`. Both stay the same as
-    long as the cause does, so that a lasting failure is written once. `retry_after` are the
-    seconds for which the server asked to be left alone, None where it asked for nothing.
+    The reason and the message become those of a Condition. Neither changes while the cause stays
+    the same, so a lasting failure is written once. `retry_after` is the number of seconds that the
+    server asked the agent to wait, None if it did not ask.
     """
 
     stage: Stage
@@ -21,13 +21,13 @@ class Failure:
     retry_after: float | None = None
 
 
-def broken(error: BaseException) -> Failure:
-    """Return the failure of a round that broke by a bug of the agent.
+def agent_bug(error: BaseException) -> Failure:
+    """Return the failure of a round that raised an unexpected exception.
 
-    The error's own words may quote anything, a token too, so they stay in the log.
+    Only the exception's type is named: its text may quote anything, even a token.
     """
     message = (
-        f"the agent itself broke ({type(error).__name__}), which is a bug: its log has the trace at"
-        " `round broke`; other scorers go on, and this one is tried again"
+        f"the agent failed with {type(error).__name__}, which is a bug: its log has the stack trace"
+        " at `round broke`. Other scorers continue, and this one is tried again"
     )
     return Failure("agent", "AgentBroke", message)

@@ -1,4 +1,4 @@
-"""The latest scores as metrics, each for as long as it counts."""
+"""The latest scores as metrics, for as long as they are valid or `scoring.onFailure` keeps them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from dsf.agent.score.expiry import EXPIRE
+from dsf.agent.score.expiry import EXPIRE, Policy, policy_in_force
 from dsf.agent.score.result_rules import MetricSample
 from dsf.api.crd.score_rules import OnFailure
 from dsf.api.scoring.dimension_format import PLACEHOLDERS
@@ -20,22 +20,16 @@ class _ScoreSamples:
     valid_until: float
     rule: OnFailure
 
-    def policy(self, now: float) -> str | None:
-        """Return the policy in force for scores that have expired; None while they are valid."""
-        if now < self.valid_until:
-            return None
-        held = self.rule.policy == "Hold" and now < self.valid_until + (self.rule.hold_seconds or 0)
-        return self.rule.policy if held or self.rule.policy == "Value" else "Expire"
+    def policy(self, now: float) -> Policy | None:
+        return policy_in_force(self.rule, now - self.valid_until)
 
-    def counting(self, now: float) -> Iterator[tuple[MetricSample, float]]:
-        policy = self.policy(now)
+    def values(self, policy: Policy | None) -> Iterator[tuple[MetricSample, float]]:
         for sample in () if policy == "Expire" else self.samples:
-            replaced = policy == "Value" and self.rule.value is not None
-            yield sample, float(self.rule.value or 0) if replaced else sample.score
+            yield sample, float(self.rule.value or 0) if policy == "Value" else sample.score
 
 
 class LatestScores(Collector):
-    """Of each score the samples of its last good round; when they expire, `onFailure` decides.
+    """The samples of each score's last good round; after they expire, `onFailure` decides.
 
     `dynamic_score{ds_cluster, ds_node, …}` and `dynamic_scoring_on_failure{score_name, policy}`.
     """
@@ -51,11 +45,11 @@ class LatestScores(Collector):
         valid_until: float,
         rule: OnFailure = EXPIRE,
     ) -> None:
-        """Replace all samples of a score at once; they are valid until then (unix seconds)."""
+        """Replace all samples of a score; `valid_until` is in unix seconds."""
         self._latest[score_name] = _ScoreSamples(samples, valid_until, rule)
 
-    def ruled(self, score_name: str, rule: OnFailure) -> None:
-        """Have another rule decide what becomes of a score's samples."""
+    def set_rule(self, score_name: str, rule: OnFailure) -> None:
+        """Set the rule that applies when the samples of a score expire."""
         if latest := self._latest.get(score_name):
             self._latest[score_name] = replace(latest, rule=rule)
 
@@ -73,8 +67,9 @@ class LatestScores(Collector):
         )
         now = self._now()
         for name, latest in list(self._latest.items()):
-            for sample, value in latest.counting(now):
+            policy = latest.policy(now)
+            for sample, value in latest.values(policy):
                 score.add_metric(sample.labels, value)
-            if policy := latest.policy(now):
+            if policy:
                 expired.add_metric((name, policy), 1)
         yield from (score, expired)

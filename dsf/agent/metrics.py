@@ -1,10 +1,10 @@
-"""The metrics of an agent; those of the latest scores are in `latest`.
+"""The metrics of an agent; those of the latest scores are in `latest_scores`.
 
 dynamic_scoring_requests_total{score_name, status}               rounds by outcome: success,
                                                                  source_failed, scoring_failed,
                                                                  publish_failed, agent_failed
-dynamic_scoring_broken_total{score_name}                         bugs of the agent that broke a
-                                                                 round, or its publishing
+dynamic_scoring_broken_total{score_name}                         unexpected exceptions (bugs) in a
+                                                                 round, or in its publishing
 dynamic_scoring_fetch_seconds_total{score_name}                  time spent on the source
 dynamic_scoring_perform_seconds_total{score_name}                time spent on the scoring API
 dynamic_scoring_send_seconds_total{score_name}                   time spent on the hub
@@ -14,13 +14,13 @@ dynamic_scoring_last_success_timestamp_seconds{score_name}       end of the last
 dynamic_scoring_adjusted_total{score_name, rule}                 results changed or dropped by a
                                                                  rule of `scores`
 dynamic_scoring_hub_writes_total{score_name}                     API writes made
-dynamic_scoring_hub_writes_saved_total{score_name}               rounds that needed none
+dynamic_scoring_hub_writes_saved_total{score_name}               rounds that needed no write
 dynamic_scoring_api_requests_total{score_name, scoring_api, code}      calls of a scoring API by
                                                                  HTTP status, or reason of failure
 dynamic_scoring_api_request_seconds{score_name, scoring_api}     their latency, as a histogram
-dynamic_scoring_answers_in_flight_bytes                          answers that all rounds hold
-dynamic_scoring_config_age_seconds                               since the scorers were last told
-dynamic_scoring_config_refused_total                             configs that made no sense
+dynamic_scoring_answers_in_flight_bytes                          bytes of answers in memory
+dynamic_scoring_config_age_seconds                               since valid summaries were read
+dynamic_scoring_config_refused_total                             invalid summaries that were ignored
 dynamic_scoring_scorers                                          scorers configured
 """
 
@@ -30,7 +30,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from dsf.agent.latest_scores import LatestScores
 from dsf.agent.score.result_rules import LABEL_LIMIT, Rule
-from dsf.agent.wire.http_answer import shown
+from dsf.agent.wire.http_answer import display_url
 
 SUCCESS = "success"
 
@@ -43,7 +43,7 @@ _BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 120)
 
 
 class AgentMetrics:
-    """What an agent counts; `now` returns unix seconds."""
+    """The metrics of an agent; `now` returns unix seconds."""
 
     def __init__(self, registry: CollectorRegistry, now: Callable[[], float]) -> None:
         self._registry = registry
@@ -80,8 +80,8 @@ class AgentMetrics:
         )
         self._scorers = self._gauge("scorers", "Scorers configured.")
 
-    def finished(self, score_name: str, status: str, seconds: Mapping[str, float]) -> None:
-        """Count a round; `seconds` has the time of each stage that ran."""
+    def round_finished(self, score_name: str, status: str, seconds: Mapping[str, float]) -> None:
+        """Count a round; `seconds` has the duration of each stage that ran."""
         self._requests.labels(score_name, status).inc()
         for stage, spent in seconds.items():
             self._seconds[stage].labels(score_name).inc(spent)
@@ -89,28 +89,28 @@ class AgentMetrics:
         if status == SUCCESS:
             self._succeeded.labels(score_name).set(self._now())
 
-    def broke(self, score_name: str) -> None:
-        """Count a bug of the agent that broke a round, or its publishing."""
+    def round_broke(self, score_name: str) -> None:
+        """Count an unexpected exception in a round or in its publishing."""
         self._broken.labels(score_name).inc()
 
     def adjusted(self, score_name: str, counts: Mapping[Rule, int]) -> None:
-        """Count what the rules did to the results of a round."""
+        """Count the results of a round that each rule changed or dropped."""
         for rule, count in counts.items():
             self._adjusted.labels(score_name, rule).inc(count)
 
     def published(self, score_name: str, writes: int, *, saved: bool) -> None:
-        """Count the writes of a round, or that it needed none."""
+        """Count the writes of a round; `saved` if it needed none."""
         self._writes.labels(score_name).inc(writes)
         self._saved.labels(score_name).inc(saved)
 
-    def called(self, score_name: str, endpoint: str, code: str, seconds: float) -> None:
-        """Count a call of a scoring API; `code` is its status, or the reason that it has none."""
-        scoring_api = shown(endpoint)[:LABEL_LIMIT]
+    def api_called(self, score_name: str, endpoint: str, code: str, seconds: float) -> None:
+        """Count a call of a scoring API; `code` is its status, or its reason of failure."""
+        scoring_api = display_url(endpoint)[:LABEL_LIMIT]
         self._calls.labels(score_name, scoring_api, code).inc()
         self._latency.labels(score_name, scoring_api).observe(seconds)
 
     def configured(self, scorers: int) -> None:
-        """Note that the scorers were told."""
+        """Record that valid summaries of that many scorers were read."""
         if self._configured_at is None:
             self._gauge(
                 "config_age_seconds", "Seconds since the scorers were last told."
@@ -118,16 +118,16 @@ class AgentMetrics:
         self._configured_at = self._now()
         self._scorers.set(scorers)
 
-    def holding(self, held: Callable[[], float]) -> None:
-        """Show how many bytes of answers are held, by asking at each scrape."""
+    def watch_held_bytes(self, held: Callable[[], float]) -> None:
+        """Set the function that returns the bytes of answers in memory at each scrape."""
         self._held.set_function(held)
 
     def refused(self) -> None:
-        """Count a config that made no sense."""
+        """Count invalid summaries."""
         self._refused.inc()
 
     def remove(self, score_name: str) -> None:
-        """Forget everything about a score."""
+        """Remove all series of a score."""
         self.scores.remove(score_name)
         for metric in (
             self._requests,

@@ -1,4 +1,4 @@
-"""One round: read the source, call the scoring API, convert the results. Publishes nothing."""
+"""Runs one round: fetch series, call the scoring API, convert the results. Publishes nothing."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -23,9 +23,9 @@ from dsf.api.scoring.scoring_api import ScoreResult
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What a round brought: its report, the failure of a stage if any, seconds per stage.
+    """The outcome of a round: its report, the failure of a stage if any, seconds per stage.
 
-    `evidence` is there only where it was asked for.
+    `evidence` is None unless the runner is `explaining`.
     """
 
     summary: ScorerSummary
@@ -37,37 +37,39 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class RoundRunner:
-    """Performs the rounds of a managed cluster; `now` is the time of day.
+    """Runs the rounds of a managed cluster; `now` returns the time of day.
 
-    `max_series` limits the label sets of one score, `in_flight` the answers of all rounds;
-    `explaining` rounds carry their evidence.
+    `max_series` limits the label sets of one score, `answer_budget` the memory for the answers of
+    all rounds. The rounds of an `explaining` runner contain their evidence.
     """
 
     cluster: str
     sources: Sources
     scoring: ScoringApi
     now: Callable[[], datetime]
-    in_flight: AnswerBudget
+    answer_budget: AnswerBudget
     max_series: int = MAX_SERIES
     explaining: bool = False
 
     async def perform(self, summary: ScorerSummary) -> Round:
-        """Perform one round."""
-        with self.in_flight.round(self.sources.limits.max_bytes + self.scoring.max_bytes) as hold:
-            return await self._perform(summary, hold)
+        """Run one round."""
+        with self.answer_budget.reserve(
+            self.sources.limits.max_bytes + self.scoring.max_bytes
+        ) as reservation:
+            return await self._perform(summary, reservation)
 
-    async def _perform(self, summary: ScorerSummary, hold: AnswerReservation) -> Round:
+    async def _perform(self, summary: ScorerSummary, reservation: AnswerReservation) -> Round:
         clock = asyncio.get_running_loop().time
         began = clock()
-        fetched = await self.sources.fetch(summary, self.now().timestamp(), hold)
-        hold.expect(self.scoring.max_bytes)
+        fetched = await self.sources.fetch(summary, self.now().timestamp(), reservation)
+        reservation.expect(self.scoring.max_bytes)
         seconds = {"fetch": clock() - began}
         if isinstance(fetched, Failure):
             return Round(
                 summary, round_report.failed(fetched), fetched, seconds, self._evidence(summary)
             )
         began = clock()
-        response = await self.scoring.score(summary, fetched.series, hold)
+        response = await self.scoring.score(summary, fetched.series, reservation)
         seconds["perform"] = clock() - began
         if isinstance(response, Failure):
             return self._unscored(summary, response, fetched, seconds)

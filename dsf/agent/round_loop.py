@@ -1,4 +1,4 @@
-"""The shell around `rounds.step`: one event at a time, every round a task of its own."""
+"""The event loop around `round_schedule.step`: one event at a time, one task for each round."""
 
 import asyncio
 import logging
@@ -6,14 +6,14 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
-from dsf.agent.failure import Failure, broken
+from dsf.agent.failure import Failure, agent_bug
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.metrics import SUCCESS, AgentMetrics
 from dsf.agent.publish.plan import round_report
 from dsf.agent.publish.plan.round_report import RoundReport
 from dsf.agent.publish.publisher import Publisher, PublishResult
 from dsf.agent.round import Round
-from dsf.agent.schedule import round_schedule, scorer_selection
+from dsf.agent.schedule import round_schedule
 from dsf.agent.schedule.round_schedule import (
     ApplyOnFailure,
     ConfigChanged,
@@ -24,6 +24,7 @@ from dsf.agent.schedule.round_schedule import (
     Tick,
     WakeAt,
 )
+from dsf.agent.schedule.scorer_selection import read_scorers
 from dsf.agent.score.expiry import EXPIRE, validity
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
@@ -32,10 +33,11 @@ from dsf.kube.errors import KubeError
 log = logging.getLogger(__name__)
 
 SWEEP_RETRY_SECONDS = 30.0
+"""Seconds until old scores are deleted again after the hub failed."""
 
 
 class Performer(Protocol):
-    """What performs rounds; `now` is the time of day."""
+    """Runs single rounds."""
 
     @property
     def cluster(self) -> str:
@@ -46,11 +48,11 @@ class Performer(Protocol):
         """Returns the time of day."""
 
     async def perform(self, summary: ScorerSummary) -> Round:
-        """Perform one round; a failure of a stage is a value."""
+        """Run one round; the failure of a stage is returned, not raised."""
 
 
 class Agent:
-    """Runs the rounds of one managed cluster's scorers."""
+    """Runs and publishes the rounds of all scorers of one managed cluster."""
 
     def __init__(
         self, performer: Performer, publisher: Publisher, metrics: AgentMetrics, limits: CallLimits
@@ -63,23 +65,23 @@ class Agent:
         self._state = round_schedule.RoundSchedule(performer.cluster)
         self._missing: str | None = "no scorer summaries have been read yet"
         self._sweep = asyncio.Event()
-        self._told: dict[str, tuple[RoundReport, datetime]] = {}
+        self._pending: dict[str, tuple[RoundReport, datetime]] = {}
 
-    def missing(self) -> str | None:
-        """Return what is missing to be ready, None where nothing is."""
-        return self._missing or self._publisher.missing()
+    def unready_reason(self) -> str | None:
+        """Return why the agent is not ready; None if it is."""
+        return self._missing or self._publisher.unready_reason()
 
     def configured(self) -> bool:
-        """Tell whether the scorers are known."""
+        """Tell whether valid summaries have been read."""
         return self._missing is None
 
     def configure(self, text: str) -> None:
-        """Act on the text of `data.summaries` from now on; one that is invalid changes nothing."""
-        read = scorer_selection.parse(text)
+        """Run the scorers in the text of `data.summaries` from now on; ignore invalid text."""
+        read = read_scorers(text)
         if isinstance(read, InvalidInput):
             self._metrics.refused()
             self._missing = self._missing and read.message
-            log.error("summaries kept as they were", extra=_why(read))
+            log.error("summaries invalid: kept the previous ones", extra=_why(read))
             return
         for problem in read.problems:
             log.error("scorer left out", extra=_why(problem))
@@ -108,7 +110,7 @@ class Agent:
             case StartRound(summary):
                 tasks.create_task(self._round(summary))
             case ApplyOnFailure(summary):
-                tasks.create_task(self._settle(summary))
+                tasks.create_task(self._publish_again(summary))
             case StopScorer(summary):
                 self._stop(summary)
 
@@ -120,7 +122,7 @@ class Agent:
             return Tick()
 
     def _stop(self, summary: ScorerSummary) -> None:
-        self._told.pop(summary.name, None)
+        self._pending.pop(summary.name, None)
         self._publisher.forget(summary.score_name)
         current = (one.wanted for one in self._state.scorers.values())
         if not any(one and one.score_name == summary.score_name for one in current):
@@ -141,18 +143,18 @@ class Agent:
             )
         except Exception:
             log.exception("round broke", extra={"scorer": summary.name})
-            self._metrics.broke(summary.score_name)
+            self._metrics.round_broke(summary.score_name)
         finally:
             self._events.put_nowait(ended)
 
     async def _performed(self, summary: ScorerSummary) -> Round:
-        """Perform a round; one that breaks by a bug of the agent is a failed one, and says so."""
+        """Run a round; an unexpected exception is logged and becomes a failed round."""
         try:
             return await self._performer.perform(summary)
         except Exception as error:
             log.exception("round broke", extra={"scorer": summary.name})
-            self._metrics.broke(summary.score_name)
-            failure = broken(error)
+            self._metrics.round_broke(summary.score_name)
+            failure = agent_bug(error)
             return Round(summary, round_report.failed(failure), failure, {})
 
     async def _published(self, done: Round) -> PublishResult:
@@ -160,7 +162,7 @@ class Agent:
         rule = summary.scoring_on_failure or EXPIRE
         ended = self._performer.now()
         if told.scores is None:
-            self._metrics.scores.ruled(summary.score_name, rule)
+            self._metrics.scores.set_rule(summary.score_name, rule)
         else:
             self._metrics.adjusted(summary.score_name, told.scores.adjusted)
             valid_until = ended + validity(summary.scoring_interval)
@@ -169,39 +171,39 @@ class Agent:
             )
         if summary.score_destination == "None":
             return PublishResult()
-        self._told[summary.name] = told, ended
+        self._pending[summary.name] = told, ended
         clock = asyncio.get_running_loop().time
         began = clock()
         published = await self._publish(summary, told, ended)
         done.seconds["send"] = clock() - began
         return published
 
-    async def _settle(self, summary: ScorerSummary) -> None:
-        """Publish once more what the last round told: time has passed since."""
+    async def _publish_again(self, summary: ScorerSummary) -> None:
+        """Publish the last report again: its scores expired, or the hub had not accepted it."""
         again: float | None = None
         try:
-            if told := self._told.get(summary.name):
+            if told := self._pending.get(summary.name):
                 published = await self._publish(summary, *told)
                 again = published.again
                 if published.failure:
                     log.warning(
-                        "scores not settled yet",
+                        "scores not published yet",
                         extra={"scorer": summary.name, **_why(published.failure)},
                     )
         except Exception:
-            log.exception("settling broke", extra={"scorer": summary.name})
-            self._metrics.broke(summary.score_name)
+            log.exception("publishing broke", extra={"scorer": summary.name})
+            self._metrics.round_broke(summary.score_name)
         finally:
             self._events.put_nowait(OnFailureApplied(summary.name, again))
 
     async def _publish(
         self, summary: ScorerSummary, told: RoundReport, ended: datetime
     ) -> PublishResult:
-        """Publish, and keep what was told only while it may have to be published again."""
+        """Publish a report, and keep it only while it may have to be published again."""
         seconds = self._limits.deadline(summary.scoring_interval)
         published = await self._publisher.publish(summary, told, seconds=seconds, ended=ended)
         if published.again is None:
-            self._told.pop(summary.name, None)
+            self._pending.pop(summary.name, None)
         saved = not published.writes and published.failure is None
         self._metrics.published(summary.score_name, published.writes, saved=saved)
         return published
@@ -211,10 +213,10 @@ class Agent:
         for failure in failures:
             log.warning("round failed", extra={"scorer": done.summary.name, **_why(failure)})
         status = f"{failures[0].stage}_failed" if failures else SUCCESS
-        self._metrics.finished(done.summary.score_name, status, done.seconds)
+        self._metrics.round_finished(done.summary.score_name, status, done.seconds)
 
     async def _sweeping(self) -> None:
-        """Delete what no scorer publishes any more, at the start and whenever one has stopped."""
+        """Delete scores that no scorer publishes any more, at the start and after each removal."""
         while True:
             await self._sweep.wait()
             self._sweep.clear()

@@ -1,4 +1,4 @@
-"""The agent of one managed cluster, put together and run."""
+"""Assembles and runs the agent of one managed cluster."""
 
 import asyncio
 import logging
@@ -38,20 +38,21 @@ if TYPE_CHECKING:
     from dsf.agent.otlp.memory.received_metrics import ReceivedMetrics
 
 ANSWERS_IN_FLIGHT = 48 << 20
+"""Bytes of answers of all rounds together: a little more than one round may need (42 MiB)."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """What an agent is told at its start; `summaries_file` replaces the ConfigMap.
+    """The flags of an agent; `summaries_file` replaces the ConfigMap.
 
-    `prometheus_url` replaces the server of every Prometheus source: clusters differ in where
-    theirs lives. `service_account_token_hosts` may be sent the agent's own token.
-    `otlp_bind_address` is where OTLP is received, empty for nowhere. `max_series` limits the label
-    sets of one score. `watched_secrets` names the Secrets that may be watched; others are read at
-    each call. `answers_in_flight` are the bytes of answers that all rounds
-    may hold at the same time, more where one round may need more.
+    `prometheus_url` replaces the server of every Prometheus source, because its address differs
+    from cluster to cluster. `service_account_token_hosts` may receive the agent's own token.
+    `otlp_bind_address` is empty unless OTLP is received. `max_series` limits the label sets of one
+    score. `watched_secrets` names the Secrets that are watched; others are read at each call.
+    `answers_in_flight` limits the bytes of answers that all rounds hold at the same time; it is
+    raised to what one round may need.
     """
 
     cluster: str
@@ -79,15 +80,15 @@ async def run(
 ) -> None:
     """Run the agent until cancelled.
 
-    `hub` is the hub's API server and `managed` the managed cluster's, which may be missing where
+    `hub` is the hub's API server and `managed` the managed cluster's. `managed` may be None if
     there is a summaries file and no Secret is needed. `listening` is called with the base URL of
-    `/healthz`, `/readyz` and `/metrics`, `receiving` with that of OTLP. `holder` tells this process
-    from other agents. Raises CannotListen.
+    `/healthz`, `/readyz` and `/metrics`, `receiving` with that of OTLP. `holder` identifies this
+    process among other agents. Raises CannotListen.
     """
     registry = CollectorRegistry()
     metrics = AgentMetrics(registry, lambda: now().timestamp())
-    claim = PublisherIdentity("" if managed else socket.gethostname())
-    publisher = Publisher(hub, settings.cluster, now, claim=claim)
+    identity = PublisherIdentity("" if managed else socket.gethostname())
+    publisher = Publisher(hub, settings.cluster, now, identity=identity)
     watched = (
         WatchedSecrets(managed, settings.namespace, settings.watched_secrets) if managed else None
     )
@@ -95,11 +96,11 @@ async def run(
         _otlp(settings, now, receiving, registry) as received,
         round_runner(settings, managed, now, received, _observe(metrics), watched) as performer,
     ):
-        metrics.holding(lambda: performer.in_flight.held)
+        metrics.watch_held_bytes(lambda: performer.answer_budget.held)
         agent = Agent(performer, publisher, metrics, settings.limits)
         bind = settings.metrics_bind_address
         async with (
-            serve_endpoints(bind, registry=registry, ready=agent.missing) as url,
+            serve_endpoints(bind, registry=registry, ready=agent.unready_reason) as url,
             asyncio.TaskGroup() as tasks,
         ):
             listening(url)
@@ -114,14 +115,14 @@ async def run(
             if watched is not None:
                 tasks.create_task(watched.run())
             if managed is not None:
-                lease = AddOnLease(managed, settings.namespace, holder, claim, now)
+                lease = AddOnLease(managed, settings.namespace, holder, identity, now)
                 tasks.create_task(lease.keep(agent.configured))
                 await lease.decided.wait()
             tasks.create_task(agent.run())
 
 
 def _observe(metrics: AgentMetrics) -> Observe:
-    return lambda summary, code, seconds: metrics.called(
+    return lambda summary, code, seconds: metrics.api_called(
         summary.score_name, summary.scoring_endpoint, code, seconds
     )
 
@@ -148,7 +149,7 @@ async def round_runner(
     observe: Observe = unobserved,
     watched: WatchedSecrets | None = None,
 ) -> AsyncIterator[RoundRunner]:
-    """Yield what performs rounds, with its HTTP client open."""
+    """Yield a runner of rounds with an open HTTP client."""
     own = ServiceAccount(settings.service_account_token_hosts)
     secrets = AgentSecrets(managed, settings.namespace, own, watched)
     async with http_client() as client:
@@ -171,7 +172,7 @@ async def _otlp(
     receiving: Callable[[str], None],
     registry: CollectorRegistry,
 ) -> "AsyncIterator[ReceivedMetrics | None]":
-    """Receive OTLP while the context lasts; its messages are imported where they are wanted."""
+    """Receive OTLP while the context lasts; import its optional packages only then."""
     if not settings.otlp_bind_address:
         yield None
         return
@@ -194,4 +195,4 @@ async def _watch(
     elif managed is not None:
         await watch_config_map(managed, settings.namespace, emit)
     else:
-        raise ValueError("an agent needs a summaries file or the managed cluster's API server")
+        raise ValueError("either a summaries file or the managed cluster's API server is required")

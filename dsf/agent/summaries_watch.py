@@ -1,4 +1,4 @@
-"""Where the scorer summaries come from: the distributed ConfigMap, or a file."""
+"""Watches the scorer summaries: the distributed ConfigMap, or a file."""
 
 import asyncio
 import logging
@@ -13,6 +13,8 @@ from dsf.runtime.reconcile.reflector import Reflector
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 2.0
+"""Seconds between two reads of a file: mounted files change without a reliable event."""
+
 NO_SUMMARIES = "[]"
 
 Emit = Callable[[str], None]
@@ -21,7 +23,7 @@ Emit = Callable[[str], None]
 async def watch_config_map(kube: Kube, namespace: str, emit: Emit) -> None:
     """Emit `data.summaries` at the start and at every change, until cancelled.
 
-    A ConfigMap that does not exist is an empty list.
+    A missing ConfigMap means an empty list.
     """
     fields = f"metadata.name={names.CONFIG_MAP}"
     reflector = Reflector(kube, CONFIG_MAP, namespace, fields=fields)
@@ -37,7 +39,7 @@ async def watch_config_map(kube: Kube, namespace: str, emit: Emit) -> None:
 
 
 def summaries_of(config_map: Object | None) -> str:
-    """Return the text of a ConfigMap's summaries; empty where the key is missing."""
+    """Return the text of a ConfigMap's summaries; empty if the key is missing."""
     if config_map is None:
         return NO_SUMMARIES
     return str((config_map.get("data") or {}).get(names.SUMMARIES_KEY, ""))
@@ -55,7 +57,7 @@ async def watch_file(path: Path, emit: Emit, *, poll_seconds: float = POLL_SECON
 
 
 def read(path: Path) -> str | None:
-    """Return a file's text; None, and a line in the log, where it can't be read."""
+    """Return a file's text; if it can't be read, log why and return None."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -6,7 +6,7 @@ import pytest
 
 from dsf.agent.failure import Failure
 from dsf.agent.wire.http_answer import HttpAnswer
-from dsf.agent.wire.prometheus_answer import parse
+from dsf.agent.wire.prometheus_answer import parse_query_answer
 from tests.real_sources.recorded.record import FILE, REQUESTS, ask
 
 RECORDED = json.loads(FILE.read_text(encoding="utf-8"))
@@ -20,11 +20,11 @@ def test_every_request_is_recorded() -> None:
 def test_prometheus_says_so(prometheus: str, name: str) -> None:
     said = ask(prometheus, name)
     assert said["status"] == RECORDED[name]["status"]
-    parsed = parse(
+    parsed = parse_query_answer(
         "http://h/", HttpAnswer(said["status"], said["content_type"], said["body"].encode())
     )
     recorded = RECORDED[name]
-    again = parse(
+    again = parse_query_answer(
         "http://h/",
         HttpAnswer(recorded["status"], recorded["content_type"], recorded["body"].encode()),
     )

@@ -1,9 +1,9 @@
-"""The bytes of answers that all rounds hold at the same time, bounded.
+"""Limits the bytes of answers that all rounds together hold in memory.
 
-A round takes what it needs step by step, and lets go of all of it when it ends. Whoever would take
-more than there is waits. Lest two rounds wait for each other for ever, nobody gets a step after
-which not every round could still end, one after the other, each with the most that it may need:
-the banker's algorithm. Source: E. W. Dijkstra, EWD 108 (1964).
+A round reserves bytes in steps while an answer arrives, and frees all of them when it ends. If a
+step does not fit, the round waits. Admission follows the banker's algorithm: a step is granted only
+if every round could still finish, one after the other, with the most that it may need. That
+prevents deadlock. Source: E. W. Dijkstra, EWD 108 (1964).
 """
 
 import asyncio
@@ -11,15 +11,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 STEP = 1 << 20
+"""Bytes reserved at a time: fewer steps mean fewer decisions, smaller ones less waste."""
+
 FREE_BYTES = 1 << 16
-"""Of each round, which count for nothing: most answers are small, and never wait."""
+"""The first bytes of each round are not counted: most answers are small, and never wait."""
 
 
 def safe(total: int, holds: Iterable[tuple[int, int]]) -> bool:
-    """Tell whether all can still end, given for each what it holds and what else it may need."""
+    """Tell whether all rounds can finish, given the bytes each holds and may still need."""
     holds = list(holds)
     free = total - sum(held for held, _ in holds)
-    for held, need in sorted(holds, key=lambda hold: hold[1]):
+    for held, need in sorted(holds, key=lambda reservation: reservation[1]):
         if need > free:
             return False
         free += held
@@ -27,7 +29,7 @@ def safe(total: int, holds: Iterable[tuple[int, int]]) -> bool:
 
 
 class AnswerBudget:
-    """At most `total` bytes for all rounds together."""
+    """`total` bytes for the answers of all rounds together."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -36,44 +38,48 @@ class AnswerBudget:
 
     @property
     def held(self) -> int:
-        """The bytes that are held now."""
-        return sum(hold.held for hold in self._holds)
+        """The bytes that all rounds hold now."""
+        return sum(reservation.held for reservation in self._holds)
 
     @contextmanager
-    def round(self, most: int) -> "Iterator[AnswerReservation]":
-        """Yield what a round holds, which may become `most` bytes, at most `total`."""
-        hold = AnswerReservation(self, min(most, self.total))
-        self._holds[hold] = None
+    def reserve(self, most: int) -> "Iterator[AnswerReservation]":
+        """Yield the reservation of a round that may need `most` bytes; it is limited to `total`."""
+        reservation = AnswerReservation(self, min(most, self.total))
+        self._holds[reservation] = None
         try:
-            yield hold
+            yield reservation
         finally:
-            del self._holds[hold]
+            del self._holds[reservation]
             self.freed()
 
-    async def grant(self, hold: "AnswerReservation", size: int) -> None:
-        """Wait until a round may hold `size` bytes, and let it."""
-        while not self._is_safe(hold, size):
+    async def grant(self, reservation: "AnswerReservation", size: int) -> None:
+        """Wait until a round may hold `size` bytes, then reserve them."""
+        while not self._is_safe(reservation, size):
             free = asyncio.get_running_loop().create_future()
             self._waiting.add(free)
             try:
                 await free
             finally:
                 self._waiting.discard(free)
-        hold.held = size
+        reservation.held = size
 
     def freed(self) -> None:
-        """Have those that wait look again."""
+        """Wake all waiting rounds, because bytes were freed."""
         for free in self._waiting:
             if not free.done():
                 free.set_result(None)
 
     def _is_safe(self, asking: "AnswerReservation", size: int) -> bool:
-        others = [(hold.held, hold.most - hold.held) for hold in self._holds if hold is not asking]
+        others = [
+            (reservation.held, reservation.most - reservation.held)
+            for reservation in self._holds
+            if reservation is not asking
+        ]
         return safe(self.total, [*others, (size, asking.most - size)])
 
 
 class AnswerReservation:
-    """The bytes of answers that one round holds; `waits` tells whether it waits for others."""
+    """The bytes that one round holds, at most `most`; `waits` while it waits for other rounds."""
 
     def __init__(self, shared: AnswerBudget, most: int) -> None:
         self.most = most
@@ -84,11 +90,11 @@ class AnswerReservation:
 
     @property
     def total(self) -> int:
-        """What all rounds together may hold."""
+        """The bytes that all rounds together may hold."""
         return self._shared.total
 
     async def read(self, size: int) -> None:
-        """Wait until the answer that is being read may have `size` bytes."""
+        """Wait until the answer being read may have `size` bytes."""
         wanted = self._kept + size - FREE_BYTES
         if wanted <= self.held:
             return
@@ -97,13 +103,13 @@ class AnswerReservation:
         self.waits = False
 
     def keep(self, size: int) -> None:
-        """Say that the answer is complete, or 0 bytes of it are kept."""
+        """Keep `size` bytes of the answer that was read, and free the rest of its reservation."""
         self._kept += size
         self.held = min(self.held, self._kept)
         self._shared.freed()
 
     def expect(self, size: int) -> None:
-        """Say that no more than `size` bytes will follow."""
+        """Limit what may still follow to `size` bytes."""
         self.most = min(self.most, self._kept + size)
         self.held = min(self.held, self.most)
         self._shared.freed()

@@ -1,32 +1,34 @@
-"""Reading a body from a stranger: inflated where it is gzip, and never more than is allowed."""
+"""Reads the body of a request or answer, inflates gzip, and enforces a limit on its size."""
 
 import zlib
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterator
 from typing import Protocol
 
 PIECE_BYTES = 1 << 18
+"""Bytes that are inflated at a time: 256 KiB is little beside any limit, and few calls."""
 
 Room = Callable[[int], Awaitable[None]]
+"""Waits until a body may have this many bytes."""
 
 
 class UnusableBody(Exception):
-    """A body that is broken; the message goes on from its owner's name."""
+    """A malformed body; the message completes a sentence whose subject is the body."""
 
 
 class TooLarge(UnusableBody):
-    """More than is allowed."""
+    """The body is larger than allowed."""
 
 
 class UnknownEncoding(UnusableBody):
-    """Packed in a way that is not understood."""
+    """The Content-Encoding is not supported."""
 
 
 async def read_body(
     chunks: AsyncIterable[bytes], encoding: str, max_bytes: int, room: Room | None = None
 ) -> bytearray:
-    """Return the body after decompression, at most `max_bytes`. Raises UnusableBody.
+    """Return the body after decompression, at most `max_bytes` long. Raises UnusableBody.
 
-    `room` is awaited with the size that the body is going to have, before it has.
+    `room` is awaited before the body grows, with its next size.
     """
     inflater = _inflater(encoding)
     body = bytearray()
@@ -63,12 +65,12 @@ def _inflater(encoding: str) -> _Inflater | None:
 
 
 def _inflated(inflater: _Inflater, chunk: bytes) -> Iterator[bytes]:
-    """Yield a chunk inflated, a piece at a time, however much that becomes."""
-    while not inflater.eof:  # the inflater would keep what follows its data, however much that is
+    """Yield the inflated chunk in pieces of at most `PIECE_BYTES`."""
+    while not inflater.eof:  # the inflater would store all data after its end
         try:
             piece = inflater.decompress(chunk, PIECE_BYTES)
         except zlib.error as error:
-            message = "is said to be gzip, but is not"
+            message = "is declared as gzip, but is not"
             raise UnusableBody(message) from error
         chunk = inflater.unconsumed_tail
         yield piece

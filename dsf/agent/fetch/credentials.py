@@ -1,4 +1,4 @@
-"""Bearer tokens and authorities from Secrets of the agent's namespace on the managed cluster."""
+"""Tokens and certificate authorities for calls, from Secrets of the agent's own namespace."""
 
 import asyncio
 from collections.abc import Mapping
@@ -8,9 +8,9 @@ from typing import Any
 
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.watched_secrets import WatchedSecrets
-from dsf.agent.wire import allowed_hosts
-from dsf.agent.wire.http_answer import UNAUTHORIZED, shown
-from dsf.agent.wire.secret_data import Token, clean, host_refused, read_authority, read_token
+from dsf.agent.wire.allowed_hosts import host_allowed
+from dsf.agent.wire.http_answer import UNAUTHORIZED, display_url
+from dsf.agent.wire.secret_data import Token, host_refused, parse_token, read_authority, read_token
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.kube.errors import KubeError, NotFound
@@ -23,7 +23,7 @@ IN_CLUSTER = ("*.svc", "*.svc.cluster.local")
 
 @dataclass(frozen=True, slots=True)
 class CalledEndpoint:
-    """A host that a scorer names, and what proves who talks to whom; empty names are none."""
+    """An endpoint that a scorer names, and the Secrets for it; an empty name means none."""
 
     url: str
     token_name: str = ""
@@ -35,7 +35,7 @@ class CalledEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class EndpointCredentials:
-    """How an endpoint is called: with a token, if any, trusting these PEM certificates."""
+    """The token to send, if any, and the PEM certificates to trust (empty: public ones)."""
 
     token: Token | None = None
     ca: str = ""
@@ -54,10 +54,10 @@ class ServiceAccount:
     path: Path = SERVICE_ACCOUNT_TOKEN
 
     async def token(self, url: str) -> Token | InvalidInput:
-        """Return the token for a URL; only https and a host that is allowed may have it."""
-        if not url.lower().startswith("https://") or not allowed_hosts.allowed(self.hosts, url):
+        """Return the agent's own token for an https URL of an allowed host; else InvalidInput."""
+        if not url.lower().startswith("https://") or not host_allowed(self.hosts, url):
             message = (
-                f"the agent's own token is not sent to {shown(url)}: only over https, to"
+                f"the agent's own token is not sent to {display_url(url)}: only over https, to"
                 f" {', '.join(self.hosts) or 'no host'}; see --service-account-token-hosts"
             )
             return InvalidInput("HostNotAllowed", message)
@@ -66,15 +66,15 @@ class ServiceAccount:
         except OSError as error:
             message = f"the agent has no service account token: {error.strerror} ({self.path})"
             return InvalidInput("TokenUnreadable", message)
-        return clean(data) or InvalidInput("InvalidToken", f"{self.path} holds no token")
+        return parse_token(data) or InvalidInput("InvalidToken", f"{self.path} holds no token")
 
 
 @dataclass(frozen=True, slots=True)
 class AgentSecrets:
-    """The Secrets of one namespace; `kube` is None where the agent knows no API server.
+    """The Secrets of one namespace; `kube` is None if the agent has no API server.
 
-    What is `watched` is known without asking; all else is read at each call. Either way what was
-    rotated acts at the next call.
+    Secrets in `watched` come from a cache, others are read at each call. Either way a rotated
+    Secret takes effect at the next call.
     """
 
     kube: Kube | None
@@ -83,7 +83,7 @@ class AgentSecrets:
     watched: WatchedSecrets | None = None
 
     async def credentials(self, endpoint: CalledEndpoint) -> EndpointCredentials | InvalidInput:
-        """Return how an endpoint is called."""
+        """Return the token and the authority for an endpoint."""
         token = await self.token(endpoint)
         if isinstance(token, InvalidInput):
             return token
@@ -91,12 +91,12 @@ class AgentSecrets:
         return ca if isinstance(ca, InvalidInput) else EndpointCredentials(token, ca)
 
     def refused(self, endpoint: CalledEndpoint, failure: object) -> None:
-        """Have the token of an endpoint read anew where a call failed since it was not accepted."""
+        """Bypass the cache for the token of an endpoint if a call failed with `Unauthorized`."""
         if self.watched and isinstance(failure, Failure) and failure.reason == UNAUTHORIZED:
             self.watched.doubt(endpoint.token_name)
 
     async def token(self, endpoint: CalledEndpoint) -> Token | InvalidInput | None:
-        """Return the token for an endpoint; None where it needs none."""
+        """Return the token for an endpoint; None if it needs none."""
         if endpoint.service_account:
             return await self.own.token(endpoint.url)
         if not endpoint.token_name:
@@ -115,7 +115,7 @@ class AgentSecrets:
 
     async def _read(self, name: str, what: str) -> Mapping[str, Any] | InvalidInput:
         if self.kube is None:
-            message = f"Secret {name} cannot be read without the managed cluster's kubeconfig"
+            message = f"Secret {name} can't be read without the managed cluster's kubeconfig"
             return InvalidInput("SecretUnreadable", message)
         try:
             known = self.watched.find(name) if self.watched else None
@@ -128,8 +128,8 @@ class AgentSecrets:
             return InvalidInput("SecretUnreadable", message)
 
 
-def source(summary: ScorerSummary, url: str) -> CalledEndpoint:
-    """Return the endpoint of a scorer's source, which is at `url`."""
+def source_endpoint(summary: ScorerSummary, url: str) -> CalledEndpoint:
+    """Return the endpoint of a scorer's source at `url`."""
     return CalledEndpoint(
         url,
         summary.source_endpoint_auth_name,
@@ -140,7 +140,7 @@ def source(summary: ScorerSummary, url: str) -> CalledEndpoint:
     )
 
 
-def scoring(summary: ScorerSummary) -> CalledEndpoint:
+def scoring_endpoint(summary: ScorerSummary) -> CalledEndpoint:
     """Return the endpoint of a scorer's API."""
     return CalledEndpoint(
         summary.scoring_endpoint,

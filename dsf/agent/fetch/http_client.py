@@ -17,23 +17,23 @@ AUTHORITIES_LIMIT = 32
 
 
 class HttpClient:
-    """Clients that take nothing from the environment, follow nothing and keep no cookies."""
+    """Clients that ignore the environment, follow no redirects and keep no cookies."""
 
     def __init__(self) -> None:
         self._public = _client(True)
         self._pools: dict[str, httpx.AsyncClient] = {}
 
     def pool(self, ca: str = "") -> httpx.AsyncClient:
-        """Return the client that trusts these PEM certificates alone, or public authorities.
+        """Return the client that trusts only these PEM certificates; empty: public authorities.
 
-        Raises ssl.SSLError where the text is no certificate.
+        Raises ssl.SSLError if the text is not a certificate.
         """
         if not ca:
             return self._public
         pool = self._pools.pop(ca, None) or _client(_trusting(ca))
         self._pools[ca] = pool
         if len(self._pools) > AUTHORITIES_LIMIT:
-            # Calls in flight end by themselves, and their connections with them.
+            # Running calls still finish, and then close their connections.
             del self._pools[next(iter(self._pools))]
         return pool
 
@@ -45,7 +45,7 @@ class HttpClient:
 
 @asynccontextmanager
 async def http_client() -> AsyncIterator[HttpClient]:
-    """Yield a client, and close its connections in the end."""
+    """Yield a client, and close its connections at the end."""
     client = HttpClient()
     try:
         yield client

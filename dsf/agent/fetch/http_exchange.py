@@ -1,4 +1,4 @@
-"""One HTTP exchange with a host that somebody else named: bounded in time and size."""
+"""One HTTP exchange with an untrusted server, bounded in time and size."""
 
 import asyncio
 import os
@@ -13,16 +13,16 @@ from dsf.agent.failure import Failure, Stage
 from dsf.agent.fetch.answer_budget import AnswerReservation
 from dsf.agent.fetch.bounded_body import TooLarge, UnusableBody, read_body
 from dsf.agent.fetch.http_client import HttpClient
-from dsf.agent.wire.http_answer import HttpAnswer, is_http_url, retry_after, shown
+from dsf.agent.wire.http_answer import HttpAnswer, display_url, is_http_url, retry_after
 
 _REDIRECTS = range(300, 400)
 
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """Bounds of each call: its deadline follows the scorer's interval, within a floor and ceiling.
+    """Limits of each call: the scorer's interval clamped to these seconds, and these bytes.
 
-    `max_bytes` counts the body after decompression.
+    `max_bytes` limits the body after decompression.
     """
 
     min_seconds: float = 10.0
@@ -35,7 +35,7 @@ class CallLimits:
 
 
 class StreamedBody(Protocol):
-    """What is sent piece by piece; its length is in bytes."""
+    """A body that is sent in pieces; `len` is its bytes."""
 
     def __len__(self) -> int: ...
 
@@ -44,7 +44,7 @@ class StreamedBody(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OutboundRequest:
-    """What is sent; `ca` has the PEM certificates that are trusted in place of public ones."""
+    """A request; `ca` has the PEM certificates to trust instead of public authorities."""
 
     method: str
     url: str
@@ -55,7 +55,7 @@ class OutboundRequest:
 
 @dataclass(frozen=True, slots=True)
 class CallDeadline:
-    """A moment of the running loop's clock by which something has to be done."""
+    """A moment of the event loop's clock by which a stage has to end, `seconds` after its start."""
 
     seconds: float
     at: float
@@ -73,52 +73,57 @@ async def exchange(
     stage: Stage,
     deadline: CallDeadline,
     max_bytes: int,
-    hold: AnswerReservation | None = None,
+    reservation: AnswerReservation | None = None,
 ) -> HttpAnswer | Failure:
-    """Send a request and read the whole answer, whatever its status.
+    """Send a request and return the complete answer, whatever its status.
 
-    `hold` is what the round may hold of answers; None where nobody else holds any.
+    `reservation` reserves memory for the answer; None if no memory has to be reserved.
     """
-    where = shown(request.url)
+    where = display_url(request.url)
     if not is_http_url(request.url):
-        message = f"{where} is no http or https URL: correct the scorer's endpoint"
+        message = f"{where} is not an http or https URL: correct the scorer's endpoint"
         return Failure(stage, "InvalidURL", message)
     try:
         async with asyncio.timeout_at(deadline.at):
-            return await _answer(client, request, max_bytes, hold)
+            return await _answer(client, request, max_bytes, reservation)
     except TimeoutError:
-        return Failure(stage, *_late(where, deadline, hold))
+        return Failure(stage, *_late(where, deadline, reservation))
     except UnusableBody as error:
         reason = "ResponseTooLarge" if isinstance(error, TooLarge) else "InvalidResponse"
         return Failure(stage, reason, f"the answer of {where} {error}")
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
-        message = f"{where} is no usable URL: correct the scorer's endpoint"
+        message = f"{where} is not a usable URL: correct the scorer's endpoint"
         return Failure(stage, "InvalidURL", message)
     except (httpx.HTTPError, ssl.SSLError) as error:
         return Failure(stage, *_broken(where, error))
 
 
-def _late(where: str, deadline: CallDeadline, hold: AnswerReservation | None) -> tuple[str, str]:
-    """Return the reason and the message for an answer that was not complete in time."""
-    if hold is None or not hold.waits:
+def _late(
+    where: str, deadline: CallDeadline, reservation: AnswerReservation | None
+) -> tuple[str, str]:
+    """Return reason and message for an answer that was not complete in time."""
+    if reservation is None or not reservation.waits:
         message = f"{where} did not answer completely within {deadline.seconds:g} s"
-        return "DeadlineExceeded", f"{message}: see what slows it down"
+        return "DeadlineExceeded", f"{message}: look at that server's load and log"
     message = (
-        f"the answer of {where} waited in vain for {deadline.seconds:g} s: other rounds hold the"
-        f" {hold.total >> 20} MiB of answers that all may hold together; ask for less, or raise"
+        f"the answer of {where} got no memory for {deadline.seconds:g} s: answers of other rounds"
+        f" fill the {reservation.total >> 20} MiB that all share; ask for less, or raise"
         " --answers-in-flight (spokeSetting.agent.answersInFlight) and the agent's memory"
     )
     return "AgentBusy", message
 
 
 async def _answer(
-    client: HttpClient, request: OutboundRequest, max_bytes: int, hold: AnswerReservation | None
+    client: HttpClient,
+    request: OutboundRequest,
+    max_bytes: int,
+    reservation: AnswerReservation | None,
 ) -> HttpAnswer:
     pool = client.pool(request.ca)
     response = await pool.send(_message(pool, request), stream=True)
     try:
         redirect = response.status_code in _REDIRECTS
-        body = bytearray() if redirect else await _body(response, max_bytes, hold)
+        body = bytearray() if redirect else await _body(response, max_bytes, reservation)
     finally:
         await response.aclose()
     if not response.is_success:
@@ -143,30 +148,30 @@ async def _pieces(body: StreamedBody) -> AsyncIterator[bytes]:
 
 
 def _without_token(body: bytearray, headers: Mapping[str, str]) -> bytearray:
-    """A server may echo what it was sent; error bodies end up in front of people."""
+    """Remove the token from an error body: servers may echo it, and people read the message."""
     _, _, token = headers.get("Authorization", "").partition(" ")
     return body.replace(token.encode(), b"[redacted]") if token else body
 
 
 async def _body(
-    response: httpx.Response, max_bytes: int, hold: AnswerReservation | None
+    response: httpx.Response, max_bytes: int, reservation: AnswerReservation | None
 ) -> bytearray:
-    """Read and inflate: httpx itself inflates a chunk without any limit."""
+    """Read the raw body and inflate it here, because httpx inflates chunks without a limit."""
     encoding, size = response.headers.get("content-encoding", ""), 0
     try:
-        room = hold.read if hold else None
+        room = reservation.read if reservation else None
         body = await read_body(response.aiter_raw(), encoding, max_bytes, room)
         size = len(body)
     finally:
-        if hold:
-            hold.keep(size)
+        if reservation:
+            reservation.keep(size)
     return body
 
 
 def _broken(where: str, error: httpx.HTTPError | ssl.SSLError) -> tuple[str, str]:
-    """Return the reason and the message for a call that got no answer."""
+    """Return reason and message for a call that got no answer."""
     if isinstance(error, ssl.SSLError):
-        message = f"the authority for {where} is no PEM certificate: correct the Secret of"
+        message = f"the authority for {where} is not a PEM certificate: correct the Secret of"
         return "InvalidAuthority", f"{message} tls.caSecretRef"
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -176,7 +181,7 @@ def _broken(where: str, error: httpx.HTTPError | ssl.SSLError) -> tuple[str, str
 
 
 def _why(error: httpx.HTTPError) -> str:
-    """Return the operating system's words or our own; never what was sent."""
+    """Return the operating system's words or our own, never foreign text."""
     system = [cause for cause in _causes(error) if isinstance(cause, OSError) and cause.strerror]
     if system:
         return f"{_words(system[-1])}; is the address right, and the server up?"
@@ -195,7 +200,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _words(error: OSError) -> str:
-    """asyncio words a refused connection as a Python tuple; the system's own word is shorter."""
+    """Return the system's own words: asyncio formats a refused connection as a Python tuple."""
     if isinstance(error, ConnectionError) and error.errno:
         return os.strerror(error.errno)
     return str(error.strerror)

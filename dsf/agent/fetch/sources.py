@@ -1,4 +1,4 @@
-"""Where the time series of a round come from."""
+"""Fetches the time series of a round, by the scorer's source type."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,13 +6,12 @@ from typing import Protocol
 
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.answer_budget import AnswerReservation
-from dsf.agent.fetch.credentials import AgentSecrets, source
+from dsf.agent.fetch.credentials import AgentSecrets, source_endpoint
 from dsf.agent.fetch.http_client import HttpClient
 from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequest, exchange
-from dsf.agent.wire import prometheus_answer, prometheus_query
-from dsf.agent.wire.http_answer import excerpt, shown
-from dsf.agent.wire.prometheus_answer import FetchedSeries
-from dsf.agent.wire.prometheus_query import PrometheusQuery
+from dsf.agent.wire.http_answer import display_url, excerpt
+from dsf.agent.wire.prometheus_answer import FetchedSeries, concatenate, parse_query_answer
+from dsf.agent.wire.prometheus_query import PrometheusQuery, build_query, on_server, split_queries
 from dsf.api.crd.dynamic_scorer import TENANT_HEADER
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
@@ -25,7 +24,7 @@ _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 class ReceivedSource(Protocol):
-    """What was sent to the agent by itself."""
+    """Series that senders push to the agent."""
 
     def fetch(self, summary: ScorerSummary, now: float) -> FetchedSeries | Failure:
         """Return the series of a scorer as of `now` (unix seconds)."""
@@ -34,10 +33,10 @@ class ReceivedSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The source types that a summary may name, over one shared client.
+    """Fetches series for every source type that a summary may name.
 
-    `prometheus_url` is where this cluster's Prometheus is, whatever host the scorers name;
-    `received` is what OTLP senders have sent, None where the agent receives nothing.
+    `prometheus_url` replaces the server that scorers name. `received` contains what OTLP senders
+    pushed, None if the agent does not receive OTLP.
     """
 
     client: HttpClient
@@ -47,22 +46,22 @@ class Sources:
     received: ReceivedSource | None = None
 
     async def fetch(
-        self, summary: ScorerSummary, now: float, hold: AnswerReservation | None = None
+        self, summary: ScorerSummary, now: float, reservation: AnswerReservation | None = None
     ) -> FetchedSeries | Failure:
-        """Return the series that a scorer asks for, as of `now` (unix seconds)."""
+        """Return the series that a scorer needs, as of `now` (unix seconds)."""
         read = self._read_of(summary)
         if read is None:
             named = excerpt(summary.source_type)
             message = f"source type {named} is unknown: use Prometheus, OpenTelemetry or None"
             return Failure("source", "UnsupportedSource", message)
-        return await read(summary, now, hold)
+        return await read(summary, now, reservation)
 
     def endpoint(self, summary: ScorerSummary) -> str:
-        """Return which URL is asked for a scorer's series; empty where none is."""
+        """Return the URL that is asked for a scorer's series; empty if no server is asked."""
         if self._read_of(summary) != self._prometheus:
             return ""
         try:
-            return prometheus_query.located(summary.source_endpoint, self.prometheus_url)
+            return on_server(summary.source_endpoint, self.prometheus_url)
         except ValueError:
             return summary.source_endpoint
 
@@ -82,23 +81,23 @@ class Sources:
     ) -> FetchedSeries | Failure:
         if self.received is None:
             message = (
-                "this agent receives no OTLP: run it with --otlp (in the chart:"
-                " spokeSetting.agent.otlp.enabled); --once and --explain receive none"
+                "this agent does not receive OTLP: run it with --otlp (in the chart:"
+                " spokeSetting.agent.otlp.enabled); --once and --explain never receive it"
             )
             return Failure("source", "NotReceiving", message)
         return self.received.fetch(summary, now)
 
     async def _prometheus(
-        self, summary: ScorerSummary, now: float, hold: AnswerReservation | None
+        self, summary: ScorerSummary, now: float, reservation: AnswerReservation | None
     ) -> FetchedSeries | Failure:
-        queries = prometheus_query.split_queries(summary.source_query)
+        queries = split_queries(summary.source_query)
         if not queries:
             message = "the query is empty: set spec.source.params.query, or source type None"
             return Failure("source", "EmptyQuery", message)
         calls = self._calls(summary, queries, now)
         if isinstance(calls, Failure):
             return calls
-        endpoint = source(summary, calls[0].url)
+        endpoint = source_endpoint(summary, calls[0].url)
         access = await self.secrets.credentials(endpoint)
         if isinstance(access, InvalidInput):
             return Failure("source", access.reason, access.message)
@@ -106,7 +105,7 @@ class Sources:
         headers = access.headers | ({TENANT_HEADER: tenant} if tenant else {})
         requests = [_request(call, headers, access.ca) for call in calls]
         deadline = CallDeadline.within(self.limits.deadline(summary.scoring_interval))
-        fetched = await self._all(requests, deadline, hold)
+        fetched = await self._all(requests, deadline, reservation)
         self.secrets.refused(endpoint, fetched)
         return fetched
 
@@ -114,35 +113,40 @@ class Sources:
         self,
         requests: Sequence[OutboundRequest],
         deadline: CallDeadline,
-        hold: AnswerReservation | None,
+        reservation: AnswerReservation | None,
     ) -> FetchedSeries | Failure:
-        """Ask one query after the other, all within one deadline and one limit of size."""
+        """Send one query after the other, all within one deadline and one limit of size."""
         parts, room = list[FetchedSeries](), self.limits.max_bytes
         for request in requests:
             answer = await exchange(
-                self.client, request, stage="source", deadline=deadline, max_bytes=room, hold=hold
+                self.client,
+                request,
+                stage="source",
+                deadline=deadline,
+                max_bytes=room,
+                reservation=reservation,
             )
             if isinstance(answer, Failure):
                 return answer
             room -= len(answer.body)
-            fetched = prometheus_answer.parse(request.url, answer)
+            fetched = parse_query_answer(request.url, answer)
             if isinstance(fetched, Failure):
                 return fetched
             parts.append(fetched)
-        return prometheus_answer.joined(parts)
+        return concatenate(parts)
 
     def _calls(
         self, summary: ScorerSummary, queries: Sequence[str], now: float
     ) -> Sequence[PrometheusQuery] | Failure:
         try:
-            endpoint = prometheus_query.located(summary.source_endpoint, self.prometheus_url)
+            endpoint = on_server(summary.source_endpoint, self.prometheus_url)
             window = (summary.source_range, summary.source_step)
             return [
-                prometheus_query.build(endpoint, text, range_=window[0], step=window[1], now=now)
+                build_query(endpoint, text, range_=window[0], step=window[1], now=now)
                 for text in queries
             ]
         except ValueError:
-            message = f"{shown(summary.source_endpoint)}: correct spec.source.host and path"
+            message = f"{display_url(summary.source_endpoint)}: correct spec.source.host and path"
             return Failure("source", "InvalidURL", message)
 
 

@@ -1,7 +1,7 @@
-"""Named Secrets of the agent's namespace, each kept fresh by a watch of its own.
+"""Caches named Secrets of the agent's namespace, each by a watch of its own.
 
-A watch that is limited to one name needs rights on that Secret alone: for `list` and `watch` with
-the field selector `metadata.name`, RBAC's `resourceNames` count. Source:
+A watch of one name needs permission for that Secret only: RBAC applies `resourceNames` to `list`
+and `watch` with the field selector `metadata.name`. Source:
 https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
 """
 
@@ -15,14 +15,14 @@ from dsf.kube.port import Kube, Object
 from dsf.runtime.reconcile.reflector import View
 
 SECRETS_LIMIT = 32
-"""Watches that one agent keeps open; it reads further Secrets at each call."""
+"""Watches that one agent keeps open; further Secrets are read at each call."""
 
 BYTES_LIMIT = 1 << 16
-"""Of one Secret, encoded; a larger one is not kept, but read at each call."""
+"""Encoded bytes of one cached Secret; a larger one is read at each call."""
 
 
 class WatchedSecrets:
-    """What is known of some Secrets without asking, while `run` runs."""
+    """A cache of Secrets, kept up to date while `run` runs."""
 
     def __init__(self, kube: Kube, namespace: str, secrets: Iterable[str]) -> None:
         self._namespace = namespace
@@ -39,17 +39,18 @@ class WatchedSecrets:
                 tasks.create_task(view.run())
 
     def find(self, name: str) -> Mapping[str, Any] | None:
-        """Return a Secret; None where the API server has to be asked.
+        """Return a Secret from the cache, or None if it has to be read from the API server.
 
-        That is so where it is not watched (yet), was not there or too large, or is in doubt.
+        A Secret is not in the cache if it is not watched, not synced yet, does not exist, is too
+        large, or its token was refused.
         """
         known = self._known(name)
         return None if known is self._doubted.get(name) else known
 
     def doubt(self, name: str) -> None:
-        """Say that a token was refused: its watch may be late, or have died in silence.
+        """Bypass the cache for a Secret, because its token was refused and may be outdated.
 
-        The doubt lasts until the watch tells of another version.
+        This ends when the watch delivers another version.
         """
         if known := self._known(name):
             self._doubted[name] = known
@@ -60,7 +61,7 @@ class WatchedSecrets:
 
 
 def _kept(secret: Object) -> Mapping[str, Any] | None:
-    """Return what tokens and authorities are read from, None where it is too large."""
+    """Return the fields that tokens and authorities are read from; None if they are too large."""
     metadata, data = secret["metadata"], secret.get("data") or {}
     if sum(len(str(value)) for value in data.values()) > BYTES_LIMIT:
         return None

@@ -1,8 +1,8 @@
-"""What an agent counts of OTLP.
+"""The metrics of received OTLP data points.
 
-dynamic_scoring_otlp_points_total{outcome}   points received: taken, or why they were refused
-dynamic_scoring_otlp_series                  series that the agent holds
-dynamic_scoring_otlp_samples                 samples that the agent holds
+dynamic_scoring_otlp_points_total{outcome}   points that a query selects: taken, or why refused
+dynamic_scoring_otlp_series                  series in memory
+dynamic_scoring_otlp_samples                 samples in memory
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from dsf.agent.otlp.memory.received_metrics import ReceivedMetrics
 
 
 class OtlpMetrics(Collector):
-    """The state of a memory, read when it is asked for."""
+    """Reads the counts of received metrics at each scrape."""
 
     def __init__(self, memory: ReceivedMetrics) -> None:
         self._memory = memory
@@ -24,7 +24,7 @@ class OtlpMetrics(Collector):
         """Yield the metric families."""
         points = CounterMetricFamily(
             "dynamic_scoring_otlp_points",
-            "Data points that a scorer wants: taken, or why they were refused.",
+            "Data points that a scorer's query selects: taken, or why they were refused.",
             labels=["outcome"],
         )
         for outcome, count in sorted(self._memory.outcomes.items()):

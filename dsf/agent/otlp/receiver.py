@@ -1,4 +1,4 @@
-"""OTLP over HTTP: `POST /v1/metrics`, as protobuf or JSON, plain or gzip.
+"""Receives OTLP over HTTP: `POST /v1/metrics`, as protobuf or JSON, plain or gzip.
 
 Source: https://opentelemetry.io/docs/specs/otlp/#otlphttp
 """
@@ -25,11 +25,19 @@ from dsf.runtime.endpoints import serving
 log = logging.getLogger(__name__)
 
 MAX_BYTES = 4 << 20
+"""Bytes of a body after decompression: decoded, an export may take thirty times as many."""
+
 MAX_JSON_NODES = 150_000
-"""Objects and lists of a JSON body, each of which takes a hundred times its bytes while decoded."""
+"""Objects and lists of a JSON body: each takes a hundred times its bytes while it is decoded."""
+
 MAX_CALLS = 4
+"""Bodies that are read at the same time."""
+
 BODY_SECONDS = 30.0
+"""Time for a body to arrive: a slow sender must not occupy one of `MAX_CALLS` for longer."""
+
 RETRY_SECONDS = 5
+"""The Retry-After of an answer that asks the sender to repeat the export."""
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 
@@ -38,7 +46,7 @@ _INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _UNAVAILABLE = 3, 8, 14
 
 
 class ExportRefused(Exception):
-    """An export that is not taken; `code` is gRPC's, as a `google.rpc.Status` has it."""
+    """An export that is refused; `code` is the gRPC code of its `google.rpc.Status`."""
 
     def __init__(self, status: int, code: int, message: str) -> None:
         super().__init__(message)
@@ -51,14 +59,14 @@ class ExportRefused(Exception):
 async def receiving(bind: str, memory: ReceivedMetrics) -> AsyncIterator[str]:
     """Receive on `host:port` while the context lasts, and yield the base URL.
 
-    Bodies are at most `MAX_BYTES` after decompression, `MAX_CALLS` are read at a time, and one of
-    them is decoded, so that senders cannot fill the agent's memory; others are told to come again.
-    Raises CannotListen.
+    A body has at most `MAX_BYTES` after decompression. At most `MAX_CALLS` bodies are read at a
+    time, and one is decoded, so that senders can't exhaust the agent's memory; further senders are
+    asked to retry. Raises CannotListen.
     """
     receiver = _Receiver(memory)
     app = web.Application()
     app.router.add_post("/v1/metrics", receiver.handle)
-    # aiohttp would inflate a chunk whatever its size; read_body() does it within bounds.
+    # aiohttp inflates chunks without a limit; read_body() has one.
     async with serving(app, bind, flag="--otlp-bind-address", auto_decompress=False) as url:
         log.info("receiving OTLP", extra={"url": url})
         yield url
@@ -75,7 +83,6 @@ class _Receiver:
         self._calls += 1
         try:
             body = await self._read(request)
-            # Decoded, an export may take thirty times its bytes.
             async with self._decoding:
                 refused = await self._add(body, request.content_type)
         except ExportRefused as refusal:
@@ -85,7 +92,7 @@ class _Receiver:
         return _accepted(refused, kind)
 
     async def _add(self, body: bytearray, kind: str) -> Counter[str]:
-        # Decoding JSON takes long enough for rounds to notice.
+        # Decoding JSON takes long enough to delay rounds.
         export = await asyncio.to_thread(_decoded, bytes(body), kind)
         refused = Counter[str]()
         for part in self._memory.adding(export):
@@ -130,7 +137,7 @@ def _decoded(body: bytes, kind: str) -> ExportMetricsServiceRequest:
         else:
             request.ParseFromString(body)
     except (DecodeError, json_format.ParseError, ValueError, RecursionError) as error:
-        message = "the body is no ExportMetricsServiceRequest"
+        message = "the body is not an ExportMetricsServiceRequest"
         raise ExportRefused(400, _INVALID_ARGUMENT, message) from error
     return request
 
@@ -148,7 +155,7 @@ def _accepted(refused: Mapping[str, int], kind: str) -> web.Response:
 
 
 def _refusal(refusal: ExportRefused, kind: str) -> web.Response:
-    """Return the answer; protocols want a `google.rpc.Status` in the request's own form."""
+    """Return the error answer: a `google.rpc.Status` in the encoding of the request."""
     retry = {"Retry-After": str(RETRY_SECONDS)} if refusal.status in {429, 503} else {}
     if kind == JSON:
         body = json.dumps({"code": refusal.code, "message": refusal.message}).encode()
@@ -158,7 +165,7 @@ def _refusal(refusal: ExportRefused, kind: str) -> web.Response:
 
 
 def _status(code: int, message: bytes) -> bytes:
-    """Return the two fields of a `google.rpc.Status`, whose text has less than 16 KiB here."""
+    """Return a `google.rpc.Status` as protobuf; the message must be shorter than 16 KiB."""
     high, low = divmod(len(message), 1 << 7)
     length = bytes([low | 1 << 7, high]) if high else bytes([low])
     return b"\x08%c\x12%b%b" % (code, length, message)

@@ -1,8 +1,8 @@
-"""The add-on's Lease: OCM tells by it whether the add-on is available, agents who of them works.
+"""The add-on's Lease: it tells OCM that the add-on is available, and agents which one publishes.
 
-OCM looks for a Lease of the add-on's name in the add-on's namespace, and counts the add-on as
-available while it was renewed within the last five minutes. Where OCM's add-on manager deploys the
-agent from a template, it asks for the Deployment's availability instead.
+OCM looks for a Lease with the add-on's name in the add-on's namespace. The add-on is available if
+the Lease was renewed within the last five minutes. If OCM's add-on manager deploys the agent from a
+template, OCM checks the availability of the Deployment instead.
 
 Source: registration/spoke/addon/lease_controller.go of OCM 1.2.1.
 """
@@ -24,32 +24,41 @@ from dsf.runtime.leader_election.lease import LeaderElectionConfig, ObservedLeas
 log = logging.getLogger(__name__)
 
 SECONDS = 60
+"""A holder that does not renew the Lease for this long has lost it; OCM waits 5 minutes."""
+
 RENEWALS = 3
-"""In the time after which a holder that renews no more has lost the Lease."""
+"""Renewals within `SECONDS`: two may fail."""
+
 CALL_SECONDS = 10.0
+"""The time limit of one renewal: less than the time between two."""
+
+READY_POLL_SECONDS = 0.1
+"""How often an agent that is not ready yet looks whether it has to take the Lease."""
+
 ATTEMPTS = 3
+"""Attempts of one renewal while other agents change the Lease."""
 
 
 @dataclass(slots=True)
 class AddOnLease:
-    """Holds the Lease for one agent, and tells its `claim` of others that do.
+    """Holds the Lease for one agent, and tells its `identity` who else holds it.
 
-    Where it can't be read or written nothing is known of others: the agent goes on as it was, and
-    stands by no longer once it has seen no renewal for as long as the Lease lasts.
-    It is read by patches that change nothing: they need no other right than renewals do.
+    If the Lease can't be read or written, the agent continues as before; if it stands by, it stops
+    doing so after it has seen no renewal for `SECONDS`. The Lease is read by empty patches, because
+    they need no permission besides that for renewals.
     """
 
     kube: Kube
     namespace: str
     holder: str
-    claim: PublisherIdentity
+    identity: PublisherIdentity
     now: Callable[[], datetime]
     decided: asyncio.Event = field(default_factory=asyncio.Event)
     _observed: Object | None = None
     _seen: ObservedLease | None = None
 
     async def keep(self, ready: Callable[[], bool]) -> None:
-        """Renew the Lease while the agent is ready, until cancelled; then give it back."""
+        """Renew the Lease while the agent is ready, until cancelled; then release it."""
         refused = ""
         try:
             while True:
@@ -58,12 +67,12 @@ class AddOnLease:
                     if error and error != refused:
                         log.warning("lease not renewed", extra={"lease": names.ADDON, "why": error})
                     refused = error
-                await asyncio.sleep(SECONDS / RENEWALS if ready() else 0.1)
+                await asyncio.sleep(SECONDS / RENEWALS if ready() else READY_POLL_SECONDS)
         finally:
             await self._release()
 
     async def renew(self) -> str:
-        """Renew the Lease, or create it; return the error, empty where there was none."""
+        """Renew the Lease, or create it; return the error, empty if there was none."""
         error = ""
         try:
             async with asyncio.timeout(CALL_SECONDS):
@@ -72,9 +81,9 @@ class AddOnLease:
             error = f"no answer within {CALL_SECONDS:g} s"
         except KubeError as refused:
             error = f"{type(refused).__name__}: {refused}"
-        if error and self.claim.rival and self._is_over():
-            log.warning("standing by no longer: no renewal seen", extra={"lease": names.ADDON})
-            self.claim.rival = ""
+        if error and self.identity.rival and self._is_over():
+            log.warning("stand-by ended: no renewal seen", extra={"lease": names.ADDON})
+            self.identity.rival = ""
         self.decided.set()
         return error
 
@@ -85,13 +94,13 @@ class AddOnLease:
         for _ in range(ATTEMPTS):
             with suppress(AlreadyExists, Conflict):  # another agent was quicker
                 return await self._attempt()
-        raise Conflict("it is changed by others again and again")
+        raise Conflict(f"other agents changed it {ATTEMPTS} times")
 
     async def _attempt(self) -> None:
         observed = self._observed or await self._read()
         at = asyncio.get_running_loop().time()
         verdict = decide(self._candidacy, observed, self._seen, at=at, now=micro_time(self.now()))
-        self._seen, self._observed = verdict.sighting, None  # what fails is read anew
+        self._seen, self._observed = verdict.sighting, None  # read again if the write fails
         if verdict.write is None:
             self._note(observed or {}, rival=str((observed or {})["spec"]["holderIdentity"]))
         else:
@@ -114,7 +123,7 @@ class AddOnLease:
         return await self.kube.patch(LEASE, names.ADDON, patch, self.namespace)
 
     async def _release(self) -> None:
-        """Give the Lease back, so that the next agent need not wait; else it expires."""
+        """Release the Lease, so that the next agent need not wait until it expires."""
         if self._observed is None:
             return
         given_up = released(self._candidacy, self._observed, now=micro_time(self.now()))
@@ -124,11 +133,11 @@ class AddOnLease:
                     await self._write(self._observed, given_up)
 
     def _note(self, lease: Object, *, rival: str) -> None:
-        if rival != self.claim.rival:
-            told = f"held by {rival}: standing by" if rival else "held"
-            log.warning("the add-on's lease is %s", told, extra={"lease": names.ADDON})
-        self.claim.take(str(lease["metadata"]["uid"]))
-        self.claim.rival = rival
+        if rival != self.identity.rival:
+            state = f"held by {rival}: standing by" if rival else "held"
+            log.warning("the add-on's lease is %s", state, extra={"lease": names.ADDON})
+        self.identity.take(str(lease["metadata"]["uid"]))
+        self.identity.rival = rival
 
     @property
     def _candidacy(self) -> LeaderElectionConfig:
@@ -136,5 +145,5 @@ class AddOnLease:
 
 
 def micro_time(moment: datetime) -> str:
-    """Return an aware time as `meta/v1` MicroTime."""
+    """Return a time with a zone as `meta/v1` MicroTime."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""Writing AddOnPlacementScores to the hub, no more often than needed."""
+"""Writes AddOnPlacementScores to the hub, only when needed."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ from dsf.agent.publish.plan.placement_score import MANAGED_BY, is_own, placement
 from dsf.agent.publish.plan.publisher_identity import ANOTHER_AGENT, PublisherIdentity
 from dsf.agent.publish.plan.round_report import RoundReport
 from dsf.agent.publish.plan.write_pauses import WritePause, WritePauses
-from dsf.agent.score.expiry import EXPIRE, decide_expiry, validity
+from dsf.agent.score.expiry import EXPIRE, decide_expiry, outlived, validity
 from dsf.api import names
 from dsf.api.crd.score_rules import OnFailure
 from dsf.api.scoring.scorer_summary import ScorerSummary
@@ -27,14 +27,17 @@ log = logging.getLogger(__name__)
 _LASTING = {"ForeignObject", "InvalidScoreName"}
 
 ATTEMPTS = 3
+"""Writes of one object until others' changes to it count as a conflict."""
+
 PAGE = 500
+"""Objects of one page of a list: what kubectl asks for."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """What publishing came to: API writes made, and when to publish the same again (seconds).
+    """The failure, if any, the API writes made, and the seconds after which to publish again.
 
-    `again` is None where nothing changes but by a round.
+    `again` is None if only a round can change something.
     """
 
     failure: Failure | None = None
@@ -44,18 +47,18 @@ class PublishResult:
 
 @dataclass(slots=True)
 class Publisher:
-    """Writes to one managed cluster's namespace on the hub.
+    """Writes to the namespace of one managed cluster on the hub.
 
-    The last version of each object is remembered, so that a round that changes nothing asks
-    nothing; each patch holds only for that version. A score that the hub does not take is left
-    alone for a while, longer each time; a hub that asks for a pause gets it from all scorers.
+    The last version of each object is cached, so that a round without changes sends no request;
+    each patch applies to that version only. If the hub does not accept a score, the agent waits
+    before it writes it again, longer each time. If the hub asks for a pause, all scores wait.
     """
 
     hub: Kube
     cluster: str
     now: Callable[[], datetime]
     pauses: WritePauses = field(default_factory=lambda: WritePauses(random.random))
-    claim: PublisherIdentity = field(default_factory=PublisherIdentity)
+    identity: PublisherIdentity = field(default_factory=PublisherIdentity)
     _observed: dict[str, Object] = field(default_factory=dict)
     _writes: dict[str, int] = field(default_factory=dict)
 
@@ -67,10 +70,10 @@ class Publisher:
         seconds: float,
         ended: datetime | None = None,
     ) -> PublishResult:
-        """Bring the object of a scorer up to date within `seconds`.
+        """Write the object of a scorer, if needed, within `seconds`.
 
-        `ended` is when the round of the report did, from which its scores are valid; now where it
-        is None.
+        `ended` is the time at which the round ended and the validity of its scores started; None
+        means now.
         """
         score, clock = summary.score_name, asyncio.get_running_loop().time
         if report.scores is not None and self._outlived(summary, ended):
@@ -86,18 +89,18 @@ class Publisher:
             None, writes, None if report.scores is not None else self._again(summary)
         )
 
-    def missing(self) -> str | None:
-        """Return why another agent keeps this one from publishing, None where none does."""
-        refused = self.claim.refused() or self.pauses.failing(ANOTHER_AGENT)
+    def unready_reason(self) -> str | None:
+        """Return why another agent keeps this one from publishing; None if none does."""
+        refused = self.identity.standby_failure() or self.pauses.failing(ANOTHER_AGENT)
         return refused.message if refused else None
 
     def forget(self, score_name: str) -> None:
-        """Forget the failures of a score that is gone."""
+        """Forget the failures of a score that was removed."""
         self.pauses.forget(score_name)
 
     def _outlived(self, summary: ScorerSummary, ended: datetime | None) -> bool:
         valid_for = validity(summary.scoring_interval)
-        return ended is not None and ended + valid_for <= self.now()
+        return ended is not None and outlived(ended, valid_for, self.now())
 
     async def _within(
         self, seconds: float, summary: ScorerSummary, report: RoundReport, ended: datetime | None
@@ -111,7 +114,7 @@ class Publisher:
         except TimeoutError:
             failure = _failure("DeadlineExceeded", f"the hub did not answer within {seconds:g} s")
         except KubeError as error:
-            failure = _failure(type(error).__name__, f"the hub said: {error}")
+            failure = _failure(type(error).__name__, f"the hub answered: {error}")
             lasting, asked = not error.retryable, retry_after(error)
         if failure is None:
             self.pauses.forget(score)
@@ -126,17 +129,17 @@ class Publisher:
         return None if again is None else max(0.0, (again - now).total_seconds())
 
     async def sweep(self, wanted: Callable[[], Collection[str]]) -> bool:
-        """Delete the agent's own objects of scores that are not wanted. Raises KubeError.
+        """Delete the agent's own objects whose scores are not `wanted`. Raises KubeError.
 
-        What another agent keeps valid is left to it. False where this one stands by: then nothing
-        is done.
+        Objects that another agent keeps valid stay. Returns False, without deleting anything, while
+        this agent stands by.
         """
-        if self.claim.refused():
+        if self.identity.standby_failure():
             return False
         for obj in await self._own():
             if any(is_own(obj, score_name) for score_name in wanted()):
                 continue
-            if theirs := self.claim.foreign(obj, self.now()):
+            if theirs := self.identity.foreign_failure(obj, self.now()):
                 log.warning("score not deleted", extra={"why": theirs.message})
                 continue
             name = obj["metadata"]["name"]
@@ -154,13 +157,13 @@ class Publisher:
         if not name:
             message = f"the score name {summary.score_name!r} has no letter or digit: rename it"
             return _failure("InvalidScoreName", message)
-        if refused := self.claim.refused():
+        if refused := self.identity.standby_failure():
             return refused
         for _ in range(ATTEMPTS):
             observed = self._observed.get(name) or await self._read_or_create(summary.score_name)
             if not is_own(observed, summary.score_name):
                 return _foreign(observed, summary.score_name)
-            if theirs := self.claim.foreign(observed, self.now()):
+            if theirs := self.identity.foreign_failure(observed, self.now()):
                 return theirs
             try:
                 self._observed[name] = _slim(await self._patch(observed, summary, report, ended))
@@ -168,7 +171,7 @@ class Publisher:
                 self._observed.pop(name, None)
             else:
                 return None
-        return _failure("Conflict", f"{self.cluster}/{name} is changed by others again and again")
+        return _failure("Conflict", f"{self.cluster}/{name} was changed by others {ATTEMPTS} times")
 
     async def _patch(
         self, observed: Object, summary: ScorerSummary, report: RoundReport, ended: datetime | None
@@ -176,7 +179,7 @@ class Publisher:
         fresh = report.scores is not None
         patch = status_patch(
             observed,
-            replace(report, conditions=(*report.conditions, *self.claim.condition)),
+            replace(report, conditions=(*report.conditions, *self.identity.condition)),
             now=ended if fresh and ended else self.now(),
             valid_for=validity(summary.scoring_interval),
             on_failure=_rule(summary),
@@ -223,7 +226,7 @@ def _rule(summary: ScorerSummary) -> OnFailure:
 
 
 def _slim(obj: Object) -> Object:
-    """managedFields outweigh the scores, and nobody here reads them."""
+    """Drop managedFields: they are larger than the scores, and nothing reads them here."""
     return {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k != "managedFields"}}
 
 
@@ -232,7 +235,7 @@ def _failure(reason: str, message: str) -> Failure:
 
 
 def _foreign(obj: Object, score_name: str) -> Failure:
-    """An object without labels may be that of an older agent, or somebody's own: people decide."""
+    """An object without our labels may be an older agent's or somebody else's: people decide."""
     metadata = obj["metadata"]
     labels = metadata.get("labels") or {}
     owner = labels.get(names.SCORE_NAME_LABEL) or labels.get(names.MANAGED_BY_LABEL)
@@ -242,7 +245,7 @@ def _foreign(obj: Object, score_name: str) -> Failure:
     else:
         own = placement_score(metadata["namespace"], score_name)["metadata"]["labels"]
         pairs = " ".join(f"{key}={value}" for key, value in own.items())
-        whose = "has no label that says whose it is"
+        whose = "has no label that names its owner"
         advice = (
             f"if an older agent made it, hand it over by `kubectl label addonplacementscores"
             f" -n {metadata['namespace']} {metadata['name']} {pairs}`; else rename the score"

@@ -1,13 +1,13 @@
 """When rounds start: a pure state machine over the scorers of one managed cluster.
 
-A round of a scorer is: read its source, call its scoring API, publish. Rounds of one scorer never
-overlap. The first starts at once, but for a small spread; later ones start on a time grid of one
-interval whose phase hangs on the cluster and the scorer, so that a fleet does not call a central
+A round reads the source of a scorer, calls its scoring API and publishes the scores. Rounds of one
+scorer never overlap. The first starts within `SPREAD_SECONDS`. Later ones start on a grid of one
+interval; its phase depends on the cluster and the scorer, so that a fleet does not call a central
 API in the same second. After failures the pause doubles, up to `CEILING_SECONDS` or the interval,
-whichever is longer; a server that asked for a longer one gets it, up to `RETRY_AFTER_SECONDS`.
+whichever is longer. If a server asks for a longer pause, it gets it, up to `RETRY_AFTER_SECONDS`.
 
-After a failed round the last good scores have a time of their own: when they expire they are to be
-settled, whenever the next round may be. Settling counts as running, so it overlaps no round.
+After a failed round the last good scores expire at a time of their own, before or after the next
+round. `scoring.onFailure` is then applied to them. That counts as running: it overlaps no round.
 """
 
 import math
@@ -18,23 +18,28 @@ from hashlib import sha256
 from dsf.api.scoring.scorer_summary import ScorerSummary
 
 SPREAD_SECONDS = 2.0
+"""First rounds are spread over this time, so that a restart does not call everything at once."""
+
 CEILING_SECONDS = 300.0
+"""The longest pause after failures, unless the interval is longer: scores return within it."""
+
 RETRY_AFTER_SECONDS = 3600.0
+"""The longest pause that a server may ask for: a mistaken header must not stop a scorer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigChanged:
-    """These summaries, of distinct names, are all there is from now on."""
+    """The scorers of the cluster are now these, with distinct names."""
 
     summaries: tuple[ScorerSummary, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RoundFinished:
-    """A started round has ended; `failed` asks for a longer pause.
+    """A started round has ended; after `failed` ones the pause grows.
 
-    `retry_after` are the seconds that a server asked for, `settle_in` those until the last good
-    scores are to be settled.
+    `retry_after` is the pause in seconds that a server asked for. `on_failure_in` is the number of
+    seconds until `onFailure` has to be applied to the last good scores.
     """
 
     scorer: str
@@ -45,7 +50,7 @@ class RoundFinished:
 
 @dataclass(frozen=True, slots=True)
 class OnFailureApplied:
-    """The last good scores have been settled; `settle_in` are the seconds until the next time."""
+    """`onFailure` was applied; `on_failure_in` is the number of seconds until the next time."""
 
     scorer: str
     on_failure_in: float | None = None
@@ -61,28 +66,28 @@ Event = ConfigChanged | RoundFinished | OnFailureApplied | Tick
 
 @dataclass(frozen=True, slots=True)
 class StartRound:
-    """Run one round; answer with RoundFinished."""
+    """Run one round, then send RoundFinished."""
 
     summary: ScorerSummary
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyOnFailure:
-    """Apply the summary's `onFailure` to the last good scores; answer with Settled."""
+    """Apply the summary's `onFailure` to the last good scores, then send OnFailureApplied."""
 
     summary: ScorerSummary
 
 
 @dataclass(frozen=True, slots=True)
 class StopScorer:
-    """What this summary published is to go; no round of it is running."""
+    """Remove what this summary published; no round of it is running."""
 
     summary: ScorerSummary
 
 
 @dataclass(frozen=True, slots=True)
 class WakeAt:
-    """Nothing is to be done before this time."""
+    """Nothing has to be done before this time."""
 
     time: float
 
@@ -92,10 +97,10 @@ Command = StartRound | ApplyOnFailure | StopScorer | WakeAt
 
 @dataclass(frozen=True, slots=True)
 class ScheduledScorer:
-    """One scorer's place in time; times are seconds of any steady clock.
+    """When one scorer runs next; times are seconds of a monotonic clock.
 
-    `wanted` is None once the scorer was removed while its last round runs; `running` is the
-    summary of the round, or the settling, that runs now.
+    `wanted` is the current summary, None if the scorer was removed while a round of it runs.
+    `running` is the summary of the round, or of the application of `onFailure`, that runs now.
     """
 
     wanted: ScorerSummary | None
@@ -108,7 +113,7 @@ class ScheduledScorer:
 
 @dataclass(frozen=True, slots=True)
 class RoundSchedule:
-    """The scorers of a managed cluster by name."""
+    """The state: the scorers of a managed cluster by name."""
 
     cluster: str
     scorers: Mapping[str, ScheduledScorer] = field(default_factory=dict)
@@ -117,7 +122,7 @@ class RoundSchedule:
 def step(
     state: RoundSchedule, event: Event, now: float
 ) -> tuple[RoundSchedule, tuple[Command, ...]]:
-    """Return the next state and what is to be done, stops first; `now` must not go back."""
+    """Return the next state and the commands to obey, stops first; `now` must not decrease."""
     match event:
         case ConfigChanged(summaries):
             scorers, stops = _configured(state, summaries, now)
@@ -130,7 +135,7 @@ def step(
 
 
 def scores(state: RoundSchedule) -> frozenset[str]:
-    """Return the names of the scores that AddOnPlacementScores are published for."""
+    """Return the names of the scores that are published as AddOnPlacementScores."""
     summaries = [one for s in state.scorers.values() for one in (s.wanted, s.running) if one]
     return frozenset(one.score_name for one in summaries if one.score_destination != "None")
 
@@ -197,7 +202,7 @@ def _paused(
     now: float,
     ran: ScorerSummary,
 ) -> ScheduledScorer:
-    """Return the scorer with the time of its next round; a changed one begins without failures."""
+    """Return the scorer with the time of its next round; a changed one has no failures yet."""
     failed = event.failed and ran == wanted
     failures = scorer.failures + 1 if failed else 0
     interval = _interval(wanted)
@@ -250,13 +255,13 @@ def _spread(cluster: str, summary: ScorerSummary) -> float:
 
 
 def _slot(cluster: str, summary: ScorerSummary, after: float) -> float:
-    """Return the first point of the scorer's grid that is not before `after`."""
+    """Return the first point at or after `after` on the scorer's grid of one interval."""
     interval = _interval(summary)
     phase = _fraction(cluster, summary.name) * interval
     return max(after, phase + math.ceil((after - phase) / interval) * interval)
 
 
 def _fraction(cluster: str, scorer: str) -> float:
-    """Return a number in [0, 1) that is the same for these names everywhere and always."""
+    """Return a number in [0, 1), always the same for the same names."""
     digest = sha256(f"{cluster}\0{scorer}".encode()).digest()
     return int.from_bytes(digest[:6], "big") / 2**48

@@ -1,4 +1,4 @@
-"""Which of the distributed summaries are acted on, and what is wrong with the others."""
+"""Which of the distributed scorer summaries the agent runs, and why it leaves the others out."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,35 +10,36 @@ from dsf.api.scoring.scorer_summary import ScorerSummary, load_summaries
 
 @dataclass(frozen=True, slots=True)
 class SelectedScorers:
-    """Summaries of distinct scorers and scores, and the problems of those left out."""
+    """The summaries to run, of distinct scorers and scores, and a problem for each one left out."""
 
     summaries: tuple[ScorerSummary, ...] = ()
     problems: tuple[InvalidInput, ...] = ()
 
 
-def parse(text: str) -> SelectedScorers | InvalidInput:
-    """Return the configuration in `data.summaries`; InvalidInput where the text is unusable."""
+def read_scorers(text: str) -> SelectedScorers | InvalidInput:
+    """Return the scorers in the text of `data.summaries`; InvalidInput if it is not a list."""
     loaded = load_summaries(text)
-    return loaded if isinstance(loaded, InvalidInput) else select(loaded)
+    return loaded if isinstance(loaded, InvalidInput) else select_scorers(loaded)
 
 
-def select(summaries: Iterable[ScorerSummary]) -> SelectedScorers:
-    """Return the summaries that can be acted on side by side.
+def select_scorers(summaries: Iterable[ScorerSummary]) -> SelectedScorers:
+    """Return the summaries that can run together.
 
-    Of two of one name, or whose scores would share an AddOnPlacementScore, the first in the order
-    of names counts.
+    If two have the same name, or their scores would share an AddOnPlacementScore, only the first
+    in the order of names is kept.
     """
     kept, problems = dict[str, ScorerSummary](), list[InvalidInput]()
     owners: dict[str, str] = {}
     for summary in sorted(summaries, key=lambda one: (one.name, one.score_name)):
         shared = names.score_object_name(summary.score_name)
         if summary.name in kept:
-            message = f"scorer {summary.name} stands twice; the first by score name is used"
+            message = f"scorer {summary.name} is listed twice: the first by score name is used"
             problems.append(InvalidInput("DuplicateScorer", message))
         elif shared in owners:
             message = (
                 f"score {summary.score_name} of scorer {summary.name} would be published as"
-                f" {shared}, which belongs to scorer {owners[shared]}: rename one of the scores"
+                f" AddOnPlacementScore {shared}, as that of scorer {owners[shared]} is: rename one"
+                " of the scores"
             )
             problems.append(InvalidInput("DuplicateScore", message))
         else:

@@ -1,4 +1,4 @@
-"""Where each value of a round came from, as text for people who write scorers."""
+"""Text that shows where each value of a round came from, for people who write scorers."""
 
 import json
 import math
@@ -9,7 +9,7 @@ from dsf.agent.failure import Failure, Stage
 from dsf.agent.score.expiry import validity
 from dsf.agent.score.result_rules import ConversionSettings, JudgedResult, RoundScores, Rule, judge
 from dsf.agent.wire.encoded_series import EncodedSeries
-from dsf.agent.wire.http_answer import excerpt, shown
+from dsf.agent.wire.http_answer import display_url, excerpt
 from dsf.api import names
 from dsf.api.scoring.dimension_format import PLACEHOLDERS
 from dsf.api.scoring.scorer_summary import ScorerSummary
@@ -21,9 +21,10 @@ NOTHING = "-"
 
 @dataclass(frozen=True, slots=True)
 class RoundEvidence:
-    """What a round went by; a stage that was not reached left nothing.
+    """The inputs of a round; empty for stages that were not reached.
 
-    `endpoint` is where the series were asked for, which need not be where the scorer says.
+    `endpoint` is the URL that was asked for series. It differs from the scorer's own if
+    `--prometheus-url` replaces that.
     """
 
     endpoint: str = ""
@@ -38,7 +39,7 @@ def explain(
     scores: RoundScores | None,
     failure: Failure | None,
 ) -> str:
-    """Return what a scorer was asked, what it answered, and what became of each result."""
+    """Return what was sent to a scorer, what it answered, and what each result became."""
     facts = [
         *_source(summary, evidence, failure),
         ("scoring", _scoring(summary, evidence, failure)),
@@ -59,7 +60,7 @@ def _source(
 ) -> Iterator[tuple[str, str]]:
     samples = sum(len(json.loads(bytes(one.values))) for one in evidence.series)
     sent = f"{len(evidence.series)} series, {_times(samples, 'sample')} sent"
-    where = f" {shown(evidence.endpoint)}" if evidence.endpoint else ""
+    where = f" {display_url(evidence.endpoint)}" if evidence.endpoint else ""
     yield "source", f"{summary.source_type}{where}: {_failed(failure, 'source') or sent}"
     if summary.source_query:
         window = f"last {summary.source_range} s, one sample in {summary.source_step} s"
@@ -70,7 +71,7 @@ def _source(
 def _scoring(summary: ScorerSummary, evidence: RoundEvidence, failure: Failure | None) -> str:
     answered = _failed(failure, "scoring") or _count(evidence.results, "result")
     told = "not called" if _failed(failure, "source") else answered
-    return f"{shown(summary.scoring_endpoint)}: {told}"
+    return f"{display_url(summary.scoring_endpoint)}: {told}"
 
 
 def _failed(failure: Failure | None, stage: Stage) -> str:

@@ -1,21 +1,22 @@
-"""From the results of a scoring call to the entries of an AddOnPlacementScore.
+"""The rules that turn the results of a scoring call into entries of an AddOnPlacementScore.
 
 The rules, in this order, for each result:
 
-1. A score that is not finite, before or after `scoring.normalize`, is dropped (NotFinite).
-2. The labels are cut to 256 characters (LabelCut); one that the dimension format names and the
-   result lacks is empty (MissingLabel). The agent itself sets `cluster` and `scoreName`, whatever
-   the result says.
-3. The first result of a name counts; later ones of the same name are dropped (Duplicate). The
-   metrics drop only a later one whose labels are all the same.
-4. The value is rounded down and brought into -100..100, what OCM accepts (OutOfRange).
+1. A score that is not finite (NaN or infinite), before or after `scoring.normalize`, is dropped
+   (NotFinite).
+2. Labels are cut to 256 characters (LabelCut). A label that the dimension format names and the
+   result lacks is empty (MissingLabel). The agent itself sets `cluster` and `scoreName`; what the
+   result says about them is ignored.
+3. The first result with a name is kept; later ones with the same name are dropped (Duplicate). The
+   metrics drop only later ones whose labels are all equal.
+4. The value is rounded down and clamped to -100..100, the range that OCM accepts (OutOfRange).
 
-Then, for all of them: where there are more label sets than a score may have, the last in their
-order are left out of metrics and entries (SeriesLimit). Entries are ordered by name; where they
-are too many bytes for one object, the last of that order are left out (EntryCut).
+Then, for all results together: if there are more label sets than one score may have, the last in
+their order are left out of metrics and entries (SeriesLimit). Entries are ordered by name; if they
+have too many bytes for one object, the last in that order are left out (EntryCut).
 
-What each rule did is counted. A response that lacks the form of the scoring API (`score` no
-number, a label that is no text) is refused as a whole before any rule.
+The effects of each rule are counted. A response that is malformed (a `score` that is not a number,
+a label that is not text) is refused as a whole before any rule applies.
 """
 
 import json
@@ -41,10 +42,13 @@ Rule = Literal[
 RULES: tuple[Rule, ...] = get_args(Rule)
 
 LABEL_LIMIT = 256
+"""Characters of one label: the contract of the gauge `dynamic_score`."""
+
 LOWEST, HIGHEST = -100, 100
+"""The range of `status.scores[].value` that OCM's CRD accepts."""
 
 MAX_SERIES = 10_000
-"""Label sets that one score may have, in the metrics and in its object."""
+"""Label sets that one score may have, in the metrics and in its object, unless a flag says more."""
 
 OBJECT_BYTES = 1 << 20
 """Room for the entries; etcd accepts 1.5 MiB per object (etcd's `--max-request-bytes`)."""
@@ -57,7 +61,7 @@ Labels = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class AddOnPlacementScoreItem:
-    """One item of `status.scores`."""
+    """One item of `status.scores`: OCM's type of this name."""
 
     name: str
     value: int
@@ -65,7 +69,7 @@ class AddOnPlacementScoreItem:
 
 @dataclass(frozen=True, slots=True)
 class MetricSample:
-    """One score as a metric: normalized where the scorer asks for it, not rounded."""
+    """One score as a metric: normalized if the scorer asks for it, neither rounded nor clamped."""
 
     labels: Labels
     score: float
@@ -73,7 +77,7 @@ class MetricSample:
 
 @dataclass(frozen=True, slots=True)
 class RoundScores:
-    """What a round publishes, and how many results each rule changed or dropped."""
+    """The entries and samples that a round publishes; for each rule the results it affected."""
 
     entries: tuple[AddOnPlacementScoreItem, ...] = ()
     samples: tuple[MetricSample, ...] = ()
@@ -82,7 +86,10 @@ class RoundScores:
 
 @dataclass(frozen=True, slots=True)
 class ConversionSettings:
-    """How a scorer's results are read; `series` and `object_bytes` limit what is published."""
+    """How the results of a scorer are converted.
+
+    `series` limits the label sets, `object_bytes` the size of the entries in the object.
+    """
 
     cluster: str
     score_name: str
@@ -93,7 +100,7 @@ class ConversionSettings:
 
 
 class JudgedResult(NamedTuple):
-    """What the rules say of one result; `value` is None where it makes no entry."""
+    """One result after the rules; `value` is None if it becomes no entry."""
 
     labels: Labels
     score: float
@@ -103,12 +110,12 @@ class JudgedResult(NamedTuple):
 
 
 def convert(results: Iterable[ScoreResult], form: ConversionSettings) -> RoundScores:
-    """Apply the rules to the results in the order of the response."""
+    """Return what is published of the results of a response."""
     return assemble(judge(results, form), form)
 
 
 def judge(results: Iterable[ScoreResult], form: ConversionSettings) -> list[JudgedResult]:
-    """Return the verdict on each result, in the order of the response."""
+    """Apply the rules to each result, in the order of the response."""
     needed = [label for label in form.dimension.fields if label not in _STAMPED]
     names, verdicts = set[str](), list[JudgedResult]()
     for result in results:
@@ -120,7 +127,7 @@ def judge(results: Iterable[ScoreResult], form: ConversionSettings) -> list[Judg
 
 
 def assemble(verdicts: Iterable[JudgedResult], form: ConversionSettings) -> RoundScores:
-    """Return what is published of judged results, within the limits."""
+    """Return what is published of judged results, within the limits of a score and an object."""
     adjusted = Counter[Rule]()
     samples, entries = dict[Labels, float](), dict[str, JudgedResult]()
     for verdict in verdicts:

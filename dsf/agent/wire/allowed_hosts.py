@@ -1,7 +1,7 @@
 """Which hosts a token may be sent to.
 
-A list of hosts looks like `thanos.monitoring.svc, *.example.com, 10.0.0.7:9090`: `*.` stands for
-one or more names in front, a port limits an entry to it, letter case does not count.
+A list of hosts reads `thanos.monitoring.svc, *.example.com, 10.0.0.7:9090`. `*.` stands for one or
+more labels in front; an entry with a port matches that port only; letter case is ignored.
 """
 
 import re
@@ -12,15 +12,15 @@ _PORTS = {"http": 80, "https": 443}
 _AMBIGUOUS = re.compile(r"[\\\s\x00-\x20\x7f]")
 
 
-def listed(text: str) -> tuple[str, ...]:
-    """Return the entries of a list separated by commas."""
+def parse_hosts(text: str) -> tuple[str, ...]:
+    """Return the entries of a comma-separated list."""
     return tuple(entry.strip().lower() for entry in text.split(",") if entry.strip())
 
 
-def allowed(entries: Iterable[str], url: str) -> bool:
-    """Tell whether the host of a URL is one of the entries.
+def host_allowed(entries: Iterable[str], url: str) -> bool:
+    """Tell whether an entry matches the host of a URL.
 
-    Never true for a URL in which not every parser sees the same host.
+    Returns False for a URL in which different parsers see different hosts.
     """
     if _AMBIGUOUS.search(url):
         return False
@@ -43,7 +43,7 @@ def _matches(entry: str, host: str, port: int | None) -> bool:
 
 
 def _split(entry: str) -> tuple[str, str]:
-    """Return host and port; the colons of an IPv6 address are told apart by its brackets."""
+    """Return host and port of an entry; an IPv6 address with a port is in brackets."""
     if entry.startswith("["):
         host, _, rest = entry[1:].partition("]")
         return host, rest.removeprefix(":")

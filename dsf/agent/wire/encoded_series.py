@@ -1,6 +1,6 @@
-"""Time series as they travel from a source to a scoring API: JSON that was checked once.
+"""Time series between a source and a scoring API: JSON that is already validated.
 
-Numbers are never decoded and encoded again: the bytes that a source sent are what a scorer gets.
+Samples are not encoded again: a scorer gets the bytes that the source sent.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from msgspec import Raw
 
 PIECE_BYTES = 1 << 18
-"""About how much is handed to the socket at once: large writes are copied by the transport."""
+"""Bytes written to the socket at a time: the transport copies what it can't send at once."""
 
 _HEAD, _TAIL = b'{"data":[', b"]}"
 
@@ -18,7 +18,7 @@ _HEAD, _TAIL = b'{"data":[', b"]}"
 class EncodedSeries:
     """One time series in Prometheus matrix form.
 
-    `metric` is the JSON object of its labels, `values` the JSON list of its samples, each
+    `metric` is the JSON object of the labels, `values` the JSON list of samples, each
     `[unix_seconds, "number"]`.
     """
 
@@ -28,7 +28,7 @@ class EncodedSeries:
 
 @dataclass(frozen=True, slots=True)
 class ScoringRequestBody:
-    """The body of a scoring call, `{"data": [series, …]}`, in pieces; its length is in bytes."""
+    """The body of a scoring call, `{"data": [series, …]}`, in pieces; `len` is its bytes."""
 
     series: Sequence[EncodedSeries]
 

@@ -1,4 +1,4 @@
-"""HTTP answers of sources and scoring APIs, and what a person is told about bad ones."""
+"""HTTP answers of sources and scoring APIs, and the failures that bad ones mean."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,10 @@ from dsf.kube.redaction import redact
 
 UNAUTHORIZED = "Unauthorized"
 EXCERPT_LIMIT = 300
+"""Characters of foreign text in one message: enough for an error's first sentence."""
+
 RETRY_AFTER_LIMIT = 86_400.0
+"""Seconds (a day): the schedule has a lower limit of its own."""
 
 _UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _OK = range(200, 300)
@@ -23,7 +26,7 @@ _SERVER_ERROR = range(500, 600)
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """An HTTP answer that was read to its end; see Failure for `retry_after`."""
+    """An HTTP answer with its complete body; `retry_after` is in seconds, None if not sent."""
 
     status: int
     content_type: str
@@ -36,8 +39,8 @@ class HttpAnswer:
         return self.status in _OK
 
 
-def shown(url: str) -> str:
-    """Return a URL as it may be shown: without user, password, query and fragment."""
+def display_url(url: str) -> str:
+    """Return a URL for messages: without user, password, query and fragment."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -58,9 +61,9 @@ def is_http_url(url: str) -> bool:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds of a Retry-After header, at most a day; None where there is none.
+    """Return the seconds of a Retry-After header, at most a day; None without a valid header.
 
-    A date counts from the answer's own Date, so that clocks need not agree.
+    A date is relative to the answer's own Date, so that clocks need not agree.
     Source: RFC 9110, 10.2.3.
     """
     text = headers.get("retry-after", "").strip()
@@ -74,30 +77,30 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def excerpt(text: str | bytes | bytearray) -> str:
-    """Return text from a stranger on one line, cut, without controls and credentials."""
+    """Return foreign text on one line, cut, without control characters and credentials."""
     if not isinstance(text, str):
         text = text[: 4 * EXCERPT_LIMIT].decode(errors="replace")
     line = redact(_UNPRINTABLE.sub(" ", text[: 4 * EXCERPT_LIMIT]).strip())
     return line if len(line) <= EXCERPT_LIMIT else f"{line[:EXCERPT_LIMIT]}…"
 
 
-def refusal(stage: Stage, url: str, answer: HttpAnswer) -> Failure:
-    """Return the failure that an answer with a status other than 2xx means."""
-    reason, advice = meaning(answer.status)
+def status_failure(stage: Stage, url: str, answer: HttpAnswer) -> Failure:
+    """Return the failure for an answer whose status is not 2xx."""
+    reason, advice = status_meaning(answer.status)
     kind = answer.content_type.partition(";")[0].strip()
     said = excerpt(answer.body)
-    what = f"{shown(url)} answered {answer.status}" + (f" ({excerpt(kind)})" if kind else "")
+    what = f"{display_url(url)} answered {answer.status}" + (f" ({excerpt(kind)})" if kind else "")
     message = f"{what}{f': {said}' if said else ''}; {advice}"
     return Failure(stage, reason, message, answer.retry_after)
 
 
-def misfit(
+def invalid_response(
     stage: Stage, url: str, answer: HttpAnswer, form: str, why: str | ValidationError
 ) -> Failure:
-    """Return the failure for a 2xx answer whose body does not have the form asked for."""
+    """Return the failure for a 2xx answer whose body is not `form` (a noun phrase)."""
     kind = excerpt(answer.content_type) or "no content type"
     why = _first(why) if isinstance(why, ValidationError) else why
-    message = f"{shown(url)} answered {answer.status} ({kind}), but not {form}: {why}"
+    message = f"{display_url(url)} answered {answer.status} ({kind}), but not {form}: {why}"
     return Failure(stage, "InvalidResponse", message)
 
 
@@ -107,8 +110,8 @@ def _first(error: ValidationError) -> str:
     return excerpt(f"{place}: {first['msg']}" if place else first["msg"])
 
 
-def meaning(status: int) -> tuple[str, str]:
-    """Return the reason that a status other than 2xx stands for, and what to do."""
+def status_meaning(status: int) -> tuple[str, str]:
+    """Return the reason for a status other than 2xx, and what to do about it."""
     if status in _REDIRECT:
         return "Redirected", "redirects are not followed: set the endpoint to the final URL"
     if status in {401, 403}:

@@ -1,7 +1,6 @@
-"""From the body of Prometheus' query API to time series in matrix form.
+"""Reads answers of Prometheus' query API as time series in matrix form.
 
-Every series is checked for its form, one at a time so that the memory for it is small, and kept as
-the bytes that the server sent. Source:
+Each series is validated and kept as the bytes that the server sent. Source:
 https://prometheus.io/docs/prometheus/latest/querying/api/#format-overview
 """
 
@@ -13,14 +12,21 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dsf.agent.failure import Failure
 from dsf.agent.wire.encoded_series import EncodedSeries
-from dsf.agent.wire.http_answer import HttpAnswer, excerpt, meaning, misfit, refusal, shown
+from dsf.agent.wire.http_answer import (
+    HttpAnswer,
+    display_url,
+    excerpt,
+    invalid_response,
+    status_failure,
+    status_meaning,
+)
 from dsf.api.scoring.scoring_api import Sample
 
 SERIES_LIMIT = 200_000
-"""Each takes several hundred bytes besides its samples."""
+"""Series of one answer: each takes several hundred bytes besides its samples."""
 
 REMARKS_LIMIT = 10
-"""More warnings than this are only counted: a Condition is read by people."""
+"""Warnings that are quoted; further ones are counted, because people read them in a Condition."""
 
 _REJECTED = {200, 400, 422}
 
@@ -57,38 +63,40 @@ _MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 @dataclass(frozen=True, slots=True)
 class FetchedSeries:
-    """The series of one or several queries, and what the server warned of."""
+    """The series of one or several queries, and the server's warnings."""
 
     series: tuple[EncodedSeries, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-def joined(parts: Sequence[FetchedSeries]) -> FetchedSeries:
-    """Return the series of several queries one after the other; a remark stands once."""
+def concatenate(parts: Sequence[FetchedSeries]) -> FetchedSeries:
+    """Return the series of several queries in their order; each warning appears once."""
     return FetchedSeries(
         tuple(series for part in parts for series in part.series),
         tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
     )
 
 
-def parse(url: str, answer: HttpAnswer) -> FetchedSeries | Failure:
-    """Return the series of an answer of `url`; an instant vector or scalar has one sample each.
+def parse_query_answer(url: str, answer: HttpAnswer) -> FetchedSeries | Failure:
+    """Return the series of an answer of `url`; those of an instant vector have one sample each.
 
-    The server's own error message becomes the failure's. Series of native histograms, which have
-    no plain samples, are left out with a warning.
+    If the server reports an error, its message becomes the failure's. Native histograms have no
+    plain samples, so they are left out with a warning.
     """
     # Counted before they are decoded: a series is an object, and its labels are another.
     if answer.body.count(b"{") > 2 * (SERIES_LIMIT + 1):
-        message = f"the answer of {shown(url)} has more than {SERIES_LIMIT} series: ask for less"
+        message = (
+            f"the answer of {display_url(url)} has more than {SERIES_LIMIT} series: ask for less"
+        )
         return Failure("source", "ResponseTooLarge", message)
     try:
         body = _BODY.decode(answer.body)
     except _MALFORMED as error:
-        return _misfit(url, answer, error) if answer.ok else refusal("source", url, answer)
+        return _misfit(url, answer, error) if answer.ok else status_failure("source", url, answer)
     if body.status == "error":
         return _rejected(url, answer, body)
     if not answer.ok:
-        return refusal("source", url, answer)
+        return status_failure("source", url, answer)
     if body.data is None:
         return _misfit(url, answer, "it has no data")
     return _fetched(url, answer, body, body.data)
@@ -96,17 +104,19 @@ def parse(url: str, answer: HttpAnswer) -> FetchedSeries | Failure:
 
 def _misfit(url: str, answer: HttpAnswer, why: str | Exception) -> Failure:
     why = f"malformed JSON: {why}" if isinstance(why, RecursionError) else str(why)
-    return misfit("source", url, answer, "a Prometheus query result", excerpt(why))
+    return invalid_response("source", url, answer, "a Prometheus query result", excerpt(why))
 
 
 def _rejected(url: str, answer: HttpAnswer, body: _QueryAnswer) -> Failure:
-    """400 and 422 speak of the query; other statuses of the server, and say so themselves."""
+    """Statuses 400 and 422 (and 200) mean the query; other statuses mean the server."""
     kind = f" ({excerpt(body.error_type)})" if body.error_type else ""
     said = excerpt(body.error) or "it did not say why"
     if answer.status in _REJECTED:
-        return Failure("source", "QueryRejected", f"{shown(url)} rejected the query{kind}: {said}")
-    reason, advice = meaning(answer.status)
-    message = f"{shown(url)} answered {answer.status}{kind}: {said}; {advice}"
+        return Failure(
+            "source", "QueryRejected", f"{display_url(url)} rejected the query{kind}: {said}"
+        )
+    reason, advice = status_meaning(answer.status)
+    message = f"{display_url(url)} answered {answer.status}{kind}: {said}; {advice}"
     return Failure("source", reason, message, answer.retry_after)
 
 
@@ -123,7 +133,7 @@ def _fetched(
 
 
 def _series(data: _QueryData) -> tuple[list[EncodedSeries], int]:
-    """Return the series that have samples, and the number of those that have none."""
+    """Return the series that have samples, and the number of series without."""
     if data.result_type == "scalar":
         return [EncodedSeries(b"{}", _one_sample(data.result))], 0
     results = _RESULTS.decode(data.result)

@@ -1,4 +1,4 @@
-"""From a scorer summary to the parameters of Prometheus' query API.
+"""Calls of Prometheus' query API for the queries of a scorer.
 
 Source: https://prometheus.io/docs/prometheus/latest/querying/api/
 """
@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from dsf.api.crd.dynamic_scorer import DEFAULT_SOURCE_PATH, DEFAULT_STEP_SECONDS
 
 GET_LIMIT = 2000
-"""Longer parameters than this many characters go by POST."""
+"""Characters of parameters in a URL; longer ones are sent by POST, as proxies limit URLs."""
 
 _RANGE = "/query_range"
 _INSTANT = "/query"
@@ -29,14 +29,14 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PrometheusQuery:
-    """One call of the query API: GET with the parameters in the URL, or POST as a form."""
+    """One call of the query API: GET with parameters in the URL, or POST with a form."""
 
     url: str
     parameters: tuple[tuple[str, str], ...]
 
     @property
     def method(self) -> str:
-        """GET, or POST where the parameters are too long for a URL."""
+        """GET, or POST if the parameters are too long for a URL."""
         return "POST" if len(self.encoded) > GET_LIMIT else "GET"
 
     @property
@@ -46,7 +46,7 @@ class PrometheusQuery:
 
 
 def split_queries(text: str) -> tuple[str, ...]:
-    """Split queries joined by `;`; one in quotes, braces or a comment belongs to its query."""
+    """Split queries joined by `;`; a `;` in quotes, braces or a comment does not separate."""
     queries, depth = [""], 0
     for piece in _TOKEN.findall(text):
         if piece == ";" and depth == 0:
@@ -57,11 +57,11 @@ def split_queries(text: str) -> tuple[str, ...]:
     return tuple(query.strip() for query in queries if query.strip())
 
 
-def located(endpoint: str, server: str) -> str:
-    """Return the endpoint as it is on another server; unchanged where `server` is empty.
+def on_server(endpoint: str, server: str) -> str:
+    """Return the endpoint's path and parameters on another server, the endpoint if it is empty.
 
-    `server` is a URL; a path in it goes in front, as with a proxy. Parameters that the endpoint
-    carries are kept. Raises ValueError.
+    `server` is a URL; its path becomes a prefix, as with a proxy. Raises ValueError if the endpoint
+    is not a URL.
     """
     if not server:
         return endpoint
@@ -70,11 +70,13 @@ def located(endpoint: str, server: str) -> str:
     return f"{path}?{parts.query}" if parts.query else path
 
 
-def build(endpoint: str, query: str, *, range_: int, step: int, now: float) -> PrometheusQuery:
+def build_query(
+    endpoint: str, query: str, *, range_: int, step: int, now: float
+) -> PrometheusQuery:
     """Return the call for one query over the last `range_` seconds until `now` (unix seconds).
 
-    A range of 0, or an endpoint that ends in `/query`, asks for the instant value. Parameters
-    that the endpoint carries are kept. Raises ValueError where the endpoint is no URL.
+    If the range is 0 or the endpoint ends in `/query`, the call asks for the instant value. The
+    endpoint's own parameters are kept. Raises ValueError if the endpoint is not a URL.
     """
     parts = urlsplit(endpoint)
     path = DEFAULT_SOURCE_PATH if parts.path in {"", "/"} else parts.path

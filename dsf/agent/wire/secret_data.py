@@ -1,6 +1,6 @@
-"""What Secrets hold: bearer tokens, the hosts that may have them, authorities.
+"""The data of Secrets: bearer tokens, the hosts that may get them, certificate authorities.
 
-No message ever contains what a Secret holds.
+No message contains data of a Secret.
 """
 
 import re
@@ -9,13 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dsf.agent.wire import allowed_hosts
-from dsf.agent.wire.http_answer import shown
+from dsf.agent.wire.allowed_hosts import host_allowed, parse_hosts
+from dsf.agent.wire.http_answer import display_url
 from dsf.api import names
 from dsf.api.invalid_input import InvalidInput
 
 TOKEN_LIMIT = 16_384
+"""Bytes of a token: servers accept no longer headers."""
+
 AUTHORITY_LIMIT = 1 << 20
+"""Bytes of PEM certificates: as many as a Secret may have."""
 
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 _PRINTABLE = re.compile(rb"[\x21-\x7e]+")
@@ -24,28 +27,28 @@ _RESERVED_TYPES = ("kubernetes.io/", "bootstrap.kubernetes.io/")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A bearer token; its representation does not show it."""
+    """A bearer token; `repr` does not show it."""
 
     value: str = field(repr=False)
 
     @property
     def headers(self) -> dict[str, str]:
-        """The header that carries it."""
+        """The header that carries the token."""
         return {"Authorization": f"Bearer {self.value}"}
 
 
 def read_token(secret: Mapping[str, Any], key: str) -> Token | InvalidInput:
-    """Return the token that a Secret holds."""
+    """Return the token of a Secret; credentials of Kubernetes itself are refused."""
     metadata, label = secret["metadata"], _label(secret)
     if metadata["name"] == names.HUB_KUBECONFIG_SECRET or str(secret.get("type")).startswith(
         _RESERVED_TYPES
     ):
-        message = f"{label} holds Kubernetes' own credentials, which are never sent to others"
+        message = f"{label} contains credentials of Kubernetes itself, which are never sent"
         return InvalidInput("SecretRefused", f"{message}: use a Secret of type Opaque")
     data = _data(secret, key)
     if isinstance(data, InvalidInput):
         return data
-    return clean(data) or InvalidInput(
+    return parse_token(data) or InvalidInput(
         "InvalidToken",
         f"{label}, key {key!r}: a token must be one line of at most {TOKEN_LIMIT} printable ASCII"
         " characters without spaces",
@@ -53,26 +56,24 @@ def read_token(secret: Mapping[str, Any], key: str) -> Token | InvalidInput:
 
 
 def read_authority(secret: Mapping[str, Any], key: str) -> str | InvalidInput:
-    """Return the PEM certificates that a Secret holds."""
+    """Return the PEM certificates of a Secret."""
     data = _data(secret, key)
     if isinstance(data, InvalidInput):
         return data
     if len(data) > AUTHORITY_LIMIT or not data.isascii() or _CERTIFICATE not in data:
-        message = f"{_label(secret)}, key {key!r}: PEM certificates are needed"
-        return InvalidInput(
-            "InvalidAuthority", f"{message}, at most {AUTHORITY_LIMIT} bytes of them"
-        )
+        message = f"{_label(secret)}, key {key!r}: expected PEM certificates"
+        return InvalidInput("InvalidAuthority", f"{message} of at most {AUTHORITY_LIMIT} bytes")
     return data.decode("ascii")
 
 
 def host_refused(secret: Mapping[str, Any], url: str) -> InvalidInput | None:
-    """Return why a Secret's token may not be sent to a URL's host; None where it may."""
+    """Return why the token of a Secret may not be sent to the host of a URL; None if it may."""
     annotations = secret["metadata"].get("annotations") or {}
     text = annotations.get(names.ALLOWED_HOSTS_ANNOTATION)
-    if text is None or allowed_hosts.allowed(allowed_hosts.listed(str(text)), url):
+    if text is None or host_allowed(parse_hosts(str(text)), url):
         return None
     message = f"the annotation {names.ALLOWED_HOSTS_ANNOTATION} of {_label(secret)}"
-    return InvalidInput("HostNotAllowed", f"{message} does not list the host of {shown(url)}")
+    return InvalidInput("HostNotAllowed", f"{message} does not list the host of {display_url(url)}")
 
 
 def _label(secret: Mapping[str, Any]) -> str:
@@ -81,7 +82,7 @@ def _label(secret: Mapping[str, Any]) -> str:
 
 
 def _data(secret: Mapping[str, Any], key: str) -> bytes | InvalidInput:
-    """Return the value of a key; one that is no base64 is empty, which nothing accepts."""
+    """Return the value of a key; empty, which no caller accepts, if it is not base64."""
     data = secret.get("data") or {}
     if key not in data:
         known = ", ".join(sorted(data)) or "none"
@@ -93,8 +94,8 @@ def _data(secret: Mapping[str, Any], key: str) -> bytes | InvalidInput:
         return b""
 
 
-def clean(data: bytes) -> Token | None:
-    """Return the token in a file or Secret; None for what no header can carry."""
+def parse_token(data: bytes) -> Token | None:
+    """Return the token in the data of a file or Secret; None if no header can carry it."""
     value = data.strip()
     if len(value) > TOKEN_LIMIT or not _PRINTABLE.fullmatch(value):
         return None

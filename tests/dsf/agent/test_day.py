@@ -91,8 +91,8 @@ class World:
         )
         now = self.scorers.now
         metrics = AgentMetrics(self.registry, lambda: now().timestamp())
-        self.publisher = Publisher(faulty, CLUSTER, now)
-        self.agent = Agent(self.scorers, self.publisher, metrics, CallLimits())
+        self.identity = Publisher(faulty, CLUSTER, now)
+        self.agent = Agent(self.scorers, self.identity, metrics, CallLimits())
 
     @asynccontextmanager
     async def running(self, *summaries: ScorerSummary) -> AsyncIterator[None]:
@@ -327,11 +327,11 @@ async def test_a_score_removed_while_its_agent_stands_by_goes_when_the_agent_tak
     world = World(Scorers({"a": lambda _: 1.0}))
     async with world.running(summary("a", scoring_interval=3600)):
         await until(HOUR)
-        world.publisher.claim.rival = "pod-b"
+        world.identity.identity.rival = "pod-b"
         world.tell()
         await until(HOUR + 600)
         assert await world.value("a-score") == 1
-        world.publisher.claim.rival = ""
+        world.identity.identity.rival = ""
         await until(HOUR + 660)
         assert await world.status("a-score") == {}
 

@@ -79,8 +79,8 @@ def test_scores_that_nobody_renews_expire() -> None:
 
 def test_rounds_are_counted_with_their_times() -> None:
     registry, metrics, _ = build()
-    metrics.finished("my_score", SUCCESS, {"fetch": 0.5, "perform": 1.5, "send": 0.25})
-    metrics.finished("my_score", "source_failed", {"fetch": 0.5})
+    metrics.round_finished("my_score", SUCCESS, {"fetch": 0.5, "perform": 1.5, "send": 0.25})
+    metrics.round_finished("my_score", "source_failed", {"fetch": 0.5})
 
     def value(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(name, {"score_name": "my_score", **labels})
@@ -95,8 +95,8 @@ def test_rounds_are_counted_with_their_times() -> None:
 def test_a_removed_score_leaves_nothing() -> None:
     registry, metrics, _ = build()
     metrics.scores.replace("my_score", (sample(1, "a"),), 2000)
-    metrics.finished("my_score", SUCCESS, {"fetch": 1})
-    metrics.finished("other", SUCCESS, {"fetch": 1})
+    metrics.round_finished("my_score", SUCCESS, {"fetch": 1})
+    metrics.round_finished("other", SUCCESS, {"fetch": 1})
     metrics.remove("my_score")
     text = generate_latest(registry).decode()
     assert "my_score" not in text
@@ -109,10 +109,10 @@ def test_everything_can_be_read_as_openmetrics() -> None:
     strange = ('a"b', "back\\slash", "line\nbreak", "\x00", "日本", "")
     metrics.scores.replace("my_score", tuple(sample(1.5, app) for app in strange), 2000)
     metrics.scores.replace("old_score", (sample(1, "a", "old_score"),), 500, VALUE)
-    metrics.finished("my_score", SUCCESS, {"fetch": 0.5, "perform": 1.5, "send": 0.25})
+    metrics.round_finished("my_score", SUCCESS, {"fetch": 0.5, "perform": 1.5, "send": 0.25})
     metrics.adjusted("my_score", {"NotFinite": 2})
     metrics.published("my_score", 2, saved=False)
-    metrics.called("my_score", "http://scorer.example/scoring", "200", 0.2)
+    metrics.api_called("my_score", "http://scorer.example/scoring", "200", 0.2)
     metrics.configured(1)
     encode, content_type = choose_encoder("application/openmetrics-text; version=1.0.0")
     assert content_type.startswith("application/openmetrics-text")
@@ -141,10 +141,10 @@ def test_expired_scores_are_held_or_replaced_as_declared() -> None:
         assert scores(registry) == found
         expected = {"score_name": "my_score", "policy": policy} if policy else {}
         assert in_force(registry) == ([expected] if expected else [])
-    metrics.scores.ruled("my_score", VALUE)
+    metrics.scores.set_rule("my_score", VALUE)
     assert scores(registry) == {"a": -3}
     assert in_force(registry) == [{"score_name": "my_score", "policy": "Value"}]
-    metrics.scores.ruled("never seen", VALUE)
+    metrics.scores.set_rule("never seen", VALUE)
 
 
 def in_force(registry: CollectorRegistry) -> list[dict[str, str]]:
@@ -158,9 +158,9 @@ def in_force(registry: CollectorRegistry) -> list[dict[str, str]]:
 
 def test_stages_are_histograms_too() -> None:
     registry, metrics, clock = build()
-    metrics.finished("my_score", SUCCESS, {"fetch": 0.5, "perform": 2})
+    metrics.round_finished("my_score", SUCCESS, {"fetch": 0.5, "perform": 2})
     clock.now = 1500
-    metrics.finished("my_score", "scoring_failed", {"fetch": 4, "perform": 2})
+    metrics.round_finished("my_score", "scoring_failed", {"fetch": 4, "perform": 2})
 
     def value(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(
@@ -194,9 +194,9 @@ def test_what_the_rules_and_the_publisher_did_is_counted() -> None:
 def test_calls_of_scoring_apis_are_counted_by_status_and_show_no_credentials() -> None:
     registry, metrics, _ = build()
     url = "http://user:pass@scorer.example:8000/scoring?token=x"
-    metrics.called("my_score", url, "200", 0.2)
-    metrics.called("my_score", url, "429", 0.1)
-    metrics.called("my_score", url, "DeadlineExceeded", 10)
+    metrics.api_called("my_score", url, "200", 0.2)
+    metrics.api_called("my_score", url, "429", 0.1)
+    metrics.api_called("my_score", url, "DeadlineExceeded", 10)
     labels = {"score_name": "my_score", "scoring_api": "http://scorer.example:8000/scoring"}
     for code in ("200", "429", "DeadlineExceeded"):
         name = "dynamic_scoring_api_requests_total"

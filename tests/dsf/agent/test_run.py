@@ -371,7 +371,7 @@ async def test_strange_scores_follow_the_rules_and_are_said(world: World) -> Non
         assert await until(world.values) == {"cluster1/": 3, "cluster1/c": -100, "cluster1/d": -1}
         told = await world.condition("Scored")
         assert told["reason"] == "ScoresAdjusted"
-        for count in ("dropped 2 scores", "dropped 1 results", "brought 1 scores"):
+        for count in ("dropped 2 scores", "dropped 1 results", "clamped 1 scores"):
             assert count in told["message"]
         text = await until(world.counted)
         for rule, per_round in (("NotFinite", 2), ("OutOfRange", 1), ("MissingLabel", 1)):

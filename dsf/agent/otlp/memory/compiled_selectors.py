@@ -1,4 +1,4 @@
-"""Whether a series is selected; regular expressions are RE2's, whose time grows with the text."""
+"""Decides whether a query selects a series; RE2 matches regular expressions in linear time."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,22 +9,22 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.series_selector import NAME, Matcher, SeriesSelector
 
 MEMORY_BYTES = 1 << 20
-"""What a regular expression and its automaton may take."""
+"""Memory limit of one regular expression with its automaton."""
 
 
 class CompiledSelectors:
-    """Whether any of several selectors takes a series."""
+    """Several selectors, of which any may select a series."""
 
     def __init__(self, selectors: Iterable[SeriesSelector]) -> None:
         self._selectors = [[_test(matcher) for matcher in one.matchers] for one in selectors]
 
     def takes(self, labels: Labels) -> bool:
-        """Tell whether a series with these labels is selected."""
+        """Tell whether any selector selects a series with these labels."""
         found = dict(labels)
         return any(all(test(found) for test in selector) for selector in self._selectors)
 
     def takes_name(self, name: str) -> bool:
-        """Tell whether a series of this name may be selected."""
+        """Tell whether any selector may select a series with this name."""
         found = {NAME: name}
         return any(
             all(test(found) for test in selector if test.label == NAME)
@@ -32,8 +32,8 @@ class CompiledSelectors:
         )
 
 
-def compiled(selectors: Iterable[SeriesSelector]) -> CompiledSelectors | InvalidInput:
-    """Return the selection; InvalidInput where RE2 does not understand an expression."""
+def compile_selectors(selectors: Iterable[SeriesSelector]) -> CompiledSelectors | InvalidInput:
+    """Return the selectors, ready to match; InvalidInput if RE2 rejects an expression."""
     try:
         return CompiledSelectors(selectors)
     except re2.error as error:
@@ -51,7 +51,7 @@ def _test(matcher: Matcher) -> "_CompiledMatcher":
 
 
 class _CompiledMatcher:
-    """One matcher, ready to be asked."""
+    """One matcher, with its regular expression compiled."""
 
     def __init__(
         self, label: str, positive: bool, *, text: str = "", pattern: "re2._Regexp | None" = None

@@ -1,14 +1,14 @@
-"""From an OTLP export request to numbers in Prometheus' form.
+"""Converts an OTLP export request to data points with Prometheus' names and labels.
 
 | OTLP | becomes |
 |---|---|
-| gauge, sum | one number; a delta is marked, to be added up |
-| histogram | `_bucket{le}` (cumulative, with `+Inf`), `_count`, and `_sum` where it is known |
-| exponential histogram | `_count`, `_sum`; its buckets move, so that none of them is a series |
+| gauge, sum | one number; deltas are marked, because they have to be added up |
+| histogram | `_bucket{le}` (cumulative, with `+Inf`), `_count`, and `_sum` if it is set |
+| exponential histogram | `_count`, `_sum`; its bucket bounds change, so they can't be series |
 | summary | `{quantile}`, `_count`, `_sum` |
 
-Labels are the attributes of the resource and, over them, of the point; their names, and the
-metric's, are as Prometheus writes them, but no unit or `_total` is appended. Source:
+Labels are the attributes of the resource, overridden by those of the point. Names are sanitized as
+Prometheus does, but no unit or `_total` is appended. Source:
 https://opentelemetry.io/docs/specs/otel/metrics/data-model/
 """
 
@@ -38,14 +38,19 @@ if TYPE_CHECKING:
     _P = TypeVar("_P", bound=_ProtoPoint)
 
 DELTA, CUMULATIVE = 1, 2
+"""OTLP's AggregationTemporality."""
+
 NO_RECORDED_VALUE = 1
+"""OTLP's flag of a point without a value."""
+
 DEPTH_LIMIT = 8
+"""Levels of nested attribute values that are kept: a label is text for people."""
 
 _NANOSECONDS = 1e9
 _SUFFIXES = ("", "_bucket", "_count", "_sum")
 
 Labels = tuple[tuple[str, str], ...]
-"""Names and values, ordered by name; the metric's name is `__name__`."""
+"""Label names and values, ordered by name; the metric's name is the label `__name__`."""
 
 EXPONENTIAL = "buckets of exponential histograms are not kept: send explicit buckets"
 NO_TEMPORALITY = "sums and histograms need a temporality: delta or cumulative"
@@ -54,10 +59,10 @@ NO_DATA = "a metric of an unknown kind"
 
 
 class DataPoint(NamedTuple):
-    """One number of a series at a time (unix seconds); 0 where the sender gave none.
+    """One number of a series at a time in unix seconds, 0 if the sender gave no time.
 
-    A delta says what came to the number since the point before. Where `problem` is set, it says
-    why there is no number.
+    A delta is the increase since the previous point. If `problem` is set, there is no number, and
+    it says why.
     """
 
     labels: Labels
@@ -72,8 +77,8 @@ def points(
 ) -> Iterator[DataPoint]:
     """Yield the points of a request in its order.
 
-    A metric is passed over where `wanted` takes none of the names that its series have: whoever
-    sends, sends everything.
+    A metric is skipped unless `wanted` accepts the name of one of its series, because senders
+    usually send every metric they have.
     """
     for resource_metrics in request.resource_metrics:
         shared = _labels(resource_metrics.resource.attributes)
@@ -85,7 +90,7 @@ def points(
 
 
 def text(number: float) -> str:
-    """Return a number as Prometheus writes it."""
+    """Return a number in Prometheus' text form."""
     if number != number:  # noqa: PLR0124 - only NaN differs from itself
         return "NaN"
     if number in {float("inf"), float("-inf")}:
@@ -185,7 +190,7 @@ def _merged(shared: dict[str, str], attributes: "Iterable[KeyValue]") -> dict[st
 
 
 def _labels(attributes: "Iterable[KeyValue]") -> dict[str, str]:
-    """Return attributes as labels; values whose names become the same are joined by `;`."""
+    """Return attributes as labels; values of equal label names are joined by `;`."""
     labels = dict[str, str]()
     for attribute in sorted(attributes, key=lambda one: one.key):
         name, value = label_name(attribute.key), _text(attribute.value)
@@ -201,7 +206,7 @@ def _text(value: "AnyValue") -> str:
 
 
 def _plain(value: "AnyValue", depth: int) -> object:
-    """Return a value as JSON has it; what lies deeper than `depth` is null."""
+    """Return a value for JSON; values nested deeper than `depth` are null."""
     match value.WhichOneof("value") if depth else None:
         case "array_value":
             return [_plain(item, depth - 1) for item in value.array_value.values]

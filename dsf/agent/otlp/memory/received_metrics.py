@@ -1,4 +1,4 @@
-"""The agent's side of source type OpenTelemetry: what was received, ready to be scored."""
+"""Received series for scorers with source type OpenTelemetry."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -6,10 +6,10 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from dsf.agent.failure import Failure
-from dsf.agent.otlp.memory.compiled_selectors import compiled
+from dsf.agent.otlp.memory.compiled_selectors import compile_selectors
 from dsf.agent.otlp.memory.data_points import points
 from dsf.agent.otlp.memory.sample_windows import TAKEN, MemoryBounds, SampleWindow, SampleWindows
-from dsf.agent.schedule import scorer_selection
+from dsf.agent.schedule.scorer_selection import read_scorers
 from dsf.agent.wire.prometheus_answer import FetchedSeries
 from dsf.api.crd.dynamic_scorer import DEFAULT_STEP_SECONDS
 from dsf.api.invalid_input import InvalidInput
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     )
 
 PART = 1000
-"""Points that are taken at a time."""
+"""Points that are added at a time: between two parts the event loop serves rounds."""
 
 SOURCE_TYPE = "opentelemetry"
 
 
 class ReceivedMetrics:
-    """Received series per scorer; `now` returns unix seconds."""
+    """Keeps the received series that each scorer's query selects; `now` returns unix seconds."""
 
     def __init__(self, now: Callable[[], float], bounds: MemoryBounds | None = None) -> None:
         self._now = now
@@ -38,8 +38,8 @@ class ReceivedMetrics:
         self.configured = False
 
     def configure(self, text: str) -> None:
-        """Keep what the scorers in the text of `data.summaries` want; invalid text does nothing."""
-        read = scorer_selection.parse(text)
+        """Keep the series for the scorers in the text of `data.summaries`; ignore invalid text."""
+        read = read_scorers(text)
         if isinstance(read, InvalidInput):
             return
         self._problems = {}
@@ -47,11 +47,11 @@ class ReceivedMetrics:
         self.configured = True
 
     def add(self, request: "ExportMetricsServiceRequest") -> dict[str, int]:
-        """Take an export and return how many points were refused, by reason."""
+        """Add an export and return how many points were refused, by reason."""
         return dict(sum(self.adding(request), Counter[str]()))
 
     def adding(self, request: "ExportMetricsServiceRequest") -> Iterator[Counter[str]]:
-        """Take an export in parts, so that others may go on in between; yield what was refused."""
+        """Add an export in parts; yield after each how many points were refused, by reason."""
         found = points(request, self._windows.takes_name)
         while part := list(islice(found, PART)):
             refused = self._windows.add(part, self._now())
@@ -60,18 +60,18 @@ class ReceivedMetrics:
 
     @property
     def outcomes(self) -> dict[str, int]:
-        """How many points have been taken, and refused by reason."""
+        """The number of points taken so far, and refused by reason."""
         return {TAKEN: self._windows.taken, **self._refused}
 
     @property
     def held(self) -> tuple[int, int]:
-        """How many series and samples are held."""
+        """The number of series and samples in memory."""
         return self._windows.series_held, self._windows.samples_held
 
     def fetch(self, summary: ScorerSummary, now: float) -> FetchedSeries | Failure:
         """Return the series of a scorer as of `now` (unix seconds).
 
-        Nothing received is a failure: right after a start it does not mean that there is nothing.
+        If nothing was received, that is a failure: after a restart it does not mean "no series".
         """
         problem = self._problems.get(summary.name)
         if problem:
@@ -79,8 +79,8 @@ class ReceivedMetrics:
         series = self._windows.fetch(summary.name, now)
         if not series:
             message = (
-                "no data point that the query selects has been received for its range: does the"
-                " sender reach this agent, and are the query's names and attributes right?"
+                "no data point that the query selects was received within its range: check that the"
+                " sender reaches this agent, and the names and attributes in the query"
             )
             return Failure("source", "NothingReceived", message)
         return FetchedSeries(tuple(series))
@@ -98,7 +98,7 @@ class ReceivedMetrics:
 
 def _window(summary: ScorerSummary) -> SampleWindow | InvalidInput:
     selectors = series_selector.parse(summary.source_query)
-    takes = selectors if isinstance(selectors, InvalidInput) else compiled(selectors)
+    takes = selectors if isinstance(selectors, InvalidInput) else compile_selectors(selectors)
     if isinstance(takes, InvalidInput):
         return takes
     step = summary.source_step if summary.source_step > 0 else DEFAULT_STEP_SECONDS

@@ -1,7 +1,7 @@
-"""What is kept of received points: per scorer the series that it wants, for as long as it wants.
+"""Keeps received points: for each scorer the series that its query selects, for its range.
 
-Of the points of one series that fall into one step the last is kept. Deltas are added up from the
-first one on, so that they read like the counters that Prometheus scrapes.
+If several points of a series fall into one step, the last is kept. Deltas are added up from the
+first one, so that they read like counters scraped by Prometheus.
 """
 
 from array import array
@@ -17,37 +17,39 @@ from dsf.agent.otlp.memory.data_points import EXPONENTIAL, DataPoint, Labels, te
 from dsf.agent.wire.encoded_series import EncodedSeries
 
 INSTANT_SECONDS = 300.0
-"""How old the latest point may be for a range of 0: what Prometheus looks back."""
+"""Maximum age of the latest point for a range of 0: Prometheus' lookback delta."""
 
 FUTURE_SECONDS = 300.0
-"""How far a sender's clock may be ahead."""
+"""How far the clock of a sender may be ahead."""
 
 TAKEN, UNWANTED = "taken", ""
-STALE = "older than a point of its series that came before"
+STALE = "older than a point of its series that was already received"
 AHEAD = "more than 300 s ahead of the agent's clock"
 TOO_MANY_SERIES = "more series than the agent keeps"
 TOO_MANY_SAMPLES = "more samples than the agent keeps"
 LABELS_LIMIT = 4096
+"""Characters of the labels of one series: `MemoryBounds` counts on short ones."""
+
 LABELS_TOO_LONG = f"labels of more than {LABELS_LIMIT} characters"
 
 
 class SeriesFilter(Protocol):
-    """Which series a scorer wants."""
+    """Selects the series of a scorer."""
 
     def takes(self, labels: Labels) -> bool:
-        """Tell whether it wants the series with these labels."""
+        """Tell whether a series with these labels is selected."""
         ...
 
     def takes_name(self, name: str) -> bool:
-        """Tell whether it may want series of this name."""
+        """Tell whether a series with this name may be selected."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryBounds:
-    """What all windows of an agent hold at most; a sample takes 16 bytes, a series about 1 KiB.
+    """Limits of all windows together; a sample takes 16 bytes, a series about 1 KiB.
 
-    What is sent to a scorer takes 40 bytes for each sample on top: see `benchmarks/agent/otlp.py`.
+    Sending adds 40 bytes for each sample of a scorer: see `benchmarks/agent/otlp.py`.
     """
 
     series: int = 10_000
@@ -63,7 +65,7 @@ class SeriesBuffer:
     total: float = 0.0
 
     def add(self, point: DataPoint, step: float) -> int | None:
-        """Take a point; return how many samples were added, None where it comes too late."""
+        """Add a point; return how many samples that added, None if it is older than the last."""
         if self.times and point.seconds <= self.times[-1]:
             return None
         self.total += point.value if point.delta else 0.0
@@ -76,13 +78,13 @@ class SeriesBuffer:
         return 1
 
     def drop_before(self, seconds: float) -> int:
-        """Forget older samples and return how many there were."""
+        """Drop older samples and return how many were dropped."""
         old = bisect_left(self.times, seconds)
         del self.times[:old], self.values[:old]
         return old
 
     def samples(self, since: int) -> bytes:
-        """Return the samples from an index on, in matrix form."""
+        """Return the samples from an index on as JSON in matrix form."""
         pairs = zip(self.times[since:], self.values[since:], strict=True)
         return msgspec.json.encode(
             [(int(time) if time.is_integer() else time, text(value)) for time, value in pairs]
@@ -91,9 +93,9 @@ class SeriesBuffer:
 
 @dataclass(slots=True)
 class SampleWindow:
-    """The series that one scorer wants; `range_` and `step` are seconds, a range of 0 the latest.
+    """The series of one scorer; `range_` and `step` are seconds, range 0 means the latest point.
 
-    Windows of the same query, range and step are the same.
+    Windows with the same query, range and step are equal.
     """
 
     query: str
@@ -104,11 +106,11 @@ class SampleWindow:
 
     @property
     def kept(self) -> float:
-        """How long a sample is kept, in seconds."""
+        """The seconds for which a sample is kept."""
         return max(self.range_, INSTANT_SECONDS)
 
     def series(self, now: float) -> tuple[EncodedSeries, ...]:
-        """Return what the scorer is sent."""
+        """Return the series to send to the scorer, as of `now` (unix seconds)."""
         since = now - (self.range_ or INSTANT_SECONDS)
         return tuple(
             EncodedSeries(
@@ -124,7 +126,7 @@ class SampleWindow:
 
 @dataclass(slots=True)
 class SampleWindows:
-    """The windows of an agent by the name of the scorer."""
+    """The windows of an agent by scorer name."""
 
     bounds: MemoryBounds = field(default_factory=MemoryBounds)
     windows: dict[str, SampleWindow] = field(default_factory=dict)
@@ -134,7 +136,7 @@ class SampleWindows:
     _routes: dict[Labels, tuple[SampleWindow, ...]] = field(default_factory=dict)
 
     def configure(self, wanted: Iterable[tuple[str, SampleWindow]]) -> None:
-        """Keep a window for each scorer named; one that is the same as before keeps its series."""
+        """Set the windows by scorer name; a window equal to the previous one keeps its series."""
         before = self.windows
         self.windows = {
             name: before[name] if before.get(name) == window else window for name, window in wanted
@@ -145,18 +147,18 @@ class SampleWindows:
         self.samples_held = sum(len(track.times) for track in tracks)
 
     def takes_name(self, name: str) -> bool:
-        """Tell whether any scorer may want series of this name."""
+        """Tell whether any window may select a series with this name."""
         return any(window.wanted.takes_name(name) for window in self.windows.values())
 
     def add(self, points: Iterable[DataPoint], now: float) -> Counter[str]:
-        """Take points and return how many were refused, by reason; unwanted ones are dropped."""
+        """Add points and return how many were refused, by reason; unselected ones are dropped."""
         outcomes = Counter(self._take(point, now) for point in points)
         del outcomes[UNWANTED]
         self.taken += outcomes.pop(TAKEN, 0)
         return outcomes
 
     def fetch(self, scorer: str, now: float) -> Sequence[EncodedSeries]:
-        """Return the series of a scorer as of `now`, and forget what is too old for it."""
+        """Return the series of a scorer as of `now`, and drop samples that are too old."""
         window = self.windows.get(scorer)
         if window is None:
             return ()
@@ -180,7 +182,7 @@ class SampleWindows:
         return TAKEN if TAKEN in problems else problems[0]
 
     def _route(self, labels: Labels) -> tuple[SampleWindow, ...]:
-        """Remember which windows a series belongs to: its labels come again and again."""
+        """Return the windows that select a series, from a cache by its labels."""
         found = self._routes.get(labels)
         if found is None:
             if len(self._routes) >= 2 * self.bounds.series:

@@ -1,4 +1,4 @@
-"""The AddOnPlacementScore: its name, its owner, and when its status is worth a write.
+"""The AddOnPlacementScore: its name, its owner labels, and when its status has to be written.
 
 Source: AddOnPlacementScore of `cluster.open-cluster-management.io/v1alpha1`.
 """
@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from dsf.agent.publish.plan.round_report import RoundReport
-from dsf.agent.score.expiry import EXPIRE, decide_expiry, read_time
+from dsf.agent.score.expiry import EXPIRE, decide_expiry, needs_renewal
 from dsf.agent.score.result_rules import RoundScores
 from dsf.api import names
 from dsf.api.conditions import Condition, merged
@@ -25,7 +25,7 @@ _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
 def placement_score(cluster: str, score_name: str) -> Object:
-    """Return the object to create; its status follows by `status_patch`."""
+    """Return the object to create; `status_patch` adds its status."""
     return {
         "apiVersion": ADD_ON_PLACEMENT_SCORE.api_version,
         "kind": ADD_ON_PLACEMENT_SCORE.kind,
@@ -41,7 +41,7 @@ def placement_score(cluster: str, score_name: str) -> Object:
 
 
 def is_own(obj: Mapping[str, Any], score_name: str) -> bool:
-    """Tell whether the labels say that the object is the agent's, for that very score."""
+    """Tell whether the labels say that the agent owns the object, for that very score."""
     labels = obj["metadata"].get("labels") or {}
     return labels.get(names.MANAGED_BY_LABEL) == MANAGED_BY and labels.get(
         names.SCORE_NAME_LABEL
@@ -49,7 +49,7 @@ def is_own(obj: Mapping[str, Any], score_name: str) -> bool:
 
 
 def score_label(score_name: str) -> str:
-    """Return a score's name as a label value; where it does not fit, a hash of it."""
+    """Return the name of a score as a label value; a hash of it if it is not valid as one."""
     if _LABEL.fullmatch(score_name):
         return score_name
     return f"sha256-{sha256(score_name.encode()).hexdigest()[:32]}"
@@ -63,12 +63,12 @@ def status_patch(
     valid_for: timedelta,
     on_failure: OnFailure = EXPIRE,
 ) -> Object | None:
-    """Return the merge patch of the status, or None where nothing is worth a write.
+    """Return the merge patch of the status; None if no write is needed.
 
-    Worth a write are other scores, other conditions, and scores that have spent half of their
-    validity. The message of a condition that else stays as it is waits for the next write of good
-    scores: it may count something that differs in every round. The patch holds only while the
-    object is the observed one.
+    A write is needed if scores or conditions change, or if half of the validity is spent. If only
+    the message of a condition changes, it waits for the next write of good scores, because it may
+    contain a count that differs in every round. The patch fails with a conflict unless the object
+    is still the observed one.
     """
     status = observed.get("status") or {}
     if report.scores is None:
@@ -93,7 +93,7 @@ def _good(
 ) -> Object:
     entries, conditions = _entries(status, scores), _conditions(status, told, now)
     news = conditions and _reasons(conditions) != _reasons(status)
-    if not (entries or news or _half_spent(status, now, valid_for)):
+    if not (entries or news or needs_renewal(status, now, valid_for)):
         return {}
     return {**entries, **conditions, "validUntil": rfc3339(now + valid_for)}
 
@@ -117,9 +117,3 @@ def _conditions(status: Mapping[str, Any], told: Iterable[Condition], now: datet
 def items(scores: RoundScores) -> list[Object]:
     """Return the entries as `status.scores` has them."""
     return [{"name": entry.name, "value": entry.value} for entry in scores.entries]
-
-
-def _half_spent(status: Mapping[str, Any], now: datetime, valid_for: timedelta) -> bool:
-    """Also true for a time that is missing, unreadable or later than it may be."""
-    until = read_time(status.get("validUntil"))
-    return until is None or not valid_for / 2 < until - now <= valid_for

@@ -1,4 +1,4 @@
-"""Whose scores are whose, where several agents publish for one managed cluster: pure.
+"""Which agent's scores an AddOnPlacementScore has, if several agents serve one managed cluster.
 
 The agents of one installation take turns through its Lease (`dsf.agent.publish.addon_lease`). Two
 installations that were given the same cluster name differ in the Lease's uid, or in the host name
@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from dsf.agent.failure import Failure
-from dsf.agent.score.expiry import read_time
+from dsf.agent.score.expiry import is_valid
 from dsf.api.conditions import Condition, find
 
 PUBLISHER = "Publisher"
@@ -21,12 +21,11 @@ ANOTHER_AGENT = "AnotherAgent"
 
 @dataclass(slots=True)
 class PublisherIdentity:
-    """What an agent knows of itself and of others.
+    """The identity of this agent's installation, and the agent that publishes instead, if any.
 
-    `identity` is the same for all agents of one installation, empty while it is not known: then
-    all scores with our labels are taken for our own. It lasts as long as the Lease does; of one
-    that was made anew the agent knows the `former` ones. `rival` is the holder of the Lease, empty
-    where this agent itself may publish.
+    All agents of one installation have the same `identity`. While it is empty (unknown), every
+    score with our labels counts as ours. It changes if the Lease is created again; `former` has the
+    previous ones. `rival` is the holder of the Lease, empty if this agent may publish.
     """
 
     identity: str = ""
@@ -34,19 +33,19 @@ class PublisherIdentity:
     former: frozenset[str] = frozenset()
 
     def take(self, identity: str) -> None:
-        """Take on an identity; what was published under another one stays this agent's."""
+        """Set the identity; scores published under the previous one still belong to this agent."""
         self.former |= {self.identity} - {identity}
         self.identity = identity
 
     @property
     def condition(self) -> tuple[Condition, ...]:
-        """The condition that says who published."""
+        """The condition that names the publisher; none while the identity is unknown."""
         if not self.identity:
             return ()
         return (Condition(PUBLISHER, "True", "Agent", self.identity),)
 
-    def refused(self) -> Failure | None:
-        """Return why this agent publishes nothing at all, None where it may."""
+    def standby_failure(self) -> Failure | None:
+        """Return why this agent publishes nothing at all; None if it may publish."""
         if not self.rival:
             return None
         message = (
@@ -55,20 +54,19 @@ class PublisherIdentity:
         )
         return Failure("publish", ANOTHER_AGENT, message)
 
-    def foreign(self, obj: Mapping[str, Any], now: datetime) -> Failure | None:
-        """Return why an object is left alone: another installation's agent keeps it valid."""
+    def foreign_failure(self, obj: Mapping[str, Any], now: datetime) -> Failure | None:
+        """Return why an object must not be written: another installation keeps it valid."""
         status, metadata = obj.get("status") or {}, obj["metadata"]
         publisher = find(status.get("conditions") or [], PUBLISHER)
         theirs = str(publisher.get("message") or "") if publisher else ""
-        until = read_time(status.get("validUntil"))
         ours = theirs in {"", self.identity, *self.former}
-        if not self.identity or ours or until is None or until <= now:
+        if not self.identity or ours or not is_valid(status, now):
             return None
         name = f"{metadata['namespace']}/{metadata['name']}"
         message = (
             f"AddOnPlacementScore {name} is published by the agent of another installation"
             f" ({theirs}; this one is {self.identity}): give each managed cluster's agent its own"
-            " --cluster-name. Where that agent is gone, its score is taken over once it expires, or"
-            " at once if you delete it"
+            " --cluster-name. If that agent is gone, this one takes the score over when it expires,"
+            " or as soon as you delete it"
         )
         return Failure("publish", ANOTHER_AGENT, message)

@@ -1,4 +1,4 @@
-"""What a round tells the AddOnPlacementScore's readers: scores, and one condition per stage."""
+"""The outcome of a round as its AddOnPlacementScore shows it: scores, a condition per stage."""
 
 from dataclasses import dataclass
 
@@ -14,17 +14,17 @@ _REMARKS: dict[Rule, str] = {
     "NotFinite": "dropped {} scores that are not finite",
     "LabelCut": f"cut labels of {{}} results to {LABEL_LIMIT} characters",
     "MissingLabel": "{} results lack a label that scoreDimensionFormat names",
-    "Duplicate": "dropped {} results of a name that came before",
-    "OutOfRange": "brought {} scores into -100..100",
+    "Duplicate": "dropped {} results with the name of an earlier one",
+    "OutOfRange": "clamped {} scores to -100..100",
     "SeriesLimit": "left out {} label sets beyond the limit of a score: return fewer results",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class RoundReport:
-    """The outcome of one round, as the object's status tells it.
+    """The outcome of one round, for the status of the object.
 
-    `scores` is None where a stage failed: see `on_failure` for what becomes of the last good ones.
+    `scores` is None if a stage failed; `expiry` then decides about the last good ones.
     """
 
     scores: RoundScores | None
@@ -32,14 +32,14 @@ class RoundReport:
 
 
 def success(scores: RoundScores, warnings: tuple[str, ...] = ()) -> RoundReport:
-    """Return the report of a round that ended with scores; what was adjusted is said."""
+    """Return the report of a round with scores; the conditions say what the rules adjusted."""
     return RoundReport(scores, (_fetched(warnings), _scored(scores), _published(scores)))
 
 
 def failed(failure: Failure, warnings: tuple[str, ...] = ()) -> RoundReport:
-    """Return the report of a round that a stage ended, or a bug of the agent."""
+    """Return the report of a round that failed in a stage or by a bug of the agent."""
     if failure.stage == "agent":
-        unknown = Condition(SOURCE_FETCHED, "Unknown", failure.reason, "The agent broke.")
+        unknown = Condition(SOURCE_FETCHED, "Unknown", failure.reason, "The agent itself failed.")
         return RoundReport(None, (unknown, _false(SCORED, failure)))
     if failure.stage == "source":
         why = "The source could not be read, so the scoring API was not called."

@@ -47,17 +47,17 @@ class Reader:
     peak: list[int] = field(default_factory=list)
 
     async def run(self) -> None:
-        with self.shared.round(self.most) as hold:
+        with self.shared.reserve(self.most) as reservation:
             for size in self.sizes:
-                await self._read(hold, size)
+                await self._read(reservation, size)
                 await asyncio.sleep(0)
 
-    async def _read(self, hold: AnswerReservation, size: int) -> None:
+    async def _read(self, reservation: AnswerReservation, size: int) -> None:
         for read in range(0, size, STEP // 2):
-            await hold.read(min(read + STEP // 2, size))
+            await reservation.read(min(read + STEP // 2, size))
             self.peak.append(self.shared.held)
             await asyncio.sleep(0)
-        hold.keep(size)
+        reservation.keep(size)
 
 
 @pytest.mark.virtual_time
@@ -76,7 +76,7 @@ async def test_every_round_ends_and_no_more_is_held_than_there_is(rounds: int) -
 
 async def test_small_answers_wait_for_nobody() -> None:
     shared = AnswerBudget(4 * MIB)
-    with shared.round(4 * MIB) as large, shared.round(4 * MIB) as small:
+    with shared.reserve(4 * MIB) as large, shared.reserve(4 * MIB) as small:
         await large.read(4 * MIB)
         await small.read(FREE_BYTES)
         waiting = asyncio.create_task(small.read(FREE_BYTES + 1))
@@ -105,28 +105,30 @@ async def test_an_answer_takes_its_room_before_it_is_there(
     )
     shared = AnswerBudget(8 * MIB)
     async with serving(handler) as server:
-        with shared.round(8 * MIB) as other, shared.round(4 * MIB) as hold:
+        with shared.reserve(8 * MIB) as other, shared.reserve(4 * MIB) as reservation:
             await other.read(6 * MIB)
-            late = await _get(client, server.url, hold, seconds=0.3)
+            late = await _get(client, server.url, reservation, seconds=0.3)
             assert isinstance(late, Failure)
             assert late.reason == "AgentBusy"
             assert "8 MiB" in late.message
             other.keep(0)
             other.expect(0)
-            answer = await _get(client, server.url, hold, seconds=60)
+            answer = await _get(client, server.url, reservation, seconds=60)
             assert not isinstance(answer, Failure)
             assert shared.held == len(answer.body) == len(body)
         assert shared.held == 0
 
 
-async def _get(client: HttpClient, url: str, hold: AnswerReservation, *, seconds: float) -> Any:
+async def _get(
+    client: HttpClient, url: str, reservation: AnswerReservation, *, seconds: float
+) -> Any:
     return await exchange(
         client,
         OutboundRequest("GET", url),
         stage="source",
         deadline=CallDeadline.within(seconds),
         max_bytes=4 * MIB,
-        hold=hold,
+        reservation=reservation,
     )
 
 
@@ -138,7 +140,7 @@ async def test_rounds_with_large_answers_take_turns_and_all_come_through() -> No
     held = list[int]()
 
     async def score(_: web.Request) -> web.StreamResponse:
-        held.append(performer.in_flight.held)
+        held.append(performer.answer_budget.held)
         await asyncio.sleep(0.02)
         return web.json_response(scores(({"pod": "a"}, 1)))
 
@@ -161,4 +163,4 @@ async def test_rounds_with_large_answers_take_turns_and_all_come_through() -> No
         done = await asyncio.gather(*(performer.perform(one) for one in wanted))
         assert [one.failure for one in done] == [None] * 6
         assert len(body) // 2 < max(held) <= 6 * MIB
-        assert performer.in_flight.held == 0
+        assert performer.answer_budget.held == 0

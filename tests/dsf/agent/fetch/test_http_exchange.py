@@ -11,7 +11,7 @@ from aiohttp import web
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.http_client import HttpClient, http_client
 from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequest, exchange
-from dsf.agent.wire.http_answer import HttpAnswer, is_http_url, shown
+from dsf.agent.wire.http_answer import HttpAnswer, display_url, is_http_url
 from tests.dsf.agent import servers
 from tests.dsf.agent.servers import Handler, replying, serving
 
@@ -188,9 +188,9 @@ async def test_a_strange_url_is_a_failure_and_no_crash(client: HttpClient, url: 
 
 
 def test_a_url_is_shown_without_secrets() -> None:
-    assert shown("https://me:pw@host:8443/path?token=x#y") == "https://host:8443/path"
-    assert shown("http://[::1]:80/") == "http://[::1]:80/"
-    assert shown("http://[::1") == "(not a URL)"
+    assert display_url("https://me:pw@host:8443/path?token=x#y") == "https://host:8443/path"
+    assert display_url("http://[::1]:80/") == "http://[::1]:80/"
+    assert display_url("http://[::1") == "(not a URL)"
 
 
 def test_the_deadline_follows_the_interval_within_bounds() -> None:

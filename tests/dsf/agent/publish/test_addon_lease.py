@@ -64,9 +64,9 @@ async def test_it_is_created_and_then_renewed(managed: EmbeddedHub) -> None:
     found = await lease(managed)
     assert found["renewTime"] == "2026-01-01T12:01:00.250000Z"
     assert found["leaseDurationSeconds"] == 60
-    assert (found["holderIdentity"], held.claim.rival) == ("pod-a", "")
+    assert (found["holderIdentity"], held.identity.rival) == ("pod-a", "")
     uid = (await managed.get(LEASE, NAME, AGENT_NAMESPACE))["metadata"]["uid"]
-    assert held.claim.identity == uid
+    assert held.identity.identity == uid
 
 
 async def test_one_without_a_holder_is_taken(managed: EmbeddedHub) -> None:
@@ -81,7 +81,7 @@ async def test_a_refusal_is_told_and_leaves_the_agent_as_it_was(managed: Embedde
     held = holding(Faulty(managed, lambda _: Fault(Forbidden("no right"))))
     assert await held.renew() == "Forbidden: no right"
     assert held.decided.is_set()
-    assert held.claim.refused() is None
+    assert held.identity.standby_failure() is None
 
 
 @pytest.mark.virtual_time
@@ -90,14 +90,14 @@ async def test_a_second_agent_stands_by_until_the_first_one_is_gone(managed: Emb
     async with kept(first):
         async with kept(second):
             await asyncio.sleep(600)
-            refused = second.claim.refused()
+            refused = second.identity.standby_failure()
             assert refused is not None
             assert "pod-a" in refused.message
-            assert first.claim.refused() is None
-            assert second.claim.identity == first.claim.identity
+            assert first.identity.standby_failure() is None
+            assert second.identity.identity == first.identity.identity
         assert (await lease(managed))["holderIdentity"] == "pod-a"
     assert await second.renew() == ""
-    assert second.claim.refused() is None
+    assert second.identity.standby_failure() is None
 
 
 @pytest.mark.virtual_time
@@ -107,9 +107,9 @@ async def test_a_holder_that_died_is_followed_when_its_lease_is_over(managed: Em
     second = holding(managed, "pod-b", START - timedelta(days=1))
     async with kept(second):
         await asyncio.sleep(59)
-        assert second.claim.rival == "pod-a"
+        assert second.identity.rival == "pod-a"
         await asyncio.sleep(22)
-        assert second.claim.rival == ""
+        assert second.identity.rival == ""
 
 
 @pytest.mark.virtual_time
@@ -123,13 +123,13 @@ async def test_who_stands_by_and_sees_no_renewal_any_more_works_as_if_alone(
     async with kept(second):
         refusing = True
         await asyncio.sleep(59)
-        assert second.claim.rival == "pod-a"
+        assert second.identity.rival == "pod-a"
         await asyncio.sleep(22)
-        assert second.claim.rival == ""
+        assert second.identity.rival == ""
         await holding(managed).renew()
         refusing = False
         await asyncio.sleep(20)
-        assert second.claim.rival == "pod-a"
+        assert second.identity.rival == "pod-a"
 
 
 async def test_one_that_is_made_anew_leaves_the_agent_its_scores(managed: EmbeddedHub) -> None:
@@ -138,22 +138,22 @@ async def test_one_that_is_made_anew_leaves_the_agent_its_scores(managed: Embedd
     score = placement_score("cluster1", "score")
     score["status"] = {
         "validUntil": "2026-01-01T13:00:00Z",
-        "conditions": [{"type": "Publisher", "message": held.claim.identity}],
+        "conditions": [{"type": "Publisher", "message": held.identity.identity}],
     }
     await managed.delete(LEASE, NAME, AGENT_NAMESPACE)
     while await held.renew():
         pass
     uid = (await managed.get(LEASE, NAME, AGENT_NAMESPACE))["metadata"]["uid"]
-    assert held.claim.identity == uid
-    assert held.claim.foreign(score, START) is None
-    assert PublisherIdentity(uid).foreign(score, START) is not None
+    assert held.identity.identity == uid
+    assert held.identity.foreign_failure(score, START) is None
+    assert PublisherIdentity(uid).foreign_failure(score, START) is not None
 
 
 @pytest.mark.virtual_time
 async def test_of_two_that_start_at_the_same_moment_one_holds_it(managed: EmbeddedHub) -> None:
     both = [holding(managed, name) for name in ("pod-a", "pod-b")]
     assert await asyncio.gather(*(one.renew() for one in both)) == ["", ""]
-    assert sorted(bool(one.claim.rival) for one in both) == [False, True]
+    assert sorted(bool(one.identity.rival) for one in both) == [False, True]
 
 
 @pytest.mark.virtual_time

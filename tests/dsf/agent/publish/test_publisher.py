@@ -391,7 +391,7 @@ async def test_every_page_of_old_objects_is_swept(hub: EmbeddedHub, clock: Clock
 
 
 def of(hub: Kube, clock: Clock, identity: str) -> Publisher:
-    return Publisher(hub, CLUSTER, clock, claim=PublisherIdentity(identity))
+    return Publisher(hub, CLUSTER, clock, identity=PublisherIdentity(identity))
 
 
 async def test_two_installations_of_one_cluster_name_leave_each_others_scores(
@@ -409,8 +409,8 @@ async def test_two_installations_of_one_cluster_name_leave_each_others_scores(
     assert failure.reason == "AnotherAgent"
     for told in ("first-uid", "second-uid", "--cluster-name", f"{CLUSTER}/my-score"):
         assert told in failure.message
-    assert second.missing() == failure.message
-    assert first.missing() is None
+    assert second.unready_reason() == failure.message
+    assert first.unready_reason() is None
     assert await publish(second, good(9), summary(score_name="only_second")) is None
     await first.sweep(lambda: {"my_score", "only_first"})
     assert values(await status(hub)) == [1]
@@ -428,7 +428,7 @@ async def test_what_an_agent_that_is_gone_left_is_taken_over_or_deleted(
     clock.pass_(90)
     await asyncio.sleep(90)
     assert await publish(second, good(2)) is None
-    assert second.missing() is None
+    assert second.unready_reason() is None
     assert values(await status(hub)) == [2]
     await second.sweep(lambda: {"my_score"})
     assert await objects(hub) == {"my-score"}
@@ -443,13 +443,13 @@ async def test_an_agent_that_stands_by_writes_and_deletes_nothing(
     await publish(of(hub, clock, "same"), good(1))
     counting = Counting(hub)
     second = of(counting, clock, "same")
-    second.claim.rival = "pod-a"
+    second.identity.rival = "pod-a"
     failure = await publish(second, good(2))
     assert failure is not None
     assert "pod-a" in failure.message
     await second.sweep(set)
     assert counting.writes == 0
-    assert second.missing()
+    assert second.unready_reason()
 
 
 async def test_a_restarted_agent_and_one_before_the_upgrade_are_no_strangers(

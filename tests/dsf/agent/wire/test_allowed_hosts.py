@@ -1,8 +1,8 @@
 import pytest
 
-from dsf.agent.wire.allowed_hosts import allowed, listed
+from dsf.agent.wire.allowed_hosts import host_allowed, parse_hosts
 
-IN_CLUSTER = listed("*.svc, *.svc.cluster.local")
+IN_CLUSTER = parse_hosts("*.svc, *.svc.cluster.local")
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ IN_CLUSTER = listed("*.svc, *.svc.cluster.local")
     ],
 )
 def test_hosts(entries: str, url: str, expected: bool) -> None:
-    assert allowed(listed(entries), url) is expected
+    assert host_allowed(parse_hosts(entries), url) is expected
 
 
 @pytest.mark.parametrize(
@@ -47,4 +47,4 @@ def test_hosts(entries: str, url: str, expected: bool) -> None:
     ],
 )
 def test_hosts_inside_the_cluster(host: str, expected: bool) -> None:
-    assert allowed(IN_CLUSTER, f"https://{host}:9091/api") is expected
+    assert host_allowed(IN_CLUSTER, f"https://{host}:9091/api") is expected

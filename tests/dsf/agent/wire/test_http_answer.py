@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.agent.wire.http_answer import RETRY_AFTER_LIMIT, HttpAnswer, refusal, retry_after
+from dsf.agent.wire.http_answer import RETRY_AFTER_LIMIT, HttpAnswer, retry_after, status_failure
 
 DATE = "Fri, 20 Nov 2026 12:00:00 GMT"
 
@@ -35,6 +35,6 @@ def test_any_header_gives_a_value(after: str, date: str) -> None:
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_server_that_asks_for_a_pause_is_heard(status: int) -> None:
-    failure = refusal("scoring", "http://h/", HttpAnswer(status, "", b"", retry_after=9.0))
+    failure = status_failure("scoring", "http://h/", HttpAnswer(status, "", b"", retry_after=9.0))
     assert failure.retry_after == 9.0
     assert "9" not in failure.message.replace(str(status), "")

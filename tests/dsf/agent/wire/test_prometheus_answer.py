@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 from dsf.agent.failure import Failure
 from dsf.agent.wire.encoded_series import ScoringRequestBody
 from dsf.agent.wire.http_answer import HttpAnswer
-from dsf.agent.wire.prometheus_answer import REMARKS_LIMIT, SERIES_LIMIT, FetchedSeries, parse
+from dsf.agent.wire.prometheus_answer import (
+    REMARKS_LIMIT,
+    SERIES_LIMIT,
+    FetchedSeries,
+    parse_query_answer,
+)
 from tests.dsf.agent.builders import sent
 from tests.repository import ROOT
 
@@ -28,13 +33,13 @@ def success(type_: str, result: Any, **fields: Any) -> HttpAnswer:
 
 
 def fetched(answer: HttpAnswer) -> FetchedSeries:
-    found = parse(URL, answer)
+    found = parse_query_answer(URL, answer)
     assert isinstance(found, FetchedSeries)
     return found
 
 
 def failed(answer: HttpAnswer) -> Failure:
-    found = parse(URL, answer)
+    found = parse_query_answer(URL, answer)
     assert isinstance(found, Failure)
     assert found.stage == "source"
     assert "secret" not in found.message
@@ -144,7 +149,9 @@ def test_an_echoed_token_is_not_repeated() -> None:
 
 @given(st.binary(max_size=200), st.sampled_from([200, 204, 302, 400, 500]))
 def test_any_body_gives_a_value(body: bytes, status: int) -> None:
-    assert isinstance(parse(URL, HttpAnswer(status, "text/plain", body)), FetchedSeries | Failure)
+    assert isinstance(
+        parse_query_answer(URL, HttpAnswer(status, "text/plain", body)), FetchedSeries | Failure
+    )
 
 
 def test_infos_are_kept_and_a_flood_of_remarks_is_counted() -> None:

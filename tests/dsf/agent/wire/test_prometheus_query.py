@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsf.agent.wire.prometheus_query import GET_LIMIT, build, located, split_queries
+from dsf.agent.wire.prometheus_query import GET_LIMIT, build_query, on_server, split_queries
 
 ENDPOINT = "http://prometheus:9090/api/v1/query_range"
 
@@ -48,7 +48,7 @@ def test_plain_queries_come_back(queries: list[str]) -> None:
 
 
 def test_a_range_asks_for_the_window_until_now() -> None:
-    query = build(ENDPOINT, "up", range_=3600, step=60, now=10_000.5)
+    query = build_query(ENDPOINT, "up", range_=3600, step=60, now=10_000.5)
     assert query.url == ENDPOINT
     assert dict(query.parameters) == {
         "query": "up",
@@ -60,36 +60,36 @@ def test_a_range_asks_for_the_window_until_now() -> None:
 
 
 def test_range_0_asks_for_the_instant_value() -> None:
-    query = build(ENDPOINT, "up", range_=0, step=60, now=10_000)
+    query = build_query(ENDPOINT, "up", range_=0, step=60, now=10_000)
     assert query.url == "http://prometheus:9090/api/v1/query"
     assert dict(query.parameters) == {"query": "up", "time": "10000.000"}
 
 
 def test_an_instant_endpoint_gets_an_instant_query() -> None:
-    query = build("http://prometheus:9090/api/v1/query", "up", range_=60, step=1, now=1)
+    query = build_query("http://prometheus:9090/api/v1/query", "up", range_=60, step=1, now=1)
     assert "time" in dict(query.parameters)
 
 
 def test_an_endpoint_without_a_path_gets_prometheus_own() -> None:
-    assert build("http://prometheus:9090", "up", range_=60, step=1, now=1).url == ENDPOINT
+    assert build_query("http://prometheus:9090", "up", range_=60, step=1, now=1).url == ENDPOINT
 
 
 def test_a_base_path_and_parameters_of_the_endpoint_are_kept() -> None:
     endpoint = "http://thanos:9090/tenant/api/v1/query_range?dedup=true&tenant="
-    query = build(endpoint, "up", range_=60, step=0, now=100)
+    query = build_query(endpoint, "up", range_=60, step=0, now=100)
     assert query.url == "http://thanos:9090/tenant/api/v1/query_range"
     assert query.parameters[:2] == (("dedup", "true"), ("tenant", ""))
     assert dict(query.parameters)["step"] == "60"
 
 
 def test_a_long_query_goes_by_post() -> None:
-    query = build(ENDPOINT, "up + " * GET_LIMIT, range_=60, step=1, now=1)
+    query = build_query(ENDPOINT, "up + " * GET_LIMIT, range_=60, step=1, now=1)
     assert query.method == "POST"
 
 
 def test_what_is_no_url_is_refused() -> None:
     with pytest.raises(ValueError, match="IPv6"):
-        build("http://[::1", "up", range_=0, step=1, now=1)
+        build_query("http://[::1", "up", range_=0, step=1, now=1)
 
 
 @pytest.mark.parametrize(
@@ -103,4 +103,4 @@ def test_what_is_no_url_is_refused() -> None:
     ],
 )
 def test_a_cluster_names_its_own_prometheus(endpoint: str, server: str, expected: str) -> None:
-    assert located(endpoint, server) == expected
+    assert on_server(endpoint, server) == expected

@@ -180,7 +180,7 @@ def test_what_was_adjusted_is_said() -> None:
     assert told["Scored"].message == (
         "dropped 1 scores that are not finite; cut labels of 2 results to 256 characters;"
         " 3 results lack a label that scoreDimensionFormat names;"
-        " dropped 4 results of a name that came before; brought 5 scores into -100..100;"
+        " dropped 4 results with the name of an earlier one; clamped 5 scores to -100..100;"
         " left out 6 label sets beyond the limit of a score: return fewer results"
     )
     assert told["Published"].reason == "EntriesCut"
