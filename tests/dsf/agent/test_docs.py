@@ -13,7 +13,7 @@ from tests.repository import ROOT
 TEXT = (ROOT / "docs" / "agent.md").read_text(encoding="utf-8")
 SOURCES = [path.read_text(encoding="utf-8") for path in (ROOT / "dsf" / "agent").rglob("*.py")]
 REASON = re.compile(
-    r"""(?:Failure\(\s*(?:"source"|"scoring"|stage),|Invalid\(|_Unusable\(|_failure\(|return)
+    r"""(?:Failure\(\s*(?:"source"|"scoring"|stage),|InvalidInput\(|_failure\(|return)
         \s*"([A-Z][a-z]+[A-Za-z]+)"[,)]""",
     re.VERBOSE,
 )
