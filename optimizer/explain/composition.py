@@ -26,10 +26,10 @@ from optimizer.explain.solver_ports import (
 from optimizer.explain.tradeoffs.dual_prices import binding_limits
 from optimizer.explain.tradeoffs.pareto_set import multi_objective, pareto_set
 from optimizer.explain.transition_steps import transition_plan
+from optimizer.model.current_state import current_state, with_enforced_candidates
 from optimizer.model.formulate import formulate
 from optimizer.model.placements import placed
 from optimizer.model.problem import Problem
-from optimizer.transition.start import start, with_enforced
 from optimizer.wire.explanation import (
     AssignmentReason,
     BindingLimit,
@@ -304,9 +304,9 @@ def _transition(case: Case, account: _Omissions, time_left: TimeLeft) -> Transit
     """Return the way from what runs now; None where nothing is known to run."""
     goal, fleet, problem = case.solution.decision, case.fleet, case.problem
     if _size(case) <= MAX_CONFLICT_ASSIGNMENTS:
-        fleet = with_enforced(fleet)
+        fleet = with_enforced_candidates(fleet)
         problem = problem if fleet is case.fleet else formulate(fleet)
-    begin = start(problem, goal)
+    begin = current_state(problem, goal)
     if len(set(begin.decision.assignments) ^ set(goal.assignments)) > MAX_TRANSITION_ASSIGNMENTS:
         account.missing.append(
             f"transition: more than {MAX_TRANSITION_ASSIGNMENTS} places are taken or left"

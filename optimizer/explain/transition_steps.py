@@ -7,19 +7,19 @@ from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.domain.time_left import TimeLeft
 from optimizer.explain.wire_values import assignment_value, policy_value
+from optimizer.model.current_state import CurrentState
 from optimizer.model.problem import Problem
 from optimizer.transition.policy_replacement import ReplacementLookup, policy_replacements
-from optimizer.transition.start import Start
 from optimizer.transition.transition import TransitionStage, plan_transition
 from optimizer.wire.explanation import GpusToDrain, TransitionPlan, TransitionStep
 
 
 def transition_plan(
-    fleet: Fleet, problem: Problem, begin: Start, goal: Decision, time_left: TimeLeft
+    fleet: Fleet, problem: Problem, begin: CurrentState, goal: Decision, time_left: TimeLeft
 ) -> TransitionPlan | None:
     """Return the steps from what runs now to a goal; None where nothing is known to run."""
     unseen = dict(_unseen(fleet, problem, goal))
-    if not (begin.decision.policies or begin.decision.assignments or begin.unknown or unseen):
+    if not (begin.decision.policies or begin.decision.assignments or begin.infeasible or unseen):
         return None
     asks = policy_replacements(fleet)
     found = plan_transition(problem, begin.decision, goal, time_left, asks)
@@ -28,8 +28,8 @@ def transition_plan(
     if back:
         told = [f"{item.workload} on {item.cluster}" for item in back]
         words.append(f"stopped to make room, and started again where it ran: {_few(told)}")
-    if begin.unknown:
-        words.append(f"not taken into account, since no rule allows it: {_few(begin.unknown)}")
+    if begin.infeasible:
+        words.append(f"not taken into account, since no rule allows it: {_few(begin.infeasible)}")
     if unseen:
         told = [f"{item.policy} on {item.cluster}" for item in unseen.values()]
         words.append(f"what uses the devices of these policies is not known here: {_few(told)}")

@@ -10,9 +10,9 @@ import numpy as np
 
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, Solution
+from optimizer.model.current_state import incumbent_from_current_state
 from optimizer.model.lexicographic import better
 from optimizer.model.problem import Problem, upper_bounds
-from optimizer.solve.heuristics.current_incumbent import incumbent_from_current_state
 from optimizer.solve.heuristics.greedy import greedy
 from optimizer.solve.solution_status import with_status
 from optimizer.solve.supervised_process import limit_memory, run_supervised

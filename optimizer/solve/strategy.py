@@ -11,11 +11,11 @@ import numpy as np
 
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, Solution
+from optimizer.model.current_state import incumbent_from_current_state
 from optimizer.model.lexicographic import better, equal
 from optimizer.model.problem import Problem, upper_bounds
 from optimizer.model.rules import violations
 from optimizer.solve.decomposition import solve_decomposed
-from optimizer.solve.heuristics.current_incumbent import incumbent_from_current_state
 from optimizer.solve.heuristics.greedy import fill_remaining, greedy
 from optimizer.solve.heuristics.move_reduction import reduce_moves
 from optimizer.solve.independent_components import (

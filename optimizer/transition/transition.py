@@ -8,13 +8,13 @@ import numpy as np
 from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.domain.time_left import TimeLeft, unlimited
+from optimizer.model.current_state import with_surge
 from optimizer.model.problem import Problem
 from optimizer.model.rules import chosen_part
 from optimizer.transition.greedy_order import staged
 from optimizer.transition.parallel_stages import in_parallel
 from optimizer.transition.policy_replacement import ReplacementLookup, nothing_stays
 from optimizer.transition.shortest_path import shortest_path
-from optimizer.transition.start import surged
 from optimizer.transition.transition_state import Move, TransitionProblem, TransitionState
 
 MOST_STATES = 2_000
@@ -56,7 +56,7 @@ def plan_transition(
 ) -> Transition:
     """Return stages from a start to a goal, both legal where replicas may surge.
 
-    After every stage all rules hold, of `surged(problem, 1)`; and while a policy is replaced they
+    After every stage all rules of `with_surge(problem, 1)` hold. While a policy is replaced, they
     hold with nothing but what stays by `swaps` in its place.
     """
     moves, detours, left_out = _moves(problem, start, goal, swaps)
@@ -84,7 +84,7 @@ def _moves(
     problem: Problem, start: Decision, goal: Decision, swaps: ReplacementLookup
 ) -> tuple[TransitionProblem, list[int], bool]:
     """Return the part of the problem that matters, detours, and whether some were left out."""
-    wide = surged(problem, 1)
+    wide = with_surge(problem, 1)
     moving = {place.workload for place in set(start.assignments) ^ set(goal.assignments)}
     both = Decision(
         tuple(dict.fromkeys((*start.policies, *goal.policies))),

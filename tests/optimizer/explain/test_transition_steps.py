@@ -6,8 +6,8 @@ from optimizer.domain.fleet import CandidatePolicy, Supply
 from optimizer.domain.gpu_layout import NodeLayout
 from optimizer.domain.time_left import unlimited
 from optimizer.explain.transition_steps import transition_plan
+from optimizer.model.current_state import current_state
 from optimizer.model.formulate import formulate
-from optimizer.transition.start import start
 from optimizer.wire.explanation import GpusToDrain
 from tests.optimizer.build import fleet
 from tests.optimizer.explain.solvers import RESOLVE
@@ -21,7 +21,7 @@ def test_a_policy_that_nothing_asked_for_can_use_is_released_all_the_same() -> N
     now = replace(given, clusters=(current,))
     problem = formulate(now)
     goal = RESOLVE(problem).decision
-    found = transition_plan(now, problem, start(problem, goal), goal, unlimited)
+    found = transition_plan(now, problem, current_state(problem, goal), goal, unlimited)
     assert found is not None
     changed = [
         ([item.policy for item in step.release], [item.policy for item in step.enforce])
@@ -30,7 +30,7 @@ def test_a_policy_that_nothing_asked_for_can_use_is_released_all_the_same() -> N
     ]
     assert changed == [(["all"], ["3g"])]
     assert found.message.endswith("is not known here: all on c")
-    assert transition_plan(given, problem, start(problem, goal), goal, unlimited) is None
+    assert transition_plan(given, problem, current_state(problem, goal), goal, unlimited) is None
 
 
 def test_what_must_be_idle_and_what_comes_back_is_named() -> None:
@@ -49,7 +49,7 @@ def test_what_must_be_idle_and_what_comes_back_is_named() -> None:
         now = replace(given, workloads=tasks, clusters=(replace(cluster, candidates=policies),))
         problem = formulate(now)
         goal = RESOLVE(problem).decision
-        found = transition_plan(now, problem, start(problem, goal), goal, unlimited)
+        found = transition_plan(now, problem, current_state(problem, goal), goal, unlimited)
         assert found is not None
         (drained,) = [item for step in found.steps for item in step.draining]
         assert drained == GpusToDrain(cluster="c", policy="3g", gpus=gpus)

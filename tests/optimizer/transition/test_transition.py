@@ -15,12 +15,12 @@ from optimizer.domain.fleet import CandidatePolicy, Fleet, FleetLimit, Supply
 from optimizer.domain.gpu_layout import NodeLayout, ProfileCounts
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.domain.time_left import TimeLeft, unlimited
+from optimizer.model.current_state import current_state, with_surge
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem, ProblemPolicy
 from optimizer.model.rules import RULES, capacity, one_policy_per_pool, supplied, violations
 from optimizer.solve.strategy import solve_problem
 from optimizer.transition.policy_replacement import policy_replacements
-from optimizer.transition.start import start, surged
 from optimizer.transition.transition import Transition, TransitionStage, plan_transition
 from tests.optimizer.build import fleet
 from tests.optimizer.random_problems import draw_fleet
@@ -56,7 +56,7 @@ def _told(stage: TransitionStage) -> Iterator[str]:
 
 def replay(given: Fleet, before: Decision, goal: Decision, found: Transition) -> None:
     """Every state keeps the rules; what is told is what happens; the last state is the goal."""
-    wide = surged(formulate(given), 1)
+    wide = with_surge(formulate(given), 1)
     assert violations(wide, before) == ()
     choices, places = set(before.policies), set(before.assignments)
     needed = {
@@ -266,9 +266,9 @@ def test_what_runs_now_is_read_from_the_problem() -> None:
     problem = formulate(given)
     options = tuple(item._replace(current=item.cluster == 0) for item in problem.policies)
     tasks = tuple(replace(task, current=(0, 1)) for task in problem.workloads)
-    found = start(replace(problem, policies=options, workloads=tasks), Decision())
+    found = current_state(replace(problem, policies=options, workloads=tasks), Decision())
     assert found.decision == decision(problem, {"a": "c/3g"}, {"c": "3g"})
-    assert found.unknown == ("workload a on cluster d",)
+    assert found.infeasible == ("workload a on cluster d",)
 
 
 def test_a_device_that_both_policies_supply_does_not_outlast_the_change() -> None:
@@ -580,7 +580,7 @@ def fewest(given: Fleet, before: Decision, goal: Decision, *, most: int) -> int 
 
     None where there are more than `most` situations.
     """
-    wide = surged(formulate(given), 1)
+    wide = with_surge(formulate(given), 1)
     names = {place.workload for place in (*before.assignments, *goal.assignments)}
     places = [p for p in wide.variables if isinstance(p, Assignment) and p.workload in names]
     needed = {n: min(running(before, n), running(goal, n)) for n in names}
