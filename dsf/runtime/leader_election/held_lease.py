@@ -1,0 +1,138 @@
+"""One process's hold on a Lease: taken, renewed, and given back."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from dsf.kube.clock import utc_now
+from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from dsf.kube.kinds import LEASE
+from dsf.kube.port import Kube, Object
+from dsf.runtime.leader_election.lease import LeaderElectionConfig, ObservedLease, decide, released
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+RELEASE_SECONDS = 5.0
+"""How long giving the Lease back may take before it is left to expire."""
+
+
+class LeaseLost(Exception):
+    """The work was cancelled: the Lease could not be renewed in time, or another holder has it."""
+
+
+class HeldLease:
+    """A Lease that this process holds, or tries to.
+
+    `held` tells whether it does; `found` is the Lease as it was last read, before any own write.
+    """
+
+    def __init__(
+        self,
+        kube: Kube,
+        candidacy: LeaderElectionConfig,
+        *,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self.held = False
+        self.found: Object | None = None
+        self._kube = kube
+        self._candidacy = candidacy
+        self._now = now
+        self._seen: ObservedLease | None = None
+
+    async def hold(self, annotations: Mapping[str, str] | None = None) -> bool:
+        """Take or renew the Lease; tell whether this process holds it.
+
+        Raises KubeError where it can't be read or written, and Conflict where a holder was
+        overtaken by another write: its next call tells whether it still holds the Lease.
+        """
+        lease = self.found = await self._read()
+        at = asyncio.get_running_loop().time()
+        decision = decide(self._candidacy, lease, self._seen, at=at, now=self._stamp())
+        self._seen = decision.sighting
+        if decision.write is None:
+            return False
+        write = _annotated(decision.write, annotations or {})
+        try:
+            if lease is None:
+                await self._kube.create(LEASE, write)
+            else:
+                await self._kube.update(LEASE, write)
+        except (AlreadyExists, Conflict):
+            if self.held:
+                raise
+            return False
+        return True
+
+    async def run(self, work: Callable[[], Awaitable[T]], asked: float) -> T:
+        """Return what the work returns, and renew the Lease until then.
+
+        `asked` is the loop's time, in seconds, at which the Lease was asked for: others count its
+        duration from then on at the earliest. Raises LeaseLost once the work is cancelled.
+        """
+        working = asyncio.ensure_future(work())
+        renewing = asyncio.ensure_future(self._keep(asked))
+        self.held = True
+        try:
+            await asyncio.wait({working, renewing}, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return working.result()
+            renewing.result()
+            raise LeaseLost
+        finally:
+            for task in (working, renewing):
+                task.cancel()
+            await asyncio.gather(working, renewing, return_exceptions=True)
+            self.held = False
+
+    async def _keep(self, asked: float) -> None:
+        """Renew the Lease; return when that failed for too long, or another process holds it."""
+        loop = asyncio.get_running_loop()
+        seconds = self._candidacy.renew_seconds
+        held_until = asked + seconds
+        while True:
+            await asyncio.sleep(min(self._candidacy.retry_seconds, held_until - loop.time()))
+            asked = loop.time()
+            try:
+                # One call that hangs must leave time for another.
+                async with asyncio.timeout_at(min(held_until, asked + seconds / 2)):
+                    if not await self.hold():
+                        return
+                held_until = asked + seconds
+            except (KubeError, TimeoutError) as error:
+                log.warning("lease not renewed", extra=self.fields(error=str(error)))
+                if loop.time() >= held_until:
+                    return
+
+    async def release(self) -> None:
+        """Give the Lease back, so that the next holder need not wait; if that fails, it expires."""
+        with suppress(KubeError, TimeoutError):
+            async with asyncio.timeout(RELEASE_SECONDS):
+                lease = await self._read()
+                free = released(self._candidacy, lease, now=self._stamp()) if lease else None
+                if free:
+                    await self._kube.update(LEASE, free)
+
+    def fields(self, **fields: str) -> dict[str, str]:
+        """Return what log lines about this Lease say."""
+        return {"lease": self._candidacy.name, "identity": self._candidacy.identity, **fields}
+
+    async def _read(self) -> Object | None:
+        try:
+            return await self._kube.get(LEASE, self._candidacy.name, self._candidacy.namespace)
+        except NotFound:
+            return None
+
+    def _stamp(self) -> str:
+        return self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _annotated(lease: dict[str, Any], annotations: Mapping[str, str]) -> dict[str, Any]:
+    metadata = lease["metadata"]
+    both = {**(metadata.get("annotations") or {}), **annotations}
+    return {**lease, "metadata": {**metadata, "annotations": both}}
