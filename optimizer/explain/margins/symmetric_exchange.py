@@ -6,11 +6,10 @@ So nothing is lost without a place wherever an equal can stand in; that asks no 
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
-from hashlib import blake2b
 
-from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.model.problem import Problem
+from optimizer.model.symmetry import ClusterForm, classes, cluster_forms, workload_keys
 
 
 class SymmetricExchange:
@@ -76,93 +75,36 @@ class SymmetricExchange:
     @cached_property
     def _workloads(self) -> Mapping[str, tuple[str, ...]]:
         """By workload, its equals; what rules name has none."""
-        problem = self._problem
-        named = {name for task in problem.workloads for some in task.near for name in some}
-        named |= {name for task in problem.workloads for name in task.apart}
-        return _equals(
-            {
-                task.name: (
-                    *(task.kind, task.amount, task.extras, task.replicas, task.priority),
-                    *(task.spread, task.current, task.move_cost),
-                    _digest(problem.values, index),
-                    *(float(item.workloads[index]) for item in problem.limits),
-                    *(_digest(item.assignments, index) for item in problem.limits),
-                )
-                for index, task in enumerate(problem.workloads)
-                if not (task.near or task.apart or task.name in named)
-            }
-        )
+        names = [item.name for item in self._problem.workloads]
+        keys = workload_keys(self._problem)
+        return _others({names[number]: key for number, key in keys.items()})
 
     @cached_property
     def _clusters(self) -> Mapping[str, tuple[str, ...]]:
         """By cluster, its equals."""
-        slots, problem = self._slots, self._problem
-        return _equals(
-            {
-                name: (
-                    tuple(key for key, _ in slots[name]),
-                    tuple(key for key, _ in self._options[name]),
-                    tuple(values[number] for values in problem.labels.values()),
-                )
-                for number, name in enumerate(problem.clusters)
-                if slots[name]
-            }
-        )
+        return _others({name: form.key for name, form in self._forms.items() if form.resources})
 
     @cached_property
     def _policies(self) -> Mapping[str, list[PolicyEnforcement]]:
         """By cluster, its policies in an order that is the same for equals."""
         return {
-            name: [self._problem.enforcement(option) for _, option in own]
-            for name, own in self._options.items()
+            name: list(map(self._problem.enforcement, form.policies))
+            for name, form in self._forms.items()
         }
 
     @cached_property
-    def _slots(self) -> Mapping[str, list[tuple[Hashable, int]]]:
-        """By cluster, what rules and the objective know of its slots, and their numbers."""
-        problem = self._problem
-        found: dict[str, list[tuple[Hashable, int]]] = {name: [] for name in problem.clusters}
-        for number, slot in enumerate(problem.resources):
-            key = (
-                *(slot.kind, slot.device, float(problem.base[number])),
-                _digest(problem.values, (slice(None), number)),
-                *(bool(item.counted[number]) for item in problem.limits),
-                *(_digest(item.assignments, (slice(None), number)) for item in problem.limits),
-            )
-            found[problem.clusters[slot.cluster]].append((key, number))
-        return {name: sorted(own, key=repr) for name, own in found.items()}
-
-    @cached_property
-    def _options(self) -> Mapping[str, list[tuple[Hashable, int]]]:
-        """By cluster, what rules and the objective know of its policies, and their numbers."""
-        problem = self._problem
-        found: dict[str, list[tuple[Hashable, int]]] = {name: [] for name in problem.clusters}
-        for number, option in enumerate(problem.policies):
-            supplies = sorted(
-                (*problem.resources[slot][1:], amount) for slot, amount in option.supplies
-            )
-            used = tuple(float(item.policies[number]) for item in problem.limits)
-            key = option.pool, tuple(supplies), option.current, option.value, used
-            found[problem.clusters[option.cluster]].append((key, number))
-        return {name: sorted(own, key=repr) for name, own in found.items()}
+    def _forms(self) -> Mapping[str, ClusterForm]:
+        return dict(zip(self._problem.clusters, cluster_forms(self._problem), strict=True))
 
 
-def _equals(keys: Mapping[str, Hashable]) -> Mapping[str, tuple[str, ...]]:
-    """Return, of names whose keys are equal, those that each can be exchanged for."""
-    together: dict[Hashable, list[str]] = {}
-    for name, key in keys.items():
-        together.setdefault(key, []).append(name)
+def _others(keys: Mapping[str, Hashable]) -> Mapping[str, tuple[str, ...]]:
+    """Return for each name those with an equal key, where there are some."""
     return {
         name: tuple(other for other in own if other != name)
-        for own in together.values()
-        if len(own) > 1
+        for own in classes(keys)
         for name in own
     }
 
 
 def _renamed(places: Iterable[Assignment], names: Mapping[str, str]) -> list[Assignment]:
     return [item._replace(workload=names.get(item.workload, item.workload)) for item in places]
-
-
-def _digest(values: Floats | None, at: int | tuple[slice, int]) -> bytes:
-    return b"" if values is None else blake2b(values[at].tobytes(), digest_size=16).digest()

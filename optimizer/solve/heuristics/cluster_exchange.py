@@ -1,12 +1,13 @@
 """Exchanging all that two equal clusters have, policies and workloads, so that more stays."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
 
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import Problem
+from optimizer.model.symmetry import ClusterForm, classes, supply_forms
 from optimizer.solve.blocks.linking_constraints import linked_tasks
 
 
@@ -22,12 +23,12 @@ def exchange_equal_clusters(
         pair = problem.indexes(place)
         if pair is not None:
             places[problem.cluster_index[place.cluster]].append(pair)
-    fixed, members = linked_tasks(problem), _members_of_clusters(problem)
-    for own in _equal_clusters(problem, *members):
+    fixed, forms = linked_tasks(problem), supply_forms(problem)
+    for own in classes({cluster: form.key for cluster, form in enumerate(forms)}):
         for one, two in combinations(own, 2):
             if stop():
                 break
-            _exchange(problem, (one, two), members, options, places, fixed)
+            _exchange(problem, (one, two), forms, options, places, fixed)
     pairs = sorted(pair for own in places for pair in own)
     chosen = sorted(option for own in options for option in own)
     return Decision(
@@ -47,46 +48,17 @@ def unchanged_count(problem: Problem, decision: Decision) -> int:
     return stay + sum(option.current for option in options)
 
 
-def _equal_clusters(
-    problem: Problem, slots: list[list[int]], options: list[list[int]]
-) -> list[list[int]]:
-    """Return the clusters whose slots and options are equal."""
-    found: dict[Hashable, list[int]] = {}
-    for cluster, own in enumerate(slots):
-        at = {slot: position for position, slot in enumerate(own)}
-        key = (
-            tuple((*problem.resources[slot][1:], float(problem.base[slot])) for slot in own),
-            tuple(
-                (option.pool, option.value, tuple((at[s], amount) for s, amount in option.supplies))
-                for option in (problem.policies[number] for number in options[cluster])
-            ),
-        )
-        found.setdefault(key, []).append(cluster)
-    return [own for own in found.values() if len(own) > 1]
-
-
-def _members_of_clusters(problem: Problem) -> tuple[list[list[int]], list[list[int]]]:
-    """Return the slots and the options of each cluster."""
-    slots: list[list[int]] = [[] for _ in problem.clusters]
-    options: list[list[int]] = [[] for _ in problem.clusters]
-    for number, slot in enumerate(problem.resources):
-        slots[slot.cluster].append(number)
-    for number, option in enumerate(problem.policies):
-        options[option.cluster].append(number)
-    return slots, options
-
-
 def _exchange(
     problem: Problem,
     pair: tuple[int, int],
-    members: tuple[list[list[int]], list[list[int]]],
+    forms: list[ClusterForm],
     options: list[list[int]],
     places: list[list[tuple[int, int]]],
     fixed: frozenset[int],
 ) -> None:
     """Exchange what two clusters have, where more stays, policies first, and no value changes."""
-    (one, two), (slots, numbers) = pair, members
-    across = dict(zip(numbers[one] + numbers[two], numbers[two] + numbers[one], strict=True))
+    one, two = pair
+    across = _corresponding(forms[one].policies, forms[two].policies)
     had, here, there = options[one] + options[two], places[one], places[two]
     before = (
         sum(problem.policies[option].current for option in had),
@@ -98,7 +70,7 @@ def _exchange(
     )
     if after <= before:
         return
-    over = dict(zip(slots[one] + slots[two], slots[two] + slots[one], strict=True))
+    over = _corresponding(forms[one].resources, forms[two].resources)
     values = problem.values
     for task, slot in places[one] + places[two]:
         if task in fixed or values[task, slot] != values[task, over[slot]]:
@@ -118,3 +90,8 @@ def _exchange(
 
 def _unmoved_count(problem: Problem, places: list[tuple[int, int]], cluster: int) -> int:
     return sum(cluster in problem.workloads[task].current for task, _ in places)
+
+
+def _corresponding(one: tuple[int, ...], two: tuple[int, ...]) -> dict[int, int]:
+    """Return what each item of two clusters is on the other one."""
+    return dict(zip(one + two, two + one, strict=True))
