@@ -1,5 +1,5 @@
-"""Why a workload has no place: irreducible infeasible subsystems of limits, and repairs.
+"""Conflicts: the limits that can keep a workload out, and irreducible infeasible subsystems of them.
 
 Pure: problems are solved by a function that the caller passes in (`solver_ports`).
-May import `explain.margins`, `optimizer.model` and what is below it.
+May import `optimizer.model` and what is below it.
 """

@@ -1,7 +1,8 @@
-"""What is known of which limits, given up together, make room: few questions need a solver.
+"""Whether relaxing some limits makes room, remembered so that few questions need a solver.
 
-Giving up more never takes room away, and workloads that differ in name alone can stand for each
-other. So an answer for some limits is one for all that are at least, or at most, as many and alike.
+Relaxing more limits never takes room away, and workloads that differ in name alone are
+interchangeable. So one answer holds for every superset (there is room) or subset (there is none),
+also after swapping interchangeable workloads.
 """
 
 from collections import Counter, defaultdict
@@ -9,127 +10,124 @@ from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Se
 
 from optimizer.domain.fleet import Fleet, Workload
 from optimizer.domain.solution import Assignment, Decision
-from optimizer.domain.time_left import TimeLeft, unlimited
 from optimizer.explain.conflicts.feasibility_check import check_feasibility
 from optimizer.explain.conflicts.feasibility_problem import (
     feasibility_problem,
     replica_counts,
     required_without,
 )
-from optimizer.explain.conflicts.relaxable_limits import RelaxableLimit, RequiredReplicas, relaxed
+from optimizer.explain.conflicts.limit_kinds import (
+    RelaxableLimit,
+    RequiredReplicas,
+    RunningWorkload,
+    SuppliedCapacity,
+)
+from optimizer.explain.conflicts.relaxable_limits import relaxed
 from optimizer.explain.solver_ports import BudgetExceeded, ProblemSolver
 from optimizer.model.rules import violations
+from optimizer.transition.board import Going, unhurried
 
 RelaxedKeys = Counter[Hashable]
-"""Limits given up; those that keep workloads running which are alike have one key."""
+"""The relaxed limits by key; those that keep interchangeable workloads running share one key."""
 
 _Amounts = defaultdict[tuple[str, str, str], float]
 """By cluster, kind and device."""
 
 
 class FeasibilityOracle:
-    """Tells whether all that is wanted can run where some limits are given up.
+    """Tells whether all required replicas can run where some limits are relaxed.
 
-    `lacking`: by limit of supply (its id), what one place more lacks beside what runs now.
+    `lacking`: by capacity (its id), how much of it one more assignment lacks, where known.
     """
 
     def __init__(
         self,
         fleet: Fleet,
-        wanted: RequiredReplicas,
-        named: Sequence[RelaxableLimit],
-        resolve: ProblemSolver,
-        time_left: TimeLeft = unlimited,
+        required: RequiredReplicas,
+        limits: Sequence[RelaxableLimit],
+        solve: ProblemSolver,
+        going: Going = unhurried,
     ) -> None:
-        self._fleet, self._wanted, self._named = fleet, wanted, tuple(named)
-        self._resolve, self._time_left = resolve, time_left
+        self._fleet, self._required, self._limits = fleet, required, tuple(limits)
+        self._solve, self._going = solve, going
         self._workloads = {item.name: item for item in fleet.workloads}
-        keys = symmetry_keys(fleet, wanted.counts, {self._workloads[wanted.workload].app})
-        self._keys = {id(item): keys.get(item.keeps_running, id(item)) for item in named}
-        self._room, self._none = list[RelaxedKeys](), list[RelaxedKeys]()
+        keys = symmetry_keys(fleet, required.counts, {self._workloads[required.workload].app})
+        self._keys = {id(item): keys.get(item.keeps_running, id(item)) for item in limits}
+        self._feasible, self._infeasible = list[RelaxedKeys](), list[RelaxedKeys]()
         self.lacking: dict[int, float] = {}
 
-    def possible(self, without: Iterable[RelaxableLimit]) -> bool | None:
+    def feasible(self, relaxing: Iterable[RelaxableLimit]) -> bool | None:
         """Tell whether there is room without some limits; None: not known."""
-        given_up = tuple(without)
-        given = self._given(given_up)
-        if any(known <= given for known in self._room):
+        given_up = tuple(relaxing)
+        keys = self._keys_of(given_up)
+        if any(known <= keys for known in self._feasible):
             return True
-        if any(given <= known for known in self._none):
+        if any(keys <= known for known in self._infeasible):
             return False
-        return self._solved(given_up, given)
+        return self._checked(given_up, keys)
 
-    def _given(self, given_up: Iterable[RelaxableLimit]) -> RelaxedKeys:
-        return Counter(self._keys[id(item)] for item in given_up)
+    def learn_from(self, decision: Decision) -> None:
+        """Find single limits that make room, by adding one assignment to what runs."""
+        capacities = [item for item in self._limits if isinstance(item, SuppliedCapacity)]
+        running = [item for item in self._limits if isinstance(item, RunningWorkload)]
+        wide = feasibility_problem(relaxed(self._fleet, capacities), self._required.counts)
+        if wide is None or self._required.workload not in wide.workload_index:
+            return
+        for limit in capacities:
+            added = Assignment(self._required.workload, limit.cluster, limit.device)
+            for changed in () if added in decision.assignments else _with(decision, added):
+                used = self._used(changed, [*capacities, *running])
+                keys = self._keys_of(used)
+                if any(known <= keys for known in self._feasible) or violations(wide, changed):
+                    continue
+                self._feasible.append(keys)
+                (first, *others) = used
+                if isinstance(first, SuppliedCapacity) and not others:
+                    self.lacking[id(first)] = self._lack(first, changed)
 
-    def _solved(self, given_up: Sequence[RelaxableLimit], given: RelaxedKeys) -> bool | None:
-        if not self._time_left():
+    def _keys_of(self, relaxing: Iterable[RelaxableLimit]) -> RelaxedKeys:
+        return Counter(self._keys[id(item)] for item in relaxing)
+
+    def _checked(self, relaxing: Sequence[RelaxableLimit], keys: RelaxedKeys) -> bool | None:
+        if not self._going():
             raise BudgetExceeded
-        needed = required_without(self._wanted, given_up)
-        problem = feasibility_problem(relaxed(self._fleet, given_up), needed)
-        answer = False if problem is None else check_feasibility(problem, needed, self._resolve)
+        needed = required_without(self._required, relaxing)
+        problem = feasibility_problem(relaxed(self._fleet, relaxing), needed)
+        answer = False if problem is None else check_feasibility(problem, needed, self._solve)
         if isinstance(answer, Decision):
-            self._room.append(self._given(self._used(answer, given_up)))
+            self._feasible.append(self._keys_of(self._used(answer, relaxing)))
             return True
         if answer is False:
-            self._none.append(given)
+            self._infeasible.append(keys)
         return answer
 
-    def learn(self, decision: Decision) -> None:
-        """Learn from what runs: which single limit makes room for one place more, beside it."""
-        supplies = [item for item in self._named if item.rule == "capacity"]
-        running = [item for item in self._named if item.rule == "runs"]
-        wide = feasibility_problem(relaxed(self._fleet, supplies), self._wanted.counts)
-        if wide is None:
-            return
-        for place in _possible(wide.workload_index, self._wanted, supplies):
-            for changed in () if place in decision.assignments else self._tries(decision, place):
-                used = self._used(changed, [*supplies, *running])
-                given = self._given(used)
-                if any(known <= given for known in self._room) or violations(wide, changed):
-                    continue
-                self._room.append(given)
-                if len(used) == 1 and used[0].rule == "capacity":
-                    self.lacking[id(used[0])] = self._lack(used[0], changed)
-
-    def _tries(self, decision: Decision, place: Assignment) -> Iterator[Decision]:
-        """Yield the decision with a place more: beside what runs, and instead of one other."""
-        yield Decision(decision.policies, (*decision.assignments, place))
-        others = (item for item in decision.assignments if item[1:] == place[1:])
-        for name in dict.fromkeys(item.workload for item in others):
-            if name != place.workload:
-                left = (item for item in decision.assignments if item.workload != name)
-                yield Decision(decision.policies, (*left, place))
-
-    def _used(self, decision: Decision, given_up: Iterable[RelaxableLimit]) -> list[RelaxableLimit]:
-        """Return which limits must be given up for a decision, of those without which it is."""
+    def _used(self, decision: Decision, relaxing: Iterable[RelaxableLimit]) -> list[RelaxableLimit]:
+        """Return those of the relaxed limits that a decision breaks, as far as that is checked."""
         running, loads = replica_counts(decision), self._loads(decision)
         supplied = self._supplied(decision)
 
-        def needed(item: RelaxableLimit) -> bool:
-            if item.rule == "runs":
-                return running.get(item.keeps_running, 0) != self._wanted.counts[item.keeps_running]
-            if item.rule == "capacity":
-                cluster, kind, device = item.subject
-                at = cluster, kind, device
-                # What asks for nothing of a device needs one all the same.
-                return at in loads and (loads[at] > supplied[at] or supplied[at] <= 0)
+        def broken(item: RelaxableLimit) -> bool:
+            match item:
+                case RunningWorkload(workload=name):
+                    return running.get(name, 0) != self._required.counts[name]
+                case SuppliedCapacity(resource=at):
+                    # A workload that asks for an amount of 0 still needs a device.
+                    return at in loads and (loads[at] > supplied[at] or supplied[at] <= 0)
             return True
 
-        return [item for item in given_up if needed(item)]
+        return [item for item in relaxing if broken(item)]
 
-    def _lack(self, barrier: RelaxableLimit, decision: Decision) -> float:
-        cluster, kind, device = barrier.subject
-        key = cluster, kind, device
-        return self._loads(decision)[key] - self._supplied(decision)[key]
+    def _lack(self, limit: SuppliedCapacity, decision: Decision) -> float:
+        at = limit.resource
+        return self._loads(decision)[at] - self._supplied(decision)[at]
 
     def _loads(self, decision: Decision) -> _Amounts:
         found: _Amounts = defaultdict(float)
-        for place in decision.assignments:
-            item = self._workloads[place.workload]
-            found[place.cluster, item.kind, place.device] += item.amount
-            for kind, amount in item.extras:
-                found[place.cluster, kind, ""] += amount
+        for item in decision.assignments:
+            workload = self._workloads[item.workload]
+            found[item.cluster, workload.kind, item.device] += workload.amount
+            for kind, amount in workload.extras:
+                found[item.cluster, kind, ""] += amount
         return found
 
     def _supplied(self, decision: Decision) -> _Amounts:
@@ -145,21 +143,23 @@ class FeasibilityOracle:
         return found
 
 
-def _possible(
-    known: Mapping[str, int], wanted: RequiredReplicas, supplies: Iterable[RelaxableLimit]
-) -> Iterator[Assignment]:
-    """Yield places to try for a workload: one for each limit of supply."""
-    if wanted.workload in known:
-        for item in supplies:
-            yield Assignment(wanted.workload, item.subject[0], item.subject[2])
+def _with(decision: Decision, added: Assignment) -> Iterator[Decision]:
+    """Yield a decision with one more assignment, and with it in place of one workload's."""
+    yield Decision(decision.policies, (*decision.assignments, added))
+    others = (item for item in decision.assignments if item[1:] == added[1:])
+    for name in dict.fromkeys(item.workload for item in others):
+        if name != added.workload:
+            left = (item for item in decision.assignments if item.workload != name)
+            yield Decision(decision.policies, (*left, added))
 
 
 def symmetry_keys(
     fleet: Fleet, counts: Mapping[str, int], apps: Container[str]
 ) -> Mapping[str, Hashable]:
-    """Return a key by workload; those of equal keys differ in nothing that a rule speaks of.
+    """Return a key by workload; workloads of equal keys differ in nothing that a rule reads.
 
-    `counts`: on how many clusters they run. `apps`: those that no other app is like.
+    `counts`: on how many clusters they run. `apps`: those whose workloads equal no other app's.
+    Scores do not count, because a feasibility problem makes every assignment worth the same.
     """
     lacking = {
         app: tuple(held.lacks(app) for held in fleet.scores.values())

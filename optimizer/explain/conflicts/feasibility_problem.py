@@ -1,7 +1,7 @@
-"""Whether a workload can run while everything that is placed keeps running, whatever it is worth.
+"""The problem that asks whether workloads can run together, whatever that is worth.
 
-The question is put as a problem in which each wanted place is worth the same, so that any engine
-answers it: it is possible if and only if the optimum has all of them.
+Every required assignment is worth the same and everything else nothing, so that any solver answers:
+all can run if and only if the optimum has all required assignments.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,52 +11,60 @@ import numpy as np
 
 from optimizer.domain.fleet import CandidatePolicy, Fleet, Workload
 from optimizer.domain.solution import Decision, Solution
-from optimizer.explain.conflicts.relaxable_limits import RelaxableLimit, RequiredReplicas
+from optimizer.explain.conflicts.limit_kinds import RelaxableLimit, RequiredReplicas
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 
 WORTH = 1000.0
-"""Value of each wanted place; what is minimised besides never adds up to one."""
+"""Value of a required assignment; prices of a sizing problem add up to less than half of it."""
 
 
 def replica_counts(decision: Decision) -> dict[str, int]:
     """Return on how many clusters each workload runs."""
     found: dict[str, int] = {}
-    for place in decision.assignments:
-        found[place.workload] = found.get(place.workload, 0) + 1
+    for item in decision.assignments:
+        found[item.workload] = found.get(item.workload, 0) + 1
     return found
 
 
-def required_without(wanted: RequiredReplicas, without: Iterable[RelaxableLimit]) -> dict[str, int]:
-    """Return what must run where some limits do not hold."""
-    free = {barrier.keeps_running for barrier in without if barrier.keeps_running}
-    return {name: count for name, count in wanted.counts.items() if name not in free}
+def required_without(
+    required: RequiredReplicas, relaxing: Iterable[RelaxableLimit]
+) -> dict[str, int]:
+    """Return how many replicas of each workload must run where some limits are relaxed."""
+    free = {limit.keeps_running for limit in relaxing}
+    return {name: count for name, count in required.counts.items() if name not in free}
 
 
 def feasibility_problem(fleet: Fleet, needed: Mapping[str, int]) -> Problem | None:
-    """Return the problem that asks whether all that is needed can run; None: it can't."""
+    """Return the problem that asks whether all that is needed can run.
+
+    None: a workload has no candidate assignment at all, so it can't.
+    """
     problem = formulate(without_costs(fleet, needed))
     if not set(needed) <= set(problem.workload_index):
         return None
-    worth = np.array([WORTH if task.name in needed else 0.0 for task in problem.workloads])
+    worth = np.array([WORTH if item.name in needed else 0.0 for item in problem.workloads])
     usable = ~np.isnan(problem.values)
     return replace(problem, values=np.where(usable, worth[:, np.newaxis], np.nan))
 
 
 def all_placed(solution: Solution, count: int) -> bool | None:
-    """Tell whether a solution of a requirement has all places, or proves that none can."""
-    most = (count - 0.5) * WORTH
-    if solution.objective_value > most:
+    """Tell whether a solution has all `count` required assignments, or proves that none can.
+
+    None: the solution is not good enough, nor its bound tight enough, to tell.
+    """
+    least = (count - 0.5) * WORTH
+    if solution.objective_value > least:
         return True
-    if solution.bound is not None and solution.bound < most:
+    if solution.bound is not None and solution.bound < least:
         return False
     return None
 
 
 def without_costs(fleet: Fleet, needed: Mapping[str, int]) -> Fleet:
-    """Return the fleet in which moving and changing cost nothing and no workload comes first."""
+    """Return the fleet with the replicas that are needed, no priorities, and no costs."""
 
-    def wish(item: Workload) -> Workload:
+    def required(item: Workload) -> Workload:
         count = needed.get(item.name, item.replicas)
         return replace(item, replicas=count, priority=0, move_cost=0.0)
 
@@ -65,7 +73,7 @@ def without_costs(fleet: Fleet, needed: Mapping[str, int]) -> Fleet:
 
     return replace(
         fleet,
-        workloads=tuple(wish(item) for item in fleet.workloads),
+        workloads=tuple(map(required, fleet.workloads)),
         clusters=tuple(
             replace(item, candidates=tuple(map(free, item.candidates))) for item in fleet.clusters
         ),

@@ -1,0 +1,88 @@
+"""Fleets that differ in one thing, and a change of a limit in words."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from optimizer.domain.fleet import Cluster, Fleet, Supply, Workload
+from optimizer.explain.conflicts.supply_amounts import supplied
+from optimizer.model.problem import NO_DEVICE
+
+FleetChange = Callable[[Fleet], Fleet]
+
+ScoreKey = tuple[str, tuple[str, str, str]]
+"""The name of a score, and the cluster, app and device that it is for."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LimitChange:
+    """A change in words, what it does to a fleet, and its relative size."""
+
+    message: str
+    apply: FleetChange
+    size: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AddedSupply(LimitChange):
+    """More of a device on a cluster, available whichever policy the cluster enforces."""
+
+    cluster: str
+    supply: Supply
+
+
+def applied(fleet: Fleet, changes: Iterable[LimitChange]) -> Fleet:
+    """Return the fleet after changes."""
+    return reduce(lambda made, change: change.apply(made), changes, fleet)
+
+
+def with_workload(fleet: Fleet, name: str, **changed: Any) -> Fleet:
+    """Return a fleet in which a workload differs in some fields."""
+    return replace(
+        fleet,
+        workloads=tuple(
+            replace(item, **changed) if item.name == name else item for item in fleet.workloads
+        ),
+    )
+
+
+def without_workload(fleet: Fleet, name: str) -> Fleet:
+    """Return a fleet without a workload."""
+    return replace(fleet, workloads=tuple(item for item in fleet.workloads if item.name != name))
+
+
+def with_cluster(fleet: Fleet, name: str, change: Callable[[Cluster], Cluster]) -> Fleet:
+    """Return a fleet in which a cluster differs."""
+    clusters = (change(item) if item.name == name else item for item in fleet.clusters)
+    return replace(fleet, clusters=tuple(clusters))
+
+
+def with_supplies(fleet: Fleet, cluster: str, added: Iterable[Supply]) -> Fleet:
+    """Return a fleet in which a cluster has more without any policy."""
+    new = tuple(added)
+    return with_cluster(fleet, cluster, lambda item: replace(item, base=(*item.base, *new)))
+
+
+def with_limit(fleet: Fleet, name: str, most: float) -> Fleet:
+    """Return a fleet in which a fleet-wide limit has another value."""
+    limits = (replace(item, most=most) if item.name == name else item for item in fleet.limits)
+    return replace(fleet, limits=tuple(limits))
+
+
+def missing_scores(fleet: Fleet, target: Workload) -> Iterator[ScoreKey]:
+    """Yield the scores that a workload lacks on devices of its kind."""
+    for cluster in fleet.clusters:
+        devices = {item.device for item in supplied(cluster) if item.kind == target.kind}
+        for device in sorted(devices or {NO_DEVICE}):
+            key = cluster.name, target.app, device
+            yield from ((name, key) for name, held in fleet.scores.items() if key not in held)
+
+
+def with_scores(fleet: Fleet, missing: Iterable[ScoreKey]) -> Fleet:
+    """Return a fleet in which some scores are 0."""
+    added: dict[str, dict[tuple[str, str, str], float]] = {name: {} for name in fleet.scores}
+    for name, key in missing:
+        added[name][key] = 0.0
+    scores = {name: held.with_values(added[name]) for name, held in fleet.scores.items()}
+    return replace(fleet, scores=scores)

@@ -1,0 +1,210 @@
+"""Why a workload has no place, or fewer than it asks for, and the repair that gives it one more."""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.solution import Solution
+from optimizer.explain.conflicts.feasibility_oracle import symmetry_keys
+from optimizer.explain.conflicts.feasibility_problem import replica_counts
+from optimizer.explain.conflicts.fleet_changes import missing_scores
+from optimizer.explain.conflicts.irreducible_subsystem import infeasible_subsystem
+from optimizer.explain.conflicts.limit_kinds import RelaxableLimit, RequiredReplicas
+from optimizer.explain.conflicts.relaxable_limits import relaxable_limits
+from optimizer.explain.repairs.correction_sets import (
+    ConflictSearch,
+    LimitChanges,
+    LimitSet,
+    minimal_correction_sets,
+    sized_repairs,
+)
+from optimizer.explain.repairs.repair_trials import RepairTrials, repair_value
+from optimizer.explain.repairs.score_raises import TriedRepair, forced_to_run, raise_that_pays
+from optimizer.explain.solver_ports import BudgetExceeded, FindNearOptimal, ProblemSolver, find_none
+from optimizer.model.problem import Problem
+from optimizer.transition.board import Going, unhurried
+from optimizer.wire.explanation import ConflictingLimit, UnplacedReason
+
+_NO_ROOM = "these limits together leave no room while everything placed keeps running"
+_ROOM = "there is room for it"
+
+
+def short_of_replicas(fleet: Fleet, solution: Solution) -> tuple[str, ...]:
+    """Return the workloads that run on fewer clusters than they ask for, in their order."""
+    found = replica_counts(solution.decision)
+    return tuple(w.name for w in fleet.workloads if found.get(w.name, 0) < w.replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownConflict:
+    """The limits that keep a workload out, and repairs, the cheapest first.
+
+    `correction_sets`: which limits to change; `repairs`: by how much. None: not computed yet.
+    """
+
+    required: RequiredReplicas
+    members: LimitSet
+    irreducible: bool
+    correction_sets: tuple[LimitSet, ...] | None = None
+    repairs: tuple[LimitChanges, ...] | None = None
+
+
+class UnplacedReasons:
+    """Why workloads lack a place; what holds for interchangeable workloads is computed once.
+
+    `late`: the workloads for which the time allowed only a part of the reason.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        problem: Problem,
+        solution: Solution,
+        solve: ProblemSolver,
+        find_near: FindNearOptimal = find_none,
+        going: Going = unhurried,
+    ) -> None:
+        self._fleet, self._problem, self._solution = fleet, problem, solution
+        self._solve, self._find_near, self._going = solve, find_near, going
+        self._counts = replica_counts(solution.decision)
+        self._trials = RepairTrials(fleet, solve, find_near)
+        self._conflicts = dict[Hashable, _KnownConflict]()
+        self._has_room = dict[Hashable, bool]()
+        self.late: list[str] = []
+
+    def of(self, workload: str) -> UnplacedReason:
+        """Return what keeps a workload from one more place, and the cheapest repair.
+
+        Raises BudgetExceeded where the time allowed nothing of that.
+        """
+        if not self._going():
+            raise BudgetExceeded
+        counts = {**self._counts, workload: self._counts.get(workload, 0) + 1}
+        required = RequiredReplicas(workload, counts)
+        if counts[workload] > len(self._fleet.clusters):
+            count = len(self._fleet.clusters)
+            message = f"it runs on all of the {count} clusters that the request names"
+            return UnplacedReason(workload=workload, message=message)
+        limits = relaxable_limits(self._fleet, required)
+        search = ConflictSearch(self._fleet, required, limits, self._solve, self._going)
+        key = self._symmetry_keys[workload]
+        room = self._has_room[key] if key in self._has_room else search.oracle.feasible(())
+        if room is None:
+            self.late.append(workload)
+            return UnplacedReason(workload=workload, message="not computed in time")
+        self._has_room[key] = room
+        return self._does_not_pay(required) if room else self._no_room(search, key)
+
+    @cached_property
+    def _symmetry_keys(self) -> Mapping[str, Hashable]:
+        """By workload, a key that is equal where the same reasons hold."""
+        apps = {
+            item.app for item in self._fleet.workloads if any(missing_scores(self._fleet, item))
+        }
+        return symmetry_keys(self._fleet, self._counts, apps)
+
+    def _no_room(self, search: ConflictSearch, key: Hashable) -> UnplacedReason:
+        known = self._conflicts.get(key)
+        found = _translated(search, known) if known else None
+        if found is None:
+            found = self._conflict(search)
+        name = search.required.workload
+        if found is None:
+            message = "no change of the limits that have a name makes room for it"
+            return UnplacedReason(workload=name, message=message)
+        self._conflicts[key] = found
+        reason = UnplacedReason(
+            workload=name,
+            message=_NO_ROOM,
+            limits=tuple(
+                ConflictingLimit(rule=item.rule, message=item.message) for item in found.members
+            ),
+            irreducible=found.irreducible,
+        )
+        return self._with_repair(reason, search.required, lambda: self._cheapest(search, key))
+
+    def _conflict(self, search: ConflictSearch) -> _KnownConflict | None:
+        """Return an irreducible conflict; None where relaxing all limits makes no room."""
+        search.oracle.learn_from(self._solution.decision)
+        if search.feasible_with(()) is False:
+            return None
+        found = infeasible_subsystem(search.limits, search.feasible_with)
+        return _KnownConflict(search.required, found.members, found.irreducible)
+
+    def _cheapest(self, search: ConflictSearch, key: Hashable) -> TriedRepair | None:
+        found = self._conflicts[key]
+        sets, repairs = found.correction_sets, found.repairs
+        if sets is None:
+            sets = tuple(minimal_correction_sets(search, found.members))
+        if repairs is None:
+            repairs = tuple(sized_repairs(search, sets))
+        self._conflicts[key] = replace(found, correction_sets=sets, repairs=repairs)
+        return self._trials.cheapest(search.required, repairs)
+
+    def _with_repair(
+        self,
+        reason: UnplacedReason,
+        required: RequiredReplicas,
+        find: Callable[[], TriedRepair | None],
+    ) -> UnplacedReason:
+        """Return a reason with its repair, or without one where the time is over."""
+        try:
+            tried = find()
+        except BudgetExceeded:
+            self.late.append(required.workload)
+            message = f"{reason.message}; what would change that was not computed in time"
+            return reason.model_copy(update={"message": message})
+        repair = None if tried is None else repair_value(required, tried)
+        return reason.model_copy(update={"remedy": repair})
+
+    def _does_not_pay(self, required: RequiredReplicas) -> UnplacedReason:
+        """Return what placing a workload costs that has room: others use it better."""
+        problem, solution, name = self._problem, self._solution, required.workload
+        if solution.status == "Feasible":
+            message = (
+                f"{_ROOM}; what it costs is not known, as the plan is not proven to be the best"
+            )
+            return UnplacedReason(workload=name, message=message)
+        forced = forced_to_run(problem, solution, required, self._solve, self._find_near)
+        if forced.lost is None:
+            self.late.append(name)
+            message = f"{_ROOM}; what placing it would cost was not computed in time"
+            return UnplacedReason(workload=name, message=message)
+        cost = forced.lost
+        message = f"{_ROOM}, but the best solution that has it is worth {cost.total:g} less"
+        if cost.total <= 0:
+            message = f"{_ROOM}, and a solution with it is worth as much"
+        now = TriedRepair((), problem, solution, verified=False)
+        return self._with_repair(
+            UnplacedReason(workload=name, message=message, lost=cost),
+            required,
+            lambda: raise_that_pays(self._fleet, now, forced, required, self._solve),
+        )
+
+
+def _translated(search: ConflictSearch, known: _KnownConflict) -> _KnownConflict | None:
+    """Return the conflict of an interchangeable workload with this workload's name in it.
+
+    None: a limit has no counterpart. Limits correspond where they are the same but for the names.
+    """
+    renamed = {known.required.workload: search.required.workload}
+    renamed |= {new: old for old, new in renamed.items()}
+    own = {item.identity({}): item for item in search.limits}
+
+    def counterparts(limits: LimitSet) -> LimitSet | None:
+        found = [own.get(item.identity(renamed)) for item in limits]
+        return tuple(item for item in found if item) if all(found) else None
+
+    members = counterparts(known.members)
+    sets = [counterparts(item) for item in known.correction_sets or ()]
+    if members is None or not all(sets):
+        return None
+    nameless = all(item.sized for limits in known.correction_sets or () for item in limits)
+    return replace(
+        known,
+        required=search.required,
+        members=members,
+        correction_sets=known.correction_sets and tuple(item for item in sets if item),
+        repairs=known.repairs if nameless else None,
+    )
