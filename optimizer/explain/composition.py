@@ -12,7 +12,6 @@ import numpy as np
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution
 from optimizer.domain.time_left import TimeLeft, unlimited
-from optimizer.explain.conflicts.unplaced_reasons import UnplacedReasons, short_of_replicas
 from optimizer.explain.margins.assignment_reasons import assignment_reasons
 from optimizer.explain.margins.margins import Margin, Margins
 from optimizer.explain.margins.why_not import why_not_place, why_not_policy
@@ -26,6 +25,7 @@ from optimizer.explain.solver_ports import (
 from optimizer.explain.tradeoffs.dual_prices import binding_limits
 from optimizer.explain.tradeoffs.pareto_set import multi_objective, pareto_set
 from optimizer.explain.transition_steps import transition_plan
+from optimizer.explain.unplaced_reasons import UnplacedReasons, short_of_replicas
 from optimizer.model.current_state import current_state, with_enforced_candidates
 from optimizer.model.formulate import formulate
 from optimizer.model.placements import placed

@@ -6,11 +6,12 @@ from functools import cached_property
 
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution
+from optimizer.domain.time_left import TimeLeft, unlimited
 from optimizer.explain.conflicts.feasibility_oracle import symmetry_keys
 from optimizer.explain.conflicts.feasibility_problem import replica_counts
 from optimizer.explain.conflicts.fleet_changes import missing_scores
 from optimizer.explain.conflicts.irreducible_subsystem import infeasible_subsystem
-from optimizer.explain.conflicts.limit_kinds import RelaxableLimit, RequiredReplicas
+from optimizer.explain.conflicts.limit_kinds import RequiredReplicas
 from optimizer.explain.conflicts.relaxable_limits import relaxable_limits
 from optimizer.explain.repairs.correction_sets import (
     ConflictSearch,
@@ -23,7 +24,6 @@ from optimizer.explain.repairs.repair_trials import RepairTrials, repair_value
 from optimizer.explain.repairs.score_raises import TriedRepair, forced_to_run, raise_that_pays
 from optimizer.explain.solver_ports import BudgetExceeded, FindNearOptimal, ProblemSolver, find_none
 from optimizer.model.problem import Problem
-from optimizer.transition.board import Going, unhurried
 from optimizer.wire.explanation import ConflictingLimit, UnplacedReason
 
 _NO_ROOM = "these limits together leave no room while everything placed keeps running"
@@ -63,10 +63,10 @@ class UnplacedReasons:
         solution: Solution,
         solve: ProblemSolver,
         find_near: FindNearOptimal = find_none,
-        going: Going = unhurried,
+        time_left: TimeLeft = unlimited,
     ) -> None:
         self._fleet, self._problem, self._solution = fleet, problem, solution
-        self._solve, self._find_near, self._going = solve, find_near, going
+        self._solve, self._find_near, self._time_left = solve, find_near, time_left
         self._counts = replica_counts(solution.decision)
         self._trials = RepairTrials(fleet, solve, find_near)
         self._conflicts = dict[Hashable, _KnownConflict]()
@@ -78,7 +78,7 @@ class UnplacedReasons:
 
         Raises BudgetExceeded where the time allowed nothing of that.
         """
-        if not self._going():
+        if not self._time_left():
             raise BudgetExceeded
         counts = {**self._counts, workload: self._counts.get(workload, 0) + 1}
         required = RequiredReplicas(workload, counts)
@@ -87,7 +87,7 @@ class UnplacedReasons:
             message = f"it runs on all of the {count} clusters that the request names"
             return UnplacedReason(workload=workload, message=message)
         limits = relaxable_limits(self._fleet, required)
-        search = ConflictSearch(self._fleet, required, limits, self._solve, self._going)
+        search = ConflictSearch(self._fleet, required, limits, self._solve, self._time_left)
         key = self._symmetry_keys[workload]
         room = self._has_room[key] if key in self._has_room else search.oracle.feasible(())
         if room is None:

@@ -10,6 +10,7 @@ from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Se
 
 from optimizer.domain.fleet import Fleet, Workload
 from optimizer.domain.solution import Assignment, Decision
+from optimizer.domain.time_left import TimeLeft, unlimited
 from optimizer.explain.conflicts.feasibility_check import check_feasibility
 from optimizer.explain.conflicts.feasibility_problem import (
     feasibility_problem,
@@ -25,7 +26,6 @@ from optimizer.explain.conflicts.limit_kinds import (
 from optimizer.explain.conflicts.relaxable_limits import relaxed
 from optimizer.explain.solver_ports import BudgetExceeded, ProblemSolver
 from optimizer.model.rules import violations
-from optimizer.transition.board import Going, unhurried
 
 RelaxedKeys = Counter[Hashable]
 """The relaxed limits by key; those that keep interchangeable workloads running share one key."""
@@ -46,10 +46,10 @@ class FeasibilityOracle:
         required: RequiredReplicas,
         limits: Sequence[RelaxableLimit],
         solve: ProblemSolver,
-        going: Going = unhurried,
+        time_left: TimeLeft = unlimited,
     ) -> None:
         self._fleet, self._required, self._limits = fleet, required, tuple(limits)
-        self._solve, self._going = solve, going
+        self._solve, self._time_left = solve, time_left
         self._workloads = {item.name: item for item in fleet.workloads}
         keys = symmetry_keys(fleet, required.counts, {self._workloads[required.workload].app})
         self._keys = {id(item): keys.get(item.keeps_running, id(item)) for item in limits}
@@ -89,7 +89,7 @@ class FeasibilityOracle:
         return Counter(self._keys[id(item)] for item in relaxing)
 
     def _checked(self, relaxing: Sequence[RelaxableLimit], keys: RelaxedKeys) -> bool | None:
-        if not self._going():
+        if not self._time_left():
             raise BudgetExceeded
         needed = required_without(self._required, relaxing)
         problem = feasibility_problem(relaxed(self._fleet, relaxing), needed)

@@ -12,7 +12,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from optimizer.domain.fleet import Candidate, Cluster, Fleet, Supply, Workload
+from optimizer.domain.arrays import Floats
+from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply, Workload
 from optimizer.domain.quantity import spelt
 from optimizer.domain.solution import Decision
 from optimizer.explain.conflicts.fleet_changes import (
@@ -27,7 +28,7 @@ from optimizer.explain.conflicts.fleet_changes import (
     without_workload,
 )
 from optimizer.explain.conflicts.supply_amounts import doubling_steps, useful_amount
-from optimizer.model.problem import Floats, Problem
+from optimizer.model.problem import Problem
 
 GIVEN_UP = 1.0
 """Size of dropping a constraint of a workload; other sizes are shares of what there is."""
@@ -249,7 +250,7 @@ class SuppliedCapacity(RelaxableLimit):
         """Return the fleet in which steps of more supply are candidates that have a cost."""
         total = useful_amount(fleet, self.kind)
         added = tuple(
-            Candidate(
+            CandidatePolicy(
                 f"{self._prefix}{number}",
                 (Supply(self.kind, self.device, amount),),
                 pool=f"{self._prefix}{number}",
@@ -359,8 +360,10 @@ class OnePolicyPerPool(RelaxableLimit):
         return with_cluster(fleet, self.cluster, self._each_its_own_pool)
 
     def _each_its_own_pool(self, cluster: Cluster) -> Cluster:
-        def apart(item: Candidate) -> Candidate:
-            return replace(item, pool=f"{self.pool}/{item.policy}") if item.pool == self.pool else item
+        def apart(item: CandidatePolicy) -> CandidatePolicy:
+            return (
+                replace(item, pool=f"{self.pool}/{item.policy}") if item.pool == self.pool else item
+            )
 
         return replace(cluster, candidates=tuple(map(apart, cluster.candidates)))
 
@@ -398,7 +401,7 @@ class MissingScores(RelaxableLimit):
         return LimitChange(f"deliver a score: {where}", apply, GIVEN_UP)
 
 
-def _with_candidates(added: tuple[Candidate, ...], cluster: Cluster) -> Cluster:
+def _with_candidates(added: tuple[CandidatePolicy, ...], cluster: Cluster) -> Cluster:
     return replace(cluster, candidates=(*cluster.candidates, *added))
 
 

@@ -6,6 +6,7 @@ Relaxing one never makes anything impossible, so conflicts among them can be fou
 
 from collections.abc import Iterable, Iterator
 
+from dsf.kube.selectors import valid_selector
 from optimizer.domain.fleet import Cluster, Fleet, Workload
 from optimizer.domain.quantity import spelt
 from optimizer.explain.conflicts.fleet_changes import missing_scores
@@ -24,7 +25,6 @@ from optimizer.explain.conflicts.limit_kinds import (
 )
 from optimizer.explain.conflicts.supply_amounts import supplied
 from optimizer.model.problem import NO_DEVICE
-from optimizer.model.resource_index import selector
 
 
 def relaxable_limits(fleet: Fleet, required: RequiredReplicas) -> tuple[RelaxableLimit, ...]:
@@ -92,7 +92,7 @@ def _apart(item: Workload) -> WorkloadConstraint:
 def _kept_apart(fleet: Fleet, target: Workload) -> Iterator[RelaxableLimit]:
     """Yield the constraints by which other workloads run apart from this one."""
     for item in fleet.workloads:
-        avoided = any(selector(text).matches(target.labels) for text in item.apart)
+        avoided = any(valid_selector(text).matches(target.labels) for text in item.apart)
         if avoided and item.name != target.name:
             yield _apart(item)
 

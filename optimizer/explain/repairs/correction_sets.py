@@ -10,13 +10,13 @@ from functools import cached_property
 from math import inf
 
 from optimizer.domain.fleet import Fleet
+from optimizer.domain.time_left import TimeLeft, unlimited
 from optimizer.explain.conflicts.feasibility_oracle import FeasibilityOracle
 from optimizer.explain.conflicts.fleet_changes import LimitChange
 from optimizer.explain.conflicts.irreducible_subsystem import infeasible_subsystem
 from optimizer.explain.conflicts.limit_kinds import RelaxableLimit, RequiredReplicas
 from optimizer.explain.repairs.repair_sizes import least_changes
 from optimizer.explain.solver_ports import BudgetExceeded, ProblemSolver
-from optimizer.transition.board import Going, unhurried
 
 MAX_LIMITS = 5
 """Limits in a correction set: nobody changes more than a handful for one workload."""
@@ -39,7 +39,7 @@ class ConflictSearch:
     required: RequiredReplicas
     limits: LimitSet
     solve: ProblemSolver
-    going: Going = unhurried
+    time_left: TimeLeft = unlimited
 
     def feasible_with(self, held: Sequence[RelaxableLimit]) -> bool | None:
         """Tell whether all required replicas can run while only these limits hold."""
@@ -49,7 +49,7 @@ class ConflictSearch:
     @cached_property
     def oracle(self) -> FeasibilityOracle:
         """Remembers the answers."""
-        return FeasibilityOracle(self.fleet, self.required, self.limits, self.solve, self.going)
+        return FeasibilityOracle(self.fleet, self.required, self.limits, self.solve, self.time_left)
 
     def lacking(self, relaxing: LimitSet) -> float:
         """Return how much supply is lacking, infinity where not known: smallest is tried first."""
@@ -76,7 +76,7 @@ def sized_repairs(search: ConflictSearch, sets: Iterable[LimitSet]) -> list[Limi
     """Return the least changes that make room for each correction set, the cheapest first."""
     found = [
         changes
-        for relaxing in _while_going(search.going, sets)
+        for relaxing in _while_time_left(search.time_left, sets)
         if (
             changes := least_changes(
                 search.fleet, search.required, relaxing, search.solve, search.lacking(relaxing)
@@ -108,8 +108,8 @@ def _grown(
     return list(sets.values())
 
 
-def _while_going(going: Going, sets: Iterable[LimitSet]) -> Iterator[LimitSet]:
+def _while_time_left(time_left: TimeLeft, sets: Iterable[LimitSet]) -> Iterator[LimitSet]:
     for item in sets:
-        if not going():
+        if not time_left():
             raise BudgetExceeded
         yield item

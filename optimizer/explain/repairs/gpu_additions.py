@@ -1,42 +1,43 @@
 """Repairs that an administrator can make: a GPU more instead of some devices more.
 
 Where the policies of a cluster are generated from its GPUs, another GPU can be divided like one of
-those that are there. It then supplies the devices of that layout whichever policy is enforced, since
-the layouts of the other GPUs are chosen independently.
+those that are there. It supplies the devices of that layout whichever policy is enforced, because a
+layout is chosen for each GPU independently.
 """
 
 from collections.abc import Iterator, Sequence
 from functools import partial
 from math import ceil
 
-from optimizer.candidates.candidates import KIND
 from optimizer.domain.fleet import Fleet, Supply
+from optimizer.domain.gpu_layout import GPU_KIND, ProfileCounts
 from optimizer.explain.conflicts.fleet_changes import AddedSupply, LimitChange, with_supplies
 from optimizer.mig.gpus import devices
-from optimizer.mig.layouts import Multiset
 
 
 def as_gpus(fleet: Fleet, changes: Sequence[LimitChange]) -> tuple[LimitChange, ...]:
     """Return changes in which devices are added as whole GPUs wherever GPUs are described."""
-    return tuple(_as_gpu(fleet, item) if isinstance(item, AddedSupply) else item for item in changes)
+    return tuple(
+        _as_gpu(fleet, item) if isinstance(item, AddedSupply) else item for item in changes
+    )
 
 
 def _as_gpu(fleet: Fleet, change: AddedSupply) -> LimitChange:
     kind, device, amount = change.supply
     counts = {layout: dict(devices(layout)).get(device, 0) for layout in _layouts(fleet, change)}
     most = max(counts.values(), default=0)
-    if kind != KIND or not most:
+    if kind != GPU_KIND or not most:
         return change
     layout = next(item for item, count in counts.items() if count == most)
     gpus = ceil(amount / most)
-    added = tuple(Supply(KIND, name, float(count * gpus)) for name, count in devices(layout))
+    added = tuple(Supply(GPU_KIND, name, float(count * gpus)) for name, count in devices(layout))
     many = "a GPU" if gpus == 1 else f"{gpus} GPUs"
     message = f"add {many} to cluster {change.cluster}, {_divided(layout)}"
     apply = partial(with_supplies, cluster=change.cluster, added=added)
     return LimitChange(message, apply, change.size)
 
 
-def _layouts(fleet: Fleet, change: AddedSupply) -> Iterator[Multiset | None]:
+def _layouts(fleet: Fleet, change: AddedSupply) -> Iterator[ProfileCounts | None]:
     """Yield what GPUs of the cluster become in the policies that can be generated for it."""
     for cluster in fleet.clusters:
         if cluster.name == change.cluster:
@@ -45,7 +46,7 @@ def _layouts(fleet: Fleet, change: AddedSupply) -> Iterator[Multiset | None]:
                     yield from node.gpus
 
 
-def _divided(layout: Multiset | None) -> str:
+def _divided(layout: ProfileCounts | None) -> str:
     if layout is None:
         return "not divided"
     return "divided into " + " and ".join(f"{count} x {name}" for name, count in layout)

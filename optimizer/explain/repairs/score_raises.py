@@ -21,7 +21,7 @@ from optimizer.model.problem import Problem, objective
 from optimizer.model.rules import violations
 
 _MORE = 1e-2
-"""Objective units added to a raise, so that the workload is not only as good as what it replaces."""
+"""Objective units added to a raise, so that the workload is better than what it replaces."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from optimizer.explain.conflicts.feasibility_problem import (
     feasibility_problem,
     required_without,
 )
-from optimizer.explain.conflicts.relaxable_limits import RelaxableLimit, RequiredReplicas, relaxed
+from optimizer.explain.conflicts.limit_kinds import RelaxableLimit, RequiredReplicas
+from optimizer.explain.conflicts.relaxable_limits import relaxed
 from optimizer.explain.process.linear_programs import linear_solver
 from optimizer.explain.solver_ports import ProblemSolver
 from optimizer.model.problem import Problem, upper_bound

@@ -9,19 +9,19 @@ from optimizer.explain.conflicts.relaxable_limits import relaxable_limits
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from tests.optimizer.build import fleet
-from tests.optimizer.explain.conflicts.test_unplaced_reasons import explained, infeasible_cases
 from tests.optimizer.explain.solvers import RESOLVE, possible
+from tests.optimizer.explain.test_unplaced_reasons import explained, infeasible_cases
 
 
 def test_what_is_remembered_is_what_solving_says() -> None:
     rng = random.Random(7)  # noqa: S311 - to repeat, not to guard
     for given, wanted in islice(infeasible_cases(500), 8):
         named = relaxable_limits(given, wanted)
-        answers = FeasibilityOracle(given, wanted, named, RESOLVE)
-        answers.learn(RESOLVE(formulate(given)).decision)
+        oracle = FeasibilityOracle(given, wanted, named, RESOLVE)
+        oracle.learn_from(RESOLVE(formulate(given)).decision)
         for _ in range(12):
             without = [item for item in named if rng.random() < 0.4]
-            assert answers.possible(without) is possible(given, wanted, without, RESOLVE)
+            assert oracle.feasible(without) is possible(given, wanted, without, RESOLVE)
 
 
 def test_many_that_are_alike_are_asked_about_once() -> None:

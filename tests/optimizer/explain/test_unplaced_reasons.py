@@ -13,19 +13,16 @@ from optimizer.domain.fleet import Fleet, FleetLimit, Supply
 from optimizer.domain.solution import Decision, Solution
 from optimizer.explain.conflicts.feasibility_problem import WORTH, replica_counts
 from optimizer.explain.conflicts.irreducible_subsystem import infeasible_subsystem
-from optimizer.explain.conflicts.relaxable_limits import (
-    RelaxableLimit,
-    RequiredReplicas,
-    relaxable_limits,
-)
-from optimizer.explain.conflicts.repair import (
-    RepairSearch,
-    RepairTrials,
+from optimizer.explain.conflicts.limit_kinds import RelaxableLimit, RequiredReplicas
+from optimizer.explain.conflicts.relaxable_limits import relaxable_limits
+from optimizer.explain.repairs.correction_sets import (
+    ConflictSearch,
     minimal_correction_sets,
     sized_repairs,
 )
-from optimizer.explain.conflicts.unplaced_reasons import UnplacedReasons, short_of_replicas
+from optimizer.explain.repairs.repair_trials import RepairTrials
 from optimizer.explain.solver_ports import BudgetExceeded, FindNearOptimal, ProblemSolver, find_none
+from optimizer.explain.unplaced_reasons import UnplacedReasons, short_of_replicas
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
@@ -236,10 +233,10 @@ def infeasible_cases(first: int) -> Iterator[tuple[Fleet, RequiredReplicas]]:
 
 
 def check(given: Fleet, wanted: RequiredReplicas) -> None:
-    search = RepairSearch(given, wanted, relaxable_limits(given, wanted), RESOLVE)
-    found = infeasible_subsystem(search.named, search.feasible_with)
+    search = ConflictSearch(given, wanted, relaxable_limits(given, wanted), RESOLVE)
+    found = infeasible_subsystem(search.limits, search.feasible_with)
     assert found.irreducible
-    check_conflict(given, wanted, search.named, found.members)
+    check_conflict(given, wanted, search.limits, found.members)
     check_remedy(search, found.members)
 
 
@@ -256,23 +253,23 @@ def check_conflict(
         assert possible(given, wanted, [*spare, member], checked) is True
 
 
-def check_remedy(search: RepairSearch, members: tuple[RelaxableLimit, ...]) -> None:
+def check_remedy(search: ConflictSearch, members: tuple[RelaxableLimit, ...]) -> None:
     """The changed problem has an optimum with the workload, and fewer limits would not do."""
     changes = sized_repairs(search, minimal_correction_sets(search, members))
-    found = RepairTrials(search.fleet, RESOLVE, close).cheapest(search.wanted, changes)
+    found = RepairTrials(search.fleet, RESOLVE, close).cheapest(search.required, changes)
     assert found is not None
     assert found.verified
     solution = checked(found.problem)
     assert solution.status == "Optimal"
     assert found.solution.objective_value == pytest.approx(solution.objective_value)
     assert violations(found.problem, found.solution.decision) == ()
-    name = search.wanted.workload
-    assert replica_counts(found.solution.decision)[name] >= search.wanted.counts[name]
-    relaxed = [item for item in found.changes if "by more than" not in item.says]
-    if len([item for item in relaxed if "raise the priority" not in item.says]) > 1:
-        for barrier in search.named:
+    name = search.required.workload
+    assert replica_counts(found.solution.decision)[name] >= search.required.counts[name]
+    relaxed = [item for item in found.changes if "by more than" not in item.message]
+    if len([item for item in relaxed if "raise the priority" not in item.message]) > 1:
+        for barrier in search.limits:
             if barrier.changeable:
-                assert not possible(search.fleet, search.wanted, [barrier], checked)
+                assert not possible(search.fleet, search.required, [barrier], checked)
 
 
 def test_random_conflicts_are_irreducible_and_changes_solve_again() -> None:
@@ -333,7 +330,7 @@ def check_shared(given: Fleet, wanted: RequiredReplicas) -> int:
         return 0
     asked = RequiredReplicas("twin", {**now, "twin": now.get("twin", 0) + 1})
     named = relaxable_limits(both, asked)
-    members = tuple(item for item in named if item.says in messages(second))
+    members = tuple(item for item in named if item.message in messages(second))
     assert len(members) == len(second.limits)
     check_conflict(both, asked, named, members)
     return 1
