@@ -4,10 +4,12 @@ The reconciler, a dry run and a unit test make the same call.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dsf.api import names
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.hub.assess.scorer_assessment import ScorerAssessment, assess
 from dsf.hub.distribute.audience import Audience, audience
 from dsf.hub.distribute.orphaned_scores import delete_orphaned_scores
@@ -20,6 +22,7 @@ from dsf.hub.report.scorer_counts import FleetCounts, ScorerCounts, count_scores
 from dsf.hub.report.scorer_status import ScorerProgress, scorer_status
 from dsf.hub.snapshot.distribution_rules import DistributionRules, ScoringConfig, unmatched
 from dsf.hub.snapshot.hub_snapshot import HubSnapshot
+from dsf.hub.snapshot.registered_scorer import RegisteredScorer
 from dsf.hub.snapshot.summaries_work import LIMIT_BYTES, WARNING_BYTES
 from dsf.kube.changes import Change, Patch, merge_patch, status_patch
 from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, Kind
@@ -45,28 +48,78 @@ def plan(
     assessments = assess(snapshot.scorers, snapshot.probes)
     if isinstance(rules, InvalidInput):
         return _invalid_config(config, rules, assessments, now=now)
-    summaries = [assessment.summary for assessment in assessments if assessment.summary]
-    score_names = [summary.score_name for summary in summaries]
+    recorded = _recorded_summaries(snapshot.scorers)
+    score_names = _score_names(assessments, recorded.values())
     chosen = Audience({})
     if config:
         chosen = audience(rules, snapshot.clusters, snapshot.add_ons, score_names)
-    rendered = (renderer or SummariesRenderer()).render(summaries, chosen.shares)
+    rendered = (renderer or SummariesRenderer()).render(recorded.values(), chosen.shares)
     works = plan_works(rendered, snapshot, agent_namespace)
     counts = count_scores(snapshot, chosen.shares, score_names, now=now)
     known = {name for assessment in assessments for name in assessment.score_names}
-    rolled_out = rollouts(rendered, snapshot.works)
+    distribution = _Distribution(
+        config, chosen, recorded, rollouts(rendered, snapshot.works), counts
+    )
+    waiting = snapshot.held
+    if not recorded and any(assessment.summary for assessment in assessments):
+        # The first summaries are being recorded: do not create empty works just before them.
+        waiting |= rendered.keys() - snapshot.works.keys()
     return [
         *_finalizer(snapshot.config, works),
-        *(work for work in works if work.namespace not in snapshot.held),
-        *_scorer_statuses(assessments, config, chosen, rolled_out, counts, now),
+        *(work for work in works if work.namespace not in waiting),
+        *_scorer_statuses(assessments, distribution, now),
         *_config_status(
             config,
-            _progress(chosen, rendered, works, snapshot, len(summaries)),
+            _progress(chosen, rendered, works, snapshot, len(recorded)),
             unmatched(rules, snapshot.clusters, known),
             now=now,
         ),
         *delete_orphaned_scores(counts.orphans, snapshot.scores, now=now),
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Distribution:
+    """What is distributed to whom, and how far it has come; mappings are by scorer's name."""
+
+    config: ScoringConfig | None
+    chosen: Audience
+    recorded: Mapping[str, ScorerSummary]
+    rolled_out: Mapping[str, Rollout]
+    counts: FleetCounts
+
+    def progress(self, assessment: ScorerAssessment) -> ScorerProgress:
+        """Return how far a scorer has come; a summary that is not recorded yet is nowhere."""
+        summary, name = assessment.summary, assessment.scorer.name
+        counts = self.counts.by_score_name[summary.score_name] if summary else ScorerCounts()
+        rollout = self.rolled_out.get(name, Rollout())
+        if summary != self.recorded.get(name):
+            rollout = Rollout(counts.desired, 0)
+        return ScorerProgress(
+            rollout=rollout,
+            counts=counts,
+            has_config=self.config is not None,
+            no_clusters_because=self.chosen.empty_because,
+        )
+
+
+def _recorded_summaries(scorers: Iterable[RegisteredScorer]) -> dict[str, ScorerSummary]:
+    """Return by scorer the summary that follows from its spec and its status, without any probe.
+
+    Only these are distributed. A new config or health is first recorded in the status, and then
+    distributed from there. So a controller that restarts or takes over, which knows of no probe,
+    distributes the same and never something older.
+    """
+    found = ((each.scorer.name, each.summary) for each in assess(scorers, {}))
+    return {name: summary for name, summary in found if summary}
+
+
+def _score_names(
+    assessments: Iterable[ScorerAssessment], recorded: Iterable[ScorerSummary]
+) -> list[str]:
+    current = (assessment.summary for assessment in assessments)
+    found = [summary.score_name for summary in (*recorded, *current) if summary]
+    return list(dict.fromkeys(found))
 
 
 def _invalid_config(
@@ -136,29 +189,16 @@ def _finalizer(config: ScoringConfig | None, works: Sequence[Change]) -> list[Ch
 
 
 def _scorer_statuses(
-    assessments: Iterable[ScorerAssessment],
-    config: ScoringConfig | None,
-    chosen: Audience,
-    rolled_out: Mapping[str, Rollout],
-    counts: FleetCounts,
-    now: str,
+    assessments: Iterable[ScorerAssessment], distribution: _Distribution, now: str
 ) -> list[Change]:
     """Return the status changes of all scorers that have been probed; the others keep theirs."""
     changes: list[Change] = []
     for assessment in assessments:
-        if not assessment.probed:
-            continue
-        summary = assessment.summary
-        of_scorer = counts.by_score_name[summary.score_name] if summary else ScorerCounts()
-        progress = ScorerProgress(
-            rollout=rolled_out.get(assessment.scorer.name, Rollout()),
-            counts=of_scorer,
-            has_config=config is not None,
-            no_clusters_because=chosen.empty_because,
-        )
-        judged = with_health_from_agents(assessment, of_scorer)
-        status = scorer_status(judged, progress, now=now)
-        changes += _status(DYNAMIC_SCORER, assessment.scorer.obj, status)
+        if assessment.probed:
+            progress = distribution.progress(assessment)
+            judged = with_health_from_agents(assessment, progress.counts)
+            status = scorer_status(judged, progress, now=now)
+            changes += _status(DYNAMIC_SCORER, assessment.scorer.obj, status)
     return changes
 
 

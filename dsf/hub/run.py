@@ -122,7 +122,12 @@ class HubController:
             if self._secrets:
                 self._secrets.watch(group)
             await self._views.synced()
-            await (lead(self._work) if lead else self._work())
+            await (lead(self._take_over) if lead else self._work())
+
+    async def _take_over(self) -> None:
+        """Work on from what the last leader wrote, which the watches may not have brought yet."""
+        await self._views.refresh()
+        await self._work()
 
     async def _work(self) -> None:
         """Probe, plan and apply; what was known when this process led before counts no more."""

@@ -88,6 +88,14 @@ class Views:
         for view in self._all.values():
             await view.synced.wait()
 
+    async def refresh(self) -> None:
+        """List again everything from which works are planned, except the works themselves.
+
+        Patches of works carry the resource version observed, so an old copy of them does no harm.
+        """
+        decisive = (self.scorers, self._configs, self._clusters, self._add_ons)
+        await asyncio.gather(*(view.refresh() for view in decisive))
+
     def works(self) -> dict[str, SummariesWork]:
         """Return the works with the summaries, by managed cluster."""
         return _by_namespace(self._works.items)

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import random
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Generic, TypeVar
 
 from dsf.kube.changes import key
@@ -63,6 +63,8 @@ class View(Generic[T]):
         self._draw = draw
         self._failures = 0
         self._version: str | None = None
+        self._outdated = asyncio.Event()
+        self._refreshed = asyncio.Event()
         self._callbacks: list[Callable[[Key], None]] = []
 
     def on_change(self, callback: Callable[[Key], None]) -> None:
@@ -73,11 +75,31 @@ class View(Generic[T]):
         """List and watch until cancelled."""
         while True:
             try:
-                if self._version is None:
+                if self._version is None or self._outdated.is_set():
                     await self._replace()
-                await self._watch(self._version or "")
+                await self._until_outdated(self._watch(self._version or ""))
             except KubeError as error:
                 await self._recover(error)
+
+    async def refresh(self) -> None:
+        """List again, and return once `items` has all that was written before the call.
+
+        A watch may be behind. `run` does the work, so it has to be running.
+        """
+        self._refreshed.clear()
+        self._outdated.set()
+        await self._refreshed.wait()
+
+    async def _until_outdated(self, watch: Coroutine[None, None, None]) -> None:
+        tasks = [asyncio.ensure_future(watch), asyncio.ensure_future(self._outdated.wait())]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if tasks[0] in done:
+                tasks[0].result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _recover(self, error: KubeError) -> None:
         if isinstance(error, Gone):
@@ -95,11 +117,18 @@ class View(Generic[T]):
         await asyncio.sleep(delay)
 
     async def _replace(self) -> None:
-        after, self._version = await self._list(PAGE)
+        self._outdated.clear()
+        try:
+            after, self._version = await self._list(PAGE)
+        except KubeError:
+            self._version = None
+            raise
         differing = [k for k in self.items.keys() | after.keys() if self._differs(k, after.get(k))]
         self.items.clear()
         self.items.update(after)
         self.synced.set()
+        if not self._outdated.is_set():
+            self._refreshed.set()
         self._notify(*differing)
 
     async def _list(self, limit: int) -> tuple[dict[Key, T], str]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dsf.api.conditions import find
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult
 from dsf.hub.snapshot.summaries_work import summaries_text
-from dsf.kube.changes import Delete
+from dsf.kube.changes import Change, Create, Delete
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANIFEST_WORK
 from dsf.kube.port import Object
 from tests.dsf.hub.builders import (
@@ -492,6 +492,20 @@ def test_any_fleet_settles_and_its_counts_add_up(start: World) -> None:
         named = [each["name"] for each in told_of.get("failingClusters", [])]
         assert (len(named), set(named) <= where) == (counts["failing"], True)
         assert named == sorted(named)
+
+
+@given(start=worlds(), later=worlds())
+@settings(max_examples=120)
+def test_works_follow_from_the_objects_alone_and_from_no_probe(start: World, later: World) -> None:
+    for world_ in (start, settled(start)):
+        probes = dict.fromkeys(world_.probes, ProbeResult(ProbeFailure("TimedOut", "slow")))
+        assert patches(world_) == patches(replace(world_, probes={}))
+        assert patches(world_) == patches(replace(world_, probes=probes | dict(later.probes)))
+
+
+def patches(start: World) -> list[Change]:
+    """Return what changes the works that exist; a new controller creates empty ones as well."""
+    return [c for c in planned(start) if c.kind == MANIFEST_WORK and not isinstance(c, Create)]
 
 
 @given(start=worlds())

@@ -291,3 +291,25 @@ async def test_objects_are_kept_without_what_only_the_server_needs(
         obj = watched.reflector.items["ns", "stays"]
     assert "managedFields" not in obj["metadata"]
     assert (obj["apiVersion"], obj["kind"]) == ("v1", "ConfigMap")
+
+
+async def test_a_refresh_shows_what_a_silent_watch_does_not(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    async def silent(server: ApiServer, request: web.Request) -> web.StreamResponse:
+        response = await stream(request)
+        meanwhile(server)
+        heard.set()
+        await server.stopped.wait()
+        return response
+
+    heard = asyncio.Event()
+    server.watches.append(silent)
+    server.lists.extend([ApiServer.list, status(503)])
+    async with reflecting(server, tmp_path) as watched, asyncio.timeout(PATIENCE):
+        await heard.wait()
+        assert watched.data != server.data
+        await watched.reflector.refresh()
+        assert watched.data == server.data
+        server.put("later")
+        await watched.until(lambda: watched.data == server.data)
