@@ -6,11 +6,11 @@ from fastapi import FastAPI
 
 from .. import service
 from ..wire import NoSource, ScorerConfig, ScoreResult, Scoring, ScoringParams, Series
-from .score import ScoreTable, score
+from .score import StaticScoreTable, score
 from .scores_file import shipped
 
 
-def config(table: ScoreTable) -> ScorerConfig:
+def config(table: StaticScoreTable) -> ScorerConfig:
     """Say that there is nothing to fetch, and where the scores are."""
     return ScorerConfig(
         name=table.name,
@@ -23,12 +23,12 @@ def config(table: ScoreTable) -> ScorerConfig:
     )
 
 
-def create_app(tables: Sequence[ScoreTable] | None = None) -> FastAPI:
+def create_app(tables: Sequence[StaticScoreTable] | None = None) -> FastAPI:
     """Build the application; without tables it serves the shipped ones."""
     return service.create_app(*map(_scorer, shipped() if tables is None else tables))
 
 
-def _scorer(table: ScoreTable) -> service.ServedScorer:
+def _scorer(table: StaticScoreTable) -> service.ServedScorer:
     results = score(table)
 
     def constant(_series: Sequence[Series]) -> list[ScoreResult]:

@@ -10,7 +10,7 @@ from ..wire import ScoreResult
 Text = Annotated[str, Field(min_length=1)]
 
 
-class ScoreTable(BaseModel):
+class StaticScoreTable(BaseModel):
     """One scorer of the scores file."""
 
     model_config = ConfigDict(extra="forbid")
@@ -23,7 +23,7 @@ class ScoreTable(BaseModel):
     scores: Mapping[Text, Mapping[Text, FiniteFloat]]
 
 
-def score(table: ScoreTable) -> list[ScoreResult]:
+def score(table: StaticScoreTable) -> list[ScoreResult]:
     """List the table's scores, labelled with `app` and `device`."""
     return [
         ScoreResult(metric={"app": app, "device": device}, score=value)

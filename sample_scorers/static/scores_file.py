@@ -7,11 +7,11 @@ from pathlib import Path
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from .score import ScoreTable
+from .score import StaticScoreTable
 
 SHIPPED = Path(__file__).with_name("scores.yaml")
 
-_TABLES = TypeAdapter(list[ScoreTable])
+_TABLES = TypeAdapter(list[StaticScoreTable])
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,12 @@ class InvalidScoresFile:
     message: str
 
 
-def shipped() -> list[ScoreTable]:
+def shipped() -> list[StaticScoreTable]:
     """Read the tables that come with this folder."""
     return _TABLES.validate_python(yaml.safe_load(SHIPPED.read_text(encoding="utf-8")))
 
 
-def read(path: Path) -> list[ScoreTable] | InvalidScoresFile:
+def read(path: Path) -> list[StaticScoreTable] | InvalidScoresFile:
     """Read the tables of a YAML (or JSON) file."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ def read(path: Path) -> list[ScoreTable] | InvalidScoresFile:
     )
 
 
-def parse(text: str) -> list[ScoreTable] | InvalidScoresFile:
+def parse(text: str) -> list[StaticScoreTable] | InvalidScoresFile:
     """Parse and check the tables."""
     try:
         tables = _TABLES.validate_python(yaml.safe_load(text))
@@ -54,7 +54,7 @@ def parse(text: str) -> list[ScoreTable] | InvalidScoresFile:
     return _without_clashes(tables)
 
 
-def _without_clashes(tables: list[ScoreTable]) -> list[ScoreTable] | InvalidScoresFile:
+def _without_clashes(tables: list[StaticScoreTable]) -> list[StaticScoreTable] | InvalidScoresFile:
     if not tables:
         return InvalidScoresFile("holds no table")
     for key, values in (

@@ -16,12 +16,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from tests.eventually import until
+
 from .build import BuildError, locate
 from .harness import policy
 from .harness.api import Api, condition_of
 from .harness.hub import Hub, running_hub
 from .harness.prometheus import NoPrometheus, start_prometheus
-from .harness.waiting import until
 
 State = dict[str, Any]
 
@@ -59,7 +60,7 @@ def up(arguments: argparse.Namespace) -> int:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    state = until("the hub to be up", lambda: read_state() or server.poll(), patience=900, every=1)
+    state = until("the hub to be up", lambda: read_state() or server.poll(), seconds=900, every=1)
     if isinstance(state, int):
         print(f"hub: did not start; logs in {directory / 'logs'}", file=sys.stderr)
         print((directory / "logs" / "serve.log").read_text()[-2000:], file=sys.stderr)

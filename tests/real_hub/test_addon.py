@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.eventually import until
+
 from .harness.api import Api, ApiError
 from .harness.pods import mark_ready, run_deployment
-from .harness.waiting import until
 
 if TYPE_CHECKING:
     from .harness.cluster import ManagedCluster

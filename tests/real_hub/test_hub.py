@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.eventually import until
+
 from .build import kubernetes_version
 from .harness.api import Api, ApiError
-from .harness.waiting import until
 
 if TYPE_CHECKING:
     from .harness.api import Object

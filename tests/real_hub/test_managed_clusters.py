@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.eventually import until
+
 from .harness.api import Api, ApiError, condition_of
-from .harness.waiting import until
 
 if TYPE_CHECKING:
     from .harness.cluster import ManagedCluster

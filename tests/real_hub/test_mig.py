@@ -14,8 +14,7 @@ from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import Applied
-
-from .harness.waiting import until
+from tests.eventually import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,13 +27,14 @@ from dsf.kube.kinds import (
     MANIFEST_WORK,
     NAMESPACE,
 )
+from tests.eventually import eventually
 
 from .harness.control_plane import ControlPlane, start_etcd
 from .harness.ports import Ports
 from .harness.processes import Processes
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from dsf.kube.kinds import Kind
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 HUB = "open-cluster-management"
 WORK = "dynamic-scoring-config-manifestwork"
 CLUSTERS = [f"c{number}" for number in range(20)]
-PATIENCE = 120.0
 
 
 @pytest.fixture
@@ -71,15 +71,15 @@ async def test_an_api_server_that_dies_and_comes_back(
         options = HubOptions(resync_seconds=1.0)
         controller = HubController(kube, options, registry=CollectorRegistry())
         task = asyncio.create_task(controller.run())
-        await eventually(lambda: told(kube, interval=30))
+        await eventually(lambda: told(kube, interval=30), every=0.1, ignoring=KubeError)
         before = await generations(kube)
         plane.processes.kill("hub-kube-apiserver")
         await asyncio.sleep(3)  # several resyncs
         plane.start(etcd)
         await asyncio.to_thread(plane.wait_ready)
-        await eventually(lambda: changed(kube, interval=60))
-        await eventually(lambda: told(kube, interval=60))
-        await eventually(lambda: ready(kube))
+        await eventually(lambda: changed(kube, interval=60), every=0.1, ignoring=KubeError)
+        await eventually(lambda: told(kube, interval=60), every=0.1, ignoring=KubeError)
+        await eventually(lambda: ready(kube), every=0.1, ignoring=KubeError)
         assert await generations(kube) == {name: number + 1 for name, number in before.items()}
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -91,7 +91,7 @@ async def prepare(kube: Kube) -> None:
     definitions = [*crds(), *ocm_crds()]
     await created(kube, CUSTOM_RESOURCE_DEFINITION, *definitions)
     for kind in (DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, MANIFEST_WORK, MANAGED_CLUSTER_ADD_ON):
-        await eventually(lambda kind=kind: served(kube, kind))
+        await eventually(lambda kind=kind: served(kube, kind), every=0.1, ignoring=KubeError)
     await created(kube, NAMESPACE, *(named(name) for name in [HUB, *CLUSTERS]))
     accepted = {"spec": {"hubAcceptsClient": True}}
     await created(kube, MANAGED_CLUSTER, *(named(name, **accepted) for name in CLUSTERS))
@@ -168,17 +168,3 @@ async def ready(kube: Kube) -> bool:
     status = config.get("status") or {}
     conditions = {each["type"]: each["status"] for each in status.get("conditions", [])}
     return status.get("clusters") == len(CLUSTERS) and conditions["Ready"] == "True"
-
-
-async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until it holds; an API server that has only just started refuses this and that."""
-    async with asyncio.timeout(PATIENCE):
-        while not await _holds(holds):  # noqa: ASYNC110 - what is waited for is another process
-            await asyncio.sleep(0.1)
-
-
-async def _holds(holds: Callable[[], Awaitable[bool]]) -> bool:
-    try:
-        return await holds()
-    except KubeError:
-        return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .harness.waiting import until
+from tests.eventually import until
 
 if TYPE_CHECKING:
     from .harness.cluster import ManagedCluster

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .harness.waiting import until
+from tests.eventually import until
 
 if TYPE_CHECKING:
     from .harness.cluster import ManagedCluster

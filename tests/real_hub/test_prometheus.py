@@ -9,10 +9,11 @@ import httpx
 import prometheus_client
 import pytest
 
+from tests.eventually import until
+
 from .harness.ports import LOOPBACK, Ports
 from .harness.processes import Processes
 from .harness.prometheus import NoPrometheus, start_prometheus
-from .harness.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.eventually import until
 from tests.repository import ROOT
 
 from .harness.processes import ProcessDied, Processes
-from .harness.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.dsf.api.crd.crd_objects import scorer
+from tests.eventually import until
 
 from .harness.helm import CHARTS, helm, install_chart
-from .harness.waiting import until
 
 if TYPE_CHECKING:
     from .harness.cluster import ManagedCluster

@@ -7,9 +7,9 @@ import prometheus_client
 import pytest
 
 from tests.dsf.agent.conftest import hub, managed
+from tests.eventually import until
 from tests.real_hub.harness.ports import LOOPBACK, Ports
 from tests.real_hub.harness.processes import Processes
-from tests.real_hub.harness.waiting import until
 from tests.real_sources.servers import start_node_exporter, start_prometheus, start_victoria_metrics
 
 __all__ = ["hub", "managed"]

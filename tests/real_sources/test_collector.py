@@ -26,10 +26,9 @@ from dsf.api.scoring.scorer_summary import dump_summaries
 from tests.dsf.agent.builders import sent
 from tests.dsf.agent.otlp.memory.test_received_metrics import wanting
 from tests.dsf.agent.otlp.test_receiver import _export
-from tests.dsf.agent.servers import eventually
+from tests.eventually import eventually, until
 from tests.real_hub.harness.ports import LOOPBACK, Ports
 from tests.real_hub.harness.processes import Processes
-from tests.real_hub.harness.waiting import until
 from tests.real_sources.programs import cache
 
 BUILT = cache(os.environ) / "otelcol"

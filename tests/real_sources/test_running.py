@@ -12,8 +12,9 @@ from dsf.kube.errors import NotFound
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, CONFIG_MAP, SECRET
 from tests.dsf.agent.builders import summary
 from tests.dsf.agent.conftest import AGENT_NAMESPACE, CLUSTER
-from tests.dsf.agent.servers import eventually, replying, scores, serving
+from tests.dsf.agent.servers import replying, scores, serving
 from tests.dsf.agent.test_cli import api_server, process
+from tests.eventually import eventually
 from tests.real_hub.harness.ports import Ports
 from tests.real_hub.harness.processes import Processes
 from tests.real_sources.servers import start_prometheus

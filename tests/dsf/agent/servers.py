@@ -113,12 +113,3 @@ async def endless(request: web.Request) -> web.StreamResponse:
     await response.prepare(request)
     while True:
         await response.write(b" " * 65536)
-
-
-async def eventually(condition: Callable[[], Awaitable[Any]], *, seconds: float = 120.0) -> Any:
-    """Return the first result that is not false; fail loudly where none comes."""
-    async with asyncio.timeout(seconds):
-        while True:
-            if found := await condition():
-                return found
-            await asyncio.sleep(0.01)

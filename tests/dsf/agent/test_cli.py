@@ -18,7 +18,8 @@ from dsf.kube.embedded.http import server as api
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, CONFIG_MAP
 from tests.dsf.agent.builders import summary
 from tests.dsf.agent.conftest import AGENT_NAMESPACE, CLUSTER
-from tests.dsf.agent.servers import eventually, matrix, replying, scores, serving
+from tests.dsf.agent.servers import matrix, replying, scores, serving
+from tests.eventually import eventually
 
 MIB = 1 << 20
 LIMIT = 80 * MIB
@@ -211,7 +212,7 @@ async def test_a_used_port_is_named(tmp_path: Path) -> None:
 
 async def test_the_agent_loads_no_web_framework() -> None:
     code = (
-        "import sys, dsf.agent.cli, dsf.agent.run, dsf.agent.dry_run, dsf.kube.connect;"
+        "import sys, dsf.agent.cli, dsf.agent.run, dsf.agent.dry_run, dsf.kube.client.connect;"
         "print(sorted({'fastapi', 'starlette', 'uvicorn', 'numpy', 'pulp'} & set(sys.modules)))"
     )
     started = await asyncio.create_subprocess_exec(

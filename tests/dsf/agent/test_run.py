@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 from base64 import b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +26,8 @@ from dsf.kube.wrappers.fault_injection import Fault, Faulty
 from tests.dsf.agent import servers
 from tests.dsf.agent.builders import summary
 from tests.dsf.agent.conftest import AGENT_NAMESPACE, CLUSTER
-from tests.dsf.agent.servers import Handler, Server, eventually, matrix, replying, scores, serving
+from tests.dsf.agent.servers import Handler, Server, matrix, replying, scores, serving
+from tests.eventually import eventually
 
 PATIENT = CallLimits(min_seconds=600, max_seconds=600, max_bytes=1 << 20)
 HASTY = CallLimits(min_seconds=0.5, max_seconds=0.5)
@@ -142,20 +143,16 @@ async def agent(
             await running
 
 
-async def until(condition: Callable[[], Awaitable[Any]]) -> Any:
-    return await eventually(condition)
-
-
 async def test_scores_arrive(world: World) -> None:
     await world.distribute(world.summary())
     async with agent(world):
-        assert await until(world.values) == {"n1;ns;a": 12}
+        assert await eventually(world.values) == {"n1;ns;a": 12}
 
         assert world.scorer.calls[0].json == {"data": [{"metric": SERIES[0], "values": SERIES[1]}]}
         assert (await world.condition("Published"))["status"] == "True"
         assert (await world.http("/healthz")).status_code == 200
         assert (await world.http("/readyz")).status_code == 200
-        text = await until(world.counted)
+        text = await eventually(world.counted)
         score = next(line for line in text.splitlines() if line.startswith("dynamic_score{"))
         assert 'ds_cluster="cluster1"' in score
         assert score.endswith(" 12.7")
@@ -167,26 +164,26 @@ async def test_without_a_config_map_nothing_runs_and_all_is_well(world: World) -
         async def ready() -> bool:
             return (await world.http("/readyz")).status_code == 200
 
-        await until(ready)
+        await eventually(ready)
         assert world.scorer.calls == []
 
 
 async def test_rounds_follow_each_other(world: World) -> None:
     await world.distribute(world.summary())
     async with agent(world):
-        await until(world.values)
+        await eventually(world.values)
         world.scorer.answer = replying(scores((RESULT, -3.5)))
 
         async def changed() -> bool:
             return await world.values() == {"n1;ns;a": -4}
 
-        assert await until(changed)
+        assert await eventually(changed)
 
 
 async def test_a_changed_config_acts_without_a_restart(world: World) -> None:
     await world.distribute(world.summary())
     async with agent(world):
-        await until(world.values)
+        await eventually(world.values)
         await world.distribute(
             world.summary(source_query="other", score_name="renamed"),
             world.summary("static", source_type="none", score_dimension_format="${pod}"),
@@ -196,40 +193,40 @@ async def test_a_changed_config_acts_without_a_restart(world: World) -> None:
             page = await world.hub.list(ADD_ON_PLACEMENT_SCORE, CLUSTER)
             return {obj["metadata"]["name"] for obj in page.items} == {"renamed", "static-score"}
 
-        await until(settled)
-        assert await until(lambda: world.values("static-score")) == {"a": 12}
+        await eventually(settled)
+        assert await eventually(lambda: world.values("static-score")) == {"a": 12}
         assert world.prometheus.calls[-1].parameters["query"] == "other"
 
         async def forgotten() -> bool:
             return "sample_my_score" not in await world.metrics()
 
-        await until(forgotten)
+        await eventually(forgotten)
 
 
 async def test_a_deleted_config_map_stops_everything(world: World) -> None:
     await world.distribute(world.summary())
     async with agent(world):
-        await until(world.values)
+        await eventually(world.values)
         await world.managed.delete(CONFIG_MAP, "dynamic-scoring-config", AGENT_NAMESPACE)
 
         async def gone() -> bool:
             page = await world.hub.list(ADD_ON_PLACEMENT_SCORE, CLUSTER)
             return not page.items and "sample_my_score" not in await world.metrics()
 
-        await until(gone)
+        await eventually(gone)
 
 
 async def test_a_config_that_is_no_config_changes_nothing(world: World) -> None:
     await world.distribute(world.summary())
     async with agent(world):
-        await until(world.values)
+        await eventually(world.values)
         await world.write_config("{not json")
         calls = len(world.scorer.calls)
 
         async def goes_on() -> bool:
             return len(world.scorer.calls) > calls + 1
 
-        await until(goes_on)
+        await eventually(goes_on)
         assert await world.values() == {"n1;ns;a": 12}
 
 
@@ -241,20 +238,20 @@ async def test_without_any_good_config_the_agent_is_not_ready(world: World) -> N
             response = await world.http("/readyz")
             return response.status_code == 503 and "JSON" in response.text
 
-        await until(told)
+        await eventually(told)
 
 
 async def test_scores_left_by_an_earlier_run_are_deleted(world: World) -> None:
     await world.distribute(world.summary())
     async with agent(world):
-        await until(world.values)
+        await eventually(world.values)
     await world.distribute(world.summary("other"))
     async with agent(world):
 
         async def gone() -> bool:
             return await world.status() == {}
 
-        await until(gone)
+        await eventually(gone)
 
 
 async def test_metrics_only(world: World) -> None:
@@ -264,7 +261,7 @@ async def test_metrics_only(world: World) -> None:
         async def scored() -> bool:
             return "dynamic_score{" in await world.metrics()
 
-        await until(scored)
+        await eventually(scored)
         assert not (await world.hub.list(ADD_ON_PLACEMENT_SCORE, CLUSTER)).items
 
 
@@ -288,20 +285,20 @@ async def test_a_bad_source_is_told(world: World, answer: Handler, reason: str, 
     world.prometheus.answer = answer
     await world.distribute(world.summary())
     async with agent(world):
-        told = await until(lambda: world.failing("SourceFetched"))
+        told = await eventually(lambda: world.failing("SourceFetched"))
         assert told["reason"] == reason
         assert said in told["message"]
         assert f"{world.prometheus.url}/api/v1/query_range" in told["message"]
         assert world.scorer.calls == []
-        assert await until(lambda: world.counted("source_failed"))
+        assert await eventually(lambda: world.counted("source_failed"))
 
 
 async def test_the_last_good_scores_stay(world: World) -> None:
     await world.distribute(world.summary())
     async with agent(world):
-        await until(world.values)
+        await eventually(world.values)
         world.prometheus.answer = replying(b"<html>oops</html>", 500)
-        await until(lambda: world.failing("SourceFetched"))
+        await eventually(lambda: world.failing("SourceFetched"))
         assert await world.values() == {"n1;ns;a": 12}
         assert (await world.status())["validUntil"]
         assert "dynamic_score{" in await world.metrics()
@@ -321,7 +318,7 @@ async def test_a_bad_scorer_is_told(world: World, answer: Handler, reason: str, 
     world.scorer.answer = answer
     await world.distribute(world.summary())
     async with agent(world):
-        told = await until(lambda: world.failing("Scored"))
+        told = await eventually(lambda: world.failing("Scored"))
         assert told["reason"] == reason
         assert said in told["message"]
         assert "scores" not in await world.status()
@@ -332,7 +329,7 @@ async def test_a_source_that_drips_is_given_up(world: World) -> None:
     world.prometheus.answer = servers.dripping
     await world.distribute(world.summary())
     async with agent(world, limits=HASTY):
-        told = await until(lambda: world.failing("SourceFetched"))
+        told = await eventually(lambda: world.failing("SourceFetched"))
         assert told["reason"] == "DeadlineExceeded"
         assert "0.5 s" in told["message"]
 
@@ -341,7 +338,7 @@ async def test_a_scorer_that_hangs_is_given_up(world: World) -> None:
     world.scorer.answer = servers.hanging
     await world.distribute(world.summary(source_type="None"))
     async with agent(world, limits=HASTY):
-        told = await until(lambda: world.failing("Scored"))
+        told = await eventually(lambda: world.failing("Scored"))
         assert told["reason"] == "DeadlineExceeded"
 
 
@@ -350,11 +347,11 @@ async def test_a_refused_connection_and_its_recovery(world: World) -> None:
     bad = good.model_copy(update={"scoring_endpoint": "http://127.0.0.1:1/scoring"})
     await world.distribute(bad)
     async with agent(world):
-        told = await until(lambda: world.failing("Scored"))
+        told = await eventually(lambda: world.failing("Scored"))
         assert told["reason"] == "Unreachable"
         assert "http://127.0.0.1:1/scoring: Connection refused" in told["message"]
         await world.distribute(good)
-        assert await until(world.values)
+        assert await eventually(world.values)
         assert (await world.condition("Scored"))["status"] == "True"
 
 
@@ -368,12 +365,16 @@ async def test_strange_scores_follow_the_rules_and_are_said(world: World) -> Non
     world.scorer.answer = replying(body)
     await world.distribute(world.summary(score_dimension_format="${cluster}/${pod}"))
     async with agent(world):
-        assert await until(world.values) == {"cluster1/": 3, "cluster1/c": -100, "cluster1/d": -1}
+        assert await eventually(world.values) == {
+            "cluster1/": 3,
+            "cluster1/c": -100,
+            "cluster1/d": -1,
+        }
         told = await world.condition("Scored")
         assert told["reason"] == "ScoresAdjusted"
         for count in ("dropped 2 scores", "dropped 1 results", "clamped 1 scores"):
             assert count in told["message"]
-        text = await until(world.counted)
+        text = await eventually(world.counted)
         for rule, per_round in (("NotFinite", 2), ("OutOfRange", 1), ("MissingLabel", 1)):
             name = f'dynamic_scoring_adjusted_total{{rule="{rule}",score_name="sample_my_score"}}'
             (line,) = [line for line in text.splitlines() if line.startswith(name)]
@@ -388,13 +389,13 @@ async def test_a_scorer_that_asks_for_a_pause_gets_it(world: World) -> None:
             world.summary("quick", source_type="None", scoring_endpoint=other.url),
         )
         async with agent(world):
-            told = await until(lambda: world.failing("Scored"))
+            told = await eventually(lambda: world.failing("Scored"))
             assert told["reason"] == "TooManyRequests"
 
             async def time_passed() -> bool:
                 return len(other.calls) > 4
 
-            await until(time_passed)
+            await eventually(time_passed)
             assert len(world.scorer.calls) == 1
             text = await world.metrics()
             labels = f'score_name="sample_my_score",scoring_api="{world.scorer.url}/scoring"'
@@ -425,7 +426,7 @@ async def test_a_rotated_secret_and_a_changed_format_act_at_the_next_round(world
     )
     await world.distribute(summary_)
     async with agent(world):
-        await until(world.values)
+        await eventually(world.values)
         await world.managed.patch(SECRET, "api-auth", secret(b"second"), AGENT_NAMESPACE)
         await world.distribute(summary_.model_copy(update={"score_dimension_format": "${pod}"}))
 
@@ -433,7 +434,7 @@ async def test_a_rotated_secret_and_a_changed_format_act_at_the_next_round(world
             sent = world.scorer.calls[-1].headers["Authorization"]
             return (sent, await world.values()) == ("Bearer second", {"a": 12})
 
-        await until(changed)
+        await eventually(changed)
 
 
 async def test_the_addons_lease_is_renewed_once_the_agent_is_ready(world: World) -> None:
@@ -443,7 +444,7 @@ async def test_the_addons_lease_is_renewed_once_the_agent_is_ready(world: World)
             page = await world.managed.list(LEASE, AGENT_NAMESPACE)
             return [obj["metadata"]["name"] for obj in page.items] == ["dynamic-scoring-framework"]
 
-        await until(renewed)
+        await eventually(renewed)
 
 
 async def test_a_second_agent_says_that_it_stands_by_and_follows(world: World) -> None:
@@ -451,21 +452,21 @@ async def test_a_second_agent_says_that_it_stands_by_and_follows(world: World) -
     await world.distribute(world.summary())
     async with agent(second, holder="pod-b"):
         async with agent(world):
-            await until(world.values)
+            await eventually(world.values)
 
             async def one_stands_by() -> bool:
                 told = [await one.http("/readyz") for one in (world, second)]
                 waiting = [one.text for one in told if one.status_code == 503]
                 return len(waiting) == 1 and "stands by: run one replica" in waiting[0]
 
-            await until(one_stands_by)
+            await eventually(one_stands_by)
         assert await world.values() == {"n1;ns;a": 12}
 
 
 async def test_a_format_that_is_none_is_told(world: World) -> None:
     await world.distribute(world.summary(score_dimension_format="${gpu}"))
     async with agent(world):
-        told = await until(lambda: world.failing("Scored"))
+        told = await eventually(lambda: world.failing("Scored"))
         assert told["reason"] == "InvalidDimensionFormat"
         assert "${gpu}" in told["message"]
 
@@ -476,7 +477,7 @@ async def test_a_slow_scorer_delays_nobody(world: World) -> None:
             world.summary("slow", scoring_endpoint=slow.url), world.summary("quick")
         )
         async with agent(world):
-            await until(lambda: world.values("quick-score"))
+            await eventually(lambda: world.values("quick-score"))
 
 
 async def test_a_hub_that_is_away_is_waited_for(world: World) -> None:
@@ -487,9 +488,9 @@ async def test_a_hub_that_is_away_is_waited_for(world: World) -> None:
 
     await world.distribute(world.summary())
     async with agent(world, hub=Faulty(world.hub, schedule)):
-        await until(lambda: world.counted("publish_failed"))
+        await eventually(lambda: world.counted("publish_failed"))
         away = False
-        assert await until(world.values) == {"n1;ns;a": 12}
+        assert await eventually(world.values) == {"n1;ns;a": 12}
 
 
 async def test_tokens_are_never_logged_or_told(
@@ -512,10 +513,10 @@ async def test_tokens_are_never_logged_or_told(
         world.summary(scoring_endpoint_auth_name="api-auth", scoring_endpoint_auth_key="token")
     )
     async with agent(world):
-        told = await until(lambda: world.failing("Scored"))
+        told = await eventually(lambda: world.failing("Scored"))
         assert world.scorer.calls[0].headers["Authorization"] == "Bearer canary-3f2a"
         assert told["reason"] == "Unauthorized"
-        await until(lambda: world.counted("scoring_failed"))
+        await eventually(lambda: world.counted("scoring_failed"))
         page = await world.hub.list(ADD_ON_PLACEMENT_SCORE, CLUSTER)
         ours = "\n".join(r.getMessage() + str(vars(r)) for r in caplog.records if "dsf" in r.name)
         assert "round failed" in ours
@@ -526,7 +527,7 @@ async def test_a_file_replaces_the_config_map(world: World, tmp_path: Path) -> N
     path = tmp_path / "summaries.json"
     path.write_text(dump_summaries([world.summary()]), encoding="utf-8")
     async with agent(world, summaries_file=path):
-        assert await until(world.values)
+        assert await eventually(world.values)
 
 
 async def test_a_changed_file_is_noticed_and_a_missing_one_waited_for(tmp_path: Path) -> None:
@@ -538,7 +539,7 @@ async def test_a_changed_file_is_noticed_and_a_missing_one_waited_for(tmp_path: 
         async def seen(text: str = text) -> bool:
             return text in texts
 
-        await until(seen)
+        await eventually(seen)
         path.unlink()
     assert not watching.done()
     watching.cancel()

@@ -10,12 +10,12 @@ from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
 from tests.dsf.hub.test_run import (
     asked_again,
     controlled,
-    eventually,
     named,
     register,
     two_clusters,
     until_ready,
 )
+from tests.eventually import eventually
 
 
 async def events(hub: EmbeddedHub, name: str) -> dict[tuple[str, str], Object]:

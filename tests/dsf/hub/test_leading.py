@@ -15,14 +15,8 @@ from dsf.runtime.leader_election.leader_elector import LeaderElector
 from dsf.runtime.leader_election.lease import LeaderElectionConfig
 from tests.dsf.hub.builders import HUB
 from tests.dsf.hub.scoring_api import scoring_api
-from tests.dsf.hub.test_run import (
-    eventually,
-    named,
-    register,
-    two_clusters,
-    until_distributed,
-    until_ready,
-)
+from tests.dsf.hub.test_run import named, register, two_clusters, until_distributed, until_ready
+from tests.eventually import eventually
 
 
 class Writes(Wrapper):

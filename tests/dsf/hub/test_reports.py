@@ -24,7 +24,6 @@ from tests.dsf.hub.test_run import (
     asked_again,
     condition,
     controlled,
-    eventually,
     fresh,
     register,
     two_clusters,
@@ -32,6 +31,7 @@ from tests.dsf.hub.test_run import (
     until_ready,
     until_reason,
 )
+from tests.eventually import eventually
 
 ADDON = "dynamic-scoring-framework"
 FAR = "2099-01-01T00:00:00Z"

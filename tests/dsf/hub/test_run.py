@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import count
@@ -33,6 +33,7 @@ from dsf.kube.wrappers.counting import Counting
 from dsf.kube.wrappers.wrapper import WRITES, Call, Wrapper
 from tests.dsf.hub.builders import HUB, add_on, api_config, cluster, scorer, scoring_config
 from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
+from tests.eventually import eventually
 
 WORK = "dynamic-scoring-config-manifestwork"
 CONFIG = "dynamic-scoring-config"
@@ -97,13 +98,6 @@ async def controlled(
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
     assert task.cancelled(), task.exception()
-
-
-async def eventually(holds: Callable[[], Any]) -> None:
-    """Wait until `await holds()` is true."""
-    async with asyncio.timeout(GIVE_UP_SECONDS):
-        while not await holds():  # noqa: ASYNC110 - what is waited for has no event to wait on
-            await asyncio.sleep(0.01)
 
 
 async def distributed(kube: EmbeddedHub) -> dict[str, list[str]]:

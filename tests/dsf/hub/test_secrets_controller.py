@@ -35,7 +35,8 @@ from dsf.kube.wrappers.counting import Counting
 from dsf.kube.wrappers.wrapper import Wrapper
 from tests.dsf.hub.builders import HUB
 from tests.dsf.hub.scoring_api import scoring_api
-from tests.dsf.hub.test_run import asked_again, eventually, register, two_clusters, until_ready
+from tests.dsf.hub.test_run import asked_again, register, two_clusters, until_ready
+from tests.eventually import eventually
 
 WORK = "dynamic-scoring-secrets-manifestwork"
 LABEL = "dynamic-scoring.open-cluster-management.io/distribute"

@@ -1,6 +1,5 @@
 """Running a function in a process of its own: crashes, deadlines, processes left behind."""
 
-import asyncio
 import multiprocessing
 import os
 import time
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from optimizer.solve.supervised_process import run_supervised
+from tests.eventually import eventually
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -51,7 +51,7 @@ async def test_a_process_that_does_not_end_leaves_the_best_that_it_found(seconds
     clock = Clock(_LOOKS, 1.1 * seconds)
     given = ("good", "better")
     assert await run_supervised(_hang_after, given, seconds=seconds, clock=clock) == "better"
-    assert await asyncio.to_thread(no_process_is_left)
+    await eventually(no_process_is_left)
 
 
 async def test_at_the_limit_itself_a_result_still_counts() -> None:
@@ -66,13 +66,8 @@ def _stuck(_: None, connection: "Connection[str, None]") -> None:
 
 async def test_a_process_that_says_nothing_is_not_waited_for() -> None:
     assert await run_supervised(_stuck, None, seconds=0.1) is None
-    assert await asyncio.to_thread(no_process_is_left)
+    await eventually(no_process_is_left)
 
 
-def no_process_is_left() -> bool:
-    """Wait for a minute at most, so that a process left behind does not stop the suite."""
-    for _ in range(6_000):
-        if not multiprocessing.active_children():
-            return True
-        time.sleep(0.01)
-    return False
+async def no_process_is_left() -> bool:
+    return not multiprocessing.active_children()

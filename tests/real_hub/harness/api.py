@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import yaml
 
-from .waiting import PATIENCE, until
+from tests.eventually import PATIENCE, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -190,7 +190,7 @@ class Api:
         namespace: str = "",
         *,
         status: str = "True",
-        patience: float = PATIENCE,
+        seconds: float = PATIENCE,
     ) -> Object:
         """Wait until an object has a condition, and return the object; raises TimeoutError."""
 
@@ -198,7 +198,7 @@ class Api:
             found = self.find(api_version, kind, name, namespace)
             return found if condition_of(found or {}, condition).get("status") == status else None
 
-        return until(f"{kind} {name} to be {condition}={status}", probe, patience=patience)
+        return until(f"{kind} {name} to be {condition}={status}", probe, seconds=seconds)
 
     def _path_of(self, obj: Mapping[str, Any], subresource: str) -> str:
         meta = obj["metadata"]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.eventually import until
+
 from . import ocm
 from .api import Object, parse
 from .control_plane import ControlPlane
 from .kubeconfig import write_kubeconfig
 from .manifests import render
-from .waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from tests.eventually import until
+
 from .api import Api, Object, parse
 from .certificates import Authority, write_secret
 from .health import wait_healthy
 from .kubeconfig import write_kubeconfig
 from .ports import LOOPBACK, Ports
-from .waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from .waiting import until
+from tests.eventually import until
 
 if TYPE_CHECKING:
     from .processes import Processes

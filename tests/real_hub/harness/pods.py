@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .waiting import until
+from tests.eventually import until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.eventually import until
+
 from ..harness.helm import CHARTS, install_chart
-from ..harness.waiting import until
 from .guide import PREFERENCES, WORKLOADS, Guide, prepare
 from .parts import Part, run_optimizer, run_part
 from .scorers import MASKED, SCORES, masked_config, start_scoring_apis, token

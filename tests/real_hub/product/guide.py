@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from tests.eventually import until
+
 from ..harness.api import Object, parse
-from ..harness.waiting import until
 from .scorers import PERFORMANCE, POWER
 
 if TYPE_CHECKING:

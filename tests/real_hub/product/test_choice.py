@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..harness.waiting import until
+from tests.eventually import until
+
 from .conftest import ADDON, CONFIG, WORK, published
 
 if TYPE_CHECKING:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from tests.eventually import until
+
 from ..harness import ocm
 from ..harness.api import MERGE, Api, ApiError, condition_of
 from ..harness.health import wait_healthy
 from ..harness.helm import CHARTS, HelmFailed, helm
-from ..harness.waiting import until
 from .conftest import AGENT_NAMESPACE, SCORE, wait_deployed
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.eventually import until
+
 from ..harness.ports import LOOPBACK
 from ..harness.processes import ProcessDied
-from ..harness.waiting import until
 from .parts import Part
 from .test_quiet import CONTROLLER, more_of, writes
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.eventually import until
+
 from ..harness.api import condition_of
 from ..harness.certificates import write_secret
-from ..harness.waiting import until
 from .conftest import AGENT_NAMESPACE, SCORE
 from .scorers import NEAR
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.eventually import until
+
 from ..harness.api import condition_of
-from ..harness.waiting import until
 from .scorers import NEAR, NEARNESS, PERFORMANCE, POWER, SAMPLE
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
-from ..harness.waiting import until
+from tests.eventually import until
 
 if TYPE_CHECKING:
     from ..harness.api import Object

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.eventually import until
 from tests.repository import ROOT
 
 from ..harness.api import condition_of
 from ..harness.ports import LOOPBACK
-from ..harness.waiting import until
 from . import broken
 from .conftest import SCORE
 

@@ -16,6 +16,7 @@ from dsf.agent.wire.secret_data import Token
 from dsf.kube.client.connect import connect
 from dsf.kube.errors import Forbidden
 from dsf.kube.kinds import SECRET
+from tests.eventually import eventually
 
 from .test_install import rendered
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from ..harness.hub import Hub
 
 NAMESPACE, ACCOUNT = "watched-secrets", "dynamic-scoring-agent-sa"
-PATIENCE = 60.0
 
 
 @pytest.fixture
@@ -81,11 +81,10 @@ async def test_the_secret_named_is_watched_and_no_other_can_be_seen(
 
 async def until_sent(secrets: AgentSecrets, watched: WatchedSecrets, token: str) -> None:
     """Wait until calls would carry the token, without asking the API server for it."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            known = watched.find("api-auth") is not None
-            if known and await secrets.token(
-                CalledEndpoint("https://a/", "api-auth", "token")
-            ) == Token(token):
-                return
-            await asyncio.sleep(0.05)
+
+    async def sent() -> bool:
+        known = watched.find("api-auth") is not None
+        endpoint = CalledEndpoint("https://a/", "api-auth", "token")
+        return known and await secrets.token(endpoint) == Token(token)
+
+    await eventually(sent)

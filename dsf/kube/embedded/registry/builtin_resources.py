@@ -11,7 +11,7 @@ from dsf.kube import kinds, name_syntax
 from dsf.kube.embedded.registry import custom_resource_definitions
 from dsf.kube.embedded.registry.resource_catalog import Column, Resource
 from dsf.kube.embedded.schema import field_errors
-from dsf.kube.embedded.schema.field_errors import FieldError, wrong_all
+from dsf.kube.embedded.schema.field_errors import ObjectFieldError, wrong_all
 from dsf.kube.embedded.schema.pruning import PRESERVE, Schema
 from dsf.kube.embedded.schema.schema_validation import SchemaValidator
 from dsf.kube.kinds import Kind
@@ -250,7 +250,7 @@ def _without_empty(*keys: str) -> Callable[[Object], Object]:
     return prepare
 
 
-def _config_map_errors(new: Object, old: Object | None) -> list[FieldError]:
+def _config_map_errors(new: Object, old: Object | None) -> list[ObjectFieldError]:
     data, binary = new.get("data", {}), new.get("binaryData", {})
     return [
         *_key_errors(data, "data"),
@@ -273,7 +273,7 @@ def _secret_prepared(secret: Object) -> Object:
     return {**rest, **({"data": data} if data else {})}
 
 
-def _secret_errors(new: Object, old: Object | None) -> list[FieldError]:
+def _secret_errors(new: Object, old: Object | None) -> list[ObjectFieldError]:
     data = new.get("data", {})
     found = [
         *_key_errors(data, "data"),
@@ -285,19 +285,19 @@ def _secret_errors(new: Object, old: Object | None) -> list[FieldError]:
     return found
 
 
-def _key_errors(data: Mapping[str, str], field: str) -> Iterator[FieldError]:
+def _key_errors(data: Mapping[str, str], field: str) -> Iterator[ObjectFieldError]:
     for key in data:
         yield from wrong_all(f"{field}[{key}]", key, name_syntax.config_key(key))
 
 
-def _size_errors(values: Any) -> list[FieldError]:
+def _size_errors(values: Any) -> list[ObjectFieldError]:
     size = sum(len(value.encode()) for value in values)
     return [field_errors.too_long("", _SIZE_LIMIT)] if size > _SIZE_LIMIT else []
 
 
 def _immutable_errors(
     new: Object, old: Object | None, keys: tuple[str, ...]
-) -> Iterator[FieldError]:
+) -> Iterator[ObjectFieldError]:
     if old and old.get("immutable"):
         for key in keys:
             if new.get(key) != old.get(key):
@@ -316,7 +316,7 @@ def _namespace_prepared(namespace: Object) -> Object:
     }
 
 
-def _lease_errors(lease: Object, _: Object | None) -> Iterator[FieldError]:
+def _lease_errors(lease: Object, _: Object | None) -> Iterator[ObjectFieldError]:
     spec = lease.get("spec", {})
     for field, least in (("leaseDurationSeconds", 1), ("leaseTransitions", 0)):
         if spec.get(field, least) < least:
@@ -328,7 +328,7 @@ def _lease_errors(lease: Object, _: Object | None) -> Iterator[FieldError]:
             yield field_errors.wrong(f"spec.{field}", spec[field], problem)
 
 
-def _event_errors(event: Object, _: Object | None) -> Iterator[FieldError]:
+def _event_errors(event: Object, _: Object | None) -> Iterator[ObjectFieldError]:
     involved = event.get("involvedObject", {}).get("namespace") or "default"
     if involved != event["metadata"].get("namespace"):
         problem = "does not match event.namespace"

@@ -9,7 +9,7 @@ from typing import Any
 from dsf.kube import name_syntax
 from dsf.kube.embedded.registry.resource_catalog import Column, Resource
 from dsf.kube.embedded.schema import embedded_resources, field_errors, validation_rules
-from dsf.kube.embedded.schema.field_errors import FieldError, wrong
+from dsf.kube.embedded.schema.field_errors import ObjectFieldError, wrong
 from dsf.kube.embedded.schema.pruning import EMBEDDED, PRESERVE
 from dsf.kube.embedded.schema.schema_validation import SchemaValidator, pattern_problem
 from dsf.kube.kinds import Kind
@@ -51,7 +51,7 @@ def established(crd: Object, now: str) -> Object:
     return {**crd, "status": status}
 
 
-def errors(crd: Object, old: Object | None) -> list[FieldError]:
+def errors(crd: Object, old: Object | None) -> list[ObjectFieldError]:
     """Return what is wrong with a definition."""
     spec = crd.get("spec", {})
     return [
@@ -111,7 +111,7 @@ def _condition(type_: str, reason: str, message: str, now: str) -> Object:
     }
 
 
-def _name_errors(crd: Object, spec: Mapping[str, Any]) -> Iterator[FieldError]:
+def _name_errors(crd: Object, spec: Mapping[str, Any]) -> Iterator[ObjectFieldError]:
     group, names = spec.get("group", ""), spec.get("names", {})
     for field in ("group", "scope"):
         if not spec.get(field):
@@ -129,7 +129,7 @@ def _name_errors(crd: Object, spec: Mapping[str, Any]) -> Iterator[FieldError]:
         yield wrong("metadata.name", crd["metadata"].get("name", ""), problem)
 
 
-def _version_errors(versions: list[Object]) -> Iterator[FieldError]:
+def _version_errors(versions: list[Object]) -> Iterator[ObjectFieldError]:
     if sum(bool(version.get("storage")) for version in versions) != 1:
         problem = "must have exactly one version marked as storage version"
         yield wrong("spec.versions", [v.get("name") for v in versions], problem)
@@ -142,7 +142,7 @@ def _version_errors(versions: list[Object]) -> Iterator[FieldError]:
             yield from _schema_errors(schema, f"{path}.schema.openAPIV3Schema")
 
 
-def _schema_errors(schema: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _schema_errors(schema: Mapping[str, Any], path: str) -> Iterator[ObjectFieldError]:
     if (
         "type" not in schema
         and not schema.get("x-kubernetes-int-or-string")
@@ -163,7 +163,7 @@ def _schema_errors(schema: Mapping[str, Any], path: str) -> Iterator[FieldError]
             yield from _schema_errors(schema[key], f"{path}.{key}")
 
 
-def _rule_errors(schema: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _rule_errors(schema: Mapping[str, Any], path: str) -> Iterator[ObjectFieldError]:
     for index, rule in enumerate(schema.get("x-kubernetes-validations", ())):
         try:
             validation_rules.compiled({"x-kubernetes-validations": [rule]})
@@ -172,7 +172,7 @@ def _rule_errors(schema: Mapping[str, Any], path: str) -> Iterator[FieldError]:
             yield wrong(place, rule.get("rule", ""), f"compilation failed: {error}")
 
 
-def _immutable_errors(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[FieldError]:
+def _immutable_errors(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[ObjectFieldError]:
     for field in ("group", "scope"):
         if new.get(field) != old.get(field):
             yield wrong(f"spec.{field}", new.get(field, ""), "field is immutable")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsf.kube import name_syntax
-from dsf.kube.embedded.schema.field_errors import FieldError
+from dsf.kube.embedded.schema.field_errors import ObjectFieldError
 from dsf.kube.embedded.schema.object_metadata import NameCheck
 from dsf.kube.embedded.schema.pruning import Schema
 from dsf.kube.embedded.schema.schema_validation import SchemaValidator
@@ -33,7 +33,7 @@ def _as_it_is(obj: Object) -> Object:
     return obj
 
 
-def _no_errors(_: Object, __: Object | None) -> list[FieldError]:
+def _no_errors(_: Object, __: Object | None) -> list[ObjectFieldError]:
     return []
 
 
@@ -63,7 +63,7 @@ class Resource:
     selectable: tuple[str, ...] = ()
     name_check: NameCheck = name_syntax.dns_subdomain
     prepare: Callable[[Object], Object] = _as_it_is
-    check: Callable[[Object, Object | None], Iterable[FieldError]] = _no_errors
+    check: Callable[[Object, Object | None], Iterable[ObjectFieldError]] = _no_errors
 
     @property
     def has_status(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dsf.kube.embedded.registry.resource_catalog import Resource
 from dsf.kube.embedded.schema import embedded_resources, field_errors, object_metadata
-from dsf.kube.embedded.schema.field_errors import FieldError
+from dsf.kube.embedded.schema.field_errors import ObjectFieldError
 from dsf.kube.embedded.schema.pruning import UnknownField, defaulted, pruned, without_nulls
 from dsf.kube.errors import BadRequest, Invalid
 from dsf.kube.port import Object
@@ -143,7 +143,7 @@ def check_replaced(resource: Resource, new: Object, old: Object) -> None:
 
 def check_status(resource: Resource, new: Object, old: Object) -> None:
     """Raise Invalid where a status may not take the place of another."""
-    errors: list[FieldError] = []
+    errors: list[ObjectFieldError] = []
     if resource.status_validator and "status" in new:
         errors += resource.status_validator.errors(new["status"], "status")
     _raise(resource, new, errors + _rule_errors(resource, new, old, errors))
@@ -168,7 +168,7 @@ def _content(obj: Object) -> Object:
     return {key: value for key, value in obj.items() if key != "metadata"}
 
 
-def _content_errors(resource: Resource, new: Object, old: Object | None) -> list[FieldError]:
+def _content_errors(resource: Resource, new: Object, old: Object | None) -> list[ObjectFieldError]:
     errors = resource.validator.errors(new) if resource.custom else []
     errors = [*errors, *resource.check(new, old)]
     if resource.embeds:
@@ -177,8 +177,8 @@ def _content_errors(resource: Resource, new: Object, old: Object | None) -> list
 
 
 def _rule_errors(
-    resource: Resource, new: Object, old: Object | None, errors: list[FieldError]
-) -> list[FieldError]:
+    resource: Resource, new: Object, old: Object | None, errors: list[ObjectFieldError]
+) -> list[ObjectFieldError]:
     if resource.rules is None:
         return []
     if any(error.blocking for error in errors):
@@ -186,11 +186,11 @@ def _rule_errors(
     return list(resource.rules.errors(new, old))
 
 
-def _raise(resource: Resource, obj: Object, errors: list[FieldError]) -> None:
+def _raise(resource: Resource, obj: Object, errors: list[ObjectFieldError]) -> None:
     if errors:
         raise invalid(resource, obj["metadata"].get("name", ""), errors)
 
 
-def invalid(resource: Resource, name: str, errors: list[FieldError]) -> Invalid:
+def invalid(resource: Resource, name: str, errors: list[ObjectFieldError]) -> Invalid:
     """Return the 422 for an object of a resource."""
     return field_errors.invalid(resource.kind.kind, resource.kind.group, name, errors)

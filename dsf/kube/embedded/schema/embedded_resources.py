@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from dsf.kube.embedded.schema import field_errors, object_metadata
-from dsf.kube.embedded.schema.field_errors import FieldError, wrong
+from dsf.kube.embedded.schema.field_errors import ObjectFieldError, wrong
 from dsf.kube.embedded.schema.pruning import EMBEDDED, Schema, UnknownField, members
 from dsf.kube.errors import BadRequest
 
@@ -48,7 +48,7 @@ def read(
     return walked(value, schema, path), unknown
 
 
-def errors(value: Any, schema: Schema | None, path: str = "") -> Iterator[FieldError]:
+def errors(value: Any, schema: Schema | None, path: str = "") -> Iterator[ObjectFieldError]:
     """Yield what is wrong with the types and the metadata of inner objects."""
     if schema is None:
         return
@@ -74,7 +74,7 @@ def _typed(obj: dict[str, Any], described: str, path: str, unknown: list[Unknown
     return {**obj, "metadata": meta}
 
 
-def _errors(obj: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _errors(obj: Mapping[str, Any], path: str) -> Iterator[ObjectFieldError]:
     for key in _TYPE:
         if key not in obj:
             yield field_errors.required(f"{path}.{key}")

@@ -49,7 +49,7 @@ _BLOCKING = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class FieldError:
+class ObjectFieldError:
     """What is wrong with one field."""
 
     cause: Cause
@@ -74,51 +74,53 @@ class FieldError:
         return self.cause in _BLOCKING
 
 
-def required(field: str, detail: str = "") -> FieldError:
+def required(field: str, detail: str = "") -> ObjectFieldError:
     """A value that must be there is not."""
-    return FieldError("FieldValueRequired", field, detail)
+    return ObjectFieldError("FieldValueRequired", field, detail)
 
 
-def wrong(field: str, value: Any, detail: str) -> FieldError:
+def wrong(field: str, value: Any, detail: str) -> ObjectFieldError:
     """A value is malformed."""
-    return FieldError("FieldValueInvalid", field, detail, value)
+    return ObjectFieldError("FieldValueInvalid", field, detail, value)
 
 
-def wrong_all(field: str, value: Any, problems: Iterable[str]) -> list[FieldError]:
+def wrong_all(field: str, value: Any, problems: Iterable[str]) -> list[ObjectFieldError]:
     """A value is malformed, once for every problem."""
     return [wrong(field, value, problem) for problem in problems]
 
 
-def unsupported(field: str, value: Any, supported: Iterable[Any]) -> FieldError:
+def unsupported(field: str, value: Any, supported: Iterable[Any]) -> ObjectFieldError:
     """A value is not among those that are allowed."""
     named = ", ".join(
         json.dumps(item if isinstance(item, str) else shown(item)) for item in supported
     )
-    return FieldError("FieldValueNotSupported", field, f"supported values: {named}", value)
+    return ObjectFieldError("FieldValueNotSupported", field, f"supported values: {named}", value)
 
 
-def too_long(field: str, limit: int) -> FieldError:
+def too_long(field: str, limit: int) -> ObjectFieldError:
     """A text has too many bytes or characters."""
-    return FieldError("FieldValueTooLong", field, f"may not be more than {limit} bytes")
+    return ObjectFieldError("FieldValueTooLong", field, f"may not be more than {limit} bytes")
 
 
-def too_many(field: str, actual: int, limit: int) -> FieldError:
+def too_many(field: str, actual: int, limit: int) -> ObjectFieldError:
     """A list or a map has too many members."""
     items = "item" if limit == 1 else "items"
-    return FieldError("FieldValueTooMany", field, f"must have at most {limit} {items}", actual)
+    return ObjectFieldError(
+        "FieldValueTooMany", field, f"must have at most {limit} {items}", actual
+    )
 
 
-def duplicate(field: str, value: Any) -> FieldError:
+def duplicate(field: str, value: Any) -> ObjectFieldError:
     """A value that must be unique occurs again."""
-    return FieldError("FieldValueDuplicate", field, value=value)
+    return ObjectFieldError("FieldValueDuplicate", field, value=value)
 
 
-def forbidden(field: str, detail: str) -> FieldError:
+def forbidden(field: str, detail: str) -> ObjectFieldError:
     """A value may not be set under the present conditions."""
-    return FieldError("FieldValueForbidden", field, detail)
+    return ObjectFieldError("FieldValueForbidden", field, detail)
 
 
-def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> Invalid:
+def invalid(kind: str, group: str, name: str, errors: Sequence[ObjectFieldError]) -> Invalid:
     """Return the 422 for an object of a kind."""
     texts = list(dict.fromkeys(map(str, errors)))
     qualified = f"{kind}.{group}" if group else kind

@@ -8,7 +8,7 @@ from typing import Any
 
 from dsf.kube import name_syntax
 from dsf.kube.embedded.schema import field_errors
-from dsf.kube.embedded.schema.field_errors import FieldError, wrong, wrong_all
+from dsf.kube.embedded.schema.field_errors import ObjectFieldError, wrong, wrong_all
 from dsf.kube.embedded.schema.pruning import Schema, UnknownField, pruned, without_nulls
 from dsf.kube.embedded.schema.schema_validation import SchemaValidator
 from dsf.kube.errors import BadRequest
@@ -89,9 +89,9 @@ def read(obj: Mapping[str, Any], described: str) -> tuple[Object, list[UnknownFi
     return kept, [UnknownField(f"metadata.{field.path}") for field in unknown]
 
 
-def errors(metadata: Object, *, namespaced: bool, name_check: NameCheck) -> list[FieldError]:
+def errors(metadata: Object, *, namespaced: bool, name_check: NameCheck) -> list[ObjectFieldError]:
     """Return what is wrong with the metadata of an object to be created."""
-    found: list[FieldError] = []
+    found: list[ObjectFieldError] = []
     prefix, name = metadata.get("generateName", ""), metadata.get("name", "")
     if prefix:
         found += wrong_all("metadata.generateName", prefix, name_check(_as_prefix(prefix)))
@@ -105,9 +105,9 @@ def errors(metadata: Object, *, namespaced: bool, name_check: NameCheck) -> list
     return found + common_errors(metadata)
 
 
-def update_errors(new: Object, old: Object) -> list[FieldError]:
+def update_errors(new: Object, old: Object) -> list[ObjectFieldError]:
     """Return what is wrong with metadata that shall replace other metadata."""
-    found: list[FieldError] = []
+    found: list[ObjectFieldError] = []
     if "deletionTimestamp" in old:
         added = sorted(set(new.get("finalizers", ())) - set(old.get("finalizers", ())))
         if added:
@@ -124,7 +124,7 @@ def update_errors(new: Object, old: Object) -> list[FieldError]:
     return found + common_errors(new)
 
 
-def common_errors(metadata: Object) -> list[FieldError]:
+def common_errors(metadata: Object) -> list[ObjectFieldError]:
     """Return what is wrong with labels, annotations, owner references and finalizers."""
     return [
         *_label_errors(metadata.get("labels", {})),
@@ -134,16 +134,16 @@ def common_errors(metadata: Object) -> list[FieldError]:
     ]
 
 
-def _label_errors(labels: Mapping[str, str]) -> list[FieldError]:
-    found: list[FieldError] = []
+def _label_errors(labels: Mapping[str, str]) -> list[ObjectFieldError]:
+    found: list[ObjectFieldError] = []
     for key, value in labels.items():
         found += wrong_all("metadata.labels", key, name_syntax.qualified_name(key))
         found += wrong_all("metadata.labels", value, name_syntax.label_value(value))
     return found
 
 
-def _annotation_errors(annotations: Mapping[str, str]) -> list[FieldError]:
-    found: list[FieldError] = []
+def _annotation_errors(annotations: Mapping[str, str]) -> list[ObjectFieldError]:
+    found: list[ObjectFieldError] = []
     for key in annotations:
         found += wrong_all("metadata.annotations", key, name_syntax.qualified_name(key.lower()))
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
@@ -152,7 +152,7 @@ def _annotation_errors(annotations: Mapping[str, str]) -> list[FieldError]:
     return found
 
 
-def _owner_errors(owners: list[Object]) -> list[FieldError]:
+def _owner_errors(owners: list[Object]) -> list[ObjectFieldError]:
     path = "metadata.ownerReferences"
     found = [
         wrong(f"{path}.{key}", owner.get(key, ""), problem)
@@ -175,9 +175,9 @@ def _owner_errors(owners: list[Object]) -> list[FieldError]:
     return found
 
 
-def _finalizer_errors(finalizers: list[str]) -> list[FieldError]:
+def _finalizer_errors(finalizers: list[str]) -> list[ObjectFieldError]:
     path = "metadata.finalizers"
-    found: list[FieldError] = []
+    found: list[ObjectFieldError] = []
     for finalizer in finalizers:
         found += wrong_all(path, finalizer, name_syntax.qualified_name(finalizer))
     if {ORPHAN, FOREGROUND} <= set(finalizers):

@@ -14,7 +14,7 @@ from jsonschema.protocols import Validator as JsonValidator
 from jsonschema.validators import extend
 
 from dsf.kube.embedded.schema import field_errors, string_formats
-from dsf.kube.embedded.schema.field_errors import FieldError
+from dsf.kube.embedded.schema.field_errors import ObjectFieldError
 from dsf.kube.embedded.schema.pruning import Schema
 
 _SAME = (
@@ -52,13 +52,13 @@ class SchemaValidator:
         self._schema = schema
         self._validator = _Validator(_translated(schema))
 
-    def errors(self, value: Any, field: str = "") -> list[FieldError]:
+    def errors(self, value: Any, field: str = "") -> list[ObjectFieldError]:
         """Return what is wrong with a value; `field` is where it stands in the object."""
         keywords = [_field_error(error, field) for error in self._validator.iter_errors(value)]
         return [*keywords, *list_errors(value, self._schema, field)]
 
 
-def list_errors(value: Any, schema: Schema | None, field: str = "") -> list[FieldError]:
+def list_errors(value: Any, schema: Schema | None, field: str = "") -> list[ObjectFieldError]:
     """Return the duplicates in lists of type set and map."""
     if not schema:
         return []
@@ -95,7 +95,7 @@ def matches(text: str, pattern: str) -> bool:
     return bool(_MATCHES.execute({"text": text, "pattern": pattern}))
 
 
-def _duplicates(value: list[Any], schema: Schema, field: str) -> list[FieldError]:
+def _duplicates(value: list[Any], schema: Schema, field: str) -> list[ObjectFieldError]:
     match schema.get("x-kubernetes-list-type"):
         case "set":
             keys = value
@@ -186,7 +186,7 @@ _Validator: Any = extend(  # type: ignore[no-untyped-call]  # the stubs leave it
 )
 
 
-def _field_error(error: ValidationError, field: str) -> FieldError:
+def _field_error(error: ValidationError, field: str) -> ObjectFieldError:
     inner = _path(error.absolute_path)
     path = _joined(field, inner) if inner else field
     keyword, value = str(error.validator), error.instance
@@ -206,10 +206,10 @@ def _field_error(error: ValidationError, field: str) -> FieldError:
     return field_errors.wrong(path, value, f"{inner} in body {_demand(keyword, limit)}")
 
 
-def _wrong_type(path: str, inner: str, shown: Any, limit: Any) -> FieldError:
+def _wrong_type(path: str, inner: str, shown: Any, limit: Any) -> ObjectFieldError:
     expected = ",".join(name for name in _listed(limit) if name != "null")
     text = f"{inner} in body must be of type {expected}: {field_errors.shown(shown)}"
-    return FieldError("FieldValueTypeInvalid", path, text, shown)
+    return ObjectFieldError("FieldValueTypeInvalid", path, text, shown)
 
 
 def _demand(keyword: str, limit: Any) -> str:

@@ -12,7 +12,7 @@ import cel
 from cel import stdlib
 
 from dsf.kube.embedded.schema import field_errors
-from dsf.kube.embedded.schema.field_errors import OMITTED, FieldError
+from dsf.kube.embedded.schema.field_errors import OMITTED, ObjectFieldError
 from dsf.kube.embedded.schema.pruning import EMBEDDED, Schema
 
 _RESERVED = frozenset(
@@ -23,10 +23,12 @@ _RESERVED = frozenset(
 )
 _ESCAPES = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
 _FAILURES = (ValueError, TypeError, LookupError, RuntimeError, ArithmeticError)
-_REASONS: dict[str, Callable[[str, str], FieldError]] = {
+_REASONS: dict[str, Callable[[str, str], ObjectFieldError]] = {
     "FieldValueRequired": field_errors.required,
     "FieldValueForbidden": field_errors.forbidden,
-    "FieldValueDuplicate": lambda path, detail: FieldError("FieldValueDuplicate", path, detail),
+    "FieldValueDuplicate": lambda path, detail: ObjectFieldError(
+        "FieldValueDuplicate", path, detail
+    ),
 }
 
 
@@ -62,7 +64,7 @@ class ValidationRules:
     items: "ValidationRules | None"
     additional: "ValidationRules | None"
 
-    def errors(self, value: Any, old: Any = None, field: str = "") -> Iterator[FieldError]:
+    def errors(self, value: Any, old: Any = None, field: str = "") -> Iterator[ObjectFieldError]:
         """Yield the rules that a value breaks; transition rules need an old value."""
         if value is None:
             return
@@ -114,7 +116,9 @@ def _rule(item: Mapping[str, Any]) -> _Rule:
     )
 
 
-def _broken(rule: _Rule, schema: Schema, value: Any, old: Any, field: str) -> FieldError | None:
+def _broken(
+    rule: _Rule, schema: Schema, value: Any, old: Any, field: str
+) -> ObjectFieldError | None:
     shown = OMITTED if isinstance(value, dict | list) else value
     try:
         context = _context(rule, schema, value, old)

@@ -24,7 +24,8 @@ from dsf.kube.wrappers.fault_injection import Fault, Faulty
 from dsf.kube.wrappers.wrapper import Call
 from tests.dsf.agent.builders import summary
 from tests.dsf.agent.conftest import AGENT_NAMESPACE
-from tests.dsf.agent.servers import eventually, replying, scores, serving
+from tests.dsf.agent.servers import replying, scores, serving
+from tests.eventually import eventually
 
 API = CalledEndpoint("https://a.example/", "api-auth", "token")
 

@@ -16,7 +16,8 @@ from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from tests.dsf.agent.conftest import CLUSTER
 from tests.dsf.agent.otlp.builders import document, gauge, number
 from tests.dsf.agent.otlp.memory.test_received_metrics import wanting
-from tests.dsf.agent.servers import eventually, replying, scores, serving
+from tests.dsf.agent.servers import replying, scores, serving
+from tests.eventually import eventually
 
 
 async def test_what_is_sent_becomes_scores(hub: EmbeddedHub, tmp_path: Path) -> None:

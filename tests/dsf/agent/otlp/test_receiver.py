@@ -33,7 +33,7 @@ from dsf.runtime.endpoints import CannotListen
 from tests.dsf.agent.builders import sent
 from tests.dsf.agent.otlp.builders import NOW, document, gauge, number, request
 from tests.dsf.agent.otlp.memory.test_received_metrics import wanting
-from tests.dsf.agent.servers import eventually
+from tests.eventually import eventually
 
 ONE = wanting("util")
 EXPORT = (gauge("util", number(0.5, pod="a")),)

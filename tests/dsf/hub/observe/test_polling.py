@@ -13,13 +13,13 @@ from tests.dsf.hub.scoring_api import scoring_api
 from tests.dsf.hub.test_run import (
     asked_again,
     controlled,
-    eventually,
     fresh,
     register,
     two_clusters,
     until_ready,
     until_reason,
 )
+from tests.eventually import eventually
 
 HANGING = 3 * AT_ONCE
 

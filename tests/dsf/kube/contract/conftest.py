@@ -21,7 +21,8 @@ from dsf.kube.errors import Conflict, NotFound
 from dsf.kube.kinds import CUSTOM_RESOURCE_DEFINITION as DEFINITION
 from dsf.kube.kinds import NAMESPACE
 from dsf.kube.port import Kube
-from tests.dsf.kube.contract.objects import eventually, gadget_definition, widget_definition
+from tests.dsf.kube.contract.objects import gadget_definition, widget_definition
+from tests.eventually import eventually
 
 DEFINITIONS = {
     crd["metadata"]["name"]: crd for crd in (*crds(), widget_definition(), gadget_definition())

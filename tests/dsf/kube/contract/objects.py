@@ -1,7 +1,5 @@
 """Objects for the contract: short builders, and two kinds that use what schemas offer."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from dsf.kube.kinds import CONFIG_MAP, DYNAMIC_SCORER, Kind
@@ -63,15 +61,6 @@ def owner(obj: Object, **more: Any) -> Object:
 async def names(kube: Kube, kind: Kind, namespace: str | None = None, **query: Any) -> list[str]:
     page = await kube.list(kind, namespace, **query)
     return [item["metadata"]["name"] for item in page.items]
-
-
-async def eventually(condition: Callable[[], Awaitable[bool]]) -> bool:
-    """Wait for what a real cluster's controllers do some time later."""
-    for _ in range(900):
-        if await condition():
-            return True
-        await asyncio.sleep(0.1)
-    return False
 
 
 async def is_gone(kube: Kube, name: str, namespace: str, kind: Kind = CONFIG_MAP) -> bool:

@@ -9,13 +9,13 @@ from tests.dsf.kube.contract.objects import (
     GADGET,
     WIDGET,
     config_map,
-    eventually,
     gadget,
     is_gone,
     names,
     owner,
     widget,
 )
+from tests.eventually import eventually
 
 KEEP = "contract.example.com/keep"
 NOBODY = "00000000-0000-0000-0000-000000000000"

@@ -20,12 +20,12 @@ from dsf.kube.port import Kube, Object
 from tests.dsf.kube.contract.objects import (
     GADGET,
     WIDGET,
-    eventually,
     gadget_definition,
     scorer,
     widget,
     widget_definition,
 )
+from tests.eventually import eventually
 
 REFUSED: list[tuple[Object, str]] = [
     (
