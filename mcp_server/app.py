@@ -21,7 +21,7 @@ from mcp_server.shown_plans import ShownPlans
 from mcp_server.tools import ReadTools, WriteTools
 from optimizer.api.app import create_app
 from optimizer.service import Optimizer
-from optimizer.wire.result import WireResult
+from optimizer.wire.result import ResultPart
 
 PATH = "/mcp"
 
@@ -121,7 +121,7 @@ class _Endpoint:
         await self._app({**scope, "path": PATH, "root_path": ""}, receive, send)
 
 
-def _schema(result: type[WireResult]) -> dict[str, Any]:
+def _schema(result: type[ResultPart]) -> dict[str, Any]:
     return result.model_json_schema(mode="serialization")
 
 

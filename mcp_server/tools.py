@@ -23,7 +23,7 @@ from mcp_server.shown_plans import ShownPlans
 from mcp_server.untrusted_text import MESSAGE_LIMIT, clean
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
-from optimizer.wire.base import WireRequest
+from optimizer.wire.base import RequestPart
 from optimizer.wire.request import NamedCluster, NamedWorkload, Namespace, OptimizeRequest, ScoreRef
 from optimizer.wire.request_problem import RequestProblem
 
@@ -240,9 +240,9 @@ def _refused(why: str) -> ToolError:
 def _request(
     *,
     namespace: str,
-    clusters: Sequence[WireRequest],
-    target_workloads: Sequence[WireRequest],
-    preference: WireRequest,
+    clusters: Sequence[RequestPart],
+    target_workloads: Sequence[RequestPart],
+    preference: RequestPart,
     explain: bool,
     more: Mapping[str, Any],
 ) -> OptimizeRequest:

@@ -1,4 +1,4 @@
-"""Reading the hub: every kind listed once, scores page by page."""
+"""Reads the hub: each kind is listed once, and scores page by page."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
@@ -20,26 +20,37 @@ from optimizer.snapshot.observation import Observation
 
 T = TypeVar("T")
 
-_PAGE = 500
-_FIRST_PAGE = 10
-_MOST_SCORES = 100  # of a page: objects of 1.5 MiB, as etcd takes them, may follow on small ones
-_ENTRIES = 50_000  # of a page of scores: some 50 MiB
-_FEW = 3  # names that are listed one by one
-_ATTEMPTS = 3
+PAGE_SIZE = 500
+"""Objects per page of every kind except scores; kubectl uses the same number."""
+
+FIRST_SCORE_PAGE_SIZE = 10
+"""Score objects of the first page, before the number of entries per object is known."""
+
+MAX_SCORE_PAGE_SIZE = 100
+"""Score objects per page: large objects, of up to etcd's 1.5 MiB, may follow small ones."""
+
+ENTRIES_PER_PAGE = 50_000
+"""Score entries that a page should have; parsed, they take about 50 MiB."""
+
+MAX_NAMES_LISTED_ONE_BY_ONE = 3
+"""Up to so many score names the API server selects by name; else all scores are listed."""
+
+MAX_READS = 3
+"""Attempts to read a list whose continue token expires."""
 
 
 async def observe(kube: Kube, namespace: str) -> Observation:
-    """Read what a request in a namespace may rest on but scores, of which there can be millions.
+    """Return the objects that a plan depends on, except scores, of which there can be millions.
 
-    KubeError where the hub can't be read.
+    Raises KubeError if the hub can't be read.
     """
     return Observation(
         *await asyncio.gather(
-            every(kube, MANAGED_CLUSTER),
-            every(kube, POLICY, namespace),
-            every(kube, MANIFEST_WORK_REPLICA_SET, namespace),
-            every(kube, PLACEMENT, namespace),
-            every(kube, PLACEMENT_BINDING, namespace),
+            list_all(kube, MANAGED_CLUSTER),
+            list_all(kube, POLICY, namespace),
+            list_all(kube, MANIFEST_WORK_REPLICA_SET, namespace),
+            list_all(kube, PLACEMENT, namespace),
+            list_all(kube, PLACEMENT_BINDING, namespace),
         )
     )
 
@@ -49,15 +60,15 @@ async def score_pages(
     names: Collection[str] = (),
     *,
     namespace: str | None = None,
-    entries: int = _ENTRIES,
+    entries: int = ENTRIES_PER_PAGE,
 ) -> AsyncIterator[tuple[Object, ...]]:
-    """Yield AddOnPlacementScores of these names (of any where none is given), page by page.
+    """Yield AddOnPlacementScores page by page; with no `names`, those of any name.
 
-    Gone where a token was too old: what was read before may be so too (`again`). A page has so
-    many objects that they have about as many entries as is said: if those before it tell, since a
-    hub counts objects.
+    Each page has about `entries` score entries, estimated from the page before it, because the API
+    server limits a page by objects. Raises Gone if a continue token has expired: the pages read
+    before may be out of date too (see `retry_when_gone`).
     """
-    one_by_one = 0 < len(names) <= _FEW
+    one_by_one = 0 < len(names) <= MAX_NAMES_LISTED_ONE_BY_ONE
     for selected in (f"metadata.name={name}" for name in sorted(names)) if one_by_one else ("",):
         try:
             async for page in _score_pages(kube, namespace, selected, entries):
@@ -69,7 +80,7 @@ async def score_pages(
 async def _score_pages(
     kube: Kube, namespace: str | None, fields: str, entries: int
 ) -> AsyncIterator[tuple[Object, ...]]:
-    token, limit = "", _FIRST_PAGE
+    token, limit = "", FIRST_SCORE_PAGE_SIZE
     while True:
         page = await kube.list(
             ADD_ON_PLACEMENT_SCORE, namespace, fields=fields, limit=limit, continue_token=token
@@ -81,28 +92,28 @@ async def _score_pages(
 
 
 def _next_limit(items: Sequence[Object], limit: int, entries: int) -> int:
-    """Return how many objects like these have so many entries."""
+    """Return how many objects like these have about `entries` entries together."""
     had = sum(len((item.get("status") or {}).get("scores") or ()) for item in items)
     fitting = entries * len(items) // max(1, had)
-    return max(1, min(fitting, 4 * limit, _MOST_SCORES))
+    return max(1, min(fitting, 4 * limit, MAX_SCORE_PAGE_SIZE))
 
 
-async def every(
+async def list_all(
     kube: Kube, kind: Kind, namespace: str | None = None, *, labels: str = ""
 ) -> tuple[Object, ...]:
-    """List all pages of a kind; none where the hub does not serve it."""
+    """Return all objects of a kind; none if the hub does not serve the kind."""
     try:
-        return tuple(await again(lambda: _pages(kube, kind, namespace, labels)))
+        return tuple(await retry_when_gone(lambda: _pages(kube, kind, namespace, labels)))
     except NotFound:
         return ()
 
 
-async def again(read: Callable[[], Awaitable[T]]) -> T:
-    """Return what is read; where a continue token is too old it is read again from the start.
+async def retry_when_gone(read: Callable[[], Awaitable[T]]) -> T:
+    """Return what `read` returns; if a continue token expires, read again from the start.
 
-    Gone where that happens again and again.
+    Raises Gone after MAX_READS attempts.
     """
-    for _ in range(_ATTEMPTS - 1):
+    for _ in range(MAX_READS - 1):
         with suppress(Gone):
             return await read()
     return await read()
@@ -111,7 +122,9 @@ async def again(read: Callable[[], Awaitable[T]]) -> T:
 async def _pages(kube: Kube, kind: Kind, namespace: str | None, labels: str) -> list[Object]:
     objects, token = list[Object](), ""
     while True:
-        page = await kube.list(kind, namespace, labels=labels, limit=_PAGE, continue_token=token)
+        page = await kube.list(
+            kind, namespace, labels=labels, limit=PAGE_SIZE, continue_token=token
+        )
         objects += page.items
         token = page.continue_token
         if not token:

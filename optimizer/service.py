@@ -21,17 +21,17 @@ from optimizer.explain.composition import case_of
 from optimizer.explain.process.run import explain
 from optimizer.model.formulate import formulate
 from optimizer.model.problem_size import too_large, too_large_to_read
-from optimizer.observe import again, every, observe, score_pages
+from optimizer.observe import list_all, observe, retry_when_gone, score_pages
 from optimizer.plan.generated_objects import changes, failures, successes
 from optimizer.plan.manifests import GENERATED_SELECTOR
 from optimizer.plan.plan import Plan, plan, stale
 from optimizer.snapshot.fleet_reader import FleetReader
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot, read_objects
-from optimizer.snapshot.gpu_pools import mig_rules
-from optimizer.snapshot.labels import name_of
+from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.requested_gpus import mig_rules
+from optimizer.snapshot.score_entries import score_object
 from optimizer.snapshot.score_list import score_list
-from optimizer.snapshot.score_table import score_object
 from optimizer.snapshot.unknown_names import unknown_names
 from optimizer.solve.solver_process import solve
 from optimizer.solve.supervised_process import start_fork_server
@@ -69,14 +69,14 @@ class Optimizer:
         names = () if name is None else (score_object_name(name),)
         if names == ("",):
             return ()
-        read = await again(lambda: self._scores(names, namespace))
+        read = await retry_when_gone(lambda: self._scores(names, namespace))
         if isinstance(read, RequestProblem):
             return read
-        return score_list(read, await every(self._kube, DYNAMIC_SCORER))
+        return score_list(read, await list_all(self._kube, DYNAMIC_SCORER))
 
     async def score_names(self) -> tuple[ScoreObject, ...]:
         """Return the AddOnPlacementScores of all clusters without their entries."""
-        return tuple(await again(self._score_names))
+        return tuple(await retry_when_gone(self._score_names))
 
     async def plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
         """Observe and decide, write nothing."""
@@ -103,9 +103,9 @@ class Optimizer:
         """Delete every generated Placement, PlacementBinding and Policy of a namespace."""
         async with self._writing:
             placements, bindings, policies = await asyncio.gather(
-                every(self._kube, PLACEMENT, namespace, labels=GENERATED_SELECTOR),
-                every(self._kube, PLACEMENT_BINDING, namespace, labels=GENERATED_SELECTOR),
-                every(self._kube, POLICY, namespace, labels=GENERATED_SELECTOR),
+                list_all(self._kube, PLACEMENT, namespace, labels=GENERATED_SELECTOR),
+                list_all(self._kube, PLACEMENT_BINDING, namespace, labels=GENERATED_SELECTOR),
+                list_all(self._kube, POLICY, namespace, labels=GENERATED_SELECTOR),
             )
             observation = Observation(placements=placements, bindings=bindings, policies=policies)
             outcomes = await apply(self._kube, changes((), observation))
@@ -137,7 +137,7 @@ class Optimizer:
     async def _plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
         start_fork_server()
         observation = await observe(self._kube, request.namespace)
-        read = await again(lambda: self._read(observation, request))
+        read = await retry_when_gone(lambda: self._read(observation, request))
         if isinstance(read, RequestProblem):
             return read
         fleet = await asyncio.to_thread(

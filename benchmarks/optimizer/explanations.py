@@ -22,7 +22,7 @@ from optimizer.domain.fleet import (
     Supply,
     Workload,
 )
-from optimizer.domain.scores import ScoreTable
+from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.explain.composition import Case
 from optimizer.explain.process.run import ExplanationJob, explain_here
 from optimizer.model.formulate import formulate
@@ -68,7 +68,7 @@ def fleet(given: Instance) -> Fleet:
         for c, of_cluster in enumerate(of_workload)
         for d, value in enumerate(of_cluster)
     }
-    named = {"score": ScoreTable.of(scores)}
+    named = {"score": ScoreMatrix.of(scores)}
     return Fleet("default", clusters, workloads, named, (Objective("score"),))
 
 

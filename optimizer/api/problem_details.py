@@ -18,7 +18,7 @@ from dsf.kube.errors import KubeError, Unreachable
 from optimizer.wire.field_problems import field_problems
 from optimizer.wire.request import REQUEST_FIELDS, ResetRequest
 from optimizer.wire.request_problem import FieldProblem, RequestProblem
-from optimizer.wire.spelling import known_fields
+from optimizer.wire.spelling_suggestions import known_fields
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = 5
@@ -36,14 +36,6 @@ _TITLES = {
 }
 
 
-class FieldError(BaseModel):
-    """One wrong field."""
-
-    field: Annotated[str, Field(examples=["clusters[0].name"])]
-    message: str
-    available: Annotated[list[str], Field(description="What exists instead.")] = []
-
-
 class ProblemDetails(BaseModel):
     """An error (RFC 9457); `reason` is the last part of `type` in CamelCase."""
 
@@ -52,7 +44,7 @@ class ProblemDetails(BaseModel):
     status: int
     detail: str
     reason: Annotated[str, Field(examples=["UnknownName"])]
-    errors: list[FieldError] = []
+    errors: list[FieldProblem] = []
 
 
 def documented(*codes: int) -> dict[int | str, dict[str, Any]]:
@@ -158,10 +150,10 @@ def _response(
         detail=_clean(detail),
         reason=reason,
         errors=[
-            FieldError(
+            FieldProblem(
                 field=_clean(item.field),
                 message=_clean(item.message),
-                available=list(item.available),
+                available=item.available,
             )
             for item in errors
         ],

@@ -46,7 +46,7 @@ async def serve(app: ASGIApp, listener: socket.socket) -> None:
         server_header=False,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
-    server = _Server(config)
+    server = _SignalFreeServer(config)
     running = asyncio.ensure_future(server.serve(sockets=[listener]))
     try:
         await asyncio.shield(running)
@@ -56,7 +56,7 @@ async def serve(app: ASGIApp, listener: socket.socket) -> None:
         raise
 
 
-class _Server(uvicorn.Server):
+class _SignalFreeServer(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Leave signals to whoever runs the process."""

@@ -118,7 +118,7 @@ def _generated(
     found = mig.candidates(namespace, pool, demand, rules)
     known = {item.name for item in found.items}
     enforced = [item for item in cluster.enforced if known and item.policy not in known]
-    made = [mig.again(namespace, pool, demand, rules, item.divided) for item in enforced]
+    made = [mig.again(namespace, pool, demand, rules, item.declared_layouts) for item in enforced]
     pairs = zip(enforced, made, strict=True)
     kept = [new for item, new in pairs if new is not None and new.name == item.policy]
     left = found.left_out

@@ -34,7 +34,7 @@ class _MissingScore(click.ParamType[str | float]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> str | float:
-        from optimizer.wire.request import MOST_MISSING
+        from optimizer.wire.request import MAX_MISSING_SCORE
 
         if value == "forbid":
             return "forbid"
@@ -42,8 +42,8 @@ class _MissingScore(click.ParamType[str | float]):
             number = float(value)
         except ValueError:
             number = float("nan")
-        if not -MOST_MISSING <= number <= MOST_MISSING:
-            limits = f"from {-MOST_MISSING:.0f} to {MOST_MISSING:.0f}"
+        if not -MAX_MISSING_SCORE <= number <= MAX_MISSING_SCORE:
+            limits = f"from {-MAX_MISSING_SCORE:.0f} to {MAX_MISSING_SCORE:.0f}"
             self.fail(f"{value!r} is neither 'forbid' nor a number {limits}", param, ctx)
         return number
 
@@ -284,11 +284,11 @@ def plan(*, paths: tuple[Path, ...], request_file: Path | None, output: str, **r
 
 async def _plan(paths: tuple[Path, ...], request_file: Path | None, rest: dict[str, Any]) -> "Plan":
     from dsf.kube.clock import utc_now
-    from optimizer.cli.offline import offline
+    from optimizer.cli.offline_hub import read_offline_hub
     from optimizer.service import Optimizer
     from optimizer.wire.request_problem import RequestProblem
 
-    read = await offline(paths, request_file)
+    read = await read_offline_hub(paths, request_file)
     for text in read.ignored:
         click.echo(f"Ignored: {text}", err=True)
     request = read.request.model_copy(update={"explain": read.request.explain or rest["explain"]})

@@ -9,7 +9,7 @@ import numpy as np
 from optimizer.domain.arrays import Floats
 from optimizer.domain.gpu_layout import NodeLayout, OmittedLayouts
 from optimizer.domain.issue import Issue
-from optimizer.domain.scores import ScoreTable
+from optimizer.domain.score_matrix import ScoreMatrix
 
 CLUSTER_NAME_KEY = "metadata.name"
 """The label key that stands for a cluster's name."""
@@ -48,7 +48,7 @@ class CandidatePolicy:
     cost: float = 0.0
     uses: tuple[tuple[str, float], ...] = ()
     layouts: tuple[NodeLayout, ...] = ()
-    divided: tuple[NodeLayout, ...] = ()
+    declared_layouts: tuple[NodeLayout, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +179,10 @@ class Fleet:
     namespace: str
     clusters: tuple[Cluster, ...]
     workloads: tuple[Workload, ...]
-    scores: Mapping[str, ScoreTable]
+    scores: Mapping[str, ScoreMatrix]
     objectives: tuple[Objective, ...]
     limits: tuple[FleetLimit, ...] = ()
     issues: tuple[Issue, ...] = ()
     unlisted_issues: int = 0
     left_out: tuple[OmittedLayouts, ...] = ()
-    busy_stay: bool = False
+    busy_devices_stay: bool = False

@@ -25,11 +25,11 @@ _SUFFIXES = {
     "Pi": 2.0**50,
     "Ei": 2.0**60,
 }
-_WHOLE = ("Pi", "Ti", "Gi", "Mi")
-_MANY = 1e6
+_EXACT_SUFFIXES = ("Pi", "Ti", "Gi", "Mi")
+_MAX_DEFAULT_PRECISION = 1e6
 
 
-def quantity(text: str) -> float | None:
+def parse_quantity(text: str) -> float | None:
     """Return the number that a quantity such as `500m` or `16Gi` spells; None where it is none."""
     found = _QUANTITY.fullmatch(text)
     if found is None:
@@ -40,19 +40,19 @@ def quantity(text: str) -> float | None:
     return float(f"{number}e{exponent or 0}")
 
 
-def spelt(amount: float) -> str:
+def format_quantity(amount: float) -> str:
     """Return a number as a quantity: whole ones exactly, `16Gi` where it fits, others rounded."""
     if not amount.is_integer():
-        return f"{amount:.12g}" if abs(amount) >= _MANY else f"{amount:g}"
+        return f"{amount:.12g}" if abs(amount) >= _MAX_DEFAULT_PRECISION else f"{amount:g}"
     whole = int(amount)
-    for suffix in _WHOLE:
+    for suffix in _EXACT_SUFFIXES:
         size = int(_SUFFIXES[suffix])
         if abs(whole) >= size and whole % size == 0:
             return f"{whole // size}{suffix}"
     return str(whole)
 
 
-def pairs(text: str) -> list[tuple[str, str]] | None:
+def parse_pairs(text: str) -> list[tuple[str, str]] | None:
     """Return the names and values of `a=1,b=2`; None where a part has another form.
 
     A value reaches from the last `=` of its part.
@@ -63,7 +63,7 @@ def pairs(text: str) -> list[tuple[str, str]] | None:
     return [(name.strip(), value.strip()) for name, _, value in parts]
 
 
-def kind_and_device(text: str) -> tuple[str, str]:
+def parse_resource(text: str) -> tuple[str, str]:
     """Return the kind and device of `gpu/3g.48gb`, of `cpu`, of `nvidia.com/gpu/3g.48gb`.
 
     A part before the first slash that has a dot is a domain, which belongs to the kind.

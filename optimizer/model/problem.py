@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optimizer.domain.arrays import Bools, Floats, Ints
-from optimizer.domain.compact_numbers import Values, narrowed, widened
+from optimizer.domain.compact_floats import FloatArray, narrow, widen
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Variable
 from optimizer.model.parameters import (
     NO_DEVICE,
@@ -71,14 +71,14 @@ class Problem:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields in little room; what is derived from them is derived again."""
-        return self._state(narrowed)
+        return self._state(narrow)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the fields as they were before they were put away."""
         self.__dict__.update(state)
-        self.__dict__.update(self._state(widened))
+        self.__dict__.update(self._state(widen))
 
-    def _state(self, change: Callable[[Values], Values]) -> dict[str, Any]:
+    def _state(self, change: Callable[[FloatArray], FloatArray]) -> dict[str, Any]:
         """Return the fields, every array of assignments changed, and shared where it was."""
         changed = {id(array): change(array) for array in self._of_assignments()}
         state = {item.name: getattr(self, item.name) for item in fields(self)}
@@ -298,9 +298,9 @@ class Problem:
         kept = tuple(self.workloads[workload] for workload in workloads.tolist())
         every = np.unique(np.concatenate([resources, self._resources_of_extras(kept, resources)]))
         if len(every) > len(resources):
-            widened = np.full((len(workloads), len(every)), np.nan)
-            widened[:, np.searchsorted(every, resources)] = values
-            values = widened
+            widen = np.full((len(workloads), len(every)), np.nan)
+            widen[:, np.searchsorted(every, resources)] = values
+            values = widen
         number = {resource: index for index, resource in enumerate(every.tolist())}
         return replace(
             self,

@@ -6,7 +6,7 @@ from dsf.api.names import GENERATED_LABEL
 from dsf.kube.changes import Change, ChangeResult, Create, Delete, Patch, diff
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
-from optimizer.snapshot.labels import labels_of, name_of
+from optimizer.snapshot.object_readers import labels_of, name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.result import FailedChange, PlannedChange
 

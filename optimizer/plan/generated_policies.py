@@ -10,7 +10,7 @@ from optimizer.domain.mig_labels import MigLabels
 from optimizer.domain.solution import Decision
 from optimizer.mig.parted import spelt
 from optimizer.mig.policies import policy, specs
-from optimizer.snapshot.labels import SUPPLY_AMOUNT, SUPPLY_DEVICE, SUPPLY_KIND
+from optimizer.snapshot.object_readers import SUPPLY_AMOUNT, SUPPLY_DEVICE, SUPPLY_KIND
 
 SUPPLIES = f"{GROUP}/supplies"
 POOL = f"{GROUP}/pool"
@@ -54,7 +54,7 @@ def _said(cluster: str, item: CandidatePolicy) -> Object:
 
 
 def _layouts(item: CandidatePolicy) -> str:
-    """Return what each GPU becomes, as PolicyWishes.layouts reads it."""
+    """Return what each GPU becomes, in the form that PolicySpec.layouts reads."""
     return ",".join(
         f"{gpu_name(node.node, index)}={spelt(gpu)}"
         for node in item.layouts

@@ -19,7 +19,7 @@ from optimizer.plan.digest import basis_of, digest_of
 from optimizer.plan.generated_objects import changes, describe, not_generated
 from optimizer.plan.manifests import manifests
 from optimizer.plan.unplaced_workloads import unplaced
-from optimizer.snapshot.fleet_reader import MOST_ISSUES
+from optimizer.snapshot.fleet_reader import MAX_ISSUES
 from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.unknown_names import unknown_names
@@ -84,7 +84,7 @@ def plan(
         digest=digest_of(fleet, objects, implied),
         basis=_basis(observation, request, settings),
         request=request,
-        solution=_net(wide, staying(fleet)),
+        solution=_net_of_stays(wide, staying(fleet)),
         policies=_policies(solution.decision.policies),
         placements=placed(problem, solution),
         unplaced=unplaced(request, fleet, problem, solution),
@@ -157,8 +157,8 @@ def refused_writes(failed: Iterable[FailedChange]) -> RequestProblem | None:
 
 def _first(issues: tuple[Issue, ...], unlisted: int) -> Iterator[Issue]:
     """Yield the first MOST_ISSUES issues, then one that counts the others."""
-    yield from issues[:MOST_ISSUES]
-    more = max(0, len(issues) - MOST_ISSUES) + unlisted
+    yield from issues[:MAX_ISSUES]
+    more = max(0, len(issues) - MAX_ISSUES) + unlisted
     if more:
         yield Issue(reason="Truncated", message=f"{more} more gaps are not shown")
 
@@ -168,7 +168,7 @@ def _basis(observation: Observation, request: OptimizeRequest, settings: Optimiz
     return basis_of(read.fleet, read.pools)
 
 
-def _net(solution: Solution, stays: Mapping[int, float]) -> Solution:
+def _net_of_stays(solution: Solution, stays: Mapping[int, float]) -> Solution:
     """Return a solution whose values count what moves cost, not what staying saves."""
     saved = sum(stays.values())
     return replace(

@@ -7,14 +7,14 @@ from itertools import chain, islice
 
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.scores import Where
+from optimizer.domain.score_matrix import ClusterDevice
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot
-from optimizer.snapshot.labels import name_of
+from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.score_reader import ScoreReader
 from optimizer.wire.request import OptimizeRequest
 
-MOST_ISSUES = 1_000
+MAX_ISSUES = 1_000
 """Issues that a fleet and a plan list; the further ones are only counted."""
 
 
@@ -52,7 +52,7 @@ class FleetReader:
         fleet = replace(self._unscored.fleet, scores=scores)
         relevant = _devices_to_score(fleet) if self._unscored.pools else None
         found = chain.from_iterable(reader.issues(relevant) for reader in self._readers.values())
-        listed = tuple(issue() for issue in islice(found, MOST_ISSUES))
+        listed = tuple(issue() for issue in islice(found, MAX_ISSUES))
         return replace(
             self._unscored,
             fleet=replace(
@@ -83,14 +83,14 @@ def _score_readers(
     }
 
 
-def _devices_to_score(fleet: Fleet) -> Container[Where]:
+def _devices_to_score(fleet: Fleet) -> Container[ClusterDevice]:
     """Return the devices for which a missing score is an issue.
 
     Those that some app scores, and those that clusters and hand-written policies supply.
     """
-    devices = set[Where]().union(*(scores.known() for scores in fleet.scores.values()))
+    devices = set[ClusterDevice]().union(*(scores.known() for scores in fleet.scores.values()))
     for cluster in fleet.clusters:
-        written = (item.supplies for item in cluster.candidates if not item.divided)
+        written = (item.supplies for item in cluster.candidates if not item.declared_layouts)
         supplies = chain(cluster.base, *written)
         devices |= {(cluster.name, supply.device) for supply in supplies}
     return devices

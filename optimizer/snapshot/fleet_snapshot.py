@@ -18,20 +18,24 @@ from optimizer.domain.fleet import (
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import PolicyEnforcement
 from optimizer.mig.gpu_pools import GpuPools
-from optimizer.snapshot.current_placements import Current, current
-from optimizer.snapshot.gpu_pools import gpu_pools, mig_rules
-from optimizer.snapshot.labels import (
-    base_of,
-    candidate_of,
+from optimizer.snapshot.current_decisions import CurrentDecisions, read_current_decisions
+from optimizer.snapshot.ineffective_input import (
+    ineffective_constraints,
+    unknown_annotations,
+    unknown_kinds,
+)
+from optimizer.snapshot.object_readers import (
+    cluster_selectors,
     labels_of,
     name_of,
-    selectors,
-    workload_of,
+    read_allocatable,
+    read_policy,
+    read_workload,
 )
-from optimizer.snapshot.misspelt import unknown_annotations, unknown_kinds, without_effect
 from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.requested_gpus import mig_rules, read_gpu_pools
 from optimizer.snapshot.score_index import ScoreIndex, score_index
-from optimizer.wire.request import ClusterChoice, OptimizeRequest
+from optimizer.wire.request import OptimizeRequest, RequestedCluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +56,11 @@ def read_objects(
     observation: Observation, request: OptimizeRequest, cluster_label_key: str
 ) -> FleetSnapshot:
     """Read the objects that a request names, which all exist; the fleet has no scores yet."""
-    select = selectors(observation.managed_clusters, cluster_label_key)
-    running = current(observation, select)
+    select = cluster_selectors(observation.managed_clusters, cluster_label_key)
+    running = read_current_decisions(observation, select)
     clusters, cluster_issues = _clusters(observation, request, select, running)
     workloads, workload_issues = _workloads(observation.workloads, request, running)
-    pools, pool_issues = gpu_pools(observation.managed_clusters, request)
+    pools, pool_issues = read_gpu_pools(observation.managed_clusters, request)
     limits = _limits(request)
     relevant = _relevant(clusters, workloads, limits)
     fleet = Fleet(
@@ -66,13 +70,13 @@ def read_objects(
         scores={},
         objectives=_objectives(request),
         limits=limits,
-        busy_stay=mig_rules(request).replace == "instance",
+        busy_devices_stay=mig_rules(request).replace == "instance",
         issues=(
             *cluster_issues,
             *workload_issues,
             *unknown_kinds(clusters, pools, workloads),
             *unknown_annotations(observation, request),
-            *without_effect(clusters, workloads, limits),
+            *ineffective_constraints(clusters, workloads, limits),
             *pool_issues,
         ),
     )
@@ -83,17 +87,17 @@ def _clusters(
     observation: Observation,
     request: OptimizeRequest,
     select: Mapping[str, Selector],
-    running: Current,
+    running: CurrentDecisions,
 ) -> tuple[tuple[Cluster, ...], list[Issue]]:
     policies = {name_of(obj): obj for obj in observation.policies}
     managed = {name_of(obj): obj for obj in observation.managed_clusters}
     clusters, gaps = list[Cluster](), list[Issue]()
     for choice in request.clusters:
         read = [
-            candidate_of(policies[policy.name], choice.name, policy)
+            read_policy(policies[policy.name], choice.name, policy)
             for policy in choice.available_policies
         ]
-        base = base_of(managed[choice.name], choice)
+        base = read_allocatable(managed[choice.name], choice)
         gaps += [item for item in (*read, base) if isinstance(item, Issue)]
         cluster = Cluster(
             choice.name,
@@ -127,7 +131,7 @@ def _relevant(
 
 
 def _candidates(
-    choice: ClusterChoice, read: Iterable[CandidatePolicy | Issue], running: Current
+    choice: RequestedCluster, read: Iterable[CandidatePolicy | Issue], running: CurrentDecisions
 ) -> Iterator[CandidatePolicy]:
     for item in read:
         if isinstance(item, CandidatePolicy):
@@ -137,22 +141,22 @@ def _candidates(
 
 
 def _enforced(
-    choice: ClusterChoice, policies: Mapping[str, Object], running: Current
+    choice: RequestedCluster, policies: Mapping[str, Object], running: CurrentDecisions
 ) -> Iterator[CandidatePolicy]:
     """Yield the policies in force that a request leaves out, as far as they can be read."""
     listed = {policy.name for policy in choice.available_policies}
     for name in sorted(policies.keys() - listed):
         if PolicyEnforcement(choice.name, name) in running.policies:
-            read = candidate_of(policies[name], choice.name)
+            read = read_policy(policies[name], choice.name)
             if isinstance(read, CandidatePolicy):
                 yield replace(read, current=True)
 
 
 def _workloads(
-    replica_sets: Iterable[Object], request: OptimizeRequest, running: Current
+    replica_sets: Iterable[Object], request: OptimizeRequest, running: CurrentDecisions
 ) -> tuple[tuple[Workload, ...], list[Issue]]:
     by_name = {name_of(obj): obj for obj in replica_sets}
-    read = [workload_of(by_name[choice.name], choice) for choice in request.target_workloads]
+    read = [read_workload(by_name[choice.name], choice) for choice in request.target_workloads]
     workloads = [
         replace(item, current=running.placements.get(item.placement, ()))
         for item in read

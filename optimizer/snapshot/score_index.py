@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 from optimizer.domain.fleet import Cluster, Workload
 from optimizer.domain.gpu_layout import GPU_KIND
-from optimizer.domain.scores import Where
+from optimizer.domain.score_matrix import ClusterDevice
 from optimizer.mig.gpu_pools import GpuPools, possible_devices
 
-Numbers = NDArray[np.int64]
+AppNumbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shape:
+class ClusterShape:
     """The devices of clusters that supply the same, and the apps (numbers) asked of each."""
 
     devices: tuple[str, ...]
-    asked: tuple[Numbers, ...]
+    asked: tuple[AppNumbers, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,8 +31,8 @@ class ScoreIndex:
     """
 
     apps: Mapping[str, int]
-    places: Mapping[Where, int]
-    clusters: Mapping[str, tuple[int, Shape]]
+    places: Mapping[ClusterDevice, int]
+    clusters: Mapping[str, tuple[int, ClusterShape]]
 
 
 def score_index(
@@ -45,8 +45,8 @@ def score_index(
     asking = [kinds[app] for app in sorted(kinds)]
     asked_kinds = set().union(*asking)
     asked = cache(partial(_asked, asking))
-    places, found = dict[Where, int](), dict[str, tuple[int, Shape]]()
-    shapes: dict[frozenset[tuple[str, str]], Shape] = {}
+    places, found = dict[ClusterDevice, int](), dict[str, tuple[int, ClusterShape]]()
+    shapes: dict[frozenset[tuple[str, str]], ClusterShape] = {}
     for cluster in clusters:
         supplied = frozenset(
             (device, kind) for device, kind in _supplied(cluster, pools) if kind in asked_kinds
@@ -65,20 +65,22 @@ def _supplied(cluster: Cluster, pools: GpuPools) -> Iterator[tuple[str, str]]:
         yield from ((device, GPU_KIND) for device in possible_devices(pool))
 
 
-def _numbered(cluster: str, devices: Iterable[str], first: int) -> Iterator[tuple[Where, int]]:
+def _numbered(
+    cluster: str, devices: Iterable[str], first: int
+) -> Iterator[tuple[ClusterDevice, int]]:
     return (((cluster, device), first + index) for index, device in enumerate(devices))
 
 
 def _shape(
-    supplied: frozenset[tuple[str, str]], asked: Callable[[frozenset[str]], Numbers]
-) -> Shape:
+    supplied: frozenset[tuple[str, str]], asked: Callable[[frozenset[str]], AppNumbers]
+) -> ClusterShape:
     kinds: dict[str, set[str]] = {}
     for device, kind in sorted(supplied):
         kinds.setdefault(device, set()).add(kind)
-    return Shape(tuple(kinds), tuple(asked(frozenset(own)) for own in kinds.values()))
+    return ClusterShape(tuple(kinds), tuple(asked(frozenset(own)) for own in kinds.values()))
 
 
-def _asked(asking: Sequence[set[str]], kinds: frozenset[str]) -> Numbers:
+def _asked(asking: Sequence[set[str]], kinds: frozenset[str]) -> AppNumbers:
     """Return the apps that ask for one of these kinds."""
     numbers = [number for number, own in enumerate(asking) if not own.isdisjoint(kinds)]
     return np.array(numbers, dtype=np.int64)

@@ -10,28 +10,35 @@ import numpy as np
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.kube.port import Object
 from optimizer.domain.arrays import Floats
-from optimizer.domain.compact_numbers import holding
+from optimizer.domain.compact_floats import wide_enough
 from optimizer.domain.issue import Issue
-from optimizer.domain.scores import ScoreTable, Where, empty
-from optimizer.snapshot.labels import name_of
-from optimizer.snapshot.score_index import ScoreIndex, Shape
-from optimizer.snapshot.score_table import Key, entries_of, entry_name, key_of, table, validity
+from optimizer.domain.score_matrix import ClusterDevice, ScoreMatrix, empty_scores
+from optimizer.snapshot.object_readers import name_of
+from optimizer.snapshot.score_entries import (
+    EntryKey,
+    entries_of,
+    entry_name,
+    key_of,
+    scores_by_key,
+    validity,
+)
+from optimizer.snapshot.score_index import ClusterShape, ScoreIndex
 from optimizer.wire.request import ScoreRef
 
-_MOST_GAPS = 20
+MAX_ISSUES_PER_DEVICE = 20
 """Pairs of one cluster's device that are named; of more only their number is kept."""
 
-_MOST_SHAPES = 32
+MAX_CACHED_SHAPES = 32
 """Shapes of which the keys are kept: clusters can all be different."""
 
 _ANY_CLUSTER = "\0"
 """Stands for the cluster in keys that are made once for all clusters."""
 
-Note = Callable[[], Issue]
+LazyIssue = Callable[[], Issue]
 """Makes a gap: there can be more of them than anybody looks at."""
 
 
-class _Lost(NamedTuple):
+class _MissingScores(NamedTuple):
     """On how many apps a device has no usable score; the first ones by number, and why."""
 
     device: str
@@ -55,9 +62,9 @@ class ScoreReader:
         self._apps = tuple(wanted.apps)
         self._by_cluster = "cluster" in score.dimension.fields
         made = partial(_made_keys, score.dimension, self._apps)
-        self._keys_of = lru_cache(_MOST_SHAPES)(made)
-        self._read: dict[str, Issue | tuple[_Lost, ...]] = {}
-        self._values = empty(len(self._apps), len(wanted.places))
+        self._keys_of = lru_cache(MAX_CACHED_SHAPES)(made)
+        self._read: dict[str, Issue | tuple[_MissingScores, ...]] = {}
+        self._values = empty_scores(len(self._apps), len(wanted.places))
         for cluster in wanted.clusters if missing is not None else ():
             self._leave_out(cluster)
 
@@ -74,14 +81,14 @@ class ScoreReader:
             self._leave_out(cluster)
             self._read[cluster] = wrong
         else:
-            entries = table(cluster, entries_of(obj), self._score.dimension)
+            entries = scores_by_key(cluster, entries_of(obj), self._score.dimension)
             self._read[cluster] = tuple(self._fill(cluster, entries))
 
-    def scores(self) -> ScoreTable:
+    def scores(self) -> ScoreMatrix:
         """Return what was read so far."""
-        return ScoreTable(self._wanted.apps, self._wanted.places, self._values)
+        return ScoreMatrix(self._wanted.apps, self._wanted.places, self._values)
 
-    def issues(self, asked: Container[Where] | None) -> Iterator[Note]:
+    def issues(self, asked: Container[ClusterDevice] | None) -> Iterator[LazyIssue]:
         """Yield what could not be used, cluster by cluster.
 
         `asked`: missing scores of other devices are no gaps; None where all are.
@@ -100,7 +107,9 @@ class ScoreReader:
         asked = self._wanted.clusters[cluster][1].asked
         self._put(cluster, [np.full(len(rows), self._missing) for rows in asked])
 
-    def _fill(self, cluster: str, entries: Mapping[Key, int | None]) -> Iterator[_Lost]:
+    def _fill(
+        self, cluster: str, entries: Mapping[EntryKey, int | None]
+    ) -> Iterator[_MissingScores]:
         """Take a cluster's values from its entries; yield devices for which some have none."""
         shape, columns = self._wanted.clusters[cluster][1], list[Floats]()
         pairs = zip(shape.devices, shape.asked, self._keys(cluster, shape), strict=True)
@@ -110,8 +119,10 @@ class ScoreReader:
             found[lacking] = self._missing
             columns.append(found)
             if lacking:
-                first = ((int(rows[i]), _why(keys[i], entries)) for i in lacking[:_MOST_GAPS])
-                yield _Lost(device, len(lacking), tuple(first))
+                first = (
+                    (int(rows[i]), _why(keys[i], entries)) for i in lacking[:MAX_ISSUES_PER_DEVICE]
+                )
+                yield _MissingScores(device, len(lacking), tuple(first))
         self._put(cluster, columns)
 
     def _put(self, cluster: str, columns: Sequence[Floats]) -> None:
@@ -119,10 +130,10 @@ class ScoreReader:
         block = np.full((len(self._apps), len(columns)), np.nan)
         for number, (rows, column) in enumerate(zip(shape.asked, columns, strict=True)):
             block[rows, number] = column
-        self._values = holding(self._values, block)
+        self._values = wide_enough(self._values, block)
         self._values[:, first : first + len(columns)] = block
 
-    def _keys(self, cluster: str, shape: Shape) -> list[list[Key]]:
+    def _keys(self, cluster: str, shape: ClusterShape) -> list[list[EntryKey]]:
         """Return, for each device of a cluster, the keys of the scores that are asked for."""
         keys = self._keys_of(shape)
         if not self._by_cluster:
@@ -130,8 +141,8 @@ class ScoreReader:
         return [[_of_cluster(key, cluster) for key in own] for own in keys]
 
     def _lost(
-        self, cluster: str, lost: Sequence[_Lost], asked: Container[Where] | None
-    ) -> Iterator[Note]:
+        self, cluster: str, lost: Sequence[_MissingScores], asked: Container[ClusterDevice] | None
+    ) -> Iterator[LazyIssue]:
         pairs = [(row, item.device, why) for item in lost for row, why in item.first]
         for row, device, why in sorted(pairs):
             if why != "MissingScore" or asked is None or (cluster, device) in asked:
@@ -161,18 +172,20 @@ def _unusable(obj: Object, cluster: str, score: ScoreRef, now: datetime) -> Issu
     return Issue(reason="WrongScoreFormat", message=message, cluster=cluster)
 
 
-def _made_keys(dimension: DimensionFormat, apps: Sequence[str], shape: Shape) -> list[list[Key]]:
+def _made_keys(
+    dimension: DimensionFormat, apps: Sequence[str], shape: ClusterShape
+) -> list[list[EntryKey]]:
     return [
         [key_of(dimension, _ANY_CLUSTER, apps[row], device) for row in rows.tolist()]
         for device, rows in zip(shape.devices, shape.asked, strict=True)
     ]
 
 
-def _of_cluster(key: Key, cluster: str) -> Key:
+def _of_cluster(key: EntryKey, cluster: str) -> EntryKey:
     return key.replace(_ANY_CLUSTER, cluster) if isinstance(key, str) else key
 
 
-def _why(key: Key, entries: Mapping[Key, int | None]) -> str:
+def _why(key: EntryKey, entries: Mapping[EntryKey, int | None]) -> str:
     return "AmbiguousScore" if key in entries else "MissingScore"
 
 

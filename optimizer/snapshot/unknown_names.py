@@ -5,16 +5,16 @@ from itertools import chain, islice
 
 from dsf.api.names import score_object_name
 from dsf.kube.port import Object
-from optimizer.snapshot.labels import name_of
+from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import UNPROCESSABLE, FieldProblem, RequestProblem
 from optimizer.wire.result import ScoreObject
 
-MOST_NAMED = 100
+MAX_NAMES = 100
 """Errors in an answer, and names in an error of what exists instead."""
 
-_SAID = 10
+MAX_NAMES_IN_MESSAGE = 10
 
 
 def unknown_names(
@@ -51,15 +51,15 @@ def unknown_filters(
 
 
 def _problem(unknown: Iterable[FieldProblem]) -> RequestProblem | None:
-    errors = tuple(islice(unknown, MOST_NAMED))
+    errors = tuple(islice(unknown, MAX_NAMES))
     if not errors:
         return None
-    more = ["and more"] if len(errors) > _SAID else []
+    more = ["and more"] if len(errors) > MAX_NAMES_IN_MESSAGE else []
     return RequestProblem(
         status=UNPROCESSABLE,
         reason="UnknownName",
         title="The request names what does not exist",
-        detail="; ".join([*(error.message for error in errors[:_SAID]), *more]),
+        detail="; ".join([*(error.message for error in errors[:MAX_NAMES_IN_MESSAGE]), *more]),
         errors=errors,
     )
 
@@ -104,11 +104,15 @@ def _names(objects: Iterable[Object]) -> frozenset[str]:
 def _unknown(field: str, what: str, name: str, known: frozenset[str]) -> FieldProblem:
     available = tuple(sorted(known))
     message = f"no {what} is named {name}{_instead(available)}"
-    return FieldProblem(field, message, available[:MOST_NAMED])
+    return FieldProblem(field, message, available[:MAX_NAMES])
 
 
 def _instead(available: tuple[str, ...]) -> str:
     if not available:
         return " (there is none at all)"
-    more = f" and {len(available) - _SAID} more" if len(available) > _SAID else ""
-    return f"; there is {', '.join(available[:_SAID])}{more}"
+    more = (
+        f" and {len(available) - MAX_NAMES_IN_MESSAGE} more"
+        if len(available) > MAX_NAMES_IN_MESSAGE
+        else ""
+    )
+    return f"; there is {', '.join(available[:MAX_NAMES_IN_MESSAGE])}{more}"

@@ -65,7 +65,7 @@ def policy_replacements(fleet: Fleet) -> ReplacementLookup:
     }
 
     def found(old: PolicyEnforcement, new: PolicyEnforcement) -> PolicyReplacement:
-        if fleet.busy_stay:
+        if fleet.busy_devices_stay:
             return _NOTHING
         return _swap(_layouts(known.get(old)), _layouts(known.get(new)))
 
@@ -73,7 +73,7 @@ def policy_replacements(fleet: Fleet) -> ReplacementLookup:
 
 
 def _layouts(item: CandidatePolicy | None) -> tuple[NodeLayout, ...]:
-    return (item.layouts or item.divided) if item else ()
+    return (item.layouts or item.declared_layouts) if item else ()
 
 
 def _swap(before: Iterable[NodeLayout], after: Iterable[NodeLayout]) -> PolicyReplacement:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-_MOST_FIELDS = 20
+MAX_FIELDS = 20
 
 ObjectName = Annotated[
     str,
@@ -23,7 +23,7 @@ ObjectName = Annotated[
 ]
 
 
-class WireRequest(BaseModel):
+class RequestPart(BaseModel):
     """A frozen part of a request; names are camelCase on the wire."""
 
     model_config = ConfigDict(
@@ -37,12 +37,12 @@ class WireRequest(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _few_fields(cls, value: Any) -> Any:
-        if isinstance(value, Mapping) and len(value) > _MOST_FIELDS:
-            raise ValueError(f"it has more than {_MOST_FIELDS} fields")
+        if isinstance(value, Mapping) and len(value) > MAX_FIELDS:
+            raise ValueError(f"it has more than {MAX_FIELDS} fields")
         return value
 
 
-def once(names: Sequence[str], what: str) -> None:
+def require_unique(names: Sequence[str], what: str) -> None:
     """Raise ValueError where a name occurs twice."""
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:

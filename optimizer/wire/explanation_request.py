@@ -4,10 +4,10 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from optimizer.wire.base import ObjectName, WireRequest
+from optimizer.wire.base import ObjectName, RequestPart
 
 
-class WhyNotQuestion(WireRequest):
+class WhyNotQuestion(RequestPart):
     """Why not this place, or this policy: what would forcing it cost?"""
 
     cluster: ObjectName

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from optimizer.wire.request_problem import FieldProblem
-from optimizer.wire.spelling import Known, meant
+from optimizer.wire.spelling_suggestions import KnownFields, suggested_field
 
 _SOURCES = ("body", "query", "path")
 _NO_OBJECT = "must be an object"
@@ -23,7 +23,7 @@ _MEMBER = re.compile(r"Value error, (\w+): (.+)", re.DOTALL)
 
 
 def field_problems(
-    found: Iterable[Mapping[str, Any]], known: Known | None = None
+    found: Iterable[Mapping[str, Any]], known: KnownFields | None = None
 ) -> tuple[FieldProblem, ...]:
     """Return one problem per wrong field; with `known` fields an unknown one says what it may mean.
 
@@ -56,9 +56,9 @@ def _location(item: Mapping[str, Any]) -> Sequence[str | int]:
     return location[1:] if location and location[0] in _SOURCES else location
 
 
-def _message(item: Mapping[str, Any], known: Known) -> str:
+def _message(item: Mapping[str, Any], known: KnownFields) -> str:
     if item["type"] == "extra_forbidden" and item["loc"][0] != "query":
-        near = meant(_location(item), known)
+        near = suggested_field(_location(item), known)
         if near == item["loc"][-1]:
             return "not taken here; say it in an annotation, or to POST /optimize"
         return f"unknown field; did you mean {near}?" if near else "unknown field"

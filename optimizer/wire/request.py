@@ -12,11 +12,11 @@ from pydantic import AliasChoices, BeforeValidator, FailFast, Field, model_valid
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import score_object_name
 from dsf.api.scoring.dimension_format import DimensionFormat
-from optimizer.wire.base import ObjectName, WireRequest, once
+from optimizer.wire.base import ObjectName, RequestPart, require_unique
 from optimizer.wire.explanation_request import WhyNotQuestion
-from optimizer.wire.mig import GpuNode, MigOptions, check_nodes
-from optimizer.wire.preferences import ClusterWishes, PolicyWishes, Selector, WorkloadWishes
-from optimizer.wire.spelling import known_fields
+from optimizer.wire.mig_request import GpuNode, MigOptions, require_distinct_nodes
+from optimizer.wire.object_specs import ClusterSpec, PolicySpec, Selector, WorkloadSpec
+from optimizer.wire.spelling_suggestions import known_fields
 
 DEFAULT_FORMAT = "${app};${device}"
 
@@ -33,28 +33,30 @@ Namespace = Annotated[
 ]
 
 
-MOST_MISSING = 1e6
+MAX_MISSING_SCORE = 1e6
 """The largest value of a missing score, positive or negative; scores are within -100..100."""
 
 
 def _missing_score(value: Any) -> Any:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value is None or value == "forbid" or (number and abs(value) <= MOST_MISSING):
+    if value is None or value == "forbid" or (number and abs(value) <= MAX_MISSING_SCORE):
         return value
-    raise ValueError(f"must be 'forbid' or a number from {-MOST_MISSING:.0f} to {MOST_MISSING:.0f}")
+    raise ValueError(
+        f"must be 'forbid' or a number from {-MAX_MISSING_SCORE:.0f} to {MAX_MISSING_SCORE:.0f}"
+    )
 
 
-class NamedPolicy(WireRequest):
+class NamedPolicy(RequestPart):
     """A policy that may be enforced on the cluster."""
 
     name: ObjectName
 
 
-class PolicyChoice(NamedPolicy, PolicyWishes):
+class RequestedPolicy(NamedPolicy, PolicySpec):
     """A policy that may be enforced on the cluster, and what is said about it here."""
 
 
-class NamedCluster(WireRequest):
+class NamedCluster(RequestPart):
     """A managed cluster and the policies of which at most one is enforced there."""
 
     name: ObjectName
@@ -71,32 +73,32 @@ class NamedCluster(WireRequest):
 
     @model_validator(mode="after")
     def _policies_once(self) -> Self:
-        once([policy.name for policy in self.available_policies], "policy")
-        check_nodes(self.gpus)
+        require_unique([policy.name for policy in self.available_policies], "policy")
+        require_distinct_nodes(self.gpus)
         return self
 
 
-class ClusterChoice(NamedCluster, ClusterWishes):
+class RequestedCluster(NamedCluster, ClusterSpec):
     """A managed cluster, its candidate policies, and what is said about it here."""
 
     available_policies: Annotated[
-        tuple[PolicyChoice, ...],
+        tuple[RequestedPolicy, ...],
         FailFast(),
         Field(max_length=1000, description="Candidates, the first one winning ties."),
     ] = ()
 
 
-class NamedWorkload(WireRequest):
+class NamedWorkload(RequestPart):
     """A ManifestWorkReplicaSet to be placed."""
 
     name: ObjectName
 
 
-class WorkloadChoice(NamedWorkload, WorkloadWishes):
+class RequestedWorkload(NamedWorkload, WorkloadSpec):
     """A ManifestWorkReplicaSet to be placed, and what is said about it here."""
 
 
-class ScoreRef(WireRequest):
+class ScoreRef(RequestPart):
     """A named score, and how its entries are named."""
 
     add_on_placement_score: Annotated[
@@ -168,7 +170,7 @@ class Preference(ScoreRef):
         return self
 
 
-class LimitChoice(WireRequest):
+class RequestedLimit(RequestPart):
     """At most so much of a score, or of what workloads and policies say they use of `uses`."""
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
@@ -193,15 +195,15 @@ class LimitChoice(WireRequest):
         return self
 
 
-class OptimizeRequest(WireRequest):
+class OptimizeRequest(RequestPart):
     """What to place where: the body of POST /optimize."""
 
     namespace: Namespace
     clusters: Annotated[
-        tuple[ClusterChoice, ...], FailFast(), Field(min_length=1, max_length=20_000)
+        tuple[RequestedCluster, ...], FailFast(), Field(min_length=1, max_length=20_000)
     ]
     target_workloads: Annotated[
-        tuple[WorkloadChoice, ...], FailFast(), Field(min_length=1, max_length=100_000)
+        tuple[RequestedWorkload, ...], FailFast(), Field(min_length=1, max_length=100_000)
     ]
     preference: Preference
     objectives: Annotated[
@@ -210,10 +212,14 @@ class OptimizeRequest(WireRequest):
         Field(max_length=20, description="Further scores; the value of a place is the sum."),
     ] = ()
     limits: Annotated[
-        tuple[LimitChoice, ...], FailFast(), Field(max_length=100, description="Fleet-wide limits.")
+        tuple[RequestedLimit, ...],
+        FailFast(),
+        Field(max_length=100, description="Fleet-wide limits."),
     ] = ()
     missing_score: Annotated[
-        Literal["forbid"] | Annotated[float, Field(ge=-MOST_MISSING, le=MOST_MISSING)] | None,
+        Literal["forbid"]
+        | Annotated[float, Field(ge=-MAX_MISSING_SCORE, le=MAX_MISSING_SCORE)]
+        | None,
         BeforeValidator(_missing_score),
         Field(description="What a place without a usable score is worth; else as the server says."),
     ] = None
@@ -245,15 +251,15 @@ class OptimizeRequest(WireRequest):
 
     @model_validator(mode="after")
     def _names_once(self) -> Self:
-        once([cluster.name for cluster in self.clusters], "cluster")
-        once([workload.name for workload in self.target_workloads], "workload")
-        once([score.key for score in self.scored], "score")
-        once([limit.name for limit in self.limits], "limit")
+        require_unique([cluster.name for cluster in self.clusters], "cluster")
+        require_unique([workload.name for workload in self.target_workloads], "workload")
+        require_unique([score.key for score in self.scored], "score")
+        require_unique([limit.name for limit in self.limits], "limit")
         return self
 
     @model_validator(mode="after")
     def _scores_for_pareto(self) -> Self:
-        once(self.pareto, "score of pareto")
+        require_unique(self.pareto, "score of pareto")
         known = [score.key for score in self.scored]
         unknown = [name for name in self.pareto if name not in known]
         if unknown:
@@ -302,7 +308,7 @@ REQUEST_FIELDS = known_fields(OptimizeRequest)
 """The fields of a request and of what it holds, to tell what a misspelt one may mean."""
 
 
-class ResetRequest(WireRequest):
+class ResetRequest(RequestPart):
     """Whose generated objects to delete: the body of POST /reset."""
 
     namespace: Namespace

@@ -1,6 +1,9 @@
 """A request that can't be fulfilled, as a value with the fields of RFC 9457."""
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 UNPROCESSABLE = 422
 CONFLICT = 409
@@ -10,19 +13,19 @@ UNAVAILABLE = 503
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """One wrong field: where it stands, what is wrong, and what could stand there instead."""
+    """One wrong field."""
 
-    field: str
+    field: Annotated[str, Field(examples=["clusters[0].name"])]
     message: str
-    available: tuple[str, ...] = ()
+    available: Annotated[tuple[str, ...], Field(description="What exists instead.")] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RequestProblem:
     """Why nothing was done: `reason` is CamelCase, `status` the HTTP status that fits it.
 
-    Reasons: UnknownName (422), TooManyPlaces (422), NotGenerated (409), StalePlan (409),
-    Busy (429), HubRefused (503).
+    Reasons: UnknownName (422), TooManyPlaces (422), TooManyScores (422), NotGenerated (409),
+    StalePlan (409), Busy (429), HubRefused (503).
     """
 
     status: int

@@ -10,20 +10,20 @@ from optimizer.domain.status import STATUS_MEANING, Status
 from optimizer.wire.explanation import Explanation
 
 
-class WireResult(BaseModel):
+class ResultPart(BaseModel):
     """A frozen answer; names are snake_case as in the wire contract's answers."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class ScoreEntry(WireResult):
+class ScoreEntry(ResultPart):
     """One entry of an AddOnPlacementScore."""
 
     name: str
     value: int
 
 
-class ScoreObject(WireResult):
+class ScoreObject(ResultPart):
     """The scores of one managed cluster under one name."""
 
     cluster: str
@@ -37,13 +37,13 @@ class ScoreObject(WireResult):
     scores: tuple[ScoreEntry, ...] = ()
 
 
-class ScoreList(WireResult):
+class ScoreList(ResultPart):
     """The answer of GET /addonplacementscores."""
 
     items: tuple[ScoreObject, ...]
 
 
-class Placed(WireResult):
+class Placed(ResultPart):
     """A workload's place."""
 
     workload: str
@@ -53,7 +53,7 @@ class Placed(WireResult):
     score: float
 
 
-class Unplaced(WireResult):
+class Unplaced(ResultPart):
     """A workload without all its places, and why."""
 
     workload: str
@@ -61,7 +61,7 @@ class Unplaced(WireResult):
     message: str
 
 
-class ObjectRef(WireResult):
+class ObjectRef(ResultPart):
     """A Kubernetes object by name."""
 
     kind: str
@@ -82,7 +82,7 @@ class FailedChange(ObjectRef):
     message: str
 
 
-class Applied(WireResult):
+class Applied(ResultPart):
     """What became of the changes of one plan."""
 
     digest: str
@@ -90,14 +90,14 @@ class Applied(WireResult):
     failed: tuple[FailedChange, ...] = ()
 
 
-class ResetResult(WireResult):
+class ResetResult(ResultPart):
     """The answer of POST /reset."""
 
     deleted: tuple[ObjectRef, ...]
     failed: tuple[FailedChange, ...] = ()
 
 
-class PriorityValue(WireResult):
+class PriorityValue(ResultPart):
     """What the placements of one priority are worth."""
 
     priority: int
@@ -107,7 +107,7 @@ class PriorityValue(WireResult):
     ]
 
 
-class OptimizeResult(WireResult):
+class OptimizeResult(ResultPart):
     """The answer of POST /optimize: a plan, and whether it was applied."""
 
     status: Annotated[Status, Field(description=STATUS_MEANING)]

@@ -17,12 +17,12 @@ from optimizer.domain.fleet import (
     Supply,
     Workload,
 )
-from optimizer.domain.scores import ScoreTable
+from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.settings import DEFAULTS, OptimizerSettings
 from optimizer.snapshot.fleet_reader import FleetReader
 from optimizer.snapshot.fleet_snapshot import read_objects
-from optimizer.snapshot.gpu_pools import mig_rules
 from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.requested_gpus import mig_rules
 from optimizer.wire.request import OptimizeRequest
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -175,5 +175,5 @@ def fleet(
     workloads = tuple(
         Workload(name, name, "gpu", amount, f"{name}-placement") for name, amount in demands.items()
     )
-    by_name = {"score": ScoreTable.of(scores)}
+    by_name = {"score": ScoreMatrix.of(scores)}
     return Fleet("default", clusters, workloads, by_name, (Objective("score"),))

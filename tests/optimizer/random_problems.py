@@ -13,7 +13,7 @@ from optimizer.domain.fleet import (
     TopologySpread,
     Workload,
 )
-from optimizer.domain.scores import ScoreTable
+from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 
@@ -112,7 +112,7 @@ def _spreads(rng: random.Random) -> list[TopologySpread]:
     return [TopologySpread("zone", rng.choice((1, 1, 2)), rng.choice(("", "together")))]
 
 
-def _scores(rng: random.Random, clusters: tuple[Cluster, ...], least: int) -> ScoreTable:
+def _scores(rng: random.Random, clusters: tuple[Cluster, ...], least: int) -> ScoreMatrix:
     drawn = {
         (cluster.name, f"app{app}", device): float(rng.randint(least, 60))
         for cluster in clusters
@@ -120,7 +120,7 @@ def _scores(rng: random.Random, clusters: tuple[Cluster, ...], least: int) -> Sc
         for device in DEVICES
         if rng.random() < 0.9
     }
-    return ScoreTable.of(drawn)
+    return ScoreMatrix.of(drawn)
 
 
 def _objectives(rng: random.Random) -> tuple[Objective, ...]:

@@ -10,15 +10,16 @@ from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.model.rules import Row, violations
-from optimizer.wire.base import WireRequest
-from optimizer.wire.preferences import PREFIX, ClusterWishes, PolicyWishes, WorkloadWishes
+from optimizer.snapshot.annotations import PREFIX
+from optimizer.wire.base import RequestPart
+from optimizer.wire.object_specs import ClusterSpec, PolicySpec, WorkloadSpec
 from optimizer.wire.request import (
-    ClusterChoice,
-    LimitChoice,
     OptimizeRequest,
-    PolicyChoice,
     Preference,
-    WorkloadChoice,
+    RequestedCluster,
+    RequestedLimit,
+    RequestedPolicy,
+    RequestedWorkload,
 )
 from tests.optimizer.build import fleet
 from tests.repository import ROOT
@@ -30,17 +31,24 @@ CONTRACT |= {"addonPlacementScore", "scoreDimensionFormat"}
 
 @pytest.mark.parametrize(
     "model",
-    [OptimizeRequest, ClusterChoice, PolicyChoice, WorkloadChoice, Preference, LimitChoice],
+    [
+        OptimizeRequest,
+        RequestedCluster,
+        RequestedPolicy,
+        RequestedWorkload,
+        Preference,
+        RequestedLimit,
+    ],
 )
-def test_every_field_of_the_request_is_documented(model: type[WireRequest]) -> None:
+def test_every_field_of_the_request_is_documented(model: type[RequestPart]) -> None:
     fields = {field.serialization_alias or "" for field in model.model_fields.values()}
     docs = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
     assert {name for name in fields - CONTRACT if f"`{name}" not in docs} == set()
     assert "" not in fields
 
 
-@pytest.mark.parametrize("model", [WorkloadWishes, PolicyWishes, ClusterWishes])
-def test_every_annotation_is_documented(model: type[WireRequest]) -> None:
+@pytest.mark.parametrize("model", [WorkloadSpec, PolicySpec, ClusterSpec])
+def test_every_annotation_is_documented(model: type[RequestPart]) -> None:
     names = {name.replace("_", "-") for name in model.model_fields}
     assert {name for name in names if f"| `{name}`" not in TEXT} == set()
     assert f"`{PREFIX}`" in TEXT

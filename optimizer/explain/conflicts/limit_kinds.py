@@ -14,7 +14,7 @@ import numpy as np
 
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply, Workload
-from optimizer.domain.quantity import spelt
+from optimizer.domain.quantity import format_quantity
 from optimizer.domain.solution import Decision
 from optimizer.explain.conflicts.fleet_changes import (
     AddedSupply,
@@ -274,7 +274,9 @@ class SuppliedCapacity(RelaxableLimit):
     def added(self, fleet: Fleet, amount: float) -> LimitChange:
         """Return so much more of the device on the cluster."""
         what = f"{self.kind} {self.device}".strip()
-        message = f"add {spelt(amount)} {what} to cluster {self.cluster}{self._whatever(fleet)}"
+        message = (
+            f"add {format_quantity(amount)} {what} to cluster {self.cluster}{self._whatever(fleet)}"
+        )
         supply = Supply(self.kind, self.device, amount)
         apply = partial(with_supplies, cluster=self.cluster, added=(supply,))
         size = amount / useful_amount(fleet, self.kind)
@@ -334,7 +336,7 @@ class FleetWideLimit(RelaxableLimit):
         most = max(uses)
         if most <= before:
             return None
-        message = f"raise {self.name} from {spelt(before)} to {spelt(most)}"
+        message = f"raise {self.name} from {format_quantity(before)} to {format_quantity(most)}"
         size = (most - before) / max(before, _SMALLEST)
         return LimitChange(message, partial(with_limit, name=self.name, most=most), size)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from dsf.kube.selectors import valid_selector
 from optimizer.domain.fleet import Cluster, Fleet, Workload
-from optimizer.domain.quantity import spelt
+from optimizer.domain.quantity import format_quantity
 from optimizer.explain.conflicts.fleet_changes import missing_scores
 from optimizer.explain.conflicts.limit_kinds import (
     ExcludedClusters,
@@ -100,7 +100,7 @@ def _kept_apart(fleet: Fleet, target: Workload) -> Iterator[RelaxableLimit]:
 def _fleet_wide(fleet: Fleet) -> Iterator[RelaxableLimit]:
     for limit in fleet.limits:
         per = f" per {limit.per}" if limit.per else ""
-        message = f"{limit.name} is at most {spelt(limit.most)}{per}"
+        message = f"{limit.name} is at most {format_quantity(limit.most)}{per}"
         yield FleetWideLimit("limits", message, limit.name)
 
 
@@ -119,7 +119,7 @@ def _capacities(fleet: Fleet) -> Iterator[RelaxableLimit]:
 
 def _capacity(cluster: Cluster, kind: str, device: str) -> RelaxableLimit:
     amounts = (item.amount for item in supplied(cluster) if item[:2] == (kind, device))
-    what = f"{spelt(max(amounts, default=0.0))} {kind} {device}".strip()
+    what = f"{format_quantity(max(amounts, default=0.0))} {kind} {device}".strip()
     message = f"cluster {cluster.name} supplies at most {what}"
     return SuppliedCapacity("capacity", message, cluster.name, kind, device)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from optimizer.domain.quantity import spelt
+from optimizer.domain.quantity import format_quantity
 from optimizer.plan.text.sections import (
     SHOWN,
     Row,
@@ -138,7 +138,7 @@ def _drained(item: GpusToDrain) -> str:
 
 
 def _binding(limits: tuple[BindingLimit, ...]) -> Section:
-    rows = [(item.limit, spelt(item.used), _price(item)) for item in limits]
+    rows = [(item.limit, format_quantity(item.used), _price(item)) for item in limits]
     sentences = [
         f"Used up: {limit}, {used}; price of one more: {price}." for limit, used, price in rows
     ]

@@ -41,7 +41,7 @@ def test_what_must_be_idle_and_what_comes_back_is_named() -> None:
     old, new = cluster.candidates
     new = replace(new, supplies=(*new.supplies, Supply("gpu", "3g", 1)))
     known = tuple(
-        replace(item, divided=(NodeLayout("n", ((("3g", 1),), ((device, 1),))),))
+        replace(item, declared_layouts=(NodeLayout("n", ((("3g", 1),), ((device, 1),))),))
         for item, device in ((replace(old, current=True), "3g"), (new, "2g"))
     )
     tasks = (replace(given.workloads[0], current=("c",)), given.workloads[1])
@@ -58,4 +58,4 @@ def test_what_must_be_idle_and_what_comes_back_is_named() -> None:
 
 
 def bare(policies: tuple[CandidatePolicy, ...]) -> tuple[CandidatePolicy, ...]:
-    return tuple(replace(item, divided=()) for item in policies)
+    return tuple(replace(item, declared_layouts=()) for item in policies)

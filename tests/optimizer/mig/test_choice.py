@@ -17,7 +17,7 @@ from optimizer.mig.gpu_pools import GpuPool, NodeGpus
 from optimizer.mig.gpus import Costs, Gpu, ReconfigurationRules, Replace, patterns
 from optimizer.mig.layouts import Instance, Layout, layouts
 from optimizer.mig.parted import config_name
-from optimizer.wire.mig import GpuNode
+from optimizer.wire.mig_request import GpuNode
 from tests.optimizer.mig.brute_force import best_value
 from tests.optimizer.mig.test_layouts import of
 

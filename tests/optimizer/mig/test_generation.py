@@ -16,7 +16,7 @@ from optimizer.domain.mig_labels import GUIDE
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
-from optimizer.snapshot.labels import candidate_of
+from optimizer.snapshot.object_readers import read_policy
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied
@@ -245,9 +245,11 @@ async def test_mixed_layouts_serve_several_devices() -> None:
         "dynamic-scoring.open-cluster-management.io/supplies": "gpu/2g.24gb=2,gpu/3g.48gb=1",
         "dynamic-scoring.open-cluster-management.io/layouts": "worker-node/0=2x2g.24gb-1x3g.48gb",
     }
-    read = candidate_of(made, "worker01")
+    read = read_policy(made, "worker01")
     assert isinstance(read, CandidatePolicy)
-    assert read.divided == (NodeLayout("worker-node", ((("2g.24gb", 2), ("3g.48gb", 1)),)),)
+    assert read.declared_layouts == (
+        NodeLayout("worker-node", ((("2g.24gb", 2), ("3g.48gb", 1)),)),
+    )
 
 
 async def test_a_busy_gpu_is_left_alone_and_an_instance_of_a_target_workload_counts() -> None:

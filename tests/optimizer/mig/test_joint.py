@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimizer.candidates.generate import with_candidates
-from optimizer.domain import scores as scored
+from optimizer.domain import score_matrix as scored
 from optimizer.domain.fleet import Cluster, Fleet, Objective, Selector, Workload
 from optimizer.mig.geometry import Geometry
 from optimizer.mig.gpu_pools import GpuPool, NodeGpus
@@ -77,7 +77,7 @@ def check_random_fleet(seed: int) -> None:
     }
     pools = {name: (GpuPool(name, (NodeGpus("n", (Gpu(geometry),)),)),) for name in names}
     clusters = tuple(Cluster(name, Selector(name), ()) for name in names)
-    named = {"score": scored.ScoreTable.of(scores)}
+    named = {"score": scored.ScoreMatrix.of(scores)}
     fleet = Fleet("default", clusters, workloads, named, (Objective("score"),))
     made = with_candidates(fleet, pools, ReconfigurationRules())
     assert not [gap for gap in made.issues if gap.reason == "FewerLayouts"]

@@ -21,7 +21,7 @@ from optimizer.domain.fleet import (
     Workload,
 )
 from optimizer.domain.gpu_layout import OmittedLayouts
-from optimizer.domain.scores import ScoreTable
+from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Decision, PolicyEnforcement, Solution, Tier
 from optimizer.mig.gpu_pools import GpuPool, GpuPools, NodeGpus
 from optimizer.mig.gpus import Costs, Gpu, ReconfigurationRules, devices
@@ -82,7 +82,7 @@ def draw(rng: random.Random) -> tuple[Fleet, GpuPools, Costs]:
         "default",
         tuple(clusters),
         workloads,
-        {"score": ScoreTable.of(scores)},
+        {"score": ScoreMatrix.of(scores)},
         (Objective("score"),),
         limits if rng.random() < 0.5 else (),
     )
@@ -188,7 +188,7 @@ def contested(*, clusters: int, gpus: int, workloads: int) -> tuple[Fleet, GpuPo
         for device in SIX
     }
     given = tuple(Cluster(name, Selector(name), ()) for name in names)
-    named = {"score": ScoreTable.of(scores)}
+    named = {"score": ScoreMatrix.of(scores)}
     return Fleet("default", given, asked, named, (Objective("score"),)), pools
 
 
@@ -226,7 +226,7 @@ def test_a_cost_that_is_saved_never_makes_up_for_what_a_higher_priority_loses() 
         Workload("low", "low", "gpu", 1, "low"),
     )
     scores = {("c", "high", "2g.12gb"): 10.0, ("c", "low", "all"): 10.0}
-    named = {"score": ScoreTable.of(scores)}
+    named = {"score": ScoreMatrix.of(scores)}
     cluster = Cluster("c", Selector("c"), ())
     fleet = Fleet("default", (cluster,), asked, named, (Objective("score"),))
     few = with_candidates(fleet, pools, ReconfigurationRules(costs=Costs(reconfigure=40.0), most=1))
@@ -249,7 +249,7 @@ def test_what_a_workload_is_worth_counts_those_that_run_only_near_it(host: float
     )
     scores = {("c", "big", "all"): 60.0, ("c", "host", "2g.12gb"): host, ("c", "guest", ""): 100.0}
     cluster = Cluster("c", Selector("c"), (), base=(Supply("cpu", "", 4),))
-    named = {"score": ScoreTable.of(scores)}
+    named = {"score": ScoreMatrix.of(scores)}
     fleet = Fleet("default", (cluster,), asked, named, (Objective("score"),))
     few = with_candidates(fleet, pools, ReconfigurationRules(most=1))
     every = with_candidates(fleet, pools, ReconfigurationRules())
@@ -263,7 +263,7 @@ def test_the_policy_in_force_stays_a_candidate_though_few_are_kept() -> None:
     fleet, pools = contested(clusters=1, gpus=4, workloads=20)
     (cluster,) = with_candidates(fleet, pools, ReconfigurationRules(costs=dear, most=64)).clusters
     for old in cluster.candidates[::9]:
-        given = replace(fleet.clusters[0], enforced=(replace(old, divided=old.layouts),))
+        given = replace(fleet.clusters[0], enforced=(replace(old, declared_layouts=old.layouts),))
         running = [PolicyEnforcement(cluster.name, old.policy)]
         after = with_candidates(
             replace(fleet, clusters=(given,)),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from optimizer.domain.fleet import CandidatePolicy, Fleet, FleetLimit, Objective, Supply
-from optimizer.domain.scores import ScoreTable
+from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.model.formulate import formulate
 from optimizer.model.predicates import PREDICATES, ineligible
@@ -64,7 +64,7 @@ def test_what_is_in_the_way_has_a_name(
 def test_a_place_without_a_cost_is_none_where_a_limit_counts_it() -> None:
     given = plain()
     costs = {(C1, "w", "d"): 1.0, (C1, "v", "d"): 1.0}
-    scores = {**given.scores, "cost": ScoreTable.of(costs)}
+    scores = {**given.scores, "cost": ScoreMatrix.of(costs)}
     budget = FleetLimit("budget", 9.0, score="cost")
     assert places(replace(given, scores=scores, limits=(budget,))) == [C1]
     elsewhere = replace(budget, selector="zone=a")
@@ -81,7 +81,7 @@ def test_values_are_weighted_sums_of_normalised_scores() -> None:
     less = Objective("watts", weight=0.5, minimum=200, maximum=400, invert=True)
     given = replace(
         given,
-        scores={**given.scores, "watts": ScoreTable.of(watts)},
+        scores={**given.scores, "watts": ScoreMatrix.of(watts)},
         objectives=(Objective("score", weight=2.0), less),
     )
     problem = formulate(given)
@@ -175,7 +175,7 @@ def test_a_fleet_of_nothing_is_a_problem_of_nothing() -> None:
 
 def test_limits_of_one_score_share_what_places_use_also_in_a_part() -> None:
     given = plain()
-    costs = ScoreTable.of({(c, w, "d"): 1.0 for c in (C1, C2) for w in ("v", "w")})
+    costs = ScoreMatrix.of({(c, w, "d"): 1.0 for c in (C1, C2) for w in ("v", "w")})
     limits = tuple(FleetLimit(name, 9.0, score="cost") for name in ("one", "two"))
     scores = {**given.scores, "cost": costs}
     first, second = formulate(replace(given, scores=scores, limits=limits)).limits

@@ -12,7 +12,7 @@ from optimizer.domain.fleet import (
     Supply,
     TopologySpread,
 )
-from optimizer.domain.scores import ScoreTable
+from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.model.formulate import formulate
 from optimizer.model.rules import (
@@ -259,7 +259,7 @@ def test_a_budget_on_a_score() -> None:
     given = plain()
     given = replace(
         given,
-        scores={**given.scores, "cost": ScoreTable.of(costs)},
+        scores={**given.scores, "cost": ScoreMatrix.of(costs)},
         limits=(FleetLimit("budget", 7.0, score="cost"),),
     )
     one, two = Assignment("one", C1, "3g"), Assignment("two", C2, "3g")

@@ -126,7 +126,9 @@ def staying(given: Fleet, old: PolicyEnforcement, new: PolicyEnforcement) -> Cou
         for cluster in given.clusters
         for item in cluster.candidates
     }
-    before, after = ({item.node: item.gpus for item in items[c].divided} for c in (old, new))
+    before, after = (
+        {item.node: item.gpus for item in items[c].declared_layouts} for c in (old, new)
+    )
     for node in before.keys() & after.keys():
         pairs = list(zip(before[node], after[node], strict=True))
         if all((first is None) == (second is None) for first, second in pairs):
@@ -144,7 +146,7 @@ def planned(
     given: Fleet, before: Decision, goal: Decision, *, time_left: TimeLeft = unlimited
 ) -> Transition:
     found = plan_transition(formulate(given), before, goal, time_left, policy_replacements(given))
-    if not given.busy_stay:
+    if not given.busy_devices_stay:
         replay(given, before, goal, found)
     return found
 
@@ -307,7 +309,7 @@ def test_gpus_that_keep_their_layout_keep_their_workloads(
         [*Counter(dict(chain.from_iterable(gpu or () for gpu in gpus.values()))).items()]
         for gpus in (old, new)
     ]
-    given = mixed({"a": 1, "b": 1}, *supplies, divided=(old, new))
+    given = mixed({"a": 1, "b": 1}, *supplies, declared_layouts=(old, new))
     found = planned(given, *around(given))
     assert ("a" in found.uncovered) is stops
 
@@ -317,11 +319,11 @@ def test_what_others_use_of_a_gpu_that_stays_is_not_supplied_meanwhile() -> None
     pair = (("3g", 2),)
     old: Layouts = {("n", 0): pair, ("n", 1): ONE_3G}
     new: Layouts = {("n", 0): pair, ("n", 1): ONE_2G}
-    given = mixed({"a": 1}, [("3g", 3)], [("3g", 2), ("2g", 1)], divided=(old, new))
+    given = mixed({"a": 1}, [("3g", 3)], [("3g", 2), ("2g", 1)], declared_layouts=(old, new))
     (cluster,) = given.clusters
     first, second = cluster.candidates
-    (node,) = second.divided
-    made = replace(second, layouts=(replace(node, taken=((("3g", 1),), ())),), divided=())
+    (node,) = second.declared_layouts
+    made = replace(second, layouts=(replace(node, taken=((("3g", 1),), ())),), declared_layouts=())
     given = replace(given, clusters=(replace(cluster, candidates=(first, made)),))
     assert policy_replacements(given)(
         PolicyEnforcement("c", "old"), PolicyEnforcement("c", "new")
@@ -373,7 +375,7 @@ def test_what_is_no_device_outlasts_the_change_as_far_as_both_policies_supply_it
 
 def test_busy_instances_stay_where_the_request_says_that_they_do() -> None:
     given = mixed({"a": 1, "b": 1}, [("3g", 2)], [("3g", 1), ("2g", 1)])
-    found = planned(replace(given, busy_stay=True), *around(given))
+    found = planned(replace(given, busy_devices_stay=True), *around(given))
     assert actions(found) == ["-old@c +new@c", "+b@c"]
 
 
@@ -453,7 +455,7 @@ def mixed(
         CandidatePolicy(
             name,
             tuple(Supply("gpu", device, amount) for device, amount in found),
-            divided=nodes(layouts),
+            declared_layouts=nodes(layouts),
         )
         for name, found, layouts in zip(("old", "new"), (old, new), divided, strict=True)
     )
@@ -494,7 +496,7 @@ def divided(rng: random.Random, given: Fleet) -> Fleet:
             found.update({"all": 1} if gpu is None else dict(gpu))
         cores = tuple(supply for supply in item.supplies if supply.kind != "gpu")
         own = tuple(Supply("gpu", device, amount) for device, amount in found.items())
-        return replace(item, supplies=(*own, *cores), divided=gpus)
+        return replace(item, supplies=(*own, *cores), declared_layouts=gpus)
 
     clusters = []
     for cluster in given.clusters:

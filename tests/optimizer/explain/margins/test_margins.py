@@ -9,7 +9,7 @@ import pytest
 from benchmarks.optimizer.instances import Kind, instance
 from benchmarks.optimizer.instances import problem as benchmark_problem
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.scores import ScoreTable
+from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Assignment, PolicyEnforcement, Solution, Variable
 from optimizer.explain.margins.assignment_reasons import assignment_reasons
 from optimizer.explain.margins.margins import Margin, Margins
@@ -66,7 +66,7 @@ def twins(given: Fleet) -> Fleet:
     """A fleet in which the first workload and the first cluster have an equal."""
     first, cluster = given.workloads[0], given.clusters[0]
     scores = {
-        name: ScoreTable.of(
+        name: ScoreMatrix.of(
             dict(held)
             | {("twin", *key[1:]): value for key, value in held.items() if key[0] == cluster.name}
         )

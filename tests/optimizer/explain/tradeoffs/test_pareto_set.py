@@ -7,7 +7,7 @@ import pytest
 
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet, Objective
-from optimizer.domain.scores import ScoreTable
+from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.explain.solver_ports import LinearSolution
 from optimizer.explain.tradeoffs.pareto_set import (
     MultiObjectiveProblem,
@@ -28,7 +28,7 @@ def guide() -> Fleet:
     supplies = {name: [("2g.24gb", 3), ("3g.48gb", 2), ("all", 1)] for name in ("one", "two")}
     given = fleet(supplies, {"app01": 2, "app02": 2}, {})
     tables = {
-        name: ScoreTable.of({(c, *key): value for c in supplies for key, value in table.items()})
+        name: ScoreMatrix.of({(c, *key): value for c in supplies for key, value in table.items()})
         for name, table in (("performance", PERFORMANCE), ("power", POWER))
     }
     return Fleet(
@@ -108,7 +108,7 @@ def check(given: Fleet, names: list[str]) -> None:
 def three_scores(seed: int) -> Fleet:
     drawn = random_fleet(seed, most_variables=12)
     third = {key: float((value * 7 + 13) % 31) for key, value in drawn.scores["speed"].items()}
-    scores = {**drawn.scores, "third": ScoreTable.of(third)}
+    scores = {**drawn.scores, "third": ScoreMatrix.of(third)}
     objectives = tuple(map(Objective, scores))
     return Fleet(drawn.namespace, drawn.clusters, drawn.workloads, scores, objectives, drawn.limits)
 

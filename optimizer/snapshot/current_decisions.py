@@ -11,21 +11,23 @@ from dsf.api.names import GENERATED_LABEL
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Selector
 from optimizer.domain.solution import PolicyEnforcement
-from optimizer.snapshot.labels import labels_of, name_of
+from optimizer.snapshot.object_readers import labels_of, name_of
 from optimizer.snapshot.observation import Observation
 
 _CEL_NAME = re.compile(r'"([a-z0-9.-]+)"')
 
 
 @dataclass(frozen=True, slots=True)
-class Current:
+class CurrentDecisions:
     """The clusters that each generated Placement selects, and the policies bound to clusters."""
 
     placements: Mapping[str, tuple[str, ...]]
     policies: frozenset[PolicyEnforcement]
 
 
-def current(observation: Observation, selectors: Mapping[str, Selector]) -> Current:
+def read_current_decisions(
+    observation: Observation, selectors: Mapping[str, Selector]
+) -> CurrentDecisions:
     """Read the generated Placements and PlacementBindings; others say nothing about decisions."""
     by_label = {(item.key, item.cluster): name for name, item in selectors.items()}
     placements = {
@@ -40,7 +42,7 @@ def current(observation: Observation, selectors: Mapping[str, Selector]) -> Curr
         for cluster in placements.get(str((binding.get("placementRef") or {}).get("name")), ())
         for subject in binding.get("subjects") or ()
     )
-    return Current(placements, frozenset(policies))
+    return CurrentDecisions(placements, frozenset(policies))
 
 
 def _generated(objects: Iterable[Object]) -> Iterator[Object]:

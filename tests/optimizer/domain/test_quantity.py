@@ -1,6 +1,6 @@
 import pytest
 
-from optimizer.domain.quantity import kind_and_device, pairs, quantity, spelt
+from optimizer.domain.quantity import format_quantity, parse_pairs, parse_quantity, parse_resource
 
 
 @pytest.mark.parametrize(
@@ -23,14 +23,14 @@ from optimizer.domain.quantity import kind_and_device, pairs, quantity, spelt
     ],
 )
 def test_quantities_are_read_as_kubernetes_reads_them(text: str, number: float) -> None:
-    assert quantity(text) == pytest.approx(number, rel=1e-12)
+    assert parse_quantity(text) == pytest.approx(number, rel=1e-12)
 
 
 @pytest.mark.parametrize(
     "text", ["", "many", "4 ", "-1", "1.2.3", "1KiB", "4x", "\u0663", "1_000", "e3"]
 )
 def test_what_is_no_quantity_has_no_number(text: str) -> None:
-    assert quantity(text) is None
+    assert parse_quantity(text) is None
 
 
 @pytest.mark.parametrize(
@@ -46,16 +46,16 @@ def test_what_is_no_quantity_has_no_number(text: str) -> None:
     ],
 )
 def test_amounts_are_spelt_so_that_they_can_be_written_down_again(number: float, text: str) -> None:
-    assert spelt(number) == text
-    assert quantity(text) == pytest.approx(number)
+    assert format_quantity(number) == text
+    assert parse_quantity(text) == pytest.approx(number)
 
 
 def test_pairs_end_at_the_last_equals_sign() -> None:
-    assert pairs("a=1, b/c = 2") == [("a", "1"), ("b/c", "2")]
-    assert pairs("a=b=1") == [("a=b", "1")]
-    assert pairs("a") is None
-    assert pairs("a=1,") is None
-    assert pairs("=1") is None
+    assert parse_pairs("a=1, b/c = 2") == [("a", "1"), ("b/c", "2")]
+    assert parse_pairs("a=b=1") == [("a=b", "1")]
+    assert parse_pairs("a") is None
+    assert parse_pairs("a=1,") is None
+    assert parse_pairs("=1") is None
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_pairs_end_at_the_last_equals_sign() -> None:
     ],
 )
 def test_a_domain_belongs_to_the_kind(text: str, kind: str, device: str) -> None:
-    assert kind_and_device(text) == (kind, device)
+    assert parse_resource(text) == (kind, device)

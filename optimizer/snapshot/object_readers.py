@@ -9,17 +9,16 @@ from dsf.kube.port import Object
 from optimizer.domain.fleet import CandidatePolicy, Selector, Supply, TopologySpread, Workload
 from optimizer.domain.gpu_layout import NodeLayout
 from optimizer.domain.issue import Issue
-from optimizer.domain.quantity import quantity
+from optimizer.domain.quantity import parse_quantity
 from optimizer.mig.parted import read
-from optimizer.wire.preferences import (
-    ClusterWishes,
-    LayoutWish,
-    PolicyWishes,
-    SpreadWish,
-    SupplyWish,
-    WorkloadWishes,
-    annotated,
-    merged,
+from optimizer.snapshot.annotations import merge_specs, read_annotations
+from optimizer.wire.object_specs import (
+    ClusterSpec,
+    GpuLayoutSpec,
+    PolicySpec,
+    SupplySpec,
+    TopologySpreadSpec,
+    WorkloadSpec,
 )
 
 SUPPLY_KIND = "resource-supply-kind"
@@ -43,43 +42,43 @@ def labels_of(obj: Object) -> Mapping[str, str]:
     return obj["metadata"].get("labels") or {}
 
 
-def candidate_of(
-    policy: Object, cluster: str = "", said: PolicyWishes | None = None
+def read_policy(
+    policy: Object, cluster: str = "", said: PolicySpec | None = None
 ) -> CandidatePolicy | Issue:
     """Read what a Policy supplies, from its supplies annotation, else from its supply labels.
 
     `said`: what the request says about it, which wins.
     """
     name = name_of(policy)
-    wishes = annotated(policy, PolicyWishes)
-    if isinstance(wishes, InvalidInput):
-        return _invalid_supply(name, wishes.message)
-    wish = merged(said or PolicyWishes(), wishes, PolicyWishes)
-    if wish["cluster"] not in {None, cluster}:
-        message = f"policy {name} is made for cluster {wish['cluster']}, not for {cluster}"
+    annotated = read_annotations(policy, PolicySpec)
+    if isinstance(annotated, InvalidInput):
+        return _invalid_supply(name, annotated.message)
+    spec = merge_specs(said or PolicySpec(), annotated, PolicySpec)
+    if spec["cluster"] not in {None, cluster}:
+        message = f"policy {name} is made for cluster {spec['cluster']}, not for {cluster}"
         return Issue(reason="PolicyOfAnotherCluster", message=message, policy=name, cluster=cluster)
-    supplies = _supplies(wish["supplies"]) if wish["supplies"] else _labelled_supply(policy)
+    supplies = _supplies(spec["supplies"]) if spec["supplies"] else _labelled_supply(policy)
     if isinstance(supplies, str):
         return _invalid_supply(name, supplies)
     return CandidatePolicy(
         policy=name,
         supplies=supplies,
-        pool=wish["pool"] or "",
-        cost=wish["change_cost"] or 0.0,
-        uses=_amounts(wish["uses"]),
-        divided=_layouts(wish["layouts"] or ()),
+        pool=spec["pool"] or "",
+        cost=spec["change_cost"] or 0.0,
+        uses=_amounts(spec["uses"]),
+        declared_layouts=_layouts(spec["layouts"] or ()),
     )
 
 
-def workload_of(replica_set: Object, said: WorkloadWishes | None = None) -> Workload | Issue:
+def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Workload | Issue:
     """Read the request and the first placement reference of a ManifestWorkReplicaSet.
 
     `said`: what the request says about it, which wins over its annotations.
     """
     labels, name = labels_of(replica_set), name_of(replica_set)
-    wishes = annotated(replica_set, WorkloadWishes)
-    if isinstance(wishes, InvalidInput):
-        return _invalid_request(name, wishes.message)
+    annotated = read_annotations(replica_set, WorkloadSpec)
+    if isinstance(annotated, InvalidInput):
+        return _invalid_request(name, annotated.message)
     amount = _amount(labels.get(REQUEST_AMOUNT))
     wrong = _wrong(labels, (APP, REQUEST_KIND), REQUEST_AMOUNT)
     if wrong or amount is None:
@@ -88,9 +87,9 @@ def workload_of(replica_set: Object, said: WorkloadWishes | None = None) -> Work
     if not placement:
         message = f"workload {name}: spec.placementRefs[0].name is missing"
         return Issue(reason="NoPlacementRef", message=message, workload=name)
-    wish = merged(said or WorkloadWishes(), wishes, WorkloadWishes)
-    kind, group = labels[REQUEST_KIND], wish["spread_group"] or ""
-    if kind in (wish["requests"] or {}):
+    spec = merge_specs(said or WorkloadSpec(), annotated, WorkloadSpec)
+    kind, group = labels[REQUEST_KIND], spec["spread_group"] or ""
+    if kind in (spec["requests"] or {}):
         return _invalid_request(name, f"requests names {kind}, which its labels ask for already")
     return Workload(
         name=name,
@@ -99,37 +98,39 @@ def workload_of(replica_set: Object, said: WorkloadWishes | None = None) -> Work
         amount=amount,
         placement=placement,
         labels=labels,
-        extras=_amounts(wish["requests"]),
-        replicas=wish["replicas"] or 1,
-        priority=wish["priority"] or 0,
-        spread=_spreads(wish["spread"] or (), group),
-        clusters=wish["clusters"] or (),
-        excluded=wish["excluded_clusters"] or (),
-        affinity=wish["affinity"] or "",
-        anti_affinity=wish["anti_affinity"] or "",
-        near=(wish["workload_affinity"],) if wish["workload_affinity"] else (),
-        apart=(wish["workload_anti_affinity"],) if wish["workload_anti_affinity"] else (),
-        minimum=wish["minimum_score"],
-        move_cost=wish["move_cost"] or 0.0,
-        uses=_amounts(wish["uses"]),
+        extras=_amounts(spec["requests"]),
+        replicas=spec["replicas"] or 1,
+        priority=spec["priority"] or 0,
+        spread=_spreads(spec["spread"] or (), group),
+        clusters=spec["clusters"] or (),
+        excluded=spec["excluded_clusters"] or (),
+        affinity=spec["affinity"] or "",
+        anti_affinity=spec["anti_affinity"] or "",
+        near=(spec["workload_affinity"],) if spec["workload_affinity"] else (),
+        apart=(spec["workload_anti_affinity"],) if spec["workload_anti_affinity"] else (),
+        minimum=spec["minimum_score"],
+        move_cost=spec["move_cost"] or 0.0,
+        uses=_amounts(spec["uses"]),
     )
 
 
-def base_of(cluster: Object, said: ClusterWishes | None = None) -> tuple[Supply, ...] | Issue:
+def read_allocatable(
+    cluster: Object, said: ClusterSpec | None = None
+) -> tuple[Supply, ...] | Issue:
     """Read what workloads can have on a ManagedCluster without any policy.
 
     From `status.allocatable`; the allocatable annotation, and before it what the request says,
     win kind by kind.
     """
     name = name_of(cluster)
-    wishes = annotated(cluster, ClusterWishes)
-    if isinstance(wishes, InvalidInput):
-        return _invalid_allocatable(name, wishes.message)
-    wish = merged(said or ClusterWishes(), wishes, ClusterWishes)["allocatable"] or ()
-    named = frozenset(item.kind for item in wish)
-    found = [Supply(item.kind, item.device, item.amount) for item in wish]
+    annotated = read_annotations(cluster, ClusterSpec)
+    if isinstance(annotated, InvalidInput):
+        return _invalid_allocatable(name, annotated.message)
+    spec = merge_specs(said or ClusterSpec(), annotated, ClusterSpec)["allocatable"] or ()
+    named = frozenset(item.kind for item in spec)
+    found = [Supply(item.kind, item.device, item.amount) for item in spec]
     for kind, text in ((cluster.get("status") or {}).get("allocatable") or {}).items():
-        amount = quantity(str(text))
+        amount = parse_quantity(str(text))
         if amount is None:
             return _invalid_allocatable(name, f"status.allocatable.{kind} is no quantity")
         if kind not in named:
@@ -137,7 +138,7 @@ def base_of(cluster: Object, said: ClusterWishes | None = None) -> tuple[Supply,
     return tuple(found)
 
 
-def selectors(managed_clusters: Iterable[Object], key: str) -> dict[str, Selector]:
+def cluster_selectors(managed_clusters: Iterable[Object], key: str) -> dict[str, Selector]:
     """Return how to select each managed cluster by itself.
 
     By the label `key`, else by the label `name`, where its value is the cluster's name and no
@@ -171,10 +172,10 @@ def _labelled_supply(policy: Object) -> tuple[Supply, ...] | str:
     return (Supply(labels[SUPPLY_KIND], labels[SUPPLY_DEVICE], amount),)
 
 
-def _layouts(wishes: Iterable[LayoutWish]) -> tuple[NodeLayout, ...]:
+def _layouts(specs: Iterable[GpuLayoutSpec]) -> tuple[NodeLayout, ...]:
     """Return the layouts by node."""
-    nodes: dict[str, list[LayoutWish]] = {}
-    for item in wishes:
+    nodes: dict[str, list[GpuLayoutSpec]] = {}
+    for item in specs:
         nodes.setdefault(item.node, []).append(item)
     return tuple(
         NodeLayout(node, tuple(read(item.layout) for item in sorted(gpus, key=lambda gpu: gpu.gpu)))
@@ -182,22 +183,22 @@ def _layouts(wishes: Iterable[LayoutWish]) -> tuple[NodeLayout, ...]:
     )
 
 
-def _supplies(wishes: Iterable[SupplyWish]) -> tuple[Supply, ...]:
+def _supplies(specs: Iterable[SupplySpec]) -> tuple[Supply, ...]:
     """Return supplies of which each (kind, device) is named once, the amounts added up."""
     amounts: dict[tuple[str, str], float] = {}
-    for item in wishes:
+    for item in specs:
         key = item.kind, item.device
         amounts[key] = amounts.get(key, 0.0) + item.amount
     return tuple(Supply(kind, device, amount) for (kind, device), amount in amounts.items())
 
 
-def _spreads(wishes: Iterable[SpreadWish], group: str) -> tuple[TopologySpread, ...]:
+def _spreads(specs: Iterable[TopologySpreadSpec], group: str) -> tuple[TopologySpread, ...]:
     """Return each rule once, however often it was said."""
-    return tuple(dict.fromkeys(TopologySpread(item.key, item.most, group) for item in wishes))
+    return tuple(dict.fromkeys(TopologySpread(item.key, item.most, group) for item in specs))
 
 
-def _amounts(wish: Mapping[str, float] | None) -> tuple[tuple[str, float], ...]:
-    return tuple(sorted((wish or {}).items()))
+def _amounts(named: Mapping[str, float] | None) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted((named or {}).items()))
 
 
 def _placement(replica_set: Object) -> str:

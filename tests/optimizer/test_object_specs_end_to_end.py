@@ -9,8 +9,8 @@ from dsf.kube.port import Object
 from optimizer.plan.plan import Plan, result
 from optimizer.plan.text.tables import render
 from optimizer.service import Optimizer
+from optimizer.snapshot.annotations import PREFIX
 from optimizer.snapshot.observation import Observation
-from optimizer.wire.preferences import PREFIX
 from optimizer.wire.result import Applied
 from tests.optimizer.build import NOW, PERFORMANCE, guide, named, policy, request, score, workload
 from tests.optimizer.hubs import bound, hub_of
@@ -18,7 +18,7 @@ from tests.optimizer.hubs import bound, hub_of
 BETTER_ON_SECOND = {**PERFORMANCE, ("app01", "3g.48gb"): 65}
 
 
-def annotated(obj: Object, **texts: str) -> Object:
+def read_annotations(obj: Object, **texts: str) -> Object:
     annotations = {PREFIX + key.replace("_", "-"): text for key, text in texts.items()}
     return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
 
@@ -26,7 +26,7 @@ def annotated(obj: Object, **texts: str) -> Object:
 def wishing(**texts: str) -> Observation:
     observation = guide()
     first, second = observation.workloads
-    return replace(observation, workloads=(annotated(first, **texts), second))
+    return replace(observation, workloads=(read_annotations(first, **texts), second))
 
 
 async def planned(hub: EmbeddedHub, **changed: Any) -> Plan:
@@ -113,7 +113,7 @@ async def test_a_spread_that_is_said_twice_holds_once() -> None:
 
 async def test_a_mixed_policy_serves_two_devices() -> None:
     observation = guide(["worker01"])
-    mixed = annotated(policy("mixed"), supplies="gpu/3g.48gb=2,gpu/all=2")
+    mixed = read_annotations(policy("mixed"), supplies="gpu/3g.48gb=2,gpu/all=2")
     hub = await hub_of(replace(observation, policies=(mixed,)))
     clusters = [{"name": "worker01", "availablePolicies": [{"name": "mixed"}]}]
     plan = await planned(hub, clusters=clusters)
@@ -164,7 +164,7 @@ async def test_a_site_has_a_power_cap() -> None:
     for cluster in observation.managed_clusters:
         labels = {**cluster["metadata"]["labels"], "site": "one"}
         labelled.append({**cluster, "metadata": {**cluster["metadata"], "labels": labels}})
-    hungry = tuple(annotated(item, uses="watts=300") for item in observation.policies)
+    hungry = tuple(read_annotations(item, uses="watts=300") for item in observation.policies)
     hub = await hub_of(replace(observation, managed_clusters=tuple(labelled), policies=hungry))
     cap = {"name": "power", "maximum": 500, "uses": "watts", "per": "site"}
     assert len((await planned(hub, limits=[cap])).policies) == 1
@@ -189,7 +189,7 @@ async def test_a_pinned_workload_stays_out_of_other_clusters() -> None:
 async def test_an_unacceptable_score_leaves_a_workload_out() -> None:
     two = (
         workload("mwrs-app01", "app01"),
-        annotated(workload("mwrs-app02", "app02"), minimum_score="90"),
+        read_annotations(workload("mwrs-app02", "app02"), minimum_score="90"),
     )
     plan = await planned(await hub_of(replace(guide(), workloads=two)))
     assert [item.workload for item in plan.unplaced] == ["mwrs-app02"]

@@ -13,7 +13,7 @@ from optimizer.mig.geometry import Geometry, geometry
 from optimizer.mig.gpu_pools import GpuPool, NodeGpus
 from optimizer.mig.gpus import Costs, Gpu, ReconfigurationRules, Replace
 from optimizer.mig.layouts import Instance, Layout, conflict, ordered
-from optimizer.wire.base import ObjectName, WireRequest
+from optimizer.wire.base import ObjectName, RequestPart
 
 PoolName = Annotated[
     str,
@@ -21,7 +21,7 @@ PoolName = Annotated[
 ]
 
 
-class MigInstance(WireRequest):
+class MigInstance(RequestPart):
     """A GPU instance that exists."""
 
     gpu: Annotated[int, Field(ge=0, lt=16, description="Index of the GPU on its node.")] = 0
@@ -47,7 +47,7 @@ class MigInstance(WireRequest):
     ] = ""
 
 
-class GpuNode(WireRequest):
+class GpuNode(RequestPart):
     """A node's GPUs, for which policies are to be generated."""
 
     model: Annotated[
@@ -97,7 +97,7 @@ class GpuNode(WireRequest):
         )
 
 
-class MigOptions(WireRequest):
+class MigOptions(RequestPart):
     """How GPUs may be reconfigured; asks for generated policies wherever GPUs are known."""
 
     reconfigure: Annotated[
@@ -134,11 +134,11 @@ class MigOptions(WireRequest):
         )
 
 
-_CANDIDATES_IN_ALL = 6_000
+MAX_CANDIDATES_IN_ALL = 6_000
 _FEWEST, _MOST = 32, 400  # a single GPU has at most 28 layouts that matter
 
 
-def gpu_pools(
+def gpu_pools_of(
     cluster: str, nodes: Sequence[GpuNode], workloads: frozenset[str]
 ) -> tuple[GpuPool, ...]:
     """Return the pools of a cluster's GPUs, in the order of the request."""
@@ -148,7 +148,7 @@ def gpu_pools(
     return tuple(GpuPool(cluster, tuple(found), name) for name, found in pools.items())
 
 
-def check_nodes(nodes: Sequence[GpuNode]) -> None:
+def require_distinct_nodes(nodes: Sequence[GpuNode]) -> None:
     """Raise ValueError where two entries speak of one node: it has one label for its layout."""
     named = [item.node for item in nodes if item.node]
     if len(nodes) > 1 and len(named) < len(nodes):
@@ -159,7 +159,7 @@ def check_nodes(nodes: Sequence[GpuNode]) -> None:
 
 
 def _fair_share(clusters: int) -> int:
-    return min(_MOST, max(_FEWEST, _CANDIDATES_IN_ALL // max(1, clusters)))
+    return min(_MOST, max(_FEWEST, MAX_CANDIDATES_IN_ALL // max(1, clusters)))
 
 
 def _gpu(

@@ -8,7 +8,7 @@ from dsf.kube import kinds
 from optimizer.domain.fleet import Cluster, Fleet, Selector, Workload
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.plan.manifests import manifests
-from optimizer.snapshot.current_placements import current
+from optimizer.snapshot.current_decisions import read_current_decisions
 from optimizer.snapshot.observation import Observation
 from tests.optimizer.build import obj
 
@@ -39,7 +39,7 @@ def generated(selectors: dict[str, Selector]) -> Observation:
 )
 def test_what_was_generated_says_what_runs(keys: tuple[str, ...]) -> None:
     selectors = {name: Selector(name, key) for name, key in zip(("a", "b", "c"), keys, strict=True)}
-    found = current(generated(selectors), selectors)
+    found = read_current_decisions(generated(selectors), selectors)
     assert set(found.placements["w-placement"]) == {"a", "b"}
     assert found.placements["v-placement"] == ("c",)
     assert found.policies == {PolicyEnforcement("a", "p1"), PolicyEnforcement("b", "p2")}
@@ -51,12 +51,12 @@ def test_what_others_made_says_nothing() -> None:
     foreign = [
         {**item, "metadata": {**item["metadata"], "labels": {}}} for item in observation.placements
     ]
-    found = current(replace(observation, placements=tuple(foreign)), selectors)
+    found = read_current_decisions(replace(observation, placements=tuple(foreign)), selectors)
     assert (found.placements, found.policies) == ({}, frozenset())
 
 
 def test_a_placement_of_another_form_names_no_cluster() -> None:
     labels = {"dynamic-scoring-framework-mcp/generated": "true"}
     odd = obj(kinds.PLACEMENT, "odd", "default", labels=labels, spec={"predicates": None})
-    found = current(Observation(placements=(odd,)), {})
+    found = read_current_decisions(Observation(placements=(odd,)), {})
     assert found.placements == {"odd": ()}

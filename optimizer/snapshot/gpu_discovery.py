@@ -14,24 +14,24 @@ from optimizer.mig.gpus import Gpu
 from optimizer.mig.parted import ALL_DISABLED
 
 PRODUCT, COUNT, CONFIG = "gpu.product", "gpu.count", "mig.config"
-_DIVIDED = "-MIG-"
-_MOST = 16
+MIG_PRODUCT_MARK = "-MIG-"
+MAX_GPUS_PER_NODE = 16
 
 
-def discovered(managed_cluster: Object) -> tuple[GpuPool, ...] | Issue:
+def discover_gpus(managed_cluster: Object) -> tuple[GpuPool, ...] | Issue:
     """Return the pool of a managed cluster's GPUs, none where the hub knows of none, or a Gap."""
     name = str(managed_cluster["metadata"]["name"])
     product = _fact(managed_cluster, PRODUCT)
     if not product:
         return ()
     known = geometry(product)
-    if _DIVIDED in product:
+    if MIG_PRODUCT_MARK in product:
         return _gap(name, f"{product} counts MIG devices, not GPUs; list clusters[].gpus instead")
     if isinstance(known, InvalidInput):
         return _gap(name, known.message)
     count = _fact(managed_cluster, COUNT) or "1"
-    if not count.isdecimal() or not 1 <= int(count) <= _MOST:
-        return _gap(name, f"{COUNT} is {count!r}, not a number from 1 to {_MOST}")
+    if not count.isdecimal() or not 1 <= int(count) <= MAX_GPUS_PER_NODE:
+        return _gap(name, f"{COUNT} is {count!r}, not a number from 1 to {MAX_GPUS_PER_NODE}")
     gpu = Gpu(known, whole=_fact(managed_cluster, CONFIG) == ALL_DISABLED)
     return (GpuPool(name, (NodeGpus("", (gpu,) * int(count)),)),)
 

@@ -6,9 +6,9 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-_LONGEST = 64  # of a name that is compared with others
+MAX_COMPARED_LENGTH = 64  # of a name that is compared with others
 
-Known = Mapping[str, Sequence[str]]
+KnownFields = Mapping[str, Sequence[str]]
 """By the field that holds an object (empty for the whole), the fields that it can have."""
 
 
@@ -21,11 +21,11 @@ def known_fields(model: type[BaseModel]) -> dict[str, list[str]]:
     return found
 
 
-def meant(location: Sequence[str | int], known: Known) -> str | None:
+def suggested_field(location: Sequence[str | int], known: KnownFields) -> str | None:
     """Return the field that is most like the unknown one at a location; None where none is."""
     *outer, name = (part for part in location if isinstance(part, str))
     possible = {field.lower(): field for field in known.get(outer[-1] if outer else "", ())}
-    near = get_close_matches(name[:_LONGEST].lower(), possible, n=1)
+    near = get_close_matches(name[:MAX_COMPARED_LENGTH].lower(), possible, n=1)
     return possible[near[0]] if near else None
 
 

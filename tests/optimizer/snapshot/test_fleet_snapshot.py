@@ -12,9 +12,10 @@ from optimizer.domain.solution import Decision
 from optimizer.model.formulate import formulate
 from optimizer.model.problem_size import too_large
 from optimizer.model.rules import violations
+from optimizer.snapshot.annotations import PREFIX
 from optimizer.snapshot.observation import Observation
-from optimizer.wire.base import WireRequest
-from optimizer.wire.preferences import PREFIX, ClusterWishes, PolicyWishes, WorkloadWishes
+from optimizer.wire.base import RequestPart
+from optimizer.wire.object_specs import ClusterSpec, PolicySpec, WorkloadSpec
 from optimizer.wire.request import OptimizeRequest
 from tests.optimizer.build import PERFORMANCE, guide, named, policy, request, score, workload
 from tests.optimizer.build import read_fleet as read
@@ -440,7 +441,7 @@ VALUES = st.recursive(
 )
 
 
-def odd(draw: st.DrawFn, obj: Object, labels: tuple[str, ...], model: type[WireRequest]) -> Object:
+def odd(draw: st.DrawFn, obj: Object, labels: tuple[str, ...], model: type[RequestPart]) -> Object:
     """The object with labels and annotations of any text, as the API server lets through."""
     keys = [PREFIX + name.replace("_", "-") for name in model.model_fields]
     texts = st.dictionaries(st.sampled_from(keys), TEXTS, max_size=3)
@@ -462,9 +463,9 @@ def observations(draw: st.DrawFn) -> Observation:
     status = {"scores": draw(entries), "validUntil": draw(VALUES)}
     return replace(
         observation,
-        managed_clusters=(odd(draw, cluster, ("zone",), ClusterWishes),),
-        policies=tuple(odd(draw, item, supply, PolicyWishes) for item in observation.policies),
-        workloads=tuple(odd(draw, item, asked, WorkloadWishes) for item in observation.workloads),
+        managed_clusters=(odd(draw, cluster, ("zone",), ClusterSpec),),
+        policies=tuple(odd(draw, item, supply, PolicySpec) for item in observation.policies),
+        workloads=tuple(odd(draw, item, asked, WorkloadSpec) for item in observation.workloads),
         scores=(draw(st.sampled_from([usual, {**usual, "status": status}])),),
     )
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.scores import ScoreTable
+from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.settings import DEFAULTS
 from optimizer.model.problem_size import too_large_to_read
-from optimizer.snapshot.fleet_reader import MOST_ISSUES, FleetReader
+from optimizer.snapshot.fleet_reader import MAX_ISSUES, FleetReader
 from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.request import OptimizeRequest
@@ -157,7 +157,7 @@ def test_gaps_that_nobody_would_read_are_counted_and_no_objects() -> None:
         ],
     )
     fleet = read_fleet(observation, asked)
-    assert len(fleet.issues) == MOST_ISSUES
+    assert len(fleet.issues) == MAX_ISSUES
     assert (
         len(fleet.issues) + fleet.unlisted_issues == 60 * 21
     )  # 20 pairs and a number, of each device
@@ -200,7 +200,7 @@ def test_clusters_that_all_have_other_devices_take_no_room_for_the_names_of_each
 
 @pytest.mark.parametrize("wide", [3.0, 70_000.0, 0.1, 1e300])
 def test_an_array_holds_every_score_exactly(wide: float) -> None:
-    few = ScoreTable.of({("c", "a", "d"): 1.0})
+    few = ScoreMatrix.of({("c", "a", "d"): 1.0})
     more = few.with_values({("c", "b", "d"): wide, ("e", "a", ""): -2.0})
     assert more == {("c", "a", "d"): 1.0, ("c", "b", "d"): wide, ("e", "a", ""): -2.0}
     assert len(few) == 1

@@ -8,17 +8,17 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.domain.compact_numbers import WIDTHS, Values, holding
+from optimizer.domain.compact_floats import WIDTHS, FloatArray, wide_enough
 
-Key = tuple[str, str, str]
+ScoreKey = tuple[str, str, str]
 """Cluster, app and device."""
 
-Where = tuple[str, str]
+ClusterDevice = tuple[str, str]
 """Cluster and device."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScoreTable(Mapping[Key, float]):
+class ScoreMatrix(Mapping[ScoreKey, float]):
     """A score by cluster, app and device, read like a dictionary.
 
     `table` [apps, places]: NaN where there is none. `apps`, `places`: their numbers; a place is a
@@ -26,15 +26,15 @@ class ScoreTable(Mapping[Key, float]):
     """
 
     apps: Mapping[str, int]
-    places: Mapping[Where, int]
-    table: Values
+    places: Mapping[ClusterDevice, int]
+    table: FloatArray
 
     @classmethod
-    def of(cls, values: Mapping[Key, float]) -> Self:
+    def of(cls, values: Mapping[ScoreKey, float]) -> Self:
         """Return the scores that a dictionary spells."""
-        return cls({}, {}, empty(0, 0)).with_values(values)
+        return cls({}, {}, empty_scores(0, 0)).with_values(values)
 
-    def __getitem__(self, key: Key) -> float:
+    def __getitem__(self, key: ScoreKey) -> float:
         """Return a score; KeyError where there is none."""
         cluster, app, device = key
         value = float(self.table[self.apps[app], self.places[cluster, device]])
@@ -42,7 +42,7 @@ class ScoreTable(Mapping[Key, float]):
             raise KeyError(key)
         return value
 
-    def __iter__(self) -> Iterator[Key]:
+    def __iter__(self) -> Iterator[ScoreKey]:
         """Yield what has a score, by cluster, app and device; for small fleets."""
         for cluster, places in groupby(self.places, key=lambda place: place[0]):
             own = list(places)
@@ -65,19 +65,19 @@ class ScoreTable(Mapping[Key, float]):
         """Return for which places an app has no score: equal bytes tell of the same places."""
         return np.isnan(self.of_app(app)).tobytes()
 
-    def known(self) -> frozenset[Where]:
+    def known(self) -> frozenset[ClusterDevice]:
         """Return the places for which some app has a score."""
         scored = np.any(~np.isnan(self.table), axis=0).tolist()
         return frozenset(place for place, found in zip(self.places, scored, strict=True) if found)
 
-    def with_values(self, added: Mapping[Key, float]) -> Self:
+    def with_values(self, added: Mapping[ScoreKey, float]) -> Self:
         """Return the scores and others, which may be of further apps, clusters and devices."""
         apps, places = dict(self.apps), dict(self.places)
         for cluster, app, device in added:
             apps.setdefault(app, len(apps))
             places.setdefault((cluster, device), len(places))
         numbers = np.array(list(added.values()), dtype=np.float64)
-        values = holding(empty(len(apps), len(places)), numbers)
+        values = wide_enough(empty_scores(len(apps), len(places)), numbers)
         rows, columns = self.table.shape
         values = values.astype(np.promote_types(values.dtype, self.table.dtype))
         values[:rows, :columns] = self.table
@@ -87,6 +87,6 @@ class ScoreTable(Mapping[Key, float]):
         return type(self)(apps, places, values)
 
 
-def empty(apps: int, places: int) -> Values:
+def empty_scores(apps: int, places: int) -> FloatArray:
     """Return an array for scores [apps, places] that has none."""
     return np.full((apps, places), np.nan, dtype=WIDTHS[0])

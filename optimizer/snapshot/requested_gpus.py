@@ -6,14 +6,14 @@ from dsf.kube.port import Object
 from optimizer.domain.issue import Issue
 from optimizer.mig.gpu_pools import GpuPool, GpuPools
 from optimizer.mig.gpus import ReconfigurationRules
-from optimizer.snapshot.gpu_facts import discovered
-from optimizer.snapshot.labels import name_of
-from optimizer.wire.mig import MigOptions
-from optimizer.wire.mig import gpu_pools as pools_of
-from optimizer.wire.request import ClusterChoice, OptimizeRequest
+from optimizer.snapshot.gpu_discovery import discover_gpus
+from optimizer.snapshot.object_readers import name_of
+from optimizer.wire.mig_request import MigOptions
+from optimizer.wire.mig_request import gpu_pools_of as pools_of
+from optimizer.wire.request import OptimizeRequest, RequestedCluster
 
 
-def gpu_pools(
+def read_gpu_pools(
     managed_clusters: Iterable[Object], request: OptimizeRequest
 ) -> tuple[GpuPools, tuple[Issue, ...]]:
     """Return the GPU pools by cluster, and what the hub says of GPUs that can't be used."""
@@ -36,8 +36,8 @@ def mig_rules(request: OptimizeRequest) -> ReconfigurationRules:
 
 
 def _pools(
-    cluster: ClusterChoice, managed: Object | None, workloads: frozenset[str]
+    cluster: RequestedCluster, managed: Object | None, workloads: frozenset[str]
 ) -> tuple[GpuPool, ...] | Issue:
     if cluster.gpus or managed is None:
         return pools_of(cluster.name, cluster.gpus, workloads)
-    return discovered(managed)
+    return discover_gpus(managed)

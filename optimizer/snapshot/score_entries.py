@@ -9,11 +9,11 @@ from optimizer.wire.result import ScoreEntry, ScoreObject
 
 _KNOWN = frozenset({"cluster", "app", "device"})
 
-Key = str | tuple[str, str]
+EntryKey = str | tuple[str, str]
 """Under which an entry is found: its name, or the app and device that its name spells."""
 
 
-def key_of(dimension: DimensionFormat, cluster: str, app: str, device: str) -> Key:
+def key_of(dimension: DimensionFormat, cluster: str, app: str, device: str) -> EntryKey:
     """Return under which key the score of a pair is found."""
     if _KNOWN.issuperset(dimension.fields):
         return entry_name(dimension, cluster, app, device)
@@ -26,18 +26,18 @@ def entry_name(dimension: DimensionFormat, cluster: str, app: str, device: str) 
     return dimension.render({"cluster": cluster, "app": app, "device": device})
 
 
-def table(
+def scores_by_key(
     cluster: str, entries: Iterable[tuple[str, int]], dimension: DimensionFormat
-) -> dict[Key, int | None]:
+) -> dict[EntryKey, int | None]:
     """Index the entries of one cluster's scores by key; None where several have the same.
 
     A format of `${cluster}`, `${app}` and `${device}` alone names one entry for a pair. With other
     placeholders an entry belongs to the pair that its name spells.
     """
     exact = _KNOWN.issuperset(dimension.fields)
-    values: dict[Key, int | None] = {}
+    values: dict[EntryKey, int | None] = {}
     for name, value in entries:
-        key = name if exact else _spelt(name, cluster, dimension)
+        key = name if exact else _app_and_device(name, cluster, dimension)
         if key is not None:
             values[key] = None if key in values else value
     return values
@@ -72,7 +72,7 @@ def score_object(obj: Object, *, now: datetime) -> ScoreObject:
     )
 
 
-def _spelt(name: str, cluster: str, dimension: DimensionFormat) -> tuple[str, str] | None:
+def _app_and_device(name: str, cluster: str, dimension: DimensionFormat) -> tuple[str, str] | None:
     """Return the app and device that an entry name spells, if it speaks of this cluster."""
     labels = dimension.match(name)
     if labels is None or labels.get("cluster", cluster) != cluster:

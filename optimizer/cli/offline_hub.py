@@ -38,7 +38,7 @@ _READ = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Offline:
+class OfflineHub:
     """A hub made of files, the request found, and what was left out, in words."""
 
     hub: EmbeddedHub
@@ -46,7 +46,7 @@ class Offline:
     ignored: tuple[str, ...]
 
 
-async def offline(paths: Iterable[Path], request: Path | None) -> Offline:
+async def read_offline_hub(paths: Iterable[Path], request: Path | None) -> OfflineHub:
     """Read files and folders into a hub; YamlFileError where one of them can't be used.
 
     Without a file named for it, the request is the one document among the others that is one.
@@ -62,7 +62,7 @@ async def offline(paths: Iterable[Path], request: Path | None) -> Offline:
             ]
         elif not is_request(document):
             ignored.append(f"{document.path}: neither a Kubernetes object nor a request")
-    return Offline(hub, asked, tuple(ignored))
+    return OfflineHub(hub, asked, tuple(ignored))
 
 
 def _request(found: Iterable[YamlDocument], named: Path | None) -> OptimizeRequest:

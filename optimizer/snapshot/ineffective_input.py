@@ -8,10 +8,10 @@ from optimizer.domain.fleet import CLUSTER_NAME_KEY, Cluster, FleetLimit, Worklo
 from optimizer.domain.gpu_layout import GPU_KIND
 from optimizer.domain.issue import Issue
 from optimizer.mig.gpu_pools import GpuPools
-from optimizer.snapshot.labels import name_of
+from optimizer.snapshot.annotations import unknown_annotations as unknown_keys
+from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
-from optimizer.wire.preferences import ClusterWishes, PolicyWishes, WorkloadWishes
-from optimizer.wire.preferences import unknown_annotations as unknown_keys
+from optimizer.wire.object_specs import ClusterSpec, PolicySpec, WorkloadSpec
 from optimizer.wire.request import OptimizeRequest
 
 
@@ -42,9 +42,9 @@ def unknown_annotations(observation: Observation, request: OptimizeRequest) -> I
     workloads = {item.name for item in request.target_workloads}
     clusters = {item.name for item in request.clusters}
     for objects, names, model in (
-        (observation.policies, policies, PolicyWishes),
-        (observation.workloads, workloads, WorkloadWishes),
-        (observation.managed_clusters, clusters, ClusterWishes),
+        (observation.policies, policies, PolicySpec),
+        (observation.workloads, workloads, WorkloadSpec),
+        (observation.managed_clusters, clusters, ClusterSpec),
     ):
         for obj in objects:
             for key in unknown_keys(obj, model) if name_of(obj) in names else ():
@@ -52,7 +52,7 @@ def unknown_annotations(observation: Observation, request: OptimizeRequest) -> I
                 yield Issue(reason="UnknownAnnotation", message=message)
 
 
-def without_effect(
+def ineffective_constraints(
     clusters: Sequence[Cluster], workloads: Sequence[Workload], limits: Sequence[FleetLimit]
 ) -> Iterator[Issue]:
     """Yield limits that count nothing, labels, clusters and company that are not there.
@@ -70,10 +70,10 @@ def without_effect(
                 " which the request does not name"
             )
             yield Issue(reason="ClusterNotInRequest", message=message)
-    yield from _without_company(workloads)
+    yield from _unmatched_workload_affinity(workloads)
 
 
-def _without_company(workloads: Sequence[Workload]) -> Iterator[Issue]:
+def _unmatched_workload_affinity(workloads: Sequence[Workload]) -> Iterator[Issue]:
     wanted = {text: valid_selector(text) for item in workloads for text in item.near}
     found = {
         text: tuple(islice((item.name for item in workloads if meets.matches(item.labels)), 2))

@@ -5,43 +5,35 @@ after it (`moveCost`: `dynamic-scoring.open-cluster-management.io/move-cost`). T
 Lists have a short form for annotations, which the request takes too.
 """
 
-import re
-from collections.abc import Iterator, Mapping
-from functools import cache
-from itertools import islice
-from typing import Annotated, Any, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.names import GROUP
-from dsf.kube.port import Object
 from dsf.kube.selectors import label_selector
-from optimizer.domain.quantity import kind_and_device, pairs, quantity
+from optimizer.domain.quantity import parse_pairs, parse_quantity, parse_resource
 from optimizer.mig.parted import LAYOUT
-from optimizer.wire.base import ObjectName, WireRequest
-from optimizer.wire.field_problems import field_problems
+from optimizer.wire.base import ObjectName, RequestPart
 
-PREFIX = f"{GROUP}/"
-
-_MOST = 1e18
-_MOST_NAMED = 20
-_FEW_WRONG = Field(fail_fast=True)
+MAX_AMOUNT = 1e18
+MAX_NAMED_AMOUNTS = 20
+_FIRST_ERROR_ONLY = Field(fail_fast=True)
 """The first wrong item of a list says enough; FailFast can't be hashed, as unions ask."""
 
 
 def _number(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    found = quantity(value)
+    found = parse_quantity(value)
     if found is None:
         raise ValueError(f"{value[:40]!r} is no quantity such as 4, 500m or 16Gi")
     return found
 
 
 def _named(value: Any) -> Any:
-    if isinstance(value, Mapping) and len(value) > _MOST_NAMED:
-        raise ValueError(f"must list at most {_MOST_NAMED}")
+    if isinstance(value, Mapping) and len(value) > MAX_NAMED_AMOUNTS:
+        raise ValueError(f"must list at most {MAX_NAMED_AMOUNTS}")
     return dict(_pairs(value, "cpu=4,memory=16Gi")) if isinstance(value, str) else value
 
 
@@ -56,7 +48,7 @@ def _supplies(value: Any) -> Any:
     return [
         {"kind": kind, "device": device, "amount": amount}
         for name, amount in found
-        for kind, device in [kind_and_device(name)]
+        for kind, device in [parse_resource(name)]
     ]
 
 
@@ -67,7 +59,7 @@ def _spreads(value: Any) -> Any:
 
 
 def _pairs(text: str, example: str) -> list[tuple[str, str]]:
-    found = pairs(text)
+    found = parse_pairs(text)
     if found is None:
         raise ValueError(f"{text[:40]!r} has not the form {example}")
     if len(dict(found)) < len(found):
@@ -83,24 +75,24 @@ def _selector(text: str) -> str:
 
 
 Quantity = Annotated[
-    float, BeforeValidator(_number, json_schema_input_type=float | str), Field(ge=0, le=_MOST)
+    float, BeforeValidator(_number, json_schema_input_type=float | str), Field(ge=0, le=MAX_AMOUNT)
 ]
 Kind = Annotated[str, Field(min_length=1, max_length=253)]
 Amounts = Annotated[
     dict[Kind, Quantity],
     BeforeValidator(_named, json_schema_input_type=dict[str, float | str] | str),
-    Field(max_length=_MOST_NAMED),
+    Field(max_length=MAX_NAMED_AMOUNTS),
 ]
 Names = Annotated[
     tuple[ObjectName, ...],
-    _FEW_WRONG,
+    _FIRST_ERROR_ONLY,
     BeforeValidator(_names, json_schema_input_type=list[str] | str),
     Field(min_length=1, max_length=1000),
 ]
 Selector = Annotated[str, Field(max_length=1024), AfterValidator(_selector)]
 
 
-class SupplyWish(WireRequest):
+class SupplySpec(RequestPart):
     """An amount of a device of a kind; kinds that have no devices, such as cpu, name none."""
 
     kind: Kind
@@ -109,14 +101,14 @@ class SupplyWish(WireRequest):
 
 
 Supplies = Annotated[
-    tuple[SupplyWish, ...],
-    _FEW_WRONG,
-    BeforeValidator(_supplies, json_schema_input_type=list[SupplyWish] | str),
+    tuple[SupplySpec, ...],
+    _FIRST_ERROR_ONLY,
+    BeforeValidator(_supplies, json_schema_input_type=list[SupplySpec] | str),
     Field(min_length=1, max_length=50),
 ]
 
 
-class LayoutWish(WireRequest):
+class GpuLayoutSpec(RequestPart):
     """What a GPU of a node is divided into: `2x3g.48gb`, `3x1g.12gb-1x4g.48gb`, or `off`."""
 
     node: Annotated[str, Field(max_length=253, description="Empty: the one that has GPUs.")] = ""
@@ -132,7 +124,7 @@ def _layouts(value: Any) -> Any:
     return [{"node": node, "gpu": gpu, "layout": layout} for node, _, gpu, layout in parts]
 
 
-def _every_gpu(found: tuple[LayoutWish, ...]) -> tuple[LayoutWish, ...]:
+def _every_gpu(found: tuple[GpuLayoutSpec, ...]) -> tuple[GpuLayoutSpec, ...]:
     for node in dict.fromkeys(item.node for item in found):
         gpus = sorted(item.gpu for item in found if item.node == node)
         if gpus != list(range(len(gpus))):
@@ -141,22 +133,22 @@ def _every_gpu(found: tuple[LayoutWish, ...]) -> tuple[LayoutWish, ...]:
 
 
 Layouts = Annotated[
-    tuple[LayoutWish, ...],
-    _FEW_WRONG,
-    BeforeValidator(_layouts, json_schema_input_type=list[LayoutWish] | str),
+    tuple[GpuLayoutSpec, ...],
+    _FIRST_ERROR_ONLY,
+    BeforeValidator(_layouts, json_schema_input_type=list[GpuLayoutSpec] | str),
     Field(min_length=1, max_length=1000),
     AfterValidator(_every_gpu),
 ]
 
 
-class SpreadWish(WireRequest):
+class TopologySpreadSpec(RequestPart):
     """At most so many clusters per value of a label of the managed clusters."""
 
     key: Annotated[str, Field(min_length=1, max_length=317)]
     most: Annotated[int, Field(ge=1, le=100_000)]
 
 
-class WorkloadWishes(WireRequest):
+class WorkloadSpec(RequestPart):
     """What a workload asks for beyond its labels."""
 
     replicas: Annotated[
@@ -175,9 +167,9 @@ class WorkloadWishes(WireRequest):
     ] = None
     spread: Annotated[
         Annotated[
-            tuple[SpreadWish, ...],
-            _FEW_WRONG,
-            BeforeValidator(_spreads, json_schema_input_type=list[SpreadWish] | str),
+            tuple[TopologySpreadSpec, ...],
+            _FIRST_ERROR_ONLY,
+            BeforeValidator(_spreads, json_schema_input_type=list[TopologySpreadSpec] | str),
             Field(max_length=10),
         ]
         | None,
@@ -215,7 +207,7 @@ class WorkloadWishes(WireRequest):
     ] = None
 
 
-class PolicyWishes(WireRequest):
+class PolicySpec(RequestPart):
     """What a policy says beyond its labels."""
 
     pool: Annotated[
@@ -241,55 +233,10 @@ class PolicyWishes(WireRequest):
     )
 
 
-class ClusterWishes(WireRequest):
+class ClusterSpec(RequestPart):
     """What a managed cluster says beyond its status."""
 
     allocatable: Annotated[
         Supplies | None,
         Field(description="What workloads can have without a policy; wins over the status."),
     ] = None
-
-
-Wishes = TypeVar("Wishes", bound=WireRequest)
-
-
-def annotated(obj: Object, model: type[Wishes]) -> Wishes | InvalidInput:
-    """Read the wishes among an object's annotations; a pool is read from the label too."""
-    texts = _texts(obj)
-    found = {name: texts[key] for name, key in _keys(model) if key in texts}
-    try:
-        return model.model_validate(found)
-    except ValidationError as error:
-        problems = field_problems(error.errors(include_input=False, include_url=False))
-        wrong = (f"annotation {PREFIX}{_kebab(item.field)}: {item.message}" for item in problems)
-        return InvalidInput("InvalidAnnotation", "; ".join(islice(wrong, 3)))
-
-
-def unknown_annotations(obj: Object, model: type[WireRequest]) -> Iterator[str]:
-    """Yield the annotations with our prefix that say nothing known."""
-    known = {key for _, key in _keys(model)}
-    yield from sorted(key for key in _texts(obj) if key.startswith(PREFIX) and key not in known)
-
-
-def merged(said: WireRequest, annotated_: WireRequest, model: type[WireRequest]) -> dict[str, Any]:
-    """Return each wish of a model: what the request said, else the annotation; else None."""
-    return {
-        name: getattr(annotated_, name) if getattr(said, name) is None else getattr(said, name)
-        for name in model.model_fields
-    }
-
-
-def _texts(obj: Object) -> Mapping[str, str]:
-    metadata = obj["metadata"]
-    label = (metadata.get("labels") or {}).get(f"{PREFIX}pool")
-    return {**({f"{PREFIX}pool": label} if label else {}), **(metadata.get("annotations") or {})}
-
-
-@cache
-def _keys(model: type[WireRequest]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, f"{PREFIX}{_kebab(name)}") for name in model.model_fields)
-
-
-def _kebab(name: str) -> str:
-    """Return the annotation of a field, named as in Python or as in JSON."""
-    return re.sub("_|(?=[A-Z])", "-", name).lower()

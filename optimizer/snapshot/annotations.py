@@ -1,0 +1,71 @@
+"""Reads what annotations say about a policy, a workload or a managed cluster.
+
+An annotation is named after the field of the spec: `moveCost` is
+`dynamic-scoring.open-cluster-management.io/move-cost`. What a request says wins over it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import islice
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from dsf.api.invalid_input import InvalidInput
+from dsf.api.names import GROUP
+from dsf.kube.port import Object
+from optimizer.wire.base import RequestPart
+from optimizer.wire.field_problems import field_problems
+
+PREFIX = f"{GROUP}/"
+"""The prefix of every annotation that the optimizer reads."""
+
+MAX_WRONG_IN_MESSAGE = 3
+"""Wrong annotations that one message names."""
+
+Spec = TypeVar("Spec", bound=RequestPart)
+
+
+def read_annotations(obj: Object, model: type[Spec]) -> Spec | InvalidInput:
+    """Return what an object's annotations say; the pool may be a label instead."""
+    texts = _texts(obj)
+    found = {name: texts[key] for name, key in _keys(model) if key in texts}
+    try:
+        return model.model_validate(found)
+    except ValidationError as error:
+        problems = field_problems(error.errors(include_input=False, include_url=False))
+        wrong = (f"annotation {PREFIX}{_kebab(item.field)}: {item.message}" for item in problems)
+        return InvalidInput("InvalidAnnotation", "; ".join(islice(wrong, MAX_WRONG_IN_MESSAGE)))
+
+
+def unknown_annotations(obj: Object, model: type[RequestPart]) -> Iterator[str]:
+    """Yield the annotations with our prefix that no field of the spec has."""
+    known = {key for _, key in _keys(model)}
+    yield from sorted(key for key in _texts(obj) if key.startswith(PREFIX) and key not in known)
+
+
+def merge_specs(
+    said: RequestPart, annotated: RequestPart, model: type[RequestPart]
+) -> dict[str, Any]:
+    """Return each field of a spec: what the request says, else the annotation, else None."""
+    return {
+        name: getattr(annotated, name) if getattr(said, name) is None else getattr(said, name)
+        for name in model.model_fields
+    }
+
+
+def _texts(obj: Object) -> Mapping[str, str]:
+    metadata = obj["metadata"]
+    label = (metadata.get("labels") or {}).get(f"{PREFIX}pool")
+    return {**({f"{PREFIX}pool": label} if label else {}), **(metadata.get("annotations") or {})}
+
+
+@cache
+def _keys(model: type[RequestPart]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, f"{PREFIX}{_kebab(name)}") for name in model.model_fields)
+
+
+def _kebab(name: str) -> str:
+    """Return the annotation of a field, named as in Python or as in JSON."""
+    return re.sub("_|(?=[A-Z])", "-", name).lower()
