@@ -1,4 +1,4 @@
-"""`dsf demo`."""
+"""The command `dsf demo`."""
 
 import shutil
 import tempfile
@@ -15,15 +15,16 @@ from dsf.api.names import OPTIMIZER_PORT
     type=click.IntRange(0, 65535),
     default=OPTIMIZER_PORT,
     show_default=True,
-    help="Port of the optimizer on 127.0.0.1; 0 takes a free one.",
+    help="Port of the optimizer on 127.0.0.1; 0 chooses a free one.",
 )
-@click.option("--keep", is_flag=True, help="Stay up afterwards, until Ctrl-C.")
+@click.option("--keep", is_flag=True, help="Keep everything running afterwards, until Ctrl-C.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def demo(port: int, keep: bool, as_json: bool) -> None:
     """Run the whole loop on this machine.
 
-    An embedded hub, two managed clusters, scoring APIs, agents, the optimizer: scores arrive,
-    placement is optimised for performance and then for power, and workloads follow.
+    The demo starts an embedded hub, two managed clusters, scoring APIs, agents and the optimizer.
+    Agents publish scores; the optimizer places workloads for performance, then for power; the
+    workloads move. It needs no cluster, no container and no network.
     """
     from dsf.runtime.process import run
     from dsf.sim.demo.output import JsonOutput, TextOutput
@@ -40,4 +41,4 @@ def demo(port: int, keep: bool, as_json: bool) -> None:
         raise click.ClickException(str(error)) from error
     shutil.rmtree(work_dir, ignore_errors=True)
     if not output.finished:
-        raise click.ClickException("stopped before it had its results")
+        raise click.ClickException("the demo was stopped before it had its results")

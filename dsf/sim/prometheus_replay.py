@@ -1,7 +1,7 @@
-"""A Prometheus-compatible server that replays a recording.
+"""A server with the Prometheus HTTP API that replays a recording.
 
-It evaluates no PromQL: it knows the recorded answers of the recorded queries, lays them end to end
-over time, and serves them by `query_range` and `query`.
+It evaluates no PromQL. It has the recorded answers of the recorded queries, repeats them without
+end, and serves them at `query_range` and `query`.
 
 Source: https://prometheus.io/docs/prometheus/latest/querying/api/
 """
@@ -17,6 +17,7 @@ from typing import Any, Self
 from aiohttp import web
 
 MAX_POINTS = 11_000
+"""Points of one series in a range query; Prometheus refuses more, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class RecordedSeries:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The recorded answers by query; `step` is the seconds between two values."""
+    """The recorded answers by query; `step` is the number of seconds between two values."""
 
     step: int
     queries: Mapping[str, tuple[RecordedSeries, ...]]
@@ -51,9 +52,10 @@ class Recording:
 def matrix(
     series: Iterable[RecordedSeries], times: Iterable[float], *, step: int, shift: int
 ) -> list[dict[str, Any]]:
-    """Return the series in matrix form at the given unix times; the recording repeats for ever.
+    """Return the series in matrix form at the given times in unix seconds.
 
-    `shift` moves the recording by so many steps, so that clusters sharing it differ.
+    The recording repeats without end. `shift` moves it by that number of steps, so that clusters
+    with the same recording have different values.
     """
     indices = [(time, int(time // step) + shift) for time in times]
     return [

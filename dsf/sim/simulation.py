@@ -1,6 +1,7 @@
-"""The simulated OCM: every controller in turn, over an embedded hub and its managed clusters.
+"""The simulated OCM: runs every simulated controller against a hub and its managed clusters.
 
-The shell of the pure deciders beside it: read, decide, apply, until nothing changes.
+It reads objects, lets the pure `controllers` decide, and applies their changes until a whole pass
+changes nothing.
 """
 
 import asyncio
@@ -37,15 +38,18 @@ from dsf.sim.controllers import (
 from dsf.sim.controllers.musthave import Observed, Reference
 
 MAX_PASSES = 50
+"""Passes before `settle` fails: far above the longest chain of controllers."""
+
 PAUSE_SECONDS = 0.2
+"""Seconds between two runs; people who watch the demo do not notice so short a delay."""
 
 
 class DidNotSettle(RuntimeError):
-    """The simulated controllers kept changing things; names the last changes."""
+    """The simulated controllers still change objects after MAX_PASSES passes."""
 
 
 class Simulation:
-    """OCM's controllers over one hub and its managed clusters, each a `Kube`."""
+    """The simulated controllers over one hub and its managed clusters by name."""
 
     def __init__(
         self, hub: Kube, clusters: Mapping[str, Kube], *, now: Callable[[], datetime]
@@ -70,7 +74,7 @@ class Simulation:
         raise DidNotSettle(f"still changing after {MAX_PASSES} passes: {changed[-1]}")
 
     async def step(self) -> list[Change]:
-        """Run every controller once; return what was changed."""
+        """Run every controller once; return the changes that were applied."""
         changed: list[Change] = []
         for name, cluster in self._clusters.items():
             changed += await self._registration(name, cluster)
@@ -179,7 +183,7 @@ async def _applied(kube: Kube, changes: Iterable[Change]) -> list[Change]:
 
 
 async def _nodes(cluster: Kube) -> list[Change]:
-    """Let the stand-in for the GPU operator see a new profile before compliance is judged."""
+    """Let the MIG manager withdraw its result before compliance with a new profile is evaluated."""
     nodes = await _items(cluster, NODE)
     return await _applied(cluster, [change for node in nodes for change in mig_manager.start(node)])
 

@@ -1,4 +1,4 @@
-"""CEL for the simulated placement, by the same library that checks the CRDs' rules."""
+"""CEL selectors of Placements, evaluated by the library that also checks the CRDs' rules."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ import cel
 
 
 def holds(expression: str, variables: Mapping[str, Any]) -> bool:
-    """Tell whether an expression is true; one that can't be evaluated selects nothing."""
+    """Return whether an expression is true; one that can't be evaluated is not."""
     try:
         return cel.evaluate(expression, dict(variables)) is True
     except (KeyError, RuntimeError, TypeError, ValueError):

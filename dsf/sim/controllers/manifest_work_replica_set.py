@@ -1,4 +1,4 @@
-"""Simulated ManifestWorkReplicaSet controller: one ManifestWork per decided cluster.
+"""Simulated ManifestWorkReplicaSet controller: one ManifestWork for each selected cluster.
 
 Source: https://open-cluster-management.io/docs/concepts/work-distribution/manifestworkreplicaset/
 """
@@ -28,9 +28,10 @@ def works(replica_sets: Iterable[Object], decisions: DecidedClusters) -> list[Ob
 def governed(
     observed: Iterable[Object], replica_sets: Iterable[Object], decisions: DecidedClusters
 ) -> list[Object]:
-    """Return the works that may be changed or removed now.
+    """Return the ManifestWorks that may change or be deleted now.
 
-    As in OCM, those of a replica set stay as they are while a Placement that it refers to is gone.
+    As in OCM, the ManifestWorks of a replica set stay as they are while one of its Placements is
+    missing.
     """
     waiting = {_owner(item) for item in replica_sets if _waiting(item, decisions)}
     return [work for work in observed if work["metadata"]["labels"][OWNER_LABEL] not in waiting]
@@ -39,7 +40,7 @@ def governed(
 def report(
     replica_set: Object, decisions: DecidedClusters, observed: Iterable[Object], *, now: str
 ) -> list[Change]:
-    """Return the change that tells in a replica set's status how far its works have come."""
+    """Return the status write that counts the ManifestWorks: total, applied and available."""
     own = [w for w in observed if w["metadata"]["labels"][OWNER_LABEL] == _owner(replica_set)]
     applied = sum(is_true(work, "Applied") for work in own)
     before = replica_set.get("status") or {}

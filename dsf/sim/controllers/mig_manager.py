@@ -1,7 +1,10 @@
-"""A stand-in for the GPU operator's MIG manager: it makes the wanted profile the actual one.
+"""A stand-in for the GPU operator's MIG manager: it configures the profile that a node asks for.
 
-The development guide mocks the operator's labels by `migsettinglabel` (wanted) and
-`migresultlabel` ("true" when the configuration is ready); so does this.
+It uses the labels of the development guide: `migsettinglabel` names the requested profile, and
+`migresultlabel` is "true" once the profile is configured. The real labels are
+`nvidia.com/mig.config` and `nvidia.com/mig.config.state`.
+
+Source: https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-mig.html
 """
 
 from dsf.kube.changes import Change, Patch
@@ -14,23 +17,24 @@ APPLIED_ANNOTATION = "dynamic-scoring.open-cluster-management.io/simulated-mig-c
 
 
 def start(node: Object) -> list[Change]:
-    """Withdraw the result while a newly wanted profile is being configured."""
+    """Set the result to "false" when a node asks for a profile that is not configured yet."""
     labels, applied = _labels(node), _applied(node)
-    wanted = labels.get(SETTING_LABEL)
-    if wanted in {None, applied} or labels.get(RESULT_LABEL) == "false":
+    requested = labels.get(SETTING_LABEL)
+    if requested in {None, applied} or labels.get(RESULT_LABEL) == "false":
         return []
     return [_patch(node, {"labels": {RESULT_LABEL: "false"}})]
 
 
 def finish(node: Object) -> list[Change]:
-    """Report the wanted profile as configured."""
-    wanted = _labels(node).get(SETTING_LABEL)
-    if wanted is None or (wanted == _applied(node) and _labels(node).get(RESULT_LABEL) == "true"):
+    """Report the requested profile as configured."""
+    requested = _labels(node).get(SETTING_LABEL)
+    configured = requested == _applied(node) and _labels(node).get(RESULT_LABEL) == "true"
+    if requested is None or configured:
         return []
     return [
         _patch(
             node,
-            {"labels": {RESULT_LABEL: "true"}, "annotations": {APPLIED_ANNOTATION: wanted}},
+            {"labels": {RESULT_LABEL: "true"}, "annotations": {APPLIED_ANNOTATION: requested}},
         )
     ]
 

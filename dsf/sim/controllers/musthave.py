@@ -1,6 +1,9 @@
-"""Subset comparison: an object has what a manifest states, whatever else it has.
+"""Subset comparison: does an object have every field of a manifest? Further fields do not matter.
 
-Both the work agent and the `musthave` compliance type of configuration policies compare this way.
+The work agent compares this way, and so does the `musthave` compliance type of configuration
+policies.
+
+Source: https://open-cluster-management.io/docs/getting-started/integration/policy-controllers/
 """
 
 from collections.abc import Mapping
@@ -17,7 +20,7 @@ Observed = Mapping[Reference, Object | None]
 
 
 def contains(actual: Any, wanted: Any) -> bool:
-    """Tell whether `actual` holds all that `wanted` states; list items may stand in any order."""
+    """Return whether `actual` has every field of `wanted`; list items may be in any order."""
     if isinstance(wanted, Mapping):
         return isinstance(actual, Mapping) and all(
             contains(actual.get(key), value) for key, value in wanted.items()
@@ -30,7 +33,7 @@ def contains(actual: Any, wanted: Any) -> bool:
 
 
 def ensure(reference: Reference, manifest: Object, observed: Observed) -> list[Change]:
-    """Return the change after which the object has what the manifest states."""
+    """Return the change that gives an object every field of the manifest, if it needs one."""
     kind, namespace, name = reference
     before = observed.get(reference)
     if before is None:

@@ -1,7 +1,8 @@
-"""Simulated placement: which managed clusters a Placement selects.
+"""Simulated placement controller: decides which managed clusters a Placement selects.
 
-Covered: cluster set bindings, label, claim and CEL selectors, AddOn and Steady prioritizers,
-numberOfClusters. Left out: taints, spread policy, decision groups, the other built-in prioritizers.
+It implements cluster set bindings, label, claim and CEL selectors, the AddOn and Steady
+prioritizers, and numberOfClusters. It leaves out taints, spread policies, decision groups and the
+other built-in prioritizers.
 
 Source: https://open-cluster-management.io/docs/concepts/content-placement/placement/
 """
@@ -21,7 +22,7 @@ PLACEMENT_LABEL = "cluster.open-cluster-management.io/placement"
 MAX_SCORE = 100
 
 LiveScores = Mapping[tuple[str, str, str], int]
-"""Live values by cluster, AddOnPlacementScore name and entry name."""
+"""Unexpired values by cluster, AddOnPlacementScore name and entry name."""
 
 DecidedClusters = Mapping[tuple[str, str], Iterable[str]]
 """Names of the selected clusters by namespace and name of the Placement."""
@@ -36,7 +37,7 @@ def decide(
     decision: Object | None,
     now: str,
 ) -> list[Change]:
-    """Return what makes a Placement's decision and status agree with the fleet."""
+    """Return the changes to a Placement's PlacementDecision and status."""
     if placement["metadata"].get("deletionTimestamp"):
         return []
     before = _decided(decision)
@@ -101,7 +102,7 @@ def _weighted(
     coordinate, weight = item.get("scoreCoordinate") or {}, int(item.get("weight", 1))
     add_on = coordinate.get("addOn") or {}
     if coordinate.get("type") == "AddOn":
-        # A missing or expired score counts as 0, as it does in OCM's own add-on score plugin.
+        # OCM's add-on score plugin also counts a missing or expired score as 0.
         key = (cluster, add_on.get("resourceName", ""), add_on.get("scoreName", ""))
         return weight * scores.get(key, 0)
     return weight * MAX_SCORE if coordinate.get("builtIn") == "Steady" and cluster in before else 0

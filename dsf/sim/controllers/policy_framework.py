@@ -1,4 +1,4 @@
-"""Simulated governance: policies reach the clusters their bindings name, are enforced, and report.
+"""Simulated policy framework: replicates policies to their clusters, enforces and reports them.
 
 Source: https://open-cluster-management.io/docs/getting-started/integration/policy-controllers/
 """
@@ -19,7 +19,7 @@ CLUSTER_LABEL = "policy.open-cluster-management.io/cluster-name"
 def replicated(
     policies: Iterable[Object], bindings: Iterable[Object], decisions: DecidedClusters
 ) -> list[Object]:
-    """Return the replicated policies, one per bound policy and decided cluster."""
+    """Return one replicated policy for each bound policy and each selected cluster."""
     roots = {
         (policy["metadata"]["namespace"], policy["metadata"]["name"]): policy for policy in policies
     }
@@ -39,7 +39,7 @@ def replicated(
 
 
 def objects_of(policy: Object) -> list[Reference]:
-    """Return what the templates of a policy speak of; kinds that aren't served are left out."""
+    """Return the objects that the templates of a policy describe, without unknown kinds."""
     return [
         reference
         for template in _templates(policy)
@@ -49,7 +49,7 @@ def objects_of(policy: Object) -> list[Reference]:
 
 
 def enforce(policy: Object, observed: Observed) -> list[Change]:
-    """Return what the enforced templates of a policy change on their cluster."""
+    """Return the changes that the enforced templates of a policy make on their cluster."""
     changes: list[Change] = []
     for template in _templates(policy):
         if _action(policy, template) != "enforce":
@@ -60,7 +60,7 @@ def enforce(policy: Object, observed: Observed) -> list[Change]:
 
 
 def status(policy: Object, observed: Observed) -> dict[str, Any]:
-    """Return the status of a replicated policy: per template and as a whole."""
+    """Return the status of a replicated policy: the compliance of each template and of all."""
     details = [
         {
             "templateMeta": {"name": template["metadata"]["name"]},

@@ -1,4 +1,4 @@
-"""Simulated registration: managed clusters that joined, and the claims they report.
+"""Simulated registration: clusters join the hub and report their ClusterClaims.
 
 Source: https://open-cluster-management.io/docs/concepts/cluster-inventory/managedcluster/
 """
@@ -19,7 +19,7 @@ _JOINED = {
 
 
 def join(name: str, labels: Mapping[str, str], *, now: str) -> list[Change]:
-    """Return what makes a cluster known to the hub: accepted, joined, available, add-on enabled."""
+    """Return the changes that register a cluster: accepted, joined, available, add-on enabled."""
     cluster = {
         "apiVersion": MANAGED_CLUSTER.api_version,
         "kind": MANAGED_CLUSTER.kind,

@@ -1,4 +1,4 @@
-"""A simulated work agent: what a ManifestWork asks for stands on the managed cluster.
+"""Simulated work agent: applies the manifests of a ManifestWork to its managed cluster.
 
 Source: https://open-cluster-management.io/docs/concepts/work-distribution/manifestwork/
 """
@@ -17,19 +17,19 @@ FINALIZER = "cluster.open-cluster-management.io/manifest-work-cleanup"
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What a work changes on its managed cluster, and on the hub afterwards."""
+    """The changes of one ManifestWork: on its managed cluster first, then on the hub."""
 
     on_cluster: tuple[Change, ...] = ()
     on_hub: tuple[Change, ...] = ()
 
 
 def references(work: Object) -> list[Reference]:
-    """Return what the manifests of a work refer to; kinds that aren't served are left out."""
+    """Return the objects that the manifests of a work describe, without unknown kinds."""
     return [reference for reference, _ in _manifests(work)]
 
 
 def deliver(work: Object, observed: Observed, *, now: str) -> Delivery:
-    """Decide on one ManifestWork, given what stands on the cluster for each reference."""
+    """Return the changes of one ManifestWork; `observed` is the cluster's object by reference."""
     if work["metadata"].get("deletionTimestamp"):
         return _remove(work, observed)
     if FINALIZER not in (work["metadata"].get("finalizers") or []):

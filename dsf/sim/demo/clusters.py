@@ -1,4 +1,4 @@
-"""The demo's fleet: an embedded hub, two managed clusters, and what stands in them at the start."""
+"""The demo's clusters: an embedded hub, two managed clusters, and the objects they start with."""
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -32,7 +32,7 @@ WORKLOAD_NAMESPACE = "default"
 
 @dataclass(frozen=True, slots=True)
 class DemoCluster:
-    """One API server of the demo, in memory and over HTTP."""
+    """One API server of the demo: `kube` in memory, `url` and `kubeconfig` over HTTP."""
 
     name: str
     kube: EmbeddedHub
@@ -50,18 +50,18 @@ class DemoClusters:
 
 @asynccontextmanager
 async def serving_clusters(work_dir: Path) -> AsyncIterator[DemoClusters]:
-    """Serve a hub and its managed clusters on loopback; write their kubeconfigs."""
+    """Serve a hub and its managed clusters on loopback, and write a kubeconfig for each."""
     async with AsyncExitStack() as stack:
         hub = await _cluster("hub", work_dir, stack)
         managed = [await _cluster(name, work_dir, stack) for name in CLUSTERS]
         await apply_or_fail(hub.kube, _hub_objects())
-        for worker in managed:
-            await apply_or_fail(worker.kube, _managed_cluster_objects(worker.name))
+        for cluster in managed:
+            await apply_or_fail(cluster.kube, _managed_cluster_objects(cluster.name))
         yield DemoClusters(hub, tuple(managed))
 
 
 async def apply_or_fail(kube: EmbeddedHub, changes: Iterable[Change]) -> None:
-    """Apply changes; DemoError names the first that was refused."""
+    """Apply changes; raise DemoError for the first that is refused."""
     for outcome in await apply(kube, changes):
         if outcome.error is not None:
             raise DemoError(f"{outcome.change}: {outcome.error}")

@@ -13,6 +13,7 @@ import threading
 import time
 
 STOP_SECONDS = 5.0
+"""Seconds for a graceful stop after SIGTERM; then the process exits at once."""
 
 
 def main() -> None:

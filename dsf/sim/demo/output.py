@@ -1,4 +1,4 @@
-"""What the demo prints: steps and tables for people, one JSON document for machines."""
+"""The demo's output: steps and tables as text, or one JSON document."""
 
 import json
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ INDENT = "   "
 
 
 class DemoOutput(Protocol):
-    """Where the story is told; `finished` once it has its result."""
+    """Receives the steps of the demo; `finished` is true once it has the result."""
 
     finished: bool
 
@@ -35,7 +35,7 @@ class DemoOutput(Protocol):
 
 
 class TextOutput:
-    """Readable steps and tables."""
+    """Prints each step as it happens, with its tables."""
 
     def __init__(self) -> None:
         self.finished = False
@@ -59,13 +59,13 @@ class TextOutput:
             for line in aligned(table.columns, table.rows).splitlines():
                 click.echo(INDENT + line)
 
-    def finish(self, result: Any) -> None:  # noqa: ARG002 - a Screen is given it
-        """Say nothing: the steps have told it."""
+    def finish(self, result: Any) -> None:  # noqa: ARG002 - required by DemoOutput
+        """Print nothing: the steps have shown the result."""
         self.finished = True
 
 
 class JsonOutput:
-    """One JSON document at the end, and nothing else."""
+    """Prints one JSON document at the end, and nothing else."""
 
     def __init__(self) -> None:
         self.finished = False

@@ -1,4 +1,4 @@
-"""The demo's components as processes of their own, each with a log file."""
+"""The demo's components, each in a process of its own with a log file."""
 
 import asyncio
 import contextlib
@@ -14,8 +14,13 @@ from pathlib import Path
 import httpx
 
 STOP_SECONDS = 5.0
+"""Seconds for a graceful stop after SIGTERM; then SIGKILL follows."""
+
 POLL_SECONDS = 0.1
+"""Seconds between two requests to a component that does not answer yet."""
+
 LOG_TAIL_LINES = 5
+"""Lines of a component's log that an error quotes."""
 
 
 class DemoError(Exception):
@@ -24,32 +29,32 @@ class DemoError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DemoProcess:
-    """A running component."""
+    """A component's process and its log file."""
 
     name: str
     process: asyncio.subprocess.Process
     log: Path
 
     def check(self) -> None:
-        """Raise DemoError if it has ended."""
+        """Raise DemoError if the process has exited."""
         if self.process.returncode is not None:
             raise DemoError(
-                f"{self.name} ended with exit code {self.process.returncode}:"
+                f"{self.name} exited with code {self.process.returncode}:"
                 f" {_tail(self.log)} (log: {self.log})"
             )
 
 
 class DemoProcesses:
-    """Starts components and knows the running ones."""
+    """Starts components as processes, and stops them all."""
 
     def __init__(self, log_dir: Path) -> None:
         self._log_dir = log_dir
         self._running: list[DemoProcess] = []
 
     async def start(self, name: str, arguments: Sequence[str]) -> DemoProcess:
-        """Start `python -m ARGUMENTS`, its output in a log file of its own.
+        """Start `python -m ARGUMENTS` with a log file for its output.
 
-        It ends with this process, even where that is killed: see `exit_with_parent`.
+        The process exits with this one, even if this one is killed: see `exit_with_parent`.
         """
         log = self._log_dir / f"{name}.log"
         with log.open("wb") as output:
@@ -68,19 +73,19 @@ class DemoProcesses:
         return component
 
     def check(self) -> None:
-        """Raise DemoError if any component has ended."""
+        """Raise DemoError if any component has exited."""
         for component in self._running:
             component.check()
 
     async def stop(self) -> None:
-        """Stop all components: gently, then for good."""
+        """Stop all components: SIGTERM first, SIGKILL after STOP_SECONDS."""
         for component in self._running:
             _signal(component.process, signal.SIGTERM)
         done = asyncio.gather(*(component.process.wait() for component in self._running))
         try:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(done), STOP_SECONDS)
-        finally:  # also where a second Ctrl-C cuts the wait short
+        finally:  # a second Ctrl-C cancels the wait, but not this
             for component in self._running:
                 _signal(component.process, signal.SIGKILL)
         await done
@@ -88,7 +93,7 @@ class DemoProcesses:
 
 @asynccontextmanager
 async def running_processes(log_dir: Path) -> AsyncIterator[DemoProcesses]:
-    """Yield a starter of components; all of them are stopped at the end."""
+    """Yield DemoProcesses without any component; stop all that were started, at the end."""
     starter = DemoProcesses(log_dir)
     try:
         yield starter
@@ -97,7 +102,11 @@ async def running_processes(log_dir: Path) -> AsyncIterator[DemoProcesses]:
 
 
 async def wait_until_healthy(component: DemoProcess, url: str, *, deadline: float) -> None:
-    """Wait until a component answers 200 at a URL; `deadline` is loop time."""
+    """Wait until a component answers 200 at `url`.
+
+    `deadline` is a time of the event loop's clock. Raises DemoError at the deadline, or when the
+    component exits.
+    """
     loop = asyncio.get_running_loop()
     async with httpx.AsyncClient(trust_env=False, timeout=2.0) as client:
         while loop.time() < deadline:
@@ -110,18 +119,18 @@ async def wait_until_healthy(component: DemoProcess, url: str, *, deadline: floa
 
 
 def free_port() -> int:
-    """Return a loopback port that is free, and that nobody else is given for about a minute."""
+    """Return a free loopback port that the system gives to nobody else for about a minute."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = listener.getsockname()
         with socket.create_connection(address):
-            # The end that closes first leaves the port in TIME_WAIT: whoever names it may listen
-            # on it, but nobody who asks for any free port gets it.
+            # Closing the accepted end first leaves the port in TIME_WAIT: a program that names the
+            # port can listen on it, but the system does not pick it as a free one.
             listener.accept()[0].close()
         return int(address[1])
 
 
 def require_free(port: int, flag: str) -> None:
-    """Raise DemoError where a port is used, saying which flag chooses another."""
+    """Raise DemoError if a port is in use; the message names the flag that chooses another."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

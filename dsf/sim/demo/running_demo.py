@@ -20,13 +20,18 @@ from dsf.sim.prometheus_replay import Recording, replaying
 from dsf.sim.simulation import Simulation
 
 START_SECONDS = 180.0
+"""Seconds until every component must answer: far above what a busy machine needs."""
+
 STABLE_SECONDS = 1
+"""The policy watcher's stable window; short, so that the demo does not keep people waiting."""
+
 CLUSTER_SHIFT = 60
+"""Steps of the recording between two clusters, so that their scores differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningDemo:
-    """All that runs while the story is told."""
+    """Everything that runs during the walkthrough."""
 
     clusters: DemoClusters
     processes: DemoProcesses
@@ -36,7 +41,7 @@ class RunningDemo:
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """A component to be started: arguments of `python -m`, and where it answers once it is up."""
+    """A component: its `python -m` arguments, and the URL where it answers 200 once it is ready."""
 
     name: str
     arguments: tuple[str, ...]
@@ -45,7 +50,7 @@ class _Program:
 
 @asynccontextmanager
 async def running_demo(output: DemoOutput, work_dir: Path, port: int) -> AsyncIterator[RunningDemo]:
-    """Start everything, wait until all of it answers, and stop it at the end."""
+    """Start everything and wait until all of it answers; stop it at the end."""
     async with contextlib.AsyncExitStack() as stack:
         output.step("A hub and two managed clusters, in memory and over HTTP")
         clusters = await stack.enter_async_context(serving_clusters(work_dir))
@@ -63,7 +68,7 @@ async def running_demo(output: DemoOutput, work_dir: Path, port: int) -> AsyncIt
 
 
 def scenario() -> Path:
-    """Return the folder of the development guide's manifests and request."""
+    """Return the folder with the development guide's manifests and request."""
     return Path(str(resources.files("dsf.sim") / "scenario"))
 
 
@@ -165,7 +170,7 @@ def _optimizer(demo: RunningDemo, port: int) -> _Program:
 
 @asynccontextmanager
 async def _background(work: Callable[[], Coroutine[None, None, None]]) -> AsyncIterator[None]:
-    """Do work until the context ends; where the work fails, the context does at once."""
+    """Run `work` until the context ends; if it fails, the context fails at once."""
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(work())
         yield

@@ -16,7 +16,7 @@ def scorers(sample_url: str, static_url: str) -> list[Object]:
 
 
 def scoring_config() -> Object:
-    """Return the singleton that distributes them."""
+    """Return the DynamicScoringConfig that distributes all of them to every cluster."""
     return {
         "apiVersion": API_VERSION,
         "kind": "DynamicScoringConfig",

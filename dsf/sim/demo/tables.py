@@ -1,4 +1,4 @@
-"""What the demo observes, as plain values, and the tables that show it."""
+"""The tables that the demo prints, made of Kubernetes objects and of answers of POST /optimize."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from dsf.api.scoring.placement_scores import ByDimension, by_score
 from dsf.kube.port import Object
 
 SHOWN_DIMENSIONS = 8
+"""Rows of a table of scores; a table then fits a terminal of 24 lines, and the rest is counted."""
 
 OptimizeAnswer = Mapping[str, Any]
 """The JSON answer of POST /optimize."""
@@ -16,7 +17,7 @@ OptimizeAnswer = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table to be shown: a title, its columns, and rows of text."""
+    """A title (empty for none), columns, and rows of text."""
 
     title: str
     columns: tuple[str, ...]
@@ -25,7 +26,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class PolicyState:
-    """A replicated policy and its compliance."""
+    """The compliance of a replicated policy: Compliant, NonCompliant or Pending."""
 
     cluster: str
     policy: str
@@ -34,7 +35,7 @@ class PolicyState:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadState:
-    """A delivered workload."""
+    """A workload's ManifestWork on one cluster, and whether its resources are available there."""
 
     workload: str
     cluster: str
@@ -42,7 +43,7 @@ class WorkloadState:
 
 
 def score_tables(scores: Iterable[Object], clusters: Sequence[str]) -> list[Table]:
-    """Return one table per score: dimensions by managed cluster."""
+    """Return one table for each score: a row for each dimension, a column for each cluster."""
     return [
         Table(name, ("dimension", *clusters), tuple(_score_rows(dimensions, clusters)))
         for name, dimensions in by_score(scores).items()
@@ -58,7 +59,7 @@ def _score_rows(dimensions: ByDimension, clusters: Sequence[str]) -> Iterator[tu
 
 
 def plan_tables(answer: OptimizeAnswer) -> list[Table]:
-    """Return the tables of a plan: the policy of each cluster, the place of each workload."""
+    """Return two tables of a plan: the policy of each cluster, the cluster of each workload."""
     return [
         Table("", ("cluster", "policy"), tuple(sorted(answer["policies"].items()))),
         Table(
@@ -88,7 +89,7 @@ def policy_states(replicas: Iterable[Object]) -> list[PolicyState]:
 
 
 def policy_table(states: Iterable[PolicyState], claims: Mapping[str, str]) -> Table:
-    """Return the table of compliance and of the claims that follow from it."""
+    """Return a table of the compliance of each policy and the claim of its cluster."""
     return Table(
         "",
         ("cluster", "policy", "compliant", "policy-watcher-claim"),
@@ -100,7 +101,7 @@ def policy_table(states: Iterable[PolicyState], claims: Mapping[str, str]) -> Ta
 
 
 def placement_table(placements: Iterable[Object]) -> Table:
-    """Return the table of Placements as `kubectl get placements` shows them."""
+    """Return a table of Placements with the columns of `kubectl get placements`."""
     rows = []
     for obj in sorted(placements, key=lambda item: str(item["metadata"]["name"])):
         status = obj.get("status") or {}
@@ -117,7 +118,7 @@ def placement_table(placements: Iterable[Object]) -> Table:
 
 
 def workload_table(states: Iterable[WorkloadState]) -> Table:
-    """Return the table of delivered workloads."""
+    """Return a table of workloads, their clusters, and whether they run there."""
     return Table(
         "",
         ("workload", "cluster", "running there"),
@@ -126,7 +127,7 @@ def workload_table(states: Iterable[WorkloadState]) -> Table:
 
 
 def comparison_table(answers: Mapping[str, OptimizeAnswer]) -> Table:
-    """Return the results side by side, a row for each cluster."""
+    """Return a table that compares answers: a row for each preference and cluster."""
     return Table(
         "",
         ("preference", "status", "objective", "cluster", "policy", "workloads"),

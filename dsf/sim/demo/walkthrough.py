@@ -1,4 +1,4 @@
-"""The development guide's story: score, optimise for performance, then for power."""
+"""The demo's steps: score, optimise for performance, reset, optimise for power."""
 
 import asyncio
 import json
@@ -22,7 +22,11 @@ from dsf.sim.demo.processes import DemoError
 from dsf.sim.demo.running_demo import RunningDemo, running_demo, scenario
 
 POLL_SECONDS = 0.1
+"""Seconds between two looks at the hub."""
+
 STEP_SECONDS = 120.0
+"""Seconds that one step may take: far above what a busy machine needs."""
+
 PREFERENCES = {
     "performance": "example-performance-score",
     "power": "example-powerconsumption-score",
@@ -31,9 +35,9 @@ SCORES = ("sample-my-score", *PREFERENCES.values())
 
 
 async def walk_through(output: DemoOutput, work_dir: Path, *, port: int, keep: bool) -> None:
-    """Tell the story; DemoError names the step that failed. With `keep` stay until cancelled."""
+    """Run all steps; raise DemoError if one fails. With `keep`, stay until cancelled."""
     async with running_demo(output, work_dir, port) as demo:
-        answers = await _acts(demo)
+        answers = await _run_steps(demo)
         output.step("Results")
         output.show([tables.comparison_table(answers)])
         output.finish({name: _result(answer) for name, answer in answers.items()})
@@ -42,7 +46,7 @@ async def walk_through(output: DemoOutput, work_dir: Path, *, port: int, keep: b
             await _stay(demo)
 
 
-async def _acts(demo: RunningDemo) -> dict[str, dict[str, Any]]:
+async def _run_steps(demo: RunningDemo) -> dict[str, dict[str, Any]]:
     await _score(demo)
     load(demo.clusters.hub.kube, scenario() / "manifests")
     answers = {}
@@ -163,7 +167,7 @@ async def _until(demo: RunningDemo, reached: Callable[[], Awaitable[bool]], what
     while not await reached():
         demo.processes.check()
         if loop.time() > deadline:
-            raise DemoError(f"waited {STEP_SECONDS:g} s in vain for {what}")
+            raise DemoError(f"waited {STEP_SECONDS:g} s for {what}; see the log files named above")
         await asyncio.sleep(POLL_SECONDS)
 
 

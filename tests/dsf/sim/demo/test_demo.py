@@ -74,7 +74,7 @@ def test_told_to_stop_it_leaves_neither_processes_nor_files(
         assert len(processes_of(tmp_path)) > 1
         demo.send_signal(number)
         assert demo.wait() == 1
-        assert demo.stderr.read() == "Error: stopped before it had its results\n"
+        assert demo.stderr.read() == "Error: the demo was stopped before it had its results\n"
     assert processes_of(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 

@@ -69,7 +69,7 @@ async def test_a_component_that_died_is_named_with_its_last_words_and_log(tmp_pa
         with pytest.raises(DemoError) as told:
             await started(running, "sample_scorers.static", "--scores=missing.yaml")
     assert str(told.value) == (
-        "scorer ended with exit code 1: static-scorer: cannot read missing.yaml:"
+        "scorer exited with code 1: static-scorer: cannot read missing.yaml:"
         f" No such file or directory (log: {tmp_path}/scorer.log)"
     )
 
