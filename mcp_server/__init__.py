@@ -1,8 +1,11 @@
 """The MCP server: the optimizer as tools that an assistant can call.
 
-FastMCP reads its environment when it is imported, so what it must not do is said here: its logs
-go through this program's own logging, nothing but the protocol goes to standard output, nothing
-is fetched from the network, and no `.env` file of the working directory is read.
+`result_text`, `result_views` and `untrusted_text` are pure; `tools`, `app` and `cli` do I/O.
+Imports `optimizer`, `dsf.kube`, `dsf.runtime` and `dsf.cli`.
+
+FastMCP reads its environment variables when it is imported, so they are set here. Its logs go
+through this program's logging, only the protocol goes to standard output, nothing is fetched from
+the network, and no `.env` file of the working directory is read.
 """
 
 import os

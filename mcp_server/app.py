@@ -1,4 +1,4 @@
-"""The MCP server, alone or beside the optimizer's HTTP API."""
+"""The MCP server as an ASGI application, alone or together with the optimizer's HTTP API."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -43,7 +43,7 @@ _WRITES = ToolAnnotations(
 
 
 def create_mcp(optimizer: Optimizer, *, read_only: bool = True) -> FastMCP:
-    """Return the MCP server; where it is read-only, the tools that write don't exist in it."""
+    """Return the MCP server; a read-only one has no tool that writes."""
     mcp: FastMCP = FastMCP(
         name="dynamic-scoring-framework",
         version=__version__,
@@ -66,7 +66,7 @@ def create_mcp(optimizer: Optimizer, *, read_only: bool = True) -> FastMCP:
 def create_mcp_app(
     optimizer: Optimizer, *, read_only: bool = True, allowed_hosts: Sequence[str] = ()
 ) -> Starlette:
-    """Return the MCP server alone: `/mcp` and `/healthz`."""
+    """Return an application with the MCP server alone: `/mcp` and `/healthz`."""
     sub = _http_app(optimizer, read_only=read_only, allowed_hosts=allowed_hosts)
     routes = [*_routes(sub), Route("/healthz", _healthz)]
     return Starlette(routes=routes, lifespan=sub.lifespan)
@@ -77,8 +77,9 @@ def create_service_app(
 ) -> FastAPI:
     """Return the optimizer's HTTP API with the MCP server at `/mcp`.
 
-    `read_only` is about the MCP tools: POST /optimize and POST /reset write. Only requests are
-    answered whose Host is loopback, the address they came in on, or one of `allowed_hosts`.
+    `read_only` concerns the MCP tools only: POST /optimize and POST /reset always write. A request
+    is refused unless its Host header is loopback, the address that it was sent to, or one of
+    `allowed_hosts`.
     """
     app = create_app(optimizer, allowed_hosts=allowed_hosts)
     sub = _http_app(optimizer, read_only=read_only, allowed_hosts=allowed_hosts)
@@ -107,12 +108,12 @@ def _http_app(
 
 
 def _routes(sub: ASGIApp) -> list[Route]:
-    """Serve both spellings without a redirect, which clients follow by losing the body."""
+    """Return routes for `/mcp` and `/mcp/`: clients that follow a redirect lose the body."""
     return [Route(path, _Endpoint(sub), include_in_schema=False) for path in (PATH, f"{PATH}/")]
 
 
 class _Endpoint:
-    """Passes a request on as one for `/mcp`."""
+    """Passes a request on with the path `/mcp`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Wrong arguments in sentences: which one, why, and which arguments there are."""
+"""Sentences about wrong arguments: which one, why, and which arguments exist."""
 
 import logging
 
@@ -11,24 +11,25 @@ from pydantic import ValidationError as PydanticValidationError
 from mcp_server.result_text import wrong_arguments
 
 _MOST_ARGUMENTS = 20
+"""Arguments of one call: more than any tool has."""
 
 
 class ArgumentErrors(Middleware):
-    """Says what FastMCP's validation found without its internals and without the input."""
+    """Replaces FastMCP's validation errors, which quote the input, by sentences that do not."""
 
     async def on_call_tool(
         self,
         context: MiddlewareContext[CallToolRequestParams],
         call_next: CallNext[CallToolRequestParams, ToolResult],
     ) -> ToolResult:
-        """Call the tool; a ToolError where its arguments are wrong.
+        """Call the tool; raise ToolError if its arguments are wrong.
 
-        What is found wrong takes a hundred times the memory of the arguments, so that they are
-        counted first.
+        The validation errors take a hundred times the memory of the arguments, so a call with too
+        many arguments is refused before validation.
         """
         if len(context.message.arguments or {}) > _MOST_ARGUMENTS:
             raise ToolError(
-                f"there are more than {_MOST_ARGUMENTS} arguments", log_level=logging.INFO
+                f"a call has at most {_MOST_ARGUMENTS} arguments", log_level=logging.INFO
             )
         try:
             return await call_next(context)
@@ -37,7 +38,9 @@ class ArgumentErrors(Middleware):
                 raise
             wrong = wrong_arguments(error.__cause__)
             known = ", ".join(await _arguments_of(context))
-            raise ToolError(f"{wrong}\nthere is: {known}", log_level=logging.INFO) from error
+            raise ToolError(
+                f"{wrong}\narguments of this tool: {known}", log_level=logging.INFO
+            ) from error
 
 
 async def _arguments_of(context: MiddlewareContext[CallToolRequestParams]) -> list[str]:

@@ -1,4 +1,4 @@
-"""`dsf mcp`."""
+"""The command `dsf mcp`."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ _HTTP_OPTIONS = ("bind_address", "port", "allowed_host")
     type=click.Choice(["stdio", "http"]),
     default="stdio",
     show_default=True,
-    help="stdio: an assistant starts this program; http: many connect to it.",
+    help="stdio: an assistant starts this program. http: many assistants connect to it.",
 )
 @cluster_options("the hub")
 @http_options
@@ -36,7 +36,7 @@ _HTTP_OPTIONS = ("bind_address", "port", "allowed_host")
     "--read-only/--allow-writes",
     default=True,
     show_default=True,
-    help="Whether tools that write exist.",
+    help="Whether the tools that write (apply_plan, reset_placements) exist.",
 )
 @model_options
 @log_options
@@ -52,7 +52,7 @@ def mcp(
 ) -> None:
     """Serve the MCP tools alone: on standard input and output, or at http://localhost:8338/mcp.
 
-    Callers over http are not authenticated: keep it on loopback or behind a proxy that
+    Callers over http are not authenticated: listen on loopback only, or behind a proxy that
     authenticates. Logs go to standard error.
     """
     _refuse_http_options(invocation, transport)
@@ -95,9 +95,9 @@ def _run(transport: str, log_level: str, log_format: Any, rest: "Mapping[str, An
 
 
 def _run_as_filter(main: "Coroutine[Any, Any, None]") -> None:
-    """Run until standard input ends; a signal ends the process at once, as any filter.
+    """Run until standard input ends; SIGINT ends the process at once.
 
-    A graceful end would have to wait for the thread that reads standard input.
+    A graceful stop would have to wait for the thread that reads standard input.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     asyncio.run(main)

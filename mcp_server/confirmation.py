@@ -1,8 +1,8 @@
-"""Asking the person behind the client, in both eras of the protocol.
+"""Elicitation: asks the user of the client for confirmation, in both versions of the protocol.
 
-Up to 2025-11-25 the server sends a request while the tool waits. From 2026-07-28 on the tool
-returns what it needs to know and is run again from the top with the answer, so nothing may be
-written before `ask` has returned an Answer.
+Up to version 2025-11-25 the server sends a request while the tool waits. From 2026-07-28 on the
+tool returns its question, and the client calls the tool again with the answer. The tool then runs
+from the start, so it may write nothing before `ask` has returned a Confirmation.
 
 Source: MCP 2025-11-25 and 2026-07-28, elicitation; SEP-2322 (multi-round-trip requests).
 """
@@ -31,7 +31,7 @@ _SCHEMA = {
 
 
 class Confirmation(Enum):
-    """What came of asking."""
+    """The user's answer, or that the client can't ask."""
 
     YES = "yes"
     NO = "no"
@@ -39,9 +39,10 @@ class Confirmation(Enum):
 
 
 async def ask(context: Context, question: str, *, about: str) -> Confirmation | InputRequiredResult:
-    """Ask for a yes; `about` names the action, so that the answer to another one does not count.
+    """Ask the user to confirm an action.
 
-    An InputRequiredResult has to be returned by the tool as it is.
+    `about` names the action: an answer to a question about another action does not count. Where
+    this returns an InputRequiredResult, the tool returns that result unchanged.
     """
     session = context.session
     if not _can_show_a_form(session.client_capabilities):

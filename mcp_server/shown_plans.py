@@ -1,4 +1,4 @@
-"""The plans that were shown and may be applied."""
+"""The plans that were shown to a user, and that apply_plan accepts."""
 
 from collections import OrderedDict
 
@@ -6,9 +6,9 @@ from optimizer.plan.plan import Plan
 
 
 class ShownPlans:
-    """The latest plans by digest, at most `capacity`; the oldest is forgotten first.
+    """The latest plans by digest, at most `capacity`; the oldest is dropped first.
 
-    They live in this process: another replica, or this one after a restart, knows none of them.
+    They are kept in memory: another replica, or this process after a restart, has none of them.
     """
 
     def __init__(self, capacity: int = 16) -> None:
@@ -16,7 +16,7 @@ class ShownPlans:
         self._capacity = capacity
 
     def add(self, plan: Plan) -> None:
-        """Remember a plan that is about to be shown."""
+        """Keep a plan that is about to be shown."""
         self._plans[plan.digest] = plan
         self._plans.move_to_end(plan.digest)
         while len(self._plans) > self._capacity:
@@ -27,9 +27,9 @@ class ShownPlans:
         return self._plans.get(digest)
 
     def forget(self, digest: str) -> None:
-        """Let go of a plan that was applied or is stale."""
+        """Drop a plan that was applied, or that the hub has changed since."""
         self._plans.pop(digest, None)
 
     def digests(self) -> tuple[str, ...]:
-        """Return the digests known, the latest first."""
+        """Return the digests of all plans, the latest first."""
         return tuple(reversed(self._plans))

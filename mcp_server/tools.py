@@ -1,7 +1,7 @@
-"""The tools: two that read, two that write.
+"""The MCP tools: two read, two write.
 
-Every failure that a caller can do something about is a ToolError that says what was wrong and
-what exists instead; what else goes wrong is masked by the server.
+A failure that the caller can do something about is a ToolError: it says what was wrong and what
+exists instead. The server hides the details of all other failures.
 """
 
 import logging
@@ -30,6 +30,7 @@ from optimizer.wire.request_problem import RequestProblem
 logger = logging.getLogger(__name__)
 
 MAX_ENTRIES = 1000
+"""Score entries on one page; more would fill the context of most models."""
 
 Cluster = Annotated[
     str,
@@ -51,13 +52,16 @@ _MORE = ("objectives", "limits", "missingScore", "gap", "mig", "whyNot", "pareto
 
 
 class TargetWorkload(NamedWorkload):
-    """A ManifestWorkReplicaSet and its wishes, which are checked with the whole request."""
+    """A ManifestWorkReplicaSet with its constraints and preferences.
+
+    The further fields are those of POST /optimize; they are validated with the whole request.
+    """
 
     model_config = ConfigDict(extra="allow")
 
 
 class WeightedScoreRef(ScoreRef):
-    """A named score, and how it counts: weight, minimum, maximum, invert."""
+    """The score to maximise, and its weight, minimum, maximum and inversion."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -77,9 +81,9 @@ class ReadTools:
         offset: Annotated[int, Field(ge=0, description="Entries to skip.")] = 0,
         limit: Annotated[int, Field(ge=1, le=MAX_ENTRIES, description="Entries to return.")] = 200,
     ) -> ToolResult:
-        """List the AddOnPlacementScores of the managed clusters: what is known of each cluster.
+        """List the AddOnPlacementScores of the managed clusters.
 
-        Entries are sorted by cluster, score and entry name. An expired score is too old to rule.
+        Entries are sorted by cluster, score and entry name. An expired score is not used.
         """
         with _hub_errors():
             found = await self._optimizer.scores(namespace=cluster, name=name)
@@ -111,7 +115,7 @@ class ReadTools:
                 alias="targetWorkloads",
                 min_length=1,
                 max_length=1000,
-                description="The ManifestWorkReplicaSets to place. Beside the name, where wanted:"
+                description="The ManifestWorkReplicaSets to place. Optional besides the name:"
                 " replicas, priority, requests, spread, clusters, excludedClusters, affinity,"
                 " antiAffinity, workloadAffinity, workloadAntiAffinity, minimumScore, moveCost,"
                 " uses.",
@@ -120,7 +124,7 @@ class ReadTools:
         preference: WeightedScoreRef,
         explain: Annotated[
             bool,
-            Field(description="Also work out what keeps workloads out and what would help."),
+            Field(description="Also explain what keeps workloads out, and what would help."),
         ] = False,
         more: Annotated[
             dict[str, Any] | None,
@@ -131,10 +135,10 @@ class ReadTools:
             ),
         ] = None,
     ) -> ToolResult:
-        """Work out the best policy for each cluster and the best cluster for each workload.
+        """Choose a policy for each cluster and a cluster for each workload: the best total score.
 
-        Writes nothing. Returns the decision, what applying it would write, and its digest.
-        Wishes are read from the objects' annotations too.
+        Writes nothing. Returns the plan, the changes that applying it would write, and its digest.
+        Constraints and preferences are also read from the annotations of the objects.
         """
         request = _request(
             namespace=namespace,
@@ -157,7 +161,7 @@ class ReadTools:
 
 
 class WriteTools:
-    """The tools that write, after a person has agreed where the client can ask one."""
+    """The tools that write, after the user has confirmed if the client can ask."""
 
     def __init__(self, optimizer: Optimizer, shown: ShownPlans) -> None:
         self._optimizer = optimizer
@@ -166,9 +170,9 @@ class WriteTools:
     async def apply_plan(
         self, digest: Digest, context: Context
     ) -> ToolResult | InputRequiredResult:
-        """Apply exactly the plan with this digest, made by plan_placement before.
+        """Apply exactly the plan with this digest, which plan_placement returned.
 
-        Show the plan to the user first. Refused where the hub has changed since: plan again.
+        Show the plan to the user first. Refused if the hub has changed since: plan again.
         """
         plan = self._known(digest)
         question = result_text.question(plan)
@@ -192,8 +196,8 @@ class WriteTools:
         plan = self._shown.get(digest)
         if plan is None:
             raise _refused(
-                f"no plan with digest {clean(digest)}: it was not made by this server, is too old,"
-                " or was applied already; make one with plan_placement; plans that can be applied:"
+                f"no plan with digest {clean(digest)}: this server did not make it, it is too old,"
+                " or it was applied already; call plan_placement again; plans that can be applied:"
                 f" {result_text.few(self._shown.digests())}"
             )
         return plan
@@ -203,7 +207,7 @@ class WriteTools:
     ) -> ToolResult | InputRequiredResult:
         """Delete every generated Placement and PlacementBinding of a namespace.
 
-        The workloads placed by them lose their place and the policies are no longer enforced.
+        Their policies are no longer enforced. Workloads stay where they are until the next plan.
         """
         asked = await _agreed(
             context,
@@ -229,7 +233,7 @@ async def _agreed(context: Context, question: str, *, about: str) -> InputRequir
     if isinstance(answer, InputRequiredResult):
         return answer
     if answer is Confirmation.NO:
-        raise _refused("the user did not agree; nothing was written")
+        raise _refused("the user did not confirm; nothing was written")
     return None
 
 
@@ -246,10 +250,10 @@ def _request(
     explain: bool,
     more: Mapping[str, Any],
 ) -> OptimizeRequest:
-    """Make the request of valid arguments, which together may still be wrong."""
+    """Return the request; raise ToolError if the arguments contradict each other."""
     unknown = [name for name in more if name not in _MORE]
     if unknown:
-        raise _refused(f"more: {clean(unknown[0])} is none of {', '.join(_MORE)}")
+        raise _refused(f"more: {clean(unknown[0])} is not one of {', '.join(_MORE)}")
     body = {
         **more,
         "namespace": namespace,
@@ -271,5 +275,5 @@ def _hub_errors() -> Iterator[None]:
         yield
     except KubeError as error:
         message = clean(str(error), MESSAGE_LIMIT)
-        logger.warning("the hub can't be read", extra={"error": message})
-        raise _refused(f"the hub can't be read: {message}; nothing was written") from error
+        logger.warning("can't read the hub", extra={"error": message})
+        raise _refused(f"can't read the hub: {message}; nothing was written") from error

@@ -1,8 +1,8 @@
-"""Text that others wrote, made safe to show to a model.
+"""Makes text from the cluster safe to show to a model.
 
-Names, descriptions and labels reach the cluster from people and programs that nobody vouches for.
-They are shown as data: cut to a length, without invisible characters, and in prose within double
-quotes that they cannot close.
+Anybody may have written the names, descriptions and labels in a cluster, so they may carry a
+prompt injection. They are shown as data: cut to a length, without invisible characters, and in
+double quotes that the text cannot close.
 """
 
 import json
@@ -12,9 +12,10 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 TEXT_LIMIT = 300
-"""Characters; longer than any name in Kubernetes."""
+"""Characters: more than the longest name in Kubernetes has (253)."""
 
 MESSAGE_LIMIT = 2000
+"""Characters of a message that this program made, which may quote several names."""
 
 _INVISIBLE = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -23,7 +24,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def clean(text: str, limit: int = TEXT_LIMIT) -> str:
-    """Return text on one line, without control, format and private characters, cut to `limit`."""
+    """Return text on one line, cut to `limit` characters, without invisible characters."""
     spaced = " ".join(text[: 4 * limit].split())
     shown = "".join(
         _REPLACEMENT if unicodedata.category(character) in _INVISIBLE else character
@@ -33,12 +34,12 @@ def clean(text: str, limit: int = TEXT_LIMIT) -> str:
 
 
 def quoted(text: str, limit: int = TEXT_LIMIT) -> str:
-    """Return text as a JSON string: it ends where its quotes end."""
+    """Return text as a JSON string, which cannot end before its closing quote."""
     return json.dumps(clean(text, limit), ensure_ascii=False)
 
 
 def cleaned(model: M) -> M:
-    """Return the model with every string in it made safe."""
+    """Return a copy of the model with every string in it cleaned."""
     return type(model).model_validate(_cleaned(model.model_dump()))
 
 

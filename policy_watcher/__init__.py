@@ -1,1 +1,5 @@
-"""Turns policy compliance on a managed cluster into a ClusterClaim."""
+"""The policy watcher: reports the compliance of a managed cluster's policies as a ClusterClaim.
+
+`compliance`, `stable_window` and `claim` are pure; `run` and `cli` do I/O.
+Imports `dsf.api`, `dsf.kube`, `dsf.runtime` and `dsf.cli`.
+"""

@@ -1,4 +1,4 @@
-"""`dsf policy-watcher`."""
+"""The command `dsf policy-watcher`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ Callback = Callable[[click.Context, click.Parameter, str], Any]
 
 
 class BadSetting(click.ClickException):
-    """A setting that can't be used: one line, whether it came from a flag or the environment."""
+    """An invalid setting: one line that names the flag and the environment variable."""
 
     exit_code = 2
 
@@ -26,7 +26,7 @@ def _whole_number(least: int) -> Callback:
         text = value.strip()
         if not text.isascii() or not text.isdigit() or int(text) < least:
             raise BadSetting(
-                f"{_spelled(parameter)} is {value!r}: it has to be a whole number of seconds,"
+                f"{_spelled(parameter)} is {value!r}: it must be a whole number of seconds,"
                 f" at least {least}"
             )
         return int(text)
@@ -37,8 +37,8 @@ def _whole_number(least: int) -> Callback:
 def _dns_name(_: click.Context, parameter: click.Parameter, value: str) -> str:
     if name_syntax.dns_subdomain(value):
         raise BadSetting(
-            f"{_spelled(parameter)} is {value!r}: it has to be the name of a Kubernetes object,"
-            " lower case letters, digits and '-' in parts that '.' separates"
+            f"{_spelled(parameter)} is {value!r}: it must be the name of a Kubernetes object:"
+            " lower case letters, digits and '-', in parts separated by '.'"
         )
     return value
 
@@ -55,7 +55,7 @@ def _spelled(parameter: click.Parameter) -> str:
     show_default=True,
     metavar="INTEGER",
     callback=_whole_number(1),
-    help="Seconds between two looks at the policies.",
+    help="Seconds between two reads of the policies.",
 )
 @click.option(
     "--stable-duration-sec",
@@ -64,7 +64,7 @@ def _spelled(parameter: click.Parameter) -> str:
     show_default=True,
     metavar="INTEGER",
     callback=_whole_number(0),
-    help="Seconds for which every policy must have been Compliant.",
+    help="Seconds that every policy must have been Compliant before the claim is compliant.",
 )
 @click.option(
     "--target-claim-name",
@@ -99,8 +99,9 @@ def policy_watcher(
 ) -> None:
     """Run the policy watcher of one managed cluster.
 
-    It says in a ClusterClaim whether the cluster's policies are compliant, noncompliant, or empty;
-    compliant only once all of them have been so for the whole stable duration.
+    It reports in a ClusterClaim whether the cluster's policies are compliant or noncompliant, or
+    empty if there are none. The claim becomes compliant only after all policies have been
+    Compliant for the whole stable duration.
     """
     from dsf.kube.client.connect import BadKubeconfig
     from dsf.runtime.endpoints import CannotListen

@@ -1,4 +1,4 @@
-"""What the policies on a managed cluster say, as one value."""
+"""The compliance of the policies on a managed cluster at one moment."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ COMPLIANT = "Compliant"
 
 @dataclass(frozen=True, slots=True, order=True)
 class PolicyVersion:
-    """One policy as it is asked for: another uid or generation is another policy."""
+    """A policy with its uid and generation: a policy that was edited or replaced is another one."""
 
     name: str
     uid: str
@@ -19,22 +19,22 @@ class PolicyVersion:
 
 @dataclass(frozen=True, slots=True)
 class PolicyCompliance:
-    """The policies seen at one moment, and those of them that are Compliant."""
+    """The policies that exist, and those of them that are Compliant."""
 
     policies: frozenset[PolicyVersion] = frozenset()
     compliant: frozenset[PolicyVersion] = frozenset()
 
     @property
     def digest(self) -> str:
-        """A short name for exactly these policies, whatever their compliance."""
+        """A hash of exactly these policies; it does not depend on their compliance."""
         lines = [f"{item.name}/{item.uid}/{item.generation}" for item in sorted(self.policies)]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
 def policy_compliance(policies: Iterable[Mapping[str, Any]]) -> PolicyCompliance:
-    """Read Policy objects (`policy.open-cluster-management.io/v1`).
+    """Return the compliance of Policy objects (`policy.open-cluster-management.io/v1`).
 
-    Anything but `status.compliant: Compliant`, no state at all included, is not compliant.
+    A policy is compliant only if `status.compliant` is `Compliant`; a missing status is not.
     """
     seen = {_version(policy): policy for policy in policies}
     return PolicyCompliance(

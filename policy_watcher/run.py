@@ -1,4 +1,4 @@
-"""The watcher of one managed cluster: read the policies, decide, write the claim."""
+"""The loop of the policy watcher: read the policies, decide, write the ClusterClaim."""
 
 import logging
 import time
@@ -27,7 +27,7 @@ CLAIMS: tuple[ClaimValue, ...] = ("compliant", "noncompliant", "empty")
 
 @dataclass(frozen=True, slots=True)
 class WatcherSettings:
-    """Which policies are read, and how long they must have been Compliant."""
+    """Which policies are read, how often, and how long they must have been Compliant."""
 
     poll_seconds: float = 30.0
     stable_seconds: float = 120.0
@@ -36,12 +36,13 @@ class WatcherSettings:
 
 
 class PolicyWatcher:
-    """Keeps the ClusterClaim as the policies of a namespace ask for.
+    """Writes the ClusterClaim that reports the compliance of the policies of a namespace.
 
-    Policies are looked at every `poll_seconds`: what comes and goes between two looks is not seen.
-    While they can't be read the claim stays as it is. Metrics: those of `dsf.runtime.metrics` for
-    the controller `policies`, `policy_watcher_claim{value}` and
-    `policy_watcher_policies{compliant}`.
+    It reads the policies every `poll_seconds`, so it misses a change that is undone before the next
+    read. While it can't read them, the claim stays as it is.
+
+    Metrics: `policy_watcher_claim{value}`, `policy_watcher_policies{compliant}`, and the metrics of
+    every controller under the name `policies`.
     """
 
     def __init__(
@@ -56,45 +57,50 @@ class PolicyWatcher:
         self._settings = settings or WatcherSettings()
         self._clock = clock
         self._window: StableWindow | None = None
-        self._seen = False
+        self._succeeded = False
         queue = WorkQueue(Backoff(0.5, max(1.0, self._settings.poll_seconds)))
-        self._loop = Controller(POLICIES, self._look, queue=queue, registry=registry)
+        self._loop = Controller(POLICIES, self._reconcile, queue=queue, registry=registry)
         self._claims = Gauge(
-            "policy_watcher_claim", "1 for the value.", ["value"], registry=registry
+            "policy_watcher_claim",
+            "1 for the value of the claim, 0 for others.",
+            ["value"],
+            registry=registry,
         )
         self._policies = Gauge(
-            "policy_watcher_policies", "Policies.", ["compliant"], registry=registry
+            "policy_watcher_policies", "Policies by compliance.", ["compliant"], registry=registry
         )
 
     def missing(self) -> str | None:
-        """Return what keeps the claim from being true, None where nothing does."""
-        return None if self._seen else "the policies can't be read or the claim can't be written"
+        """Return why the claim may be out of date; None if it is not."""
+        return None if self._succeeded else "can't read the policies or write the ClusterClaim"
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Run until cancelled."""
         self._loop.enqueue(POLICIES)
         await self._loop.run()
 
-    async def _look(self, _: str) -> float:
+    async def _reconcile(self, _: str) -> float:
         done = False
         try:
             await self._update_claim()
             done = True
         finally:
-            self._seen = done
+            self._succeeded = done
         return self._settings.poll_seconds
 
     async def _update_claim(self) -> None:
-        seen = policy_compliance((await self._kube.list(POLICY, self._settings.namespace)).items)
+        compliance = policy_compliance(
+            (await self._kube.list(POLICY, self._settings.namespace)).items
+        )
         observed = await self._claim()
-        value = self._decide(seen, observed)
+        value = self._decide(compliance, observed)
         for outcome in await apply(
-            self._kube, claim.changes(self._settings.claim_name, value, seen, observed)
+            self._kube, claim.changes(self._settings.claim_name, value, compliance, observed)
         ):
             if outcome.error:
                 raise outcome.error
-            log.info("claim written", extra={"value": value, "policies": len(seen.policies)})
-        self._show(seen, value)
+            log.info("claim written", extra={"value": value, "policies": len(compliance.policies)})
+        self._show(compliance, value)
 
     async def _claim(self) -> Object | None:
         try:
@@ -102,16 +108,18 @@ class PolicyWatcher:
         except NotFound:
             return None
 
-    def _decide(self, seen: PolicyCompliance, observed: Object | None) -> ClaimValue:
+    def _decide(self, compliance: PolicyCompliance, observed: Object | None) -> ClaimValue:
         now, stable = self._clock(), self._settings.stable_seconds
         if self._window is None:
             value, digest = claim.published_claim(observed)
-            self._window = resume(seen, now, published=value, digest=digest, stable_seconds=stable)
-        self._window, decided = step(self._window, seen, now, stable_seconds=stable)
+            self._window = resume(
+                compliance, now, published=value, digest=digest, stable_seconds=stable
+            )
+        self._window, decided = step(self._window, compliance, now, stable_seconds=stable)
         return decided
 
-    def _show(self, seen: PolicyCompliance, value: ClaimValue) -> None:
+    def _show(self, compliance: PolicyCompliance, value: ClaimValue) -> None:
         for name in CLAIMS:
             self._claims.labels(name).set(name == value)
-        self._policies.labels("true").set(len(seen.compliant))
-        self._policies.labels("false").set(len(seen.policies - seen.compliant))
+        self._policies.labels("true").set(len(compliance.compliant))
+        self._policies.labels("false").set(len(compliance.policies - compliance.compliant))

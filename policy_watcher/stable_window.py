@@ -1,7 +1,7 @@
-"""The stable window: compliance counts once it has lasted.
+"""The stable window: the claim becomes compliant only after compliance has lasted.
 
-Each policy has a window of its own, so that a new or replaced policy starts one without touching
-the others, and the claim is compliant only when every window is over.
+Each policy has its own window, so a new or replaced policy does not restart the windows of the
+others. The claim is compliant only when every window is over.
 """
 
 from collections.abc import Mapping
@@ -15,36 +15,36 @@ ClaimValue = Literal["compliant", "noncompliant", "empty"]
 
 @dataclass(frozen=True, slots=True)
 class StableWindow:
-    """Since when each policy has been seen Compliant without a break, in seconds of one clock."""
+    """The time at which each policy became Compliant, in seconds of a monotonic clock."""
 
     since: Mapping[PolicyVersion, float] = field(default_factory=dict)
 
 
 def step(
-    state: StableWindow, verdict: PolicyCompliance, now: float, *, stable_seconds: float
+    state: StableWindow, compliance: PolicyCompliance, now: float, *, stable_seconds: float
 ) -> tuple[StableWindow, ClaimValue]:
-    """Return the next state and the value that the claim has to have.
+    """Return the next state and the value of the claim.
 
-    `empty` without any policy; `compliant` when every policy has been Compliant for
-    `stable_seconds` up to `now`; else `noncompliant`.
+    The value is `empty` without any policy, `compliant` when every policy has been Compliant for
+    `stable_seconds` until `now`, and `noncompliant` otherwise.
     """
-    after = StableWindow({policy: state.since.get(policy, now) for policy in verdict.compliant})
-    if not verdict.policies:
+    after = StableWindow({policy: state.since.get(policy, now) for policy in compliance.compliant})
+    if not compliance.policies:
         return after, "empty"
-    stable = verdict.policies == verdict.compliant and all(
+    stable = compliance.policies == compliance.compliant and all(
         now - since >= stable_seconds for since in after.since.values()
     )
     return after, "compliant" if stable else "noncompliant"
 
 
 def resume(
-    verdict: PolicyCompliance, now: float, *, published: str, digest: str, stable_seconds: float
+    compliance: PolicyCompliance, now: float, *, published: str, digest: str, stable_seconds: float
 ) -> StableWindow:
     """Return the state to start from, given the claim that an earlier process published.
 
-    A compliant claim about exactly the policies of now goes on: a restart must not drive
-    workloads away. Whatever else was published, all windows start anew.
+    A published claim that is compliant and about exactly the present policies stays compliant,
+    because a restart must not evict workloads. Otherwise all windows start now.
     """
-    if published != "compliant" or digest != verdict.digest:
+    if published != "compliant" or digest != compliance.digest:
         return StableWindow()
-    return StableWindow(dict.fromkeys(verdict.compliant, now - stable_seconds))
+    return StableWindow(dict.fromkeys(compliance.compliant, now - stable_seconds))

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem details: every refusal says what was wrong, where, and what to do."""
+"""Errors as RFC 9457 problem details: what was wrong, where, and what to do."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -10,12 +10,15 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 MAX_ERRORS = 10
-_MAX_TEXT = 500
+"""Errors that one response lists; further ones are only counted."""
 
-# The framework's own words for these say neither what was wrong nor what to do.
+_MAX_TEXT = 500
+"""Characters of one text; it may quote the input."""
+
+# FastAPI's own texts for these statuses say neither what was wrong nor what to do.
 _IN_OUR_WORDS = {
-    400: "the body is no JSON in UTF-8, or it is nested too deep or holds too long a number",
-    404: "there is nothing at this path; /docs lists what there is",
+    400: "the body is not JSON in UTF-8, is nested too deep, or has a number that is too long",
+    404: "there is nothing at this path; /docs lists all paths",
 }
 
 
@@ -31,7 +34,7 @@ def problem(
     errors: Sequence[Mapping[str, str]] = (),
     headers: Mapping[str, str] | None = None,
 ) -> ProblemResponse:
-    """Build a problem; `errors` are {pointer, detail} as in RFC 9457's own example."""
+    """Return a problem response; `errors` are {pointer, detail}, as in the example of RFC 9457."""
     body: dict[str, Any] = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -44,7 +47,7 @@ def problem(
 
 
 def answer_with_problems(app: FastAPI) -> None:
-    """Make every error of `app` a problem."""
+    """Answer every error of `app` with a problem."""
     app.exception_handler(RequestValidationError)(_invalid)
     app.exception_handler(HTTPException)(_refused)
     app.exception_handler(Exception)(_broken)
@@ -52,7 +55,7 @@ def answer_with_problems(app: FastAPI) -> None:
 
 def _invalid(_request: Request, error: RequestValidationError) -> ProblemResponse:
     if isinstance(error.body, bytes):
-        return problem(415, "the body should be JSON: send it with Content-Type: application/json")
+        return problem(415, "the body must be JSON; send it with Content-Type: application/json")
     found = error.errors()
     if found[0]["type"] == "json_invalid":
         return problem(400, f"the body is not JSON: {found[0]['ctx']['error']}")
@@ -70,11 +73,11 @@ def _refused(_request: Request, error: HTTPException) -> ProblemResponse:
 
 
 def _broken(_request: Request, _error: Exception) -> ProblemResponse:
-    return problem(500, "the scorer has a defect: its log says more")
+    return problem(500, "the scorer failed; its log has the details")
 
 
 def _pointer(location: Sequence[str | int]) -> str:
-    """Write a location as a JSON Pointer (RFC 6901) in a URI fragment."""
+    """Return a location as a JSON Pointer (RFC 6901) in a URI fragment."""
     steps = (str(step)[:_MAX_TEXT].replace("~", "~0").replace("/", "~1") for step in location)
     return "#" + "".join(f"/{step}" for step in steps)
 

@@ -1,4 +1,4 @@
-"""A scorer as a program: its command line, and serving until it is told to stop."""
+"""A scorer as a program: its command line, and serving until a signal stops it."""
 
 import argparse
 import errno
@@ -14,10 +14,11 @@ from .wire import PROMETHEUS_URL
 
 _HIGHEST_PORT = 65535
 _BACKLOG = 128
+"""Connections that wait to be accepted."""
 
 
 def command_line(name: str, description: str) -> argparse.ArgumentParser:
-    """Return a parser with the options every scorer has: `--host` and `--port`."""
+    """Return a parser with the options of every scorer: `--host` and `--port`."""
     parser = argparse.ArgumentParser(prog=name, description=description)
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen on; 0.0.0.0 for all (%(default)s)"
@@ -29,25 +30,27 @@ def command_line(name: str, description: str) -> argparse.ArgumentParser:
 
 
 def add_prometheus_option(parser: argparse.ArgumentParser) -> None:
-    """Let the Prometheus that `/config` names be chosen."""
+    """Add the option that chooses the Prometheus in `/config`."""
     parser.add_argument(
         "--prometheus-url",
         type=http_url,
         default=os.environ.get("PROMETHEUS_URL") or PROMETHEUS_URL,
         metavar="URL",
-        help="the Prometheus that /config names to the agents; or PROMETHEUS_URL (%(default)s)",
+        help="the Prometheus that agents read; also PROMETHEUS_URL (%(default)s)",
     )
 
 
 def http_url(text: str) -> str:
-    """Accept an absolute http(s) URL without a final slash, for argparse."""
+    """Return an absolute http(s) URL without a final slash; the type of an argparse option."""
     try:
         url = urlsplit(text)
         usable = url.scheme in {"http", "https"} and url.port != 0 and bool(url.hostname)
     except ValueError:
         usable = False
     if usable and "@" in url.netloc:
-        raise argparse.ArgumentTypeError("a URL with a password in it would be shown to others")
+        raise argparse.ArgumentTypeError(
+            "a URL must not contain a password, because others can read it"
+        )
     if not usable:
         raise argparse.ArgumentTypeError(f"{text!r} is not a URL such as http://name:9090")
     return text.rstrip("/")
@@ -60,7 +63,7 @@ def _port(text: str) -> int:
 
 
 def serve(name: str, app: FastAPI, host: str, port: int) -> int:
-    """Serve `app` until a signal ends it; return the exit code."""
+    """Serve `app` until a signal stops it; return the exit code."""
     try:
         listener = _listen(host, port)
     except OSError as error:
@@ -72,7 +75,7 @@ def serve(name: str, app: FastAPI, host: str, port: int) -> int:
     try:
         config = uvicorn.Config(app, log_level="warning", lifespan="off")
         uvicorn.Server(config).run(sockets=[listener])
-    except KeyboardInterrupt:  # uvicorn has shut down by now and only passes the signal on
+    except KeyboardInterrupt:  # uvicorn has shut down gracefully and raises the signal again
         pass
     finally:
         listener.close()
@@ -80,7 +83,7 @@ def serve(name: str, app: FastAPI, host: str, port: int) -> int:
 
 
 def fail(name: str, message: str) -> int:
-    """Write one line to standard error and return the exit code for it."""
+    """Write one line to standard error and return the exit code 1."""
     sys.stderr.write(f"{name}: {message}\n")
     return 1
 

@@ -1,6 +1,6 @@
-"""A scorer's HTTP shell: GET /healthz, GET /config and POST /scoring around a pure function.
+"""A scorer as an HTTP service: GET /healthz, GET /config and POST /scoring around a pure function.
 
-The body limit is our own because the framework's answers in plain text.
+The body limit is written here because that of the framework does not answer with a problem.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,14 +15,14 @@ from .problem_details import answer_with_problems, problem
 from .wire import ScorerConfig, ScoreResult, ScoringRequest, ScoringResponse, Series
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
-"""Enough for 1500 pods at one sample every 30 s over an hour."""
+"""Enough for 1500 pods with one sample every 30 s over an hour."""
 
 
 @dataclass(frozen=True)
 class ServedScorer:
-    """A scorer: what it says of itself, its function, and the path in front of its `/config`.
+    """A scorer: its `/config` document, its function, and the path in front of `/config`.
 
-    `score` maps the series to results without I/O; it may be called from several threads.
+    `score` maps series to results without I/O. Several threads may call it at once.
     """
 
     config: ScorerConfig
@@ -31,7 +31,7 @@ class ServedScorer:
 
 
 def create_app(*scorers: ServedScorer, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
-    """Serve one scorer, or several that differ in their base path."""
+    """Return an application for one scorer, or for several with different base paths."""
     app = bare_app(", ".join(scorer.config.name for scorer in scorers), max_body_bytes)
     for scorer in scorers:
         add_config(app, scorer.config, scorer.base_path)
@@ -40,7 +40,10 @@ def create_app(*scorers: ServedScorer, max_body_bytes: int = MAX_BODY_BYTES) -> 
 
 
 def bare_app(title: str, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
-    """Make an app with `/healthz`, problem details and a body limit, for scorers that do I/O."""
+    """Return an application with `/healthz`, problem details and a body limit only.
+
+    Scorers that do I/O add their own `/scoring` to it.
+    """
     app = FastAPI(title=title, strict_content_type=False)
     answer_with_problems(app)
     app.add_middleware(_BodyLimit, max_bytes=max_body_bytes)
@@ -53,7 +56,7 @@ def bare_app(title: str, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
 
 
 def add_config(app: FastAPI, config: ScorerConfig, base_path: str = "") -> None:
-    """Answer `config` at `<base_path>/config`."""
+    """Add the endpoint `<base_path>/config`, which answers `config`."""
 
     @app.get(f"{base_path}/config")
     async def get_config() -> ScorerConfig:
@@ -61,21 +64,21 @@ def add_config(app: FastAPI, config: ScorerConfig, base_path: str = "") -> None:
 
 
 def _add_scoring(app: FastAPI, scorer: ServedScorer) -> None:
-    # Not async: the framework then scores in a thread, and /healthz keeps answering.
+    # Not async: FastAPI then calls it in a thread, and /healthz keeps answering.
     @app.post(scorer.config.scoring.path)
     def scoring(request: ScoringRequest) -> ScoringResponse:
         return ScoringResponse(results=scorer.score(request.data))
 
 
 class _BodyLimit:
-    """ASGI middleware that refuses a long body by its declared and by its true length."""
+    """ASGI middleware that refuses a long body, by its Content-Length and by the bytes received."""
 
     def __init__(self, app: ASGIApp, max_bytes: int) -> None:
         self._app = app
         self._max_bytes = max_bytes
         self._refusal = (
             f"the body is longer than {max_bytes} bytes: "
-            "let the query aggregate more, shorten its range or lengthen its step"
+            "aggregate more in the query, shorten its range or lengthen its step"
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""The scoring API's documents: what `/config` says, what `/scoring` is sent and what it answers.
+"""The documents of the scoring API: `/config`, and the request and response of `/scoring`.
 
 A series is one element of a Prometheus range query's matrix
 (https://prometheus.io/docs/prometheus/latest/querying/api/#range-vectors).
@@ -21,7 +21,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 PROMETHEUS_URL = "http://kube-prometheus-kube-prome-prometheus.monitoring.svc:9090"
-"""Where the kube-prometheus-stack chart, released as `kube-prometheus`, serves Prometheus."""
+"""The Prometheus of the kube-prometheus-stack chart under the release name `kube-prometheus`."""
 
 CPU_CORES_BY_POD = (
     "sum by (node, namespace, pod) "
@@ -30,10 +30,10 @@ CPU_CORES_BY_POD = (
 """PromQL for the CPU cores that each pod uses."""
 
 MAX_MAGNITUDE = 1e100
-"""A sample beyond this counts as infinite, so that sums and squares of samples stay finite."""
+"""A larger sample counts as infinite, so that sums and squares of samples stay finite."""
 
 MAX_SERIES = 20_000
-"""No AddOnPlacementScore could hold as many scores."""
+"""Series of one request: more than an AddOnPlacementScore can hold scores."""
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _NOT_FINITE = {"NaN": math.nan, "Inf": math.inf, "+Inf": math.inf, "-Inf": -math.inf}
@@ -51,7 +51,7 @@ def _sample_value(raw: object) -> float:
         return float(raw)
     raise PydanticCustomError(
         "sample_value",
-        'a sample\'s value should be a number in a string such as "1.1", or "NaN", "+Inf", "-Inf"',
+        'a sample\'s value must be a number in a string such as "1.1", or "NaN", "+Inf", "-Inf"',
     )
 
 
@@ -63,15 +63,15 @@ def _is_finite(number: float) -> bool:
 
 
 def _labels(raw: object) -> object:
-    """Refuse at the first wrong label, since a list of them all could outgrow the memory.
+    """Refuse the series at its first wrong label: a list of all could need too much memory.
 
-    JSON can spell half of a surrogate pair, which no UTF-8 answer could carry back.
+    JSON can contain one half of a surrogate pair, which a response in UTF-8 can't.
     """
     if isinstance(raw, dict):
         for text in chain.from_iterable(raw.items()):
             if not isinstance(text, str) or _LONE_SURROGATE.search(text):
                 raise PydanticCustomError(
-                    "labels", "labels should map Unicode text without lone surrogates to the same"
+                    "labels", "labels must map strings to strings, without lone surrogates"
                 )
     return raw
 
@@ -92,23 +92,23 @@ class Series(BaseModel):
     values: Annotated[list[tuple[Timestamp, SampleValue]], FailFast()]
 
     def finite(self) -> list[tuple[float, float]]:
-        """Return the samples that a score can be made of: (unix seconds, number), oldest first.
+        """Return the finite samples as (unix seconds, number), oldest first.
 
-        NaN and infinities are legal in Prometheus and left out.
+        NaN and infinities are valid in Prometheus; a score can't be computed from them.
         """
         return sorted(point for point in self.values if abs(point[1]) <= MAX_MAGNITUDE)
 
 
 class ScoringRequest(BaseModel):
-    """What the agent posts: the result of the source's query, empty without a source."""
+    """The body of POST /scoring: the result of the source's query, empty without a source."""
 
     data: Annotated[list[Series], FailFast(), Field(max_length=MAX_SERIES)]
 
 
 class ScoreResult(BaseModel):
-    """One score. The agent reads its dimension from the labels.
+    """One score. The agent makes the name of the score entry from the labels.
 
-    The labels it knows are node, namespace, pod, container, app, device and meta.
+    The labels that it reads are node, namespace, pod, container, app, device and meta.
     """
 
     metric: dict[str, str]
@@ -116,13 +116,13 @@ class ScoreResult(BaseModel):
 
 
 class ScoringResponse(BaseModel):
-    """What a scorer answers."""
+    """The response of POST /scoring."""
 
     results: list[ScoreResult]
 
 
 class RangeQuery(BaseModel):
-    """A range query: PromQL, and the length and the step of its window in seconds."""
+    """A range query: PromQL, the length of its window and its step in seconds."""
 
     query: str
     range: PositiveInt
@@ -145,21 +145,21 @@ class NoSource(BaseModel):
 
 
 class ScoringParams(BaseModel):
-    """The score's name, and how many seconds lie between two rounds."""
+    """The score's name, and the seconds between two scoring requests."""
 
     name: str
     interval: PositiveInt
 
 
 class Scoring(BaseModel):
-    """Where to post, and what comes of it."""
+    """The path of the scoring endpoint, and the score that it computes."""
 
     path: str = "/scoring"
     params: ScoringParams
 
 
 class ScorerConfig(BaseModel):
-    """What `/config` answers."""
+    """The response of GET /config."""
 
     name: str
     description: str

@@ -1,1 +1,1 @@
-"""The LLM forecast scorer: asks a language model to forecast each series."""
+"""The LLM forecast scorer: a language model forecasts each series."""

@@ -19,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _add_model_options(parser)
     args = parser.parse_args(argv)
     if not args.endpoint or not args.model:
-        parser.error("set VLLM_ENDPOINT and MODEL_NAME, or give --endpoint and --model")
+        parser.error("set VLLM_ENDPOINT and MODEL_NAME, or use --endpoint and --model")
     settings = ForecastSettings(
         endpoint=args.endpoint,
         model=args.model,
@@ -37,31 +37,31 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
         type=http_url,
         default=os.environ.get("VLLM_ENDPOINT") or None,
         metavar="URL",
-        help="OpenAI-compatible server such as http://vllm:8000/v1; or VLLM_ENDPOINT",
+        help="OpenAI-compatible server such as http://vllm:8000/v1; also VLLM_ENDPOINT",
     )
     parser.add_argument(
         "--model",
         default=os.environ.get("MODEL_NAME"),
-        help="name of the model on that server; or MODEL_NAME",
+        help="name of the model on that server; also MODEL_NAME",
     )
     parser.add_argument(
         "--deadline",
         type=_positive,
         default=ForecastSettings.deadline,
         metavar="SECONDS",
-        help="how long one scoring request may take (%(default)s)",
+        help="seconds that one scoring request may take (%(default)s)",
     )
     parser.add_argument(
         "--concurrency",
         type=_count,
         default=ForecastSettings.concurrency,
-        help="questions asked at a time (%(default)s)",
+        help="requests to the model at a time (%(default)s)",
     )
     parser.add_argument(
         "--max-series",
         type=_count,
         default=ForecastSettings.max_series,
-        help="series that one request may hold (%(default)s)",
+        help="series of one scoring request (%(default)s)",
     )
 
 
@@ -77,7 +77,7 @@ def _positive(text: str) -> float:
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 

@@ -1,6 +1,6 @@
 """The LLM forecast scorer as an HTTP application.
 
-It writes its own `/scoring` because, unlike a pure score, asking a model is I/O that can fail.
+It has its own `/scoring` because a request to a model is I/O that can fail.
 """
 
 import re
@@ -31,7 +31,7 @@ _BEARER = re.compile(r"Bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)  # RFC 67
 
 
 def config(prometheus_url: str = PROMETHEUS_URL) -> ScorerConfig:
-    """Say what the agent should fetch, and how often it should ask."""
+    """Return `/config`: the query that the agent runs, and how often it asks for scores."""
     return ScorerConfig(
         name="llm-forecast-scorer",
         description="A sample score for time series data with vLLM",
@@ -43,7 +43,7 @@ def config(prometheus_url: str = PROMETHEUS_URL) -> ScorerConfig:
 
 
 def create_app(settings: ForecastSettings) -> FastAPI:
-    """Build the application, which asks the model that `settings` name."""
+    """Return the application, which uses the model that `settings` name."""
     app = service.bare_app("llm-forecast-scorer")
     service.add_config(app, config(settings.prometheus_url))
     forecaster = Forecaster(settings)
@@ -52,10 +52,10 @@ def create_app(settings: ForecastSettings) -> FastAPI:
     async def scoring(
         request: ScoringRequest, authorization: Annotated[str | None, Header()] = None
     ) -> ScoringResponse | Response:
-        """Forecast each series; the bearer token, if any, is handed on to the model's server."""
+        """Forecast each series; pass a bearer token on to the model's server."""
         bearer = _BEARER.fullmatch(authorization or "")
         if authorization and not bearer:
-            return problem(400, "the Authorization header should read: Bearer <token>")
+            return problem(400, "the Authorization header must be: Bearer <token>")
         return await _score(request, bearer[1] if bearer else None, forecaster, settings.max_series)
 
     return app
@@ -67,8 +67,8 @@ async def _score(
     asked = [(each.metric, points) for each in request.data if (points := each.finite())]
     if len(asked) > max_series:
         detail = (
-            f"{len(asked)} series are more than the {max_series} that the model is asked about "
-            "at once; let the query aggregate more, or raise --max-series"
+            f"{len(asked)} series are more than the {max_series} of one request; "
+            "aggregate more in the query, or raise --max-series"
         )
         return problem(422, detail, [{"pointer": "#/data", "detail": detail}])
     forecasts = await forecaster.forecast([points for _, points in asked], token)

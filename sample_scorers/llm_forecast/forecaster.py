@@ -1,4 +1,4 @@
-"""Asks the model about all series: a few questions at a time, all before one deadline."""
+"""Forecasts all series of a request: a few prompts at a time, all before one deadline."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,10 +10,11 @@ from .prompt import Points, batches
 from .settings import ForecastSettings
 
 _CONNECT_SECONDS = 10.0
+"""Seconds to connect; a server on the same network that takes longer is down."""
 
 
 class Forecaster:
-    """A language model with limits, shared by all requests of one application."""
+    """A language model with a deadline and a limit of concurrency, shared by all requests."""
 
     def __init__(self, settings: ForecastSettings) -> None:
         self._deadline = settings.deadline
@@ -23,20 +24,20 @@ class Forecaster:
     async def forecast(
         self, series: Sequence[Points], token: str | None
     ) -> list[float] | ForecastFailure:
-        """Forecast every series, or none: the first question without an answer ends the others."""
+        """Forecast every series, or fail: the first prompt that fails cancels the others."""
         try:
             async with asyncio.timeout(self._deadline), _client() as client:
                 return await self._ask_all(client, batches(series), token)
         except TimeoutError:
             return ForecastFailure(
-                f"the model did not answer about {len(series)} series within {self._deadline:g} s; "
-                "let the query aggregate more, or raise --deadline and the scoring interval"
+                f"the model did not forecast {len(series)} series within {self._deadline:g} s; "
+                "aggregate more in the query, or raise --deadline and the scoring interval"
             )
 
     async def _ask_all(
-        self, client: httpx.AsyncClient, questions: Sequence[Sequence[Points]], token: str | None
+        self, client: httpx.AsyncClient, prompts: Sequence[Sequence[Points]], token: str | None
     ) -> list[float] | ForecastFailure:
-        tasks = [asyncio.create_task(self._ask(client, batch, token)) for batch in questions]
+        tasks = [asyncio.create_task(self._ask(client, batch, token)) for batch in prompts]
         try:
             for finished in asyncio.as_completed(tasks):
                 if isinstance(answer := await finished, ForecastFailure):
@@ -56,6 +57,6 @@ class Forecaster:
 
 
 def _client() -> httpx.AsyncClient:
-    # The deadline around it bounds every read; proxies and netrc of the machine play no part.
+    # The deadline of the request bounds every read. Proxies and netrc of the machine are not used.
     timeout = httpx.Timeout(None, connect=_CONNECT_SECONDS)
     return httpx.AsyncClient(timeout=timeout, trust_env=False, follow_redirects=False)

@@ -1,7 +1,8 @@
-"""The shell around the language model: one question over the OpenAI chat completions API.
+"""Client of a language model: one prompt over the OpenAI chat completions API.
 
-Source: https://platform.openai.com/docs/api-reference/chat; vLLM, llama.cpp, Ollama and others
-offer the same.
+vLLM, llama.cpp, Ollama and others have the same API.
+
+Source: https://platform.openai.com/docs/api-reference/chat
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,10 @@ from pydantic import BaseModel, ValidationError
 from .prompt import SCHEMA, Points, UnusableReply, messages, read_reply
 
 MAX_REPLY_BYTES = 256 * 1024
+"""Bytes of a reply: many times a forecast of BATCH_SIZE series with the model's reasoning."""
+
 _MAX_EXCERPT = 200
+"""Characters of a server's error that a message quotes."""
 _SCHEMA_REFUSALS = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
 
 
@@ -56,7 +60,7 @@ class ModelClient:
     async def forecast(
         self, client: httpx.AsyncClient, batch: Sequence[Points], token: str | None
     ) -> list[float] | ForecastFailure:
-        """Ask for one forecast per series; a reply that cannot be used is asked for once more."""
+        """Return one forecast for each series; ask once more if the reply is not usable."""
         answer = await self._ask(client, batch, token)
         if isinstance(answer, UnusableReply):
             answer = await self._ask(client, batch, token)
@@ -102,7 +106,9 @@ class ModelClient:
         if with_schema:
             schema = {"name": "forecasts", "schema": SCHEMA, "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        headers = {"Accept-Encoding": "identity"}  # so that the length limit means what it says
+        headers = {
+            "Accept-Encoding": "identity"
+        }  # so that MAX_REPLY_BYTES limits the bytes that are decoded
         if token:
             headers["Authorization"] = f"Bearer {token}"
         try:
@@ -126,10 +132,10 @@ class ModelClient:
 
     def _refusal(self, reply: _Reply, token: str | None) -> str:
         if reply.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-            had = "refused the token" if token else "wants a token"
+            reaction = "refused the token" if token else "requires a token"
             return (
-                f"{self._url} {had} ({reply.status}); check the Secret that the DynamicScorer's "
-                "spec.scoring.auth.tokenSecretRef names"
+                f"{self._url} {reaction} ({reply.status}); check the Secret that the "
+                "DynamicScorer's spec.scoring.auth.tokenSecretRef names"
             )
         said = reply.body.decode("utf-8", "replace")
         if token:

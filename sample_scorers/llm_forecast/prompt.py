@@ -1,7 +1,7 @@
-"""The question to the model and its answer: pure.
+"""The prompt to the model, and how its reply is read: pure.
 
-Only numbers go into a question, never a label: text from inside a cluster could carry
-instructions. Its length is bounded: MAX_POINTS numbers for each of BATCH_SIZE series.
+A prompt contains only numbers and never a label, because text from a cluster could be a prompt
+injection. Its length is bounded: MAX_POINTS numbers for each of BATCH_SIZE series.
 """
 
 import json
@@ -14,8 +14,13 @@ from typing import Any
 from pydantic import BaseModel, FiniteFloat, ValidationError
 
 HORIZON_SECONDS = 600
+"""Seconds after the last sample whose mean is forecast."""
+
 BATCH_SIZE = 10
+"""Series in one prompt."""
+
 MAX_POINTS = 48
+"""Values of one series in a prompt; longer series are averaged."""
 
 Points = Sequence[tuple[float, float]]
 
@@ -43,14 +48,14 @@ SCHEMA: dict[str, Any] = {
     "required": ["forecasts"],
     "additionalProperties": False,
 }
-"""What the reply looks like, in the part of JSON Schema that structured output accepts."""
+"""Schema of the reply, in the subset of JSON Schema that structured output accepts."""
 
 _REPLY_START = re.compile(r'\{\s*"forecasts"')
 
 
 @dataclass(frozen=True)
 class UnusableReply:
-    """Why a reply is no forecast."""
+    """Why a reply is not a forecast."""
 
     message: str
 
@@ -65,12 +70,12 @@ class _Forecasts(BaseModel):
 
 
 def batches(series: Sequence[Points]) -> list[Sequence[Points]]:
-    """Divide the series into questions."""
+    """Return the series in batches, one for each prompt."""
     return [series[start : start + BATCH_SIZE] for start in range(0, len(series), BATCH_SIZE)]
 
 
 def messages(batch: Sequence[Points]) -> list[dict[str, str]]:
-    """Write the chat messages that ask for a forecast of each series, numbered from 0."""
+    """Return the chat messages that ask for a forecast of each series, numbered from 0."""
     data = {
         "horizon_seconds": HORIZON_SECONDS,
         "series": [{"id": number, **_outline(points)} for number, points in enumerate(batch)],
@@ -82,18 +87,18 @@ def messages(batch: Sequence[Points]) -> list[dict[str, str]]:
 
 
 def read_reply(text: str, count: int) -> list[float] | UnusableReply:
-    """Find the forecasts of series 0 to `count` - 1 in a reply.
+    """Return the forecasts of series 0 to `count` - 1 in a reply.
 
-    Thoughts, prose and code fences around the JSON are passed over; the last answer counts.
+    Reasoning, prose and code fences around the JSON are ignored; the last JSON counts.
     """
     starts = [match.start() for match in _REPLY_START.finditer(text)]
     if not starts:
-        return UnusableReply("the reply holds no forecasts")
+        return UnusableReply("the reply has no forecasts")
     try:
         document, _ = json.JSONDecoder().raw_decode(text, starts[-1])
         answer = _Forecasts.model_validate(document)
     except ValidationError as error:
-        return UnusableReply(f"a forecast is not usable: {error.errors()[0]['msg']}")
+        return UnusableReply(f"a forecast is invalid: {error.errors()[0]['msg']}")
     except (ValueError, RecursionError):
         return UnusableReply("the reply's JSON is broken")
     return _in_order(answer, count)
@@ -102,12 +107,12 @@ def read_reply(text: str, count: int) -> list[float] | UnusableReply:
 def _in_order(answer: _Forecasts, count: int) -> list[float] | UnusableReply:
     values = {forecast.id: forecast.value for forecast in answer.forecasts}
     if len(answer.forecasts) != count or values.keys() != set(range(count)):
-        return UnusableReply(f"the reply should hold one forecast for each of {count} series")
+        return UnusableReply(f"the reply must have one forecast for each of {count} series")
     return [values[number] for number in range(count)]
 
 
 def _outline(points: Points) -> dict[str, Any]:
-    """Describe a series by at most MAX_POINTS means of four significant digits."""
+    """Return a series as at most MAX_POINTS means with four significant digits."""
     size = -(-len(points) // MAX_POINTS)
     chunks = [points[start : start + size] for start in range(0, len(points), size)]
     seconds = points[-1][0] - points[0][0]

@@ -1,4 +1,4 @@
-"""What the LLM forecast scorer is told when it starts."""
+"""Settings of the LLM forecast scorer."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,11 @@ from ..wire import PROMETHEUS_URL
 
 @dataclass(frozen=True)
 class ForecastSettings:
-    """`endpoint` is the base URL of an OpenAI-compatible server, for example http://vllm:8000/v1.
+    """Which model is used, and the limits of one scoring request.
 
-    `deadline` (seconds) bounds one scoring request with all its questions to the model, of which
-    at most `concurrency` are asked at a time; it should be below the scoring interval.
+    `endpoint` is the base URL of an OpenAI-compatible server, for example http://vllm:8000/v1.
+    `deadline` is in seconds and bounds one scoring request with all its prompts; it should be
+    below the scoring interval. At most `concurrency` prompts are sent at a time.
     """
 
     endpoint: str

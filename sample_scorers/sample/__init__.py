@@ -1,1 +1,1 @@
-"""The sample scorer: the mean of each series, the smallest scorer that does real work."""
+"""The sample scorer: the mean of each series. The smallest scorer, and the one to copy."""

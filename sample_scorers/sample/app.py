@@ -16,7 +16,7 @@ from .score import score
 
 
 def config(prometheus_url: str = PROMETHEUS_URL) -> ScorerConfig:
-    """Say what the agent should fetch, and how often it should ask."""
+    """Return `/config`: the query that the agent runs, and how often it asks for scores."""
     return ScorerConfig(
         name="sample-scorer",
         description="A sample score for time series data",
@@ -28,5 +28,5 @@ def config(prometheus_url: str = PROMETHEUS_URL) -> ScorerConfig:
 
 
 def create_app(prometheus_url: str = PROMETHEUS_URL) -> FastAPI:
-    """Build the application; `prometheus_url` is what `/config` names to the agents."""
+    """Return the application; agents run the query on `prometheus_url`."""
     return service.create_app(service.ServedScorer(config(prometheus_url), score))

@@ -1,4 +1,4 @@
-"""The score: pure, data in and data out."""
+"""The score: a pure function of the series."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -9,9 +9,9 @@ META = "my_something_meta_by_sample_scorer"
 
 
 def score(series: Sequence[Series]) -> list[ScoreResult]:
-    """Score each series by the mean of its finite samples: here, CPU cores used over the window.
+    """Return the mean of the finite samples of each series: the CPU cores used over the window.
 
-    The labels are handed on, with `meta` set. A series without a finite sample gets no result.
+    A result has the labels of its series, and `meta`. A series without a finite sample has none.
     """
     return [
         ScoreResult(metric={**each.metric, "meta": META}, score=fmean(value for _, value in points))

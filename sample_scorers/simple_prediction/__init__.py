@@ -1,1 +1,1 @@
-"""The simple prediction scorer: forecasts each series over the next minutes."""
+"""The simple prediction scorer: forecasts each series for the next ten minutes."""

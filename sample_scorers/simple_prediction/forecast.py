@@ -1,8 +1,8 @@
-"""A forecast of one series' mean over the next horizon: exponential smoothing, pure numpy.
+"""Forecasts the mean of a series over the next horizon by exponential smoothing, in pure numpy.
 
-Simple smoothing and Holt's (damped) trend compete with several smoothing factors on the series
-itself: whichever would have foretold the series' own past horizons best, by mean absolute error,
-foretells the next one. There is no season, since an hour's window cannot show one.
+The candidates are simple exponential smoothing and Holt's (damped) trend, each with several
+smoothing factors. The candidate with the smallest mean absolute error over the past horizons of the
+same series makes the forecast. There is no season, because a window of an hour can't show one.
 
 Source: Gardner, "Exponential smoothing: the state of the art, part II" (2006), in the
 error-correction form of Hyndman et al., "Forecasting with Exponential Smoothing" (2008).
@@ -14,20 +14,22 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 MAX_BUCKETS = 240
-"""A longer window is averaged into this many steps, so that the work stays bounded."""
+"""Steps of a window; a longer window is averaged, so that the work stays bounded."""
 
-# Level, trend and damping factors, one column per candidate; the first wins ties.
+# Level (alpha), trend (beta) and damping (phi) factors, a column for each candidate. On a tie the
+# first candidate is used.
 _FLAT = [(alpha, 0.0, 1.0) for alpha in (0.4, 0.2, 0.1, 0.05, 0.8)]
 _TREND = [(a, b, phi) for a in (0.4, 0.2, 0.8) for b in (0.1, 0.3) for phi in (0.9, 1.0)]
 _ALPHA, _BETA, _PHI = np.array(_FLAT + _TREND).T
 
 
 def forecast_mean(times: Floats, values: Floats, horizon: float) -> float:
-    """Forecast the mean over `horizon` seconds after the last sample.
+    """Return the forecast mean over `horizon` seconds after the last sample.
 
-    `times` (unix seconds) and `values` are finite, not empty and in any order; gaps, equal times
-    and uneven steps are allowed. It looks at most half as far ahead as the window is long, and
-    stays within one range of the window's values, and at or above 0 where they all are.
+    `times` (unix seconds) and `values` are finite, not empty and in any order. Gaps, equal times
+    and uneven steps are allowed. The horizon is cut to half of the window. With `low` and `high`
+    the smallest and largest value, the forecast lies in [2 low - high, 2 high - low], and is not
+    negative unless a value is.
     """
     grid, step = regular(times, values)
     span = (len(grid) - 1) * step
@@ -38,9 +40,10 @@ def forecast_mean(times: Floats, values: Floats, horizon: float) -> float:
 
 
 def regular(times: Floats, values: Floats) -> tuple[Floats, float]:
-    """Average the samples into equal steps: (grid, seconds), NaN where a step has no sample.
+    """Return the samples averaged into equal steps, and the step in seconds.
 
-    The step is the median distance of samples, and never makes more than MAX_BUCKETS steps.
+    A step without a sample is NaN. The step is the median distance of two samples, or longer, so
+    that there are at most about MAX_BUCKETS steps.
     """
     start, end = float(times.min()), float(times.max())
     if start == end:
@@ -53,7 +56,7 @@ def regular(times: Floats, values: Floats) -> tuple[Floats, float]:
 
 
 def _horizon_means(grid: Floats, ahead: int) -> Floats:
-    """Forecast, after each step, the mean of the next `ahead` steps: (steps, candidates)."""
+    """Return the forecast mean of the next `ahead` steps after each step: [step, candidate]."""
     growth = np.cumsum(_PHI[:, None] ** np.arange(1, ahead + 1), axis=1).mean(axis=1)
     level, trend = np.full_like(_ALPHA, grid[0]), np.zeros_like(_ALPHA)
     forecasts = np.empty((len(grid), len(_ALPHA)))
@@ -69,7 +72,7 @@ def _horizon_means(grid: Floats, ahead: int) -> Floats:
 
 
 def _errors(forecasts: Floats, grid: Floats, ahead: int) -> Floats:
-    """Return each candidate's mean absolute error over the horizons that have already passed."""
+    """Return the mean absolute error of each candidate over the past horizons."""
     seen = ~np.isnan(grid)
     total = np.concatenate([[0.0], np.cumsum(np.where(seen, grid, 0.0))])
     count = np.concatenate([[0], np.cumsum(seen)])

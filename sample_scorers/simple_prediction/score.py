@@ -1,4 +1,4 @@
-"""The score: pure, data in and data out."""
+"""The score: a pure function of the series."""
 
 from collections.abc import Sequence
 
@@ -8,12 +8,13 @@ from ..wire import ScoreResult, Series
 from .forecast import forecast_mean
 
 HORIZON_SECONDS = 600.0
+"""Seconds after the last sample whose mean is forecast."""
 
 
 def score(series: Sequence[Series]) -> list[ScoreResult]:
-    """Score each series by its forecast mean over the next ten minutes: here, CPU cores.
+    """Return the forecast mean of each series over the next ten minutes: CPU cores.
 
-    The labels are handed on. A series without a finite sample gets no result.
+    A result has the labels of its series. A series without a finite sample has none.
     """
     return [
         ScoreResult(metric=each.metric, score=_forecast(points))

@@ -1,1 +1,1 @@
-"""The static scorer: scores read from a table, without any source."""
+"""The static scorer: scores from a table, without a source."""

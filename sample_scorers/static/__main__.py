@@ -19,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         type=Path,
         default=SHIPPED,
         metavar="FILE",
-        help="YAML or JSON file with the tables (%(default)s)",
+        help="YAML or JSON file with the tables of scores (%(default)s)",
     )
     args = parser.parse_args(argv)
     tables = read(args.scores)

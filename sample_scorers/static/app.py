@@ -1,4 +1,4 @@
-"""The static scorers as one HTTP application."""
+"""The static scorers as one HTTP application, each under its own path."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from .scores_file import shipped
 
 
 def config(table: StaticScoreTable) -> ScorerConfig:
-    """Say that there is nothing to fetch, and where the scores are."""
+    """Return `/config`: no source, and the path of the scores."""
     return ScorerConfig(
         name=table.name,
         description=table.description,
@@ -24,7 +24,7 @@ def config(table: StaticScoreTable) -> ScorerConfig:
 
 
 def create_app(tables: Sequence[StaticScoreTable] | None = None) -> FastAPI:
-    """Build the application; without tables it serves the shipped ones."""
+    """Return the application; without tables it serves those of this folder."""
     return service.create_app(*map(_scorer, shipped() if tables is None else tables))
 
 

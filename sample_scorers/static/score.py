@@ -1,4 +1,4 @@
-"""The table and its scores: pure."""
+"""A table of scores, and its results: pure."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -11,7 +11,7 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class StaticScoreTable(BaseModel):
-    """One scorer of the scores file."""
+    """One scorer of the scores file: `scores` by app and device."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -24,7 +24,7 @@ class StaticScoreTable(BaseModel):
 
 
 def score(table: StaticScoreTable) -> list[ScoreResult]:
-    """List the table's scores, labelled with `app` and `device`."""
+    """Return the table's scores with the labels `app` and `device`."""
     return [
         ScoreResult(metric={"app": app, "device": device}, score=value)
         for app, by_device in table.scores.items()

@@ -1,4 +1,4 @@
-"""Reads a scores file."""
+"""Reads a file with tables of scores."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -16,18 +16,18 @@ _TABLES = TypeAdapter(list[StaticScoreTable])
 
 @dataclass(frozen=True)
 class InvalidScoresFile:
-    """Why a scores file cannot be used, in one line."""
+    """Why a scores file can't be used, in one line."""
 
     message: str
 
 
 def shipped() -> list[StaticScoreTable]:
-    """Read the tables that come with this folder."""
+    """Return the tables of this folder's `scores.yaml`."""
     return _TABLES.validate_python(yaml.safe_load(SHIPPED.read_text(encoding="utf-8")))
 
 
 def read(path: Path) -> list[StaticScoreTable] | InvalidScoresFile:
-    """Read the tables of a YAML (or JSON) file."""
+    """Return the tables of a YAML (or JSON) file, or why they can't be used."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -41,7 +41,7 @@ def read(path: Path) -> list[StaticScoreTable] | InvalidScoresFile:
 
 
 def parse(text: str) -> list[StaticScoreTable] | InvalidScoresFile:
-    """Parse and check the tables."""
+    """Return the tables in a YAML text, or why they can't be used."""
     try:
         tables = _TABLES.validate_python(yaml.safe_load(text))
     except yaml.MarkedYAMLError as error:
@@ -56,7 +56,7 @@ def parse(text: str) -> list[StaticScoreTable] | InvalidScoresFile:
 
 def _without_clashes(tables: list[StaticScoreTable]) -> list[StaticScoreTable] | InvalidScoresFile:
     if not tables:
-        return InvalidScoresFile("holds no table")
+        return InvalidScoresFile("has no table")
     for key, values in (
         ("path", [table.path for table in tables]),
         ("scoreName", [table.score_name for table in tables]),

@@ -65,7 +65,7 @@ async def test_on_stdio_a_person_is_asked(hub: EmbeddedHub, tmp_path: Path, era:
     async with _client(tmp_path, answer, era=era) as client:
         plan = (await client.call_tool("plan_placement", request())).structured_content
         assert plan["objective_value"] == 115
-        with pytest.raises(ToolError, match="did not agree"):
+        with pytest.raises(ToolError, match="did not confirm"):
             await client.call_tool("apply_plan", {"digest": plan["digest"]})
         assert await generated(hub) == []
         answer.action, answer.content = "accept", {"confirm": True}

@@ -42,9 +42,9 @@ async def test_anything_but_a_yes_writes_nothing(answer: ElicitResult[Any]) -> N
     asked: list[str] = []
     async with serving(read_only=False) as service, _client(service, answer, asked) as client:
         plan = (await client.call_tool("plan_placement", request())).structured_content
-        with pytest.raises(ToolError, match="did not agree; nothing was written"):
+        with pytest.raises(ToolError, match="did not confirm; nothing was written"):
             await client.call_tool("apply_plan", {"digest": plan["digest"]})
-        with pytest.raises(ToolError, match="did not agree; nothing was written"):
+        with pytest.raises(ToolError, match="did not confirm; nothing was written"):
             await client.call_tool("reset_placements", {"namespace": "default"})
         assert await generated(service.hub) == []
     assert len(asked) == 2

@@ -158,7 +158,7 @@ async def test_exactly_the_plan_that_was_shown_is_applied_once_and_reset(era: Er
         names = sorted(change["name"] for change in first["changes"])
         assert result.structured_content["applied"] == first["changes"]
         assert await generated(service.hub) == names
-        with pytest.raises(ToolError, match="was applied already; make one with plan_placement"):
+        with pytest.raises(ToolError, match="was applied already; call plan_placement again"):
             await client.call_tool("apply_plan", {"digest": first["digest"]})
         with pytest.raises(
             ToolError, match="generated objects in its namespace have changed; plan again"
@@ -200,8 +200,8 @@ async def test_scores_come_in_pages_and_by_cluster_and_name(untouched: Service) 
         ("list_scores", {"cluster": "worker9"}, ["cluster worker9", "worker01, worker02"]),
         ("list_scores", {"cluster": "a/../b"}, ["cluster: ", "pattern"]),
         ("list_scores", {"limit": 10**9}, ["limit: ", "1000"]),
-        ("list_scores", {f"a{index}": 0 for index in range(21)}, ["more than 20 arguments"]),
-        ("list_scores", {"clutser": "a"}, ["clutser: ", "there is: cluster, name"]),
+        ("list_scores", {f"a{index}": 0 for index in range(21)}, ["at most 20 arguments"]),
+        ("list_scores", {"clutser": "a"}, ["clutser: ", "arguments of this tool: cluster, name"]),
         ("plan_placement", request("speed"), ["speed", PERFORMANCE, POWER]),
         (
             "plan_placement",
@@ -216,7 +216,10 @@ async def test_scores_come_in_pages_and_by_cluster_and_name(untouched: Service) 
         (
             "plan_placement",
             {key: value for key, value in request().items() if key != "preference"},
-            ["preference: ", "there is: namespace, clusters, targetWorkloads, preference"],
+            [
+                "preference: ",
+                "arguments of this tool: namespace, clusters, targetWorkloads, preference",
+            ],
         ),
         (
             "plan_placement",
@@ -241,7 +244,7 @@ async def test_scores_come_in_pages_and_by_cluster_and_name(untouched: Service) 
         (
             "plan_placement",
             {**request(), "more": {"dryRun": False}},
-            ["more: dryRun is none of objectives, limits, "],
+            ["more: dryRun is not one of objectives, limits, "],
         ),
         ("apply_plan", {"digest": "0" * 64}, ["no plan with digest 000", "plan_placement"]),
         ("reset_placements", {"namespace": "Not_A_Name"}, ["namespace: "]),
@@ -274,7 +277,7 @@ class _Broken(Wrapper):
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (Unreachable("no route to hub.example:6443"), "the hub can't be read: no route to hub"),
+        (Unreachable("no route to hub.example:6443"), "can't read the hub: no route to hub"),
         (RuntimeError("password=hunter2"), "Error calling tool 'list_scores'"),
     ],
 )

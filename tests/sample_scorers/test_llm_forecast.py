@@ -112,7 +112,7 @@ def test_a_malformed_authorization_is_refused_without_repeating_it(
 ) -> None:
     answer = scorer(model.url)(data(), Authorization=header)
     assert (answer.status_code, model.asked) == (400, [])
-    assert "should read: Bearer <token>" in answer.json()["detail"]
+    assert "must be: Bearer <token>" in answer.json()["detail"]
     credentials = header.partition(" ")[2]
     assert not credentials or credentials not in answer.text
 
@@ -133,7 +133,7 @@ def test_an_unusable_reply_is_asked_for_once_more(model: FakeModel) -> None:
 
 
 FAILURES: dict[str, tuple[Reply, str]] = {
-    "prose": ("no idea", "holds no forecasts"),
+    "prose": ("no idea", "has no forecasts"),
     "a missing series": ('{"forecasts": []}', "one forecast for each of 1 series"),
     "NaN": ('{"forecasts": [{"id": 0, "value": NaN}]}', "finite number"),
     "overflow": ('{"forecasts": [{"id": 0, "value": 1e999}]}', "finite number"),
@@ -141,7 +141,7 @@ FAILURES: dict[str, tuple[Reply, str]] = {
     "deep JSON": ('{"forecasts": ' + "[" * 20_000, "JSON is broken"),
     "server error": ((500, "out of memory"), "answered 500 for model tiny: out of memory"),
     "unknown model": ((404, "no model tiny"), "answered 404"),
-    "wants a token": ((401, ""), "wants a token"),
+    "requires a token": ((401, ""), "requires a token"),
     "no completion": ((200, "{}"), "check VLLM_ENDPOINT"),
     "no choice": ((200, '{"choices": []}'), "check VLLM_ENDPOINT"),
     "no text": ((200, '{"choices": [{"message": {"content": null}}]}'), "check VLLM_ENDPOINT"),

@@ -127,13 +127,13 @@ WRONG = [
     (static, ["--scores", "README.md"], {}, 1, "README.md: "),
     (llm_forecast, [], {}, 2, "set VLLM_ENDPOINT and MODEL_NAME"),
     (llm_forecast, ["--deadline", "nan"], MODEL, 2, "'nan' is not a positive number"),
-    (llm_forecast, ["--concurrency", "0"], MODEL, 2, "'0' is not a whole number from 1"),
+    (llm_forecast, ["--concurrency", "0"], MODEL, 2, "'0' is not a whole number of at least 1"),
     (
         llm_forecast,
         ["--endpoint", "http://me:hidden@x"],
         MODEL,
         2,
-        "a URL with a password in it would be shown to others",
+        "a URL must not contain a password",
     ),
 ]
 

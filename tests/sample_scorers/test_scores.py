@@ -229,7 +229,7 @@ def test_a_scores_file_may_be_json() -> None:
     ("text", "said"),
     [
         ("", "the document: Input should be a valid list"),
-        ("[]", "holds no table"),
+        ("[]", "has no table"),
         ("a: [", "line 1 is not YAML"),
         ("\x00", "is not YAML"),
         ("[" * 100_000, "is not YAML"),

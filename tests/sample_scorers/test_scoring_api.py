@@ -210,7 +210,7 @@ BAD = {
     "bytes in text": (b'{"data":"\xff"}', 400, "UTF-8"),
     "deep": (b"[" * 100_000, 400, "nested too deep"),
     "deep object": (b'{"data":' * 100_000, 400, "nested too deep"),
-    "long number": (one("[[" + "1" * 5000 + ',"1"]]'), 400, "too long a number"),
+    "long number": (one("[[" + "1" * 5000 + ',"1"]]'), 400, "a number that is too long"),
     "big time": (one("[[" + "1" * 4000 + ',"1"]]'), 422, "data[0].values[0][0]"),
     "NaN as time": (one('[[NaN,"1"]]'), 422, "data[0].values[0][0]"),
     "infinite time": (one('[[1e999,"1"]]'), 422, "data[0].values[0][0]"),

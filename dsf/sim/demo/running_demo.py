@@ -1,4 +1,4 @@
-"""The demo's demo: fleet, simulated OCM, scorers, and all components, up and answering."""
+"""Starts the demo: clusters, simulated OCM, scorers and components, until all of them answer."""
 
 import asyncio
 import contextlib
