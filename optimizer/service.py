@@ -15,7 +15,7 @@ from dsf.kube.kinds import (
     POLICY,
 )
 from dsf.kube.port import Kube
-from optimizer.candidates.generate import with_candidates
+from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.domain.settings import DEFAULTS, OptimizerSettings
 from optimizer.explain.composition import case_of
 from optimizer.explain.process.run import explain

@@ -14,11 +14,11 @@ import numpy as np
 import pulp
 
 from optimizer.candidates.frontier import frontier
-from optimizer.candidates.layout_relaxation import most_of
+from optimizer.candidates.layout_relaxation import value_bound
 from optimizer.domain.gpu_layout import GPU_KIND, GpuPattern, OmittedLayouts
 from optimizer.mig.demand import Demand, DeviceRequest
 from optimizer.mig.geometry import Geometry, geometry
-from optimizer.mig.gpus import Gpu, patterns
+from optimizer.mig.gpu_patterns import Gpu, patterns
 from optimizer.model.problem import ClusterResource, Problem, ProblemWorkload
 
 FEW = ("2g.24gb", "3g.48gb", "all")
@@ -63,7 +63,7 @@ def stated(
         values[index, slot] = item.value
     problem = Problem(("c",), slots, (), tasks, values, np.zeros(len(slots)))
     pool = OmittedLayouts("c", "", 0, bound, some.devices, ((gpus, open_),))
-    return max(found, min(found + bound, most_of(problem, (pool,), 0, found)))
+    return max(found, min(found + bound, value_bound(problem, (pool,), 0, found)))
 
 
 def part(demand: Demand, rng: random.Random) -> Demand:

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dsf.kube.selectors import valid_selector
 from optimizer.domain.fleet import Cluster, Workload
 
-Guests = Mapping[str, tuple[Workload, ...]]
+Dependents = Mapping[str, tuple[Workload, ...]]
 """By workload, those that can't run on a cluster without it, or without others that can't."""
 
 Value = Callable[[str, str], float | None]
 """What an app's place on a device of a cluster is worth; None where it has none."""
 
 
-def guests(workloads: Iterable[Workload]) -> Guests:
+def dependents(workloads: Iterable[Workload]) -> Dependents:
     """Return the guests of each workload that may have some, of all of its choices of company."""
     every = list(workloads)
     direct: dict[str, list[Workload]] = {}
@@ -24,7 +24,7 @@ def guests(workloads: Iterable[Workload]) -> Guests:
     return {name: _all(name, direct) for name in direct}
 
 
-def brought(guests_: Guests, cluster: Cluster, value: Value) -> Mapping[str, float]:
+def affinity_bonus(guests_: Dependents, cluster: Cluster, value: Value) -> Mapping[str, float]:
     """Return what the guests of each workload are worth on a cluster, at most."""
     known = {item.name: item for found in guests_.values() for item in found}
     best = {name: max(0.0, _best(item, cluster, value)) for name, item in known.items()}

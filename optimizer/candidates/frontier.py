@@ -29,7 +29,7 @@ _KEPT = 200
 _ON_THE_WAY = 64
 
 
-class Point(NamedTuple):
+class FrontierPoint(NamedTuple):
     """A reachable supply: usable amounts by device, cost, and the pattern of each GPU.
 
     `changed` GPUs get another layout; `pieces` is how fragmented all of them are.
@@ -45,7 +45,7 @@ class Point(NamedTuple):
 class Frontier(NamedTuple):
     """Points, best first, and the most value that leaving out the others can cost."""
 
-    points: tuple[Point, ...]
+    points: tuple[FrontierPoint, ...]
     bound: float
 
 
@@ -54,21 +54,21 @@ def frontier(gpus: Sequence[Sequence[GpuPattern]], demand: Demand, *, most: int)
 
     The bound is 0 where nothing that could matter was left out.
     """
-    points, bound = [Point((0,) * len(demand.devices), 0.0, 0, 0, ())], 0.0
+    points, bound = [FrontierPoint((0,) * len(demand.devices), 0.0, 0, 0, ())], 0.0
     for patterns in gpus:
         points, lost = _fewer(points, demand, keep=_KEPT, most=min(most, _ON_THE_WAY))
         points = _grown(points, patterns, demand.caps)
         bound += lost
     if bound:
-        points += [_climbed(gpus, part, demand.caps) for part in demand.parts]
+        points += [_climbed(gpus, part, demand.caps) for part in demand.subdemands]
     usable = [point._replace(supply=demand.usable(point.supply)) for point in points]
     points, lost = _fewer(_cheapest(usable), demand, keep=most, most=most)
     return Frontier(tuple(sorted(points, key=_preference)), bound + lost)
 
 
 def _fewer(
-    points: list[Point], demand: Demand, *, keep: int, most: int
-) -> tuple[list[Point], float]:
+    points: list[FrontierPoint], demand: Demand, *, keep: int, most: int
+) -> tuple[list[FrontierPoint], float]:
     """Return the points, or `most` where `keep` are too few, and what the others can be worth."""
     if len(points) <= _COMPARED:
         points = _nondominated(points)
@@ -76,8 +76,8 @@ def _fewer(
 
 
 def _grown(
-    points: Sequence[Point], patterns: Sequence[GpuPattern], caps: Sequence[int]
-) -> list[Point]:
+    points: Sequence[FrontierPoint], patterns: Sequence[GpuPattern], caps: Sequence[int]
+) -> list[FrontierPoint]:
     before, more = _Prices.of(points), _Prices.of(patterns)
     supplies = np.minimum(before.supplies[:, None] + more.supplies, np.array(caps))
     every = _Prices(
@@ -90,7 +90,7 @@ def _grown(
     for at in every.cheapest():
         point, pattern = points[at // len(patterns)], patterns[at % len(patterns)]
         found.append(
-            Point(
+            FrontierPoint(
                 tuple(every.supplies[at].tolist()),
                 point.cost + pattern.cost,
                 point.changed + pattern.changed,
@@ -101,9 +101,11 @@ def _grown(
     return found
 
 
-def _climbed(gpus: Sequence[Sequence[GpuPattern]], demand: Demand, caps: Sequence[int]) -> Point:
+def _climbed(
+    gpus: Sequence[Sequence[GpuPattern]], demand: Demand, caps: Sequence[int]
+) -> FrontierPoint:
     """Return a point that serves a demand well: GPU by GPU the best pattern, and once more."""
-    tables = [np.array(table) for table in demand.worth]
+    tables = [np.array(table) for table in demand.fractional_values]
     offers = [np.array([pattern.supply for pattern in patterns]) for patterns in gpus]
     prices = [np.array([pattern.cost for pattern in patterns]) for patterns in gpus]
     total = np.zeros(len(caps), dtype=np.int64)
@@ -115,7 +117,7 @@ def _climbed(gpus: Sequence[Sequence[GpuPattern]], demand: Demand, caps: Sequenc
         chosen[index] = int(worth.argmax())
         total = total + offers[index][chosen[index]]
     found = tuple(patterns[index] for patterns, index in zip(gpus, chosen, strict=True))
-    return Point(
+    return FrontierPoint(
         tuple(map(min, map(int, total), caps)),
         sum(pattern.cost for pattern in found),
         sum(pattern.changed for pattern in found),
@@ -133,7 +135,7 @@ class _Prices(NamedTuple):
     pieces: NDArray[np.int64]
 
     @classmethod
-    def of(cls, items: Sequence[Point | GpuPattern]) -> "_Prices":
+    def of(cls, items: Sequence[FrontierPoint | GpuPattern]) -> "_Prices":
         """Return those of points or patterns."""
         return cls(
             np.array([item.supply for item in items], dtype=np.int64),
@@ -150,11 +152,11 @@ class _Prices(NamedTuple):
         return [int(at) for at in best[np.argsort(first)]]
 
 
-def _cheapest(points: Sequence[Point]) -> list[Point]:
+def _cheapest(points: Sequence[FrontierPoint]) -> list[FrontierPoint]:
     return [points[at] for at in _Prices.of(points).cheapest()]
 
 
-def _nondominated(points: list[Point]) -> list[Point]:
+def _nondominated(points: list[FrontierPoint]) -> list[FrontierPoint]:
     """Return the points, of different supplies, that no other one covers for no more cost."""
     ranked = sorted(points, key=lambda point: (-sum(point.supply), point.cost, point.supply))
     costs = np.array([point.cost for point in ranked])
@@ -165,7 +167,9 @@ def _nondominated(points: list[Point]) -> list[Point]:
     return [ranked[index] for index in np.nonzero(~covers.any(axis=0))[0].tolist()]
 
 
-def _spread(points: list[Point], demand: Demand, most: int) -> tuple[list[Point], float]:
+def _spread(
+    points: list[FrontierPoint], demand: Demand, most: int
+) -> tuple[list[FrontierPoint], float]:
     losses = _Losses(points, demand)
     chosen = _promising(demand, losses)[:most]
     away = np.minimum.reduce([losses.to(index) for index in chosen])
@@ -178,32 +182,32 @@ def _spread(points: list[Point], demand: Demand, most: int) -> tuple[list[Point]
 def _promising(demand: Demand, losses: "_Losses") -> list[int]:
     """Return the points that serve the demand best, and parts of it such as others may leave."""
     whole = int(np.argmax(losses.value(demand)))
-    parts = (int(np.argmax(losses.worth(part))) for part in demand.parts)
+    parts = (int(np.argmax(losses.worth(part))) for part in demand.subdemands)
     return list(dict.fromkeys((whole, *parts)))
 
 
 class _Losses:
     """What every point may be worth more than another one."""
 
-    def __init__(self, points: list[Point], demand: Demand) -> None:
+    def __init__(self, points: list[FrontierPoint], demand: Demand) -> None:
         self._supplies = np.array([point.supply for point in points], dtype=np.int64)
         self._costs = np.array([point.cost for point in points])
         self._most_saved = 0.0 if demand.before_costs else np.inf
         self._smallest, self._largest = np.array(demand.amounts, dtype=np.int64).T
-        self._dearest = np.array(demand.dearest)
-        self._tables = [np.array(table) for table in demand.worth]
+        self._dearest = np.array(demand.highest_values)
+        self._tables = [np.array(table) for table in demand.fractional_values]
         # One row for each device: numpy is several times faster along rows that are long.
         self._amounts = np.ascontiguousarray(self._supplies.T, dtype=np.float64)
         self._worth = np.ascontiguousarray(_of(self._tables, self._whole(self._supplies)).T)
 
     def value(self, demand: Demand) -> NDArray[np.float64]:
         """Return what each point is worth to a demand."""
-        tables = [np.array(table) for table in demand.tables]
+        tables = [np.array(table) for table in demand.best_values]
         return np.asarray(_of(tables, self._supplies).sum(axis=1) - self._costs)
 
     def worth(self, demand: Demand) -> NDArray[np.float64]:
         """Return what each point is worth to a demand whose requests could be cut."""
-        tables = [np.array(table) for table in demand.worth]
+        tables = [np.array(table) for table in demand.fractional_values]
         return np.asarray(_of(tables, self._supplies).sum(axis=1) - self._costs)
 
     def to(self, index: int) -> NDArray[np.float64]:
@@ -234,9 +238,9 @@ def _of(tables: list[NDArray[np.float64]], supplies: NDArray[np.int64]) -> NDArr
     return np.stack(columns, axis=1)
 
 
-def _price(point: Point) -> tuple[float, int, int]:
+def _price(point: FrontierPoint) -> tuple[float, int, int]:
     return point.cost, point.changed, point.pieces
 
 
-def _preference(point: Point) -> tuple[float, int, int, tuple[int, ...]]:
+def _preference(point: FrontierPoint) -> tuple[float, int, int, tuple[int, ...]]:
     return (*_price(point), tuple(-amount for amount in point.supply))

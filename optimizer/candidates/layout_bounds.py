@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from optimizer.candidates.device_prices import CLOSE
-from optimizer.candidates.layout_relaxation import most_worth
+from optimizer.candidates.lagrangian_bound import CLOSE
+from optimizer.candidates.layout_relaxation import value_bounds
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.gpu_layout import OmittedLayouts
 from optimizer.domain.issue import Issue
@@ -15,15 +15,15 @@ _LESS: Mapping[Status, Status] = {"Optimal": "Feasible", "Infeasible": "NotSolve
 """What is known where layouts that were left out may be worth more."""
 
 
-def over_all_layouts(fleet: Fleet, solution: Solution) -> Solution:
+def bounded_over_all_layouts(fleet: Fleet, solution: Solution) -> Solution:
     """Return a solution whose bounds hold over all layouts, and that claims no more than it can."""
     if not fleet.left_out or solution.bound is None:
         return solution
     values = {tier.priority: tier.value for tier in solution.tiers}
-    return widened(solution, fleet.left_out, most_worth(fleet, values))
+    return with_wider_bounds(solution, fleet.left_out, value_bounds(fleet, values))
 
 
-def widened(
+def with_wider_bounds(
     solution: Solution, left_out: Iterable[OmittedLayouts], most: Mapping[int, float]
 ) -> Solution:
     """Return a solution with bounds over all layouts; `most`: what nothing exceeds, by priority.
@@ -52,7 +52,7 @@ def _widened(tier: Tier, bound: float) -> Tier:
     return tier if alike else tier._replace(bound=max(tier.value, bound))
 
 
-def fewer_layouts(left_out: Iterable[OmittedLayouts], more: float) -> Iterator[Issue]:
+def omitted_layout_issues(left_out: Iterable[OmittedLayouts], more: float) -> Iterator[Issue]:
     """Yield what may be lost by leaving out layouts: `more` in all, and less in single pools."""
     for item in left_out if more > 0 else ():
         yield Issue(

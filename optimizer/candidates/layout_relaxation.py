@@ -25,7 +25,13 @@ from itertools import groupby
 
 import numpy as np
 
-from optimizer.candidates.device_prices import Demanded, Lowered, Offer, Supplied, lowered
+from optimizer.candidates.lagrangian_bound import (
+    DemandSubproblem,
+    DualBound,
+    SupplyOffer,
+    SupplySubproblem,
+    minimised_dual,
+)
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply
 from optimizer.domain.gpu_layout import GPU_KIND, OmittedLayouts
@@ -35,19 +41,21 @@ from optimizer.model.problem import ClusterResource, Problem
 _EVERYTHING = ""
 
 
-def most_worth(fleet: Fleet, found: Mapping[int, float]) -> Mapping[int, float]:
+def value_bounds(fleet: Fleet, found: Mapping[int, float]) -> Mapping[int, float]:
     """Return what no decision is worth more than in each priority by itself.
 
     `found`: what one is worth; the closer to the best, the better the answer.
     """
     problem = formulate(_with_everything(fleet))
     return {
-        priority: most_of(problem, fleet.left_out, tier, found.get(priority, 0.0))
+        priority: value_bound(problem, fleet.left_out, tier, found.get(priority, 0.0))
         for tier, priority in enumerate(problem.tiers)
     }
 
 
-def most_of(problem: Problem, left_out: Sequence[OmittedLayouts], tier: int, found: float) -> float:
+def value_bound(
+    problem: Problem, left_out: Sequence[OmittedLayouts], tier: int, found: float
+) -> float:
     """Return what no decision is worth more than in a priority.
 
     Policies without a name only stand for places; no decision has them.
@@ -57,7 +65,7 @@ def most_of(problem: Problem, left_out: Sequence[OmittedLayouts], tier: int, fou
     return _lowered(problem, offers, problem.weights(tier), found).bound
 
 
-def shares(fleet: Fleet) -> list[list[Floats]]:
+def mean_pattern_counts(fleet: Fleet) -> list[list[Floats]]:
     """Return how many GPUs of each group have which pattern at prices that suit the fleet.
 
     By pool that leaves out layouts, group and pattern; an average over prices, so no whole numbers.
@@ -75,16 +83,18 @@ def shares(fleet: Fleet) -> list[list[Floats]]:
     return found
 
 
-def _lowered(problem: Problem, offers: Sequence[Offer], weights: Floats, found: float) -> Lowered:
-    demanded = Demanded(problem, weights[len(problem.policies) :])
-    supplied = Supplied(offers, demanded.resources)
+def _lowered(
+    problem: Problem, offers: Sequence[SupplyOffer], weights: Floats, found: float
+) -> DualBound:
+    demanded = DemandSubproblem(problem, weights[len(problem.policies) :])
+    supplied = SupplySubproblem(offers, demanded.resources)
     room = np.concatenate([problem.base, [item.most for item in problem.limits]])
-    return lowered(demanded, supplied, room, found)
+    return minimised_dual(demanded, supplied, room, found)
 
 
 def _offers(
     problem: Problem, left_out: Iterable[OmittedLayouts], weights: Floats, *, costs: bool
-) -> list[Offer]:
+) -> list[SupplyOffer]:
     """Return all offers, those of a way together; `costs`: those of layouts count."""
     found = [*_policies(problem, weights), *_layouts(problem, left_out, costs=costs)]
     return sorted(found, key=lambda item: (item.pool, item.way))
@@ -113,19 +123,19 @@ def _everything(pool: OmittedLayouts) -> CandidatePolicy:
     return CandidatePolicy(_EVERYTHING, supplies, pool.pool)
 
 
-def _policies(problem: Problem, weights: Floats) -> Iterator[Offer]:
+def _policies(problem: Problem, weights: Floats) -> Iterator[SupplyOffer]:
     first = len(problem.resources)
     for number, option in enumerate(problem.policies):
         if option.name != _EVERYTHING:
             uses = enumerate((-float(item.policies[number]) for item in problem.limits), first)
             supplies = (*option.supplies, *uses)
             pool = option.cluster, option.pool
-            yield Offer(pool, number, 1, (supplies,), (-float(weights[number]),))
+            yield SupplyOffer(pool, number, 1, (supplies,), (-float(weights[number]),))
 
 
 def _layouts(
     problem: Problem, left_out: Iterable[OmittedLayouts], *, costs: bool
-) -> Iterator[Offer]:
+) -> Iterator[SupplyOffer]:
     """Yield what each GPU can be, in ways beside those of the policies."""
     for way, item in enumerate(left_out, len(problem.policies)):
         cluster = problem.cluster_index[item.cluster]
@@ -141,4 +151,4 @@ def _layouts(
                 for found in patterns
             )
             paid = tuple(found.cost if costs else 0.0 for found in patterns)
-            yield Offer((cluster, item.pool), way, count, supplies, paid)
+            yield SupplyOffer((cluster, item.pool), way, count, supplies, paid)

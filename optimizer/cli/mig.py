@@ -10,7 +10,7 @@ from dsf.cli.columns import aligned
 if TYPE_CHECKING:
     from optimizer.mig.demand import Demand
     from optimizer.mig.geometry import Geometry
-    from optimizer.mig.layouts import Instance
+    from optimizer.mig.layouts import GpuInstance
 
 
 class _Model(click.ParamType["Geometry"]):
@@ -28,18 +28,18 @@ class _Model(click.ParamType["Geometry"]):
         return found
 
 
-class _Placed(click.ParamType["Instance"]):
+class _Placed(click.ParamType["GpuInstance"]):
     name = "PROFILE@START"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> "Instance":
-        from optimizer.mig.layouts import Instance
+    ) -> "GpuInstance":
+        from optimizer.mig.layouts import GpuInstance
 
         profile, _, start = value.partition("@")
         if not start.isdecimal():
             self.fail(f"{value!r} is not of the form 1g.10gb@0", param, ctx)
-        return Instance(profile, int(start))
+        return GpuInstance(profile, int(start))
 
 
 class _Wanted(click.ParamType[tuple[str, int, int, float]]):
@@ -73,7 +73,7 @@ def models() -> None:
     rows = [
         (
             item.model,
-            f"{item.compute}+{item.memory}",
+            f"{item.compute_slices}+{item.memory_slices}",
             " ".join(profile.name for profile in item.profiles),
             "inferred" if item.inferred else "published",
             " ".join(item.products),
@@ -93,13 +93,18 @@ def models() -> None:
 )
 @click.option("--media", is_flag=True, help="Profiles with media engines (+me) as well.")
 @click.option("--all", "every", is_flag=True, help="Not only those to which nothing can be added.")
-def layouts(model: "Geometry", held: tuple["Instance", ...], media: bool, every: bool) -> None:
+def layouts(model: "Geometry", held: tuple["GpuInstance", ...], media: bool, every: bool) -> None:
     """Show the layouts of MODEL, empty or with the instances --held.
 
     AT is where the instances stand if that leaves the most room: their first memory slices.
     """
-    from optimizer.mig.fragmentation import placed
-    from optimizer.mig.layouts import conflict, layouts, maximal, multisets
+    from optimizer.mig.fragmentation import least_fragmented_layout
+    from optimizer.mig.layouts import (
+        conflict,
+        distinct_profile_counts,
+        layouts,
+        maximal_profile_counts,
+    )
 
     why = conflict(model, held)
     if why:
@@ -108,13 +113,15 @@ def layouts(model: "Geometry", held: tuple["Instance", ...], media: bool, every:
     among = frozenset(item.name for item in model.profiles if media or not item.media)
     shapes = {item.name: item for item in model.profiles}
     rows = []
-    for counts in (multisets if every else maximal)(model, kept, among):
-        layout = placed(model, counts, kept) or ()
+    for counts in (distinct_profile_counts if every else maximal_profile_counts)(
+        model, kept, among
+    ):
+        layout = least_fragmented_layout(model, counts, kept) or ()
         rows.append(
             (
                 _spelt(counts),
-                str(sum(shapes[name].compute * amount for name, amount in counts)),
-                str(sum(shapes[name].memory * amount for name, amount in counts)),
+                str(sum(shapes[name].compute_slices * amount for name, amount in counts)),
+                str(sum(shapes[name].memory_slices * amount for name, amount in counts)),
                 " ".join(f"{item.profile}@{item.start}" for item in layout) or "-",
             )
         )
@@ -150,17 +157,17 @@ def explain(
 
     GPUs are --count idle ones of MODEL. How much of the demand it serves is said too.
     """
-    from optimizer.candidates.candidates import best
-    from optimizer.mig.gpus import Gpu, ReconfigurationRules
-    from optimizer.mig.parted import config, config_name, document
+    from optimizer.candidates.pool_candidates import best_configuration
+    from optimizer.mig.gpu_patterns import Gpu, ReconfigurationRules
+    from optimizer.mig.mig_parted import config_file, config_name, node_config
 
     demand = _demand(model, want)
-    point, bound = best((Gpu(model),) * count, demand, ReconfigurationRules(most=400))
+    point, bound = best_configuration((Gpu(model),) * count, demand, ReconfigurationRules(most=400))
     if point is None or not any(point.supply):
         raise click.ClickException(f"no layout of {count} {model.model} serves any of this")
     gpus = sorted((item.instances for item in point.patterns), key=lambda item: item or ())
     if output == "mig-parted":
-        click.echo(document({config_name(gpus): config(gpus)}), nl=False)
+        click.echo(config_file({config_name(gpus): node_config(gpus)}), nl=False)
         return
     rows = [(str(gpus.count(item)), _spelt(item)) for item in dict.fromkeys(gpus)]
     click.echo(aligned(("gpus", "layout"), rows))

@@ -61,11 +61,11 @@ class Demand:
         """Return the best value of requests that fit, each being for one device."""
         return sum(
             table[min(amount, len(table) - 1)]
-            for amount, table in zip(supply, self.tables, strict=True)
+            for amount, table in zip(supply, self.best_values, strict=True)
         )
 
     @cached_property
-    def worth(self) -> tuple[tuple[float, ...], ...]:
+    def fractional_values(self) -> tuple[tuple[float, ...], ...]:
         """The most that 0, 1, 2, ... instances of each device are worth if requests could be cut.
 
         Concave: the instances of the request with the highest value per instance come first.
@@ -73,7 +73,7 @@ class Demand:
         return tuple(_fractions(items) for _, items in self.requests)
 
     @cached_property
-    def parts(self) -> tuple["Demand", ...]:
+    def subdemands(self) -> tuple["Demand", ...]:
         """Parts of the demand, as other clusters may leave them: every n-th request."""
         return tuple(
             Demand(tuple((device, items[offset::step] or items[-1:]) for device, items in cut))
@@ -91,12 +91,12 @@ class Demand:
         )
 
     @cached_property
-    def dearest(self) -> tuple[float, ...]:
+    def highest_values(self) -> tuple[float, ...]:
         """The highest value of a request for each device."""
         return tuple(max(item.value for item in items) for _, items in self.requests)
 
     @cached_property
-    def tables(self) -> tuple[tuple[float, ...], ...]:
+    def best_values(self) -> tuple[tuple[float, ...], ...]:
         """The most that requests are worth that fit 0, 1, 2, ... instances of each device."""
         return tuple(_knapsack(items) for _, items in self.requests)
 

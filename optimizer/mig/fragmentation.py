@@ -4,11 +4,11 @@ from functools import cache
 
 from optimizer.domain.gpu_layout import ProfileCounts
 from optimizer.mig.geometry import Geometry
-from optimizer.mig.layouts import Layout, layouts, multiset, with_counts
+from optimizer.mig.layouts import Layout, layouts, layouts_with_counts, profile_counts
 
 
 @cache
-def room(geometry: Geometry, layout: Layout) -> tuple[int, ...]:
+def addable_instances(geometry: Geometry, layout: Layout) -> tuple[int, ...]:
     """Return how many instances of each profile alone could still be added."""
     return tuple(
         max(len(more) for more in layouts(geometry, layout, {profile.name})) - len(layout)
@@ -23,21 +23,25 @@ def fragmentation(geometry: Geometry, layout: Layout) -> int:
     Per profile: what fits beside the same instances where they stand best, less what fits here.
     A 1g at memory slice 0 loses the 4g that fits where it stands at 6.
     """
-    here = room(geometry, layout)
-    best = _best_room(geometry, multiset(geometry, layout))
+    here = addable_instances(geometry, layout)
+    best = _best_room(geometry, profile_counts(geometry, layout))
     return sum(
-        profile.compute * (most - now)
+        profile.compute_slices * (most - now)
         for profile, most, now in zip(geometry.profiles, best, here, strict=True)
     )
 
 
-def placed(geometry: Geometry, counts: ProfileCounts, kept: Layout = ()) -> Layout | None:
+def least_fragmented_layout(
+    geometry: Geometry, counts: ProfileCounts, kept: Layout = ()
+) -> Layout | None:
     """Return the least fragmented legal layout of these instances that holds `kept`, or None."""
-    legal = with_counts(geometry, counts, kept)
+    legal = layouts_with_counts(geometry, counts, kept)
     return min(legal, key=lambda layout: (fragmentation(geometry, layout), layout), default=None)
 
 
 @cache
 def _best_room(geometry: Geometry, counts: ProfileCounts) -> tuple[int, ...]:
-    rooms = [room(geometry, layout) for layout in with_counts(geometry, counts)]
+    rooms = [
+        addable_instances(geometry, layout) for layout in layouts_with_counts(geometry, counts)
+    ]
     return tuple(map(max, zip(*rooms, strict=True)))

@@ -27,10 +27,10 @@ class Profile:
     """
 
     name: str
-    number: int
-    compute: int
-    memory: int
-    most: int
+    profile_id: int
+    compute_slices: int
+    memory_slices: int
+    max_instances: int
     starts: tuple[int, ...]
 
     @property
@@ -45,7 +45,7 @@ class Profile:
 
     def mask(self, start: int) -> int:
         """Return the memory slices of an instance that begins at `start`, as bits."""
-        return (1 << self.memory) - 1 << start
+        return (1 << self.memory_slices) - 1 << start
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class Geometry:
     """A GPU model; `products` are its `nvidia.com/gpu.product` labels, without `NVIDIA-`."""
 
     model: str
-    compute: int
-    memory: int
+    compute_slices: int
+    memory_slices: int
     profiles: tuple[Profile, ...]
     products: tuple[str, ...] = ()
     inferred: bool = False

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from optimizer.domain.gpu_layout import WHOLE_GPU
-from optimizer.mig.gpus import Gpu
+from optimizer.mig.gpu_patterns import Gpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,9 @@ def possible_devices(pool: GpuPool) -> dict[str, int]:
     for node in pool.nodes:
         for gpu in node.gpus:
             most.update(
-                {WHOLE_GPU: 1, **{item.device: item.most for item in gpu.geometry.profiles}}
+                {
+                    WHOLE_GPU: 1,
+                    **{item.device: item.max_instances for item in gpu.geometry.profiles},
+                }
             )
     return dict(sorted(most.items()))

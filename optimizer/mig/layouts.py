@@ -13,19 +13,19 @@ from optimizer.domain.gpu_layout import ProfileCounts
 from optimizer.mig.geometry import Geometry, Profile
 
 
-class Instance(NamedTuple):
+class GpuInstance(NamedTuple):
     """A GPU instance by its profile's name and its first memory slice."""
 
     profile: str
     start: int
 
 
-Layout = tuple[Instance, ...]
+Layout = tuple[GpuInstance, ...]
 """The instances of one GPU by their start."""
 
 
 def layouts(
-    geometry: Geometry, kept: Iterable[Instance] = (), among: Collection[str] | None = None
+    geometry: Geometry, kept: Iterable[GpuInstance] = (), among: Collection[str] | None = None
 ) -> Iterator[Layout]:
     """Yield every legal layout that holds the instances `kept`; the empty one is a layout too.
 
@@ -35,18 +35,18 @@ def layouts(
     if conflict(geometry, held):
         return
     profiles = [item for item in geometry.profiles if among is None or item.name in among]
-    taken, compute, media = 0, geometry.compute, False
+    taken, compute, media = 0, geometry.compute_slices, False
     for profile, start in _profiles(geometry, held):
         taken |= profile.mask(start)
-        compute -= profile.compute
+        compute -= profile.compute_slices
         media |= profile.media
     for added in _grow(geometry, profiles, _Room(taken, compute, media), 0):
         yield tuple(sorted((*held, *added), key=_start))
 
 
-def conflict(geometry: Geometry, layout: Iterable[Instance]) -> str:
+def conflict(geometry: Geometry, layout: Iterable[GpuInstance]) -> str:
     """Return why instances can't be on one GPU together, or nothing where they can."""
-    taken: dict[int, Instance] = {}
+    taken: dict[int, GpuInstance] = {}
     found = Counter[str]()
     compute = 0
     for instance in layout:
@@ -57,42 +57,44 @@ def conflict(geometry: Geometry, layout: Iterable[Instance]) -> str:
         if instance.start not in profile.starts:
             starts = ", ".join(map(str, profile.starts))
             return f"{profile.name} can't start at {instance.start}, only at {starts}"
-        for piece in range(instance.start, instance.start + profile.memory):
+        for piece in range(instance.start, instance.start + profile.memory_slices):
             if piece in taken:
                 return f"{_said(instance)} overlaps {_said(taken[piece])}"
             taken[piece] = instance
         found["media"] += profile.media
-        compute += profile.compute
+        compute += profile.compute_slices
     if found["media"] > 1:
         return "only one instance can have the media engines"
-    return "" if compute <= geometry.compute else f"{compute} compute slices are too many"
+    return "" if compute <= geometry.compute_slices else f"{compute} compute slices are too many"
 
 
-def multiset(geometry: Geometry, layout: Iterable[Instance]) -> ProfileCounts:
+def profile_counts(geometry: Geometry, layout: Iterable[GpuInstance]) -> ProfileCounts:
     """Return how many instances of which profile a layout has."""
-    return ordered(geometry, Counter(instance.profile for instance in layout))
+    return in_geometry_order(geometry, Counter(instance.profile for instance in layout))
 
 
-def ordered(geometry: Geometry, counts: Mapping[str, int]) -> ProfileCounts:
+def in_geometry_order(geometry: Geometry, counts: Mapping[str, int]) -> ProfileCounts:
     """Return counts by profile name as a ProfileCounts."""
     names = (profile.name for profile in geometry.profiles)
     return tuple((name, counts[name]) for name in names if counts.get(name))
 
 
 @cache
-def multisets(
+def distinct_profile_counts(
     geometry: Geometry, kept: Layout = (), among: frozenset[str] | None = None
 ) -> tuple[ProfileCounts, ...]:
     """Return the distinct multisets of the layouts that hold `kept`, in a stable order."""
-    return tuple(sorted({multiset(geometry, item) for item in layouts(geometry, kept, among)}))
+    return tuple(
+        sorted({profile_counts(geometry, item) for item in layouts(geometry, kept, among)})
+    )
 
 
 @cache
-def maximal(
+def maximal_profile_counts(
     geometry: Geometry, kept: Layout = (), among: frozenset[str] | None = None
 ) -> tuple[ProfileCounts, ...]:
     """Return the multisets that no other one contains."""
-    counted = [(item, dict(item)) for item in multisets(geometry, kept, among)]
+    counted = [(item, dict(item)) for item in distinct_profile_counts(geometry, kept, among)]
     return tuple(
         item
         for item, counts in counted
@@ -100,11 +102,15 @@ def maximal(
     )
 
 
-def with_counts(geometry: Geometry, counts: ProfileCounts, kept: Layout = ()) -> tuple[Layout, ...]:
+def layouts_with_counts(
+    geometry: Geometry, counts: ProfileCounts, kept: Layout = ()
+) -> tuple[Layout, ...]:
     """Return the legal layouts with exactly these instances that hold `kept`."""
     among = frozenset(name for name, _ in counts)
     return tuple(
-        layout for layout in layouts(geometry, kept, among) if multiset(geometry, layout) == counts
+        layout
+        for layout in layouts(geometry, kept, among)
+        if profile_counts(geometry, layout) == counts
     )
 
 
@@ -112,12 +118,12 @@ def _grow(
     geometry: Geometry, profiles: list[Profile], room: "_Room", first: int
 ) -> Iterator[Layout]:
     yield ()
-    for start in range(first, geometry.memory):
+    for start in range(first, geometry.memory_slices):
         for profile in profiles:
             left = room.without(profile, start)
             if left is not None:
-                for others in _grow(geometry, profiles, left, start + profile.memory):
-                    yield (Instance(profile.name, start), *others)
+                for others in _grow(geometry, profiles, left, start + profile.memory_slices):
+                    yield (GpuInstance(profile.name, start), *others)
 
 
 class _Room(NamedTuple):
@@ -128,11 +134,17 @@ class _Room(NamedTuple):
     def without(self, profile: Profile, start: int) -> "_Room | None":
         """Return what is left beside an instance, or None where there is no room for it."""
         mask = profile.mask(start)
-        if start not in profile.starts or self.taken & mask or profile.compute > self.compute:
+        if (
+            start not in profile.starts
+            or self.taken & mask
+            or profile.compute_slices > self.compute
+        ):
             return None
         if profile.media and self.media:
             return None
-        return _Room(self.taken | mask, self.compute - profile.compute, self.media or profile.media)
+        return _Room(
+            self.taken | mask, self.compute - profile.compute_slices, self.media or profile.media
+        )
 
 
 def _profiles(geometry: Geometry, layout: Layout) -> Iterator[tuple[Profile, int]]:
@@ -146,9 +158,9 @@ def _within(counts: Mapping[str, int], others: Mapping[str, int]) -> bool:
     return all(amount <= others.get(name, 0) for name, amount in counts.items())
 
 
-def _start(instance: Instance) -> int:
+def _start(instance: GpuInstance) -> int:
     return instance.start
 
 
-def _said(instance: Instance) -> str:
+def _said(instance: GpuInstance) -> str:
     return f"{instance.profile} at {instance.start}"

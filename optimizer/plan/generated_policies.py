@@ -8,8 +8,8 @@ from optimizer.domain.fleet import CandidatePolicy, Fleet
 from optimizer.domain.gpu_layout import gpu_name
 from optimizer.domain.mig_labels import MigLabels
 from optimizer.domain.solution import Decision
-from optimizer.mig.parted import spelt
-from optimizer.mig.policies import policy, specs
+from optimizer.mig.mig_parted import layout_text
+from optimizer.mig.policy_spec import generated_policy, policy_specs
 from optimizer.snapshot.object_readers import SUPPLY_AMOUNT, SUPPLY_DEVICE, SUPPLY_KIND
 
 SUPPLIES = f"{GROUP}/supplies"
@@ -30,8 +30,8 @@ def generated_policies(fleet: Fleet, decision: Decision, labels: MigLabels) -> I
             for item in cluster.candidates
             if item.layouts and (cluster.name, item.policy) in chosen
         ]
-        for item, spec in zip(made, specs(made, labels) if made else (), strict=True):
-            yield policy(fleet.namespace, item.policy, _said(cluster.name, item), spec)
+        for item, spec in zip(made, policy_specs(made, labels) if made else (), strict=True):
+            yield generated_policy(fleet.namespace, item.policy, _said(cluster.name, item), spec)
 
 
 def _said(cluster: str, item: CandidatePolicy) -> Object:
@@ -56,7 +56,7 @@ def _said(cluster: str, item: CandidatePolicy) -> Object:
 def _layouts(item: CandidatePolicy) -> str:
     """Return what each GPU becomes, in the form that PolicySpec.layouts reads."""
     return ",".join(
-        f"{gpu_name(node.node, index)}={spelt(gpu)}"
+        f"{gpu_name(node.node, index)}={layout_text(gpu)}"
         for node in item.layouts
         for index, gpu in enumerate(node.gpus)
     )

@@ -7,7 +7,7 @@ import yaml
 
 from dsf.kube.changes import Change
 from dsf.kube.port import Object
-from optimizer.candidates.layout_bounds import fewer_layouts, over_all_layouts
+from optimizer.candidates.layout_bounds import bounded_over_all_layouts, omitted_layout_issues
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.issue import Issue
 from optimizer.domain.settings import OptimizerSettings
@@ -77,9 +77,9 @@ def plan(
     if refused:
         return refused
     implied = changes(objects, observation) if objects else ()
-    wide = over_all_layouts(fleet, solution)
+    wide = bounded_over_all_layouts(fleet, solution)
     more = (wide.bound or 0.0) - (solution.bound or 0.0)
-    issues = (*fleet.issues, *fewer_layouts(fleet.left_out, more))
+    issues = (*fleet.issues, *omitted_layout_issues(fleet.left_out, more))
     return Plan(
         digest=digest_of(fleet, objects, implied),
         basis=_basis(observation, request, settings),

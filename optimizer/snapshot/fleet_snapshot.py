@@ -70,7 +70,7 @@ def read_objects(
         scores={},
         objectives=_objectives(request),
         limits=limits,
-        busy_devices_stay=mig_rules(request).replace == "instance",
+        busy_devices_stay=mig_rules(request).mode == "instance",
         issues=(
             *cluster_issues,
             *workload_issues,

@@ -9,9 +9,9 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.kube.port import Object
 from optimizer.domain.issue import Issue
 from optimizer.mig.geometry import geometry
+from optimizer.mig.gpu_patterns import Gpu
 from optimizer.mig.gpu_pools import GpuPool, NodeGpus
-from optimizer.mig.gpus import Gpu
-from optimizer.mig.parted import ALL_DISABLED
+from optimizer.mig.mig_parted import ALL_DISABLED
 
 PRODUCT, COUNT, CONFIG = "gpu.product", "gpu.count", "mig.config"
 MIG_PRODUCT_MARK = "-MIG-"
@@ -32,7 +32,7 @@ def discover_gpus(managed_cluster: Object) -> tuple[GpuPool, ...] | Issue:
     count = _fact(managed_cluster, COUNT) or "1"
     if not count.isdecimal() or not 1 <= int(count) <= MAX_GPUS_PER_NODE:
         return _gap(name, f"{COUNT} is {count!r}, not a number from 1 to {MAX_GPUS_PER_NODE}")
-    gpu = Gpu(known, whole=_fact(managed_cluster, CONFIG) == ALL_DISABLED)
+    gpu = Gpu(known, mig_disabled=_fact(managed_cluster, CONFIG) == ALL_DISABLED)
     return (GpuPool(name, (NodeGpus("", (gpu,) * int(count)),)),)
 
 

@@ -10,7 +10,7 @@ from optimizer.domain.fleet import CandidatePolicy, Selector, Supply, TopologySp
 from optimizer.domain.gpu_layout import NodeLayout
 from optimizer.domain.issue import Issue
 from optimizer.domain.quantity import parse_quantity
-from optimizer.mig.parted import read
+from optimizer.mig.mig_parted import parse_layout
 from optimizer.snapshot.annotations import merge_specs, read_annotations
 from optimizer.wire.object_specs import (
     ClusterSpec,
@@ -178,7 +178,9 @@ def _layouts(specs: Iterable[GpuLayoutSpec]) -> tuple[NodeLayout, ...]:
     for item in specs:
         nodes.setdefault(item.node, []).append(item)
     return tuple(
-        NodeLayout(node, tuple(read(item.layout) for item in sorted(gpus, key=lambda gpu: gpu.gpu)))
+        NodeLayout(
+            node, tuple(parse_layout(item.layout) for item in sorted(gpus, key=lambda gpu: gpu.gpu))
+        )
         for node, gpus in nodes.items()
     )
 

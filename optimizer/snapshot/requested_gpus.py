@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from dsf.kube.port import Object
 from optimizer.domain.issue import Issue
+from optimizer.mig.gpu_patterns import ReconfigurationRules
 from optimizer.mig.gpu_pools import GpuPool, GpuPools
-from optimizer.mig.gpus import ReconfigurationRules
 from optimizer.snapshot.gpu_discovery import discover_gpus
 from optimizer.snapshot.object_readers import name_of
 from optimizer.wire.mig_request import MigOptions

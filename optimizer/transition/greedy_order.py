@@ -15,7 +15,9 @@ class Stage(NamedTuple):
     flips: tuple[Move, ...]
 
 
-def staged(moves: TransitionProblem, detours: Iterable[int], time_left: TimeLeft) -> list[Stage]:
+def greedy_stages(
+    moves: TransitionProblem, detours: Iterable[int], time_left: TimeLeft
+) -> list[Stage]:
     """Return stages from start to goal; every rule holds after each of them.
 
     `detours`: places that may be taken for a while, so that no replica goes uncovered. Once there

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from optimizer.domain.fleet import CandidatePolicy, Fleet
 from optimizer.domain.gpu_layout import GPU_KIND, NodeLayout, ProfileCounts, gpu_name
 from optimizer.domain.solution import PolicyEnforcement
-from optimizer.mig.gpus import devices
+from optimizer.mig.gpu_patterns import device_counts
 from optimizer.model.problem import NO_DEVICE, ClusterResource
 
 
@@ -101,7 +101,7 @@ def _kept(before: NodeLayout, after: NodeLayout) -> Iterator[int]:
 
 
 def _same(old: ProfileCounts | None, new: ProfileCounts | None) -> bool:
-    return dict(devices(old)) == dict(devices(new))
+    return dict(device_counts(old)) == dict(device_counts(new))
 
 
 def _usable(before: NodeLayout, after: NodeLayout, gpu: int) -> dict[str, int]:
@@ -112,6 +112,6 @@ def _usable(before: NodeLayout, after: NodeLayout, gpu: int) -> dict[str, int]:
             taken |= Counter(dict(layout.taken[gpu]))
     return {
         device: amount - taken[device]
-        for device, amount in devices(after.gpus[gpu])
+        for device, amount in device_counts(after.gpus[gpu])
         if amount > taken[device]
     }

@@ -11,7 +11,7 @@ from optimizer.domain.time_left import TimeLeft, unlimited
 from optimizer.model.current_state import with_surge
 from optimizer.model.problem import Problem
 from optimizer.model.rules import chosen_part
-from optimizer.transition.greedy_order import staged
+from optimizer.transition.greedy_order import greedy_stages
 from optimizer.transition.parallel_stages import in_parallel
 from optimizer.transition.policy_replacement import ReplacementLookup, nothing_stays
 from optimizer.transition.shortest_path import shortest_path
@@ -61,7 +61,7 @@ def plan_transition(
     """
     moves, detours, left_out = _moves(problem, start, goal, swaps)
     stages = in_parallel(
-        moves, [stage.flips for stage in staged(moves, detours, time_left)], time_left
+        moves, [stage.flips for stage in greedy_stages(moves, detours, time_left)], time_left
     )
     found = _told(moves, stages, detours, least=False)
     if not found.uncovered and not any(stage.detours for stage in found.stages):

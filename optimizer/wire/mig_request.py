@@ -8,11 +8,16 @@ from pydantic import FailFast, Field, model_validator
 
 from dsf.api.invalid_input import InvalidInput
 from optimizer.domain.gpu_layout import WHOLE_GPU
-from optimizer.mig.fragmentation import placed
+from optimizer.mig.fragmentation import least_fragmented_layout
 from optimizer.mig.geometry import Geometry, geometry
+from optimizer.mig.gpu_patterns import (
+    Gpu,
+    ReconfigurationCosts,
+    ReconfigurationMode,
+    ReconfigurationRules,
+)
 from optimizer.mig.gpu_pools import GpuPool, NodeGpus
-from optimizer.mig.gpus import Costs, Gpu, ReconfigurationRules, Replace
-from optimizer.mig.layouts import Instance, Layout, conflict, ordered
+from optimizer.mig.layouts import GpuInstance, Layout, conflict, in_geometry_order
 from optimizer.wire.base import ObjectName, RequestPart
 
 PoolName = Annotated[
@@ -93,7 +98,7 @@ class GpuNode(RequestPart):
         ]
         busy = {index for index, gpu in enumerate(found) if gpu.busy or gpu.in_use}
         return tuple(
-            replace(gpu, beside_busy=bool(busy - {index})) for index, gpu in enumerate(found)
+            replace(gpu, node_busy=bool(busy - {index})) for index, gpu in enumerate(found)
         )
 
 
@@ -101,7 +106,7 @@ class MigOptions(RequestPart):
     """How GPUs may be reconfigured; asks for generated policies wherever GPUs are known."""
 
     reconfigure: Annotated[
-        Replace,
+        ReconfigurationMode,
         Field(
             description="gpu: idle GPUs only, as mig-parted does; instance: busy instances stay;"
             " drain: any GPU, once drained."
@@ -128,7 +133,7 @@ class MigOptions(RequestPart):
 
     def rules(self, clusters: int) -> ReconfigurationRules:
         """Return the rules for a request with so many clusters."""
-        costs = Costs(self.reconfigure_cost, self.drain_cost)
+        costs = ReconfigurationCosts(self.reconfigure_cost, self.drain_cost)
         return ReconfigurationRules(
             self.reconfigure, costs, self.max_candidates or _fair_share(clusters)
         )
@@ -170,7 +175,7 @@ def _gpu(
         if len(instances) > 1:
             raise ValueError(f"instances: GPU {index} is whole and divided at once")
         used = off[0].busy or bool(off[0].workload)
-        return Gpu(known, whole=True, in_use=used and off[0].workload not in workloads)
+        return Gpu(known, mig_disabled=True, in_use=used and off[0].workload not in workloads)
     held = _layout(index, known, instances)
     users = dict(zip(held, instances, strict=True))
     busy = [at for at, item in users.items() if item.busy or item.workload]
@@ -178,7 +183,7 @@ def _gpu(
     return Gpu(known, _sorted(held), _sorted(busy), _sorted(foreign))
 
 
-def _layout(index: int, known: Geometry, instances: Sequence[MigInstance]) -> list[Instance]:
+def _layout(index: int, known: Geometry, instances: Sequence[MigInstance]) -> list[GpuInstance]:
     """Return where each of the instances stands, in their order."""
     starts = [item.start for item in instances if item.start is not None]
     if starts and len(starts) < len(instances):
@@ -186,19 +191,21 @@ def _layout(index: int, known: Geometry, instances: Sequence[MigInstance]) -> li
     names = [_profile(known, item.profile) for item in instances]
     if not starts:
         return _placed(index, known, names)
-    held = [Instance(name, start) for name, start in zip(names, starts, strict=True)]
+    held = [GpuInstance(name, start) for name, start in zip(names, starts, strict=True)]
     why = conflict(known, held)
     if why:
         raise ValueError(f"instances: GPU {index}: {why}")
     return held
 
 
-def _placed(index: int, known: Geometry, names: Sequence[str]) -> list[Instance]:
-    layout = placed(known, ordered(known, {name: names.count(name) for name in names}))
+def _placed(index: int, known: Geometry, names: Sequence[str]) -> list[GpuInstance]:
+    layout = least_fragmented_layout(
+        known, in_geometry_order(known, {name: names.count(name) for name in names})
+    )
     if layout is None:
         raise ValueError(f"instances: GPU {index}: a {known.model} has no room for {names}")
     free = list(layout)
-    found: list[Instance] = []
+    found: list[GpuInstance] = []
     for name in names:
         found.append(next(item for item in free if item.profile == name))
         free.remove(found[-1])
@@ -213,5 +220,5 @@ def _profile(known: Geometry, name: str) -> str:
     return profile.name
 
 
-def _sorted(instances: Sequence[Instance]) -> Layout:
+def _sorted(instances: Sequence[GpuInstance]) -> Layout:
     return tuple(sorted(instances, key=lambda item: item.start))

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from dsf.api.invalid_input import InvalidInput
 from dsf.kube.selectors import label_selector
 from optimizer.domain.quantity import parse_pairs, parse_quantity, parse_resource
-from optimizer.mig.parted import LAYOUT
+from optimizer.mig.mig_parted import LAYOUT_REGEX
 from optimizer.wire.base import ObjectName, RequestPart
 
 MAX_AMOUNT = 1e18
@@ -113,7 +113,7 @@ class GpuLayoutSpec(RequestPart):
 
     node: Annotated[str, Field(max_length=253, description="Empty: the one that has GPUs.")] = ""
     gpu: Annotated[int, Field(ge=0, lt=64, description="Index of the GPU on its node.")]
-    layout: Annotated[str, Field(pattern=f"^({LAYOUT})$")]
+    layout: Annotated[str, Field(pattern=f"^({LAYOUT_REGEX})$")]
 
 
 def _layouts(value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from dsf.kube import kinds
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
-from optimizer.candidates.generate import with_candidates
+from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.domain.fleet import (
     CandidatePolicy,
     Cluster,

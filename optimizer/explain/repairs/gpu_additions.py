@@ -12,7 +12,7 @@ from math import ceil
 from optimizer.domain.fleet import Fleet, Supply
 from optimizer.domain.gpu_layout import GPU_KIND, ProfileCounts
 from optimizer.explain.conflicts.fleet_changes import AddedSupply, LimitChange, with_supplies
-from optimizer.mig.gpus import devices
+from optimizer.mig.gpu_patterns import device_counts
 
 
 def as_gpus(fleet: Fleet, changes: Sequence[LimitChange]) -> tuple[LimitChange, ...]:
@@ -24,13 +24,17 @@ def as_gpus(fleet: Fleet, changes: Sequence[LimitChange]) -> tuple[LimitChange, 
 
 def _as_gpu(fleet: Fleet, change: AddedSupply) -> LimitChange:
     kind, device, amount = change.supply
-    counts = {layout: dict(devices(layout)).get(device, 0) for layout in _layouts(fleet, change)}
+    counts = {
+        layout: dict(device_counts(layout)).get(device, 0) for layout in _layouts(fleet, change)
+    }
     most = max(counts.values(), default=0)
     if kind != GPU_KIND or not most:
         return change
     layout = next(item for item, count in counts.items() if count == most)
     gpus = ceil(amount / most)
-    added = tuple(Supply(GPU_KIND, name, float(count * gpus)) for name, count in devices(layout))
+    added = tuple(
+        Supply(GPU_KIND, name, float(count * gpus)) for name, count in device_counts(layout)
+    )
     many = "a GPU" if gpus == 1 else f"{gpus} GPUs"
     message = f"add {many} to cluster {change.cluster}, {_divided(layout)}"
     apply = partial(with_supplies, cluster=change.cluster, added=added)

@@ -16,7 +16,7 @@ def placements(geometry: Geometry, numbers: set[int]) -> list[Placement]:
     return [
         (profile.name, start)
         for profile in geometry.profiles
-        if profile.number in numbers
+        if profile.profile_id in numbers
         for start in profile.starts
     ]
 
@@ -25,7 +25,7 @@ def legal_layouts(geometry: Geometry, numbers: set[int]) -> set[frozenset[Placem
     shape = {profile.name: profile for profile in geometry.profiles}
     possible = placements(geometry, numbers)
     found = {frozenset[Placement]()}
-    for size in range(1, geometry.memory + 1):
+    for size in range(1, geometry.memory_slices + 1):
         bigger = {
             layout | {extra}
             for layout in found
@@ -38,11 +38,13 @@ def legal_layouts(geometry: Geometry, numbers: set[int]) -> set[frozenset[Placem
 
 
 def _legal(geometry: Geometry, shape: dict, layout: frozenset[Placement]) -> bool:
-    slices = [piece for name, start in layout for piece in range(start, start + shape[name].memory)]
+    slices = [
+        piece for name, start in layout for piece in range(start, start + shape[name].memory_slices)
+    ]
     return (
         len(slices) == len(set(slices))
-        and max(slices, default=0) < geometry.memory
-        and sum(shape[name].compute for name, _ in layout) <= geometry.compute
+        and max(slices, default=0) < geometry.memory_slices
+        and sum(shape[name].compute_slices for name, _ in layout) <= geometry.compute_slices
         and sum(name.endswith("+me") for name, _ in layout) <= 1
     )
 
@@ -53,13 +55,13 @@ def counted(layout: frozenset[Placement]) -> tuple[tuple[str, int], ...]:
 
 def legal_counts(geometry: Geometry, numbers: set[int]) -> set[tuple[tuple[str, int], ...]]:
     """By the rule for empty GPUs: compute and memory slices suffice, one set of media engines."""
-    profiles = [item for item in geometry.profiles if item.number in numbers]
+    profiles = [item for item in geometry.profiles if item.profile_id in numbers]
     found = set()
-    for amounts in product(*(range(item.most + 1) for item in profiles)):
+    for amounts in product(*(range(item.max_instances + 1) for item in profiles)):
         pairs = list(zip(profiles, amounts, strict=True))
         if (
-            sum(item.compute * amount for item, amount in pairs) <= geometry.compute
-            and sum(item.memory * amount for item, amount in pairs) <= geometry.memory
+            sum(item.compute_slices * amount for item, amount in pairs) <= geometry.compute_slices
+            and sum(item.memory_slices * amount for item, amount in pairs) <= geometry.memory_slices
             and sum(amount for item, amount in pairs if item.name.endswith("+me")) <= 1
         ):
             found.add(tuple(sorted((item.name, amount) for item, amount in pairs if amount)))

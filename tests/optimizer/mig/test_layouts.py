@@ -4,24 +4,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.mig.fragmentation import fragmentation, placed, room
-from optimizer.mig.geometry import GEOMETRIES, Geometry, Invalid, geometry
-from optimizer.mig.layouts import Instance, conflict, layouts, maximal, multisets, with_counts
+from dsf.api.invalid_input import InvalidInput
+from optimizer.mig.fragmentation import addable_instances, fragmentation, least_fragmented_layout
+from optimizer.mig.geometry import GEOMETRIES, Geometry, geometry
+from optimizer.mig.layouts import (
+    GpuInstance,
+    conflict,
+    distinct_profile_counts,
+    layouts,
+    layouts_with_counts,
+    maximal_profile_counts,
+)
 from tests.optimizer.mig import brute_force
 
 BASE = {19, 14, 9, 5, 0}
 WIDE = BASE | {15}
-SEVEN = [item for item in GEOMETRIES if item.compute == 7]
+SEVEN = [item for item in GEOMETRIES if item.compute_slices == 7]
 
 
 def of(model: str) -> Geometry:
     found = geometry(model)
-    assert not isinstance(found, Invalid)
+    assert not isinstance(found, InvalidInput)
     return found
 
 
 def names(item: Geometry, numbers: set[int]) -> frozenset[str]:
-    return frozenset(profile.name for profile in item.profiles if profile.number in numbers)
+    return frozenset(profile.name for profile in item.profiles if profile.profile_id in numbers)
 
 
 @pytest.mark.parametrize("item", SEVEN, ids=lambda item: item.model)
@@ -36,9 +44,9 @@ def test_counts_of_the_gpus_with_seven_compute_slices(
     found = [frozenset(layout) for layout in layouts(item, among=among)]
     extensible = {small for small in found for big in found if small < big}
     assert len(found) == len(set(found)) == legal
-    assert len(multisets(item, (), among)) - 1 == counted
+    assert len(distinct_profile_counts(item, (), among)) - 1 == counted
     assert len(set(found) - extensible) == full
-    assert len(maximal(item, (), among)) == fullest
+    assert len(maximal_profile_counts(item, (), among)) == fullest
 
 
 @pytest.mark.parametrize(
@@ -51,8 +59,8 @@ def test_brute_force_finds_the_same_layouts(model: str, numbers: set[int]) -> No
     expected = brute_force.legal_layouts(item, numbers)
     assert {frozenset(layout) for layout in layouts(item, among=among)} == expected
     counted = {brute_force.counted(layout) for layout in expected}
-    assert {tuple(sorted(found)) for found in multisets(item, (), among)} == counted
-    assert {tuple(sorted(found)) for found in maximal(item, (), among)} == (
+    assert {tuple(sorted(found)) for found in distinct_profile_counts(item, (), among)} == counted
+    assert {tuple(sorted(found)) for found in maximal_profile_counts(item, (), among)} == (
         brute_force.inclusion_maximal(counted)
     )
 
@@ -60,15 +68,15 @@ def test_brute_force_finds_the_same_layouts(model: str, numbers: set[int]) -> No
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("item", GEOMETRIES, ids=lambda item: item.model)
 def test_brute_force_finds_the_same_layouts_of_every_profile(item: Geometry) -> None:
-    numbers = {profile.number for profile in item.profiles}
+    numbers = {profile.profile_id for profile in item.profiles}
     expected = brute_force.legal_layouts(item, numbers)
     assert {frozenset(layout) for layout in layouts(item)} == expected
 
 
 @pytest.mark.parametrize("item", GEOMETRIES, ids=lambda item: item.model)
 def test_on_an_empty_gpu_sums_of_slices_alone_decide(item: Geometry) -> None:
-    numbers = {profile.number for profile in item.profiles}
-    assert {tuple(sorted(found)) for found in multisets(item)} == (
+    numbers = {profile.profile_id for profile in item.profiles}
+    assert {tuple(sorted(found)) for found in distinct_profile_counts(item)} == (
         brute_force.legal_counts(item, numbers)
     )
 
@@ -77,14 +85,17 @@ def test_on_an_empty_gpu_sums_of_slices_alone_decide(item: Geometry) -> None:
 def test_a_profile_fits_as_often_as_its_table_says(item: Geometry) -> None:
     for profile in item.profiles:
         if not profile.media:
-            assert max(dict(m).get(profile.name, 0) for m in multisets(item)) == profile.most
+            assert (
+                max(dict(m).get(profile.name, 0) for m in distinct_profile_counts(item))
+                == profile.max_instances
+            )
 
 
 def test_the_twelve_full_layouts() -> None:
     among = names(of("A100-80GB"), BASE)
     spelt = {
         " ".join(f"{amount}x{name[0]}" for name, amount in found)
-        for found in maximal(of("A100-80GB"), (), among)
+        for found in maximal_profile_counts(of("A100-80GB"), (), among)
     }
     assert spelt == {
         "7x1",
@@ -103,10 +114,12 @@ def test_the_twelve_full_layouts() -> None:
 
 
 def test_a_1g_at_the_start_blocks_4g_and_7g() -> None:
-    item, kept = of("H100-80GB"), (Instance("1g.10gb", 0),)
-    reachable = {name for found in multisets(item, kept) for name, _ in found}
+    item, kept = of("H100-80GB"), (GpuInstance("1g.10gb", 0),)
+    reachable = {name for found in distinct_profile_counts(item, kept) for name, _ in found}
     assert not {"4g.40gb", "7g.80gb"} & reachable
-    free = {name for f in multisets(item, (Instance("1g.10gb", 6),)) for name, _ in f}
+    free = {
+        name for f in distinct_profile_counts(item, (GpuInstance("1g.10gb", 6),)) for name, _ in f
+    }
     assert "4g.40gb" in free
     assert "7g.80gb" not in free
 
@@ -132,26 +145,28 @@ def test_layouts_of_an_occupied_gpu_are_those_of_an_empty_one_that_hold_its_inst
     ],
 )
 def test_why_instances_conflict(held: list[tuple[str, int]], why: str) -> None:
-    instances = [Instance(*item) for item in held]
+    instances = [GpuInstance(*item) for item in held]
     assert conflict(of("H100-80GB"), instances).startswith(why)
     assert not list(layouts(of("H100-80GB"), instances))
 
 
 def test_instances_are_placed_where_they_cost_the_least_room() -> None:
     item = of("H100-80GB")
-    assert placed(item, (("1g.10gb", 1),)) == (Instance("1g.10gb", 6),)
-    assert fragmentation(item, (Instance("1g.10gb", 6),)) == 0
-    assert fragmentation(item, (Instance("1g.10gb", 0),)) > 0
-    assert placed(item, (("7g.80gb", 2),)) is None
+    assert least_fragmented_layout(item, (("1g.10gb", 1),)) == (GpuInstance("1g.10gb", 6),)
+    assert fragmentation(item, (GpuInstance("1g.10gb", 6),)) == 0
+    assert fragmentation(item, (GpuInstance("1g.10gb", 0),)) > 0
+    assert least_fragmented_layout(item, (("7g.80gb", 2),)) is None
 
 
 @pytest.mark.parametrize("item", [of("A30"), of("H100-80GB")], ids=lambda item: item.model)
 def test_fragmentation_is_room_lost_against_the_best_place(item: Geometry) -> None:
     for counts in [(("1g.6gb", 1),), (("1g.10gb", 1), ("2g.20gb", 1))]:
-        rooms = {layout: room(item, layout) for layout in with_counts(item, counts)}
+        rooms = {
+            layout: addable_instances(item, layout) for layout in layouts_with_counts(item, counts)
+        }
         for layout, here in rooms.items():
             lost = sum(
-                profile.compute * (max(column) - now)
+                profile.compute_slices * (max(column) - now)
                 for profile, now, column in zip(
                     item.profiles, here, zip(*rooms.values(), strict=True), strict=True
                 )
@@ -175,6 +190,6 @@ def test_models_go_by_the_names_of_their_node_labels(named: str, model: str) -> 
 
 def test_an_unknown_model_is_told_which_are_known() -> None:
     found = geometry("NVIDIA-L40S")
-    assert isinstance(found, Invalid)
+    assert isinstance(found, InvalidInput)
     assert "'NVIDIA-L40S'" in found.message
     assert "H100-80GB" in found.message

@@ -8,17 +8,17 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.candidates.candidates import candidates
+from optimizer.candidates.pool_candidates import pool_candidates
 from optimizer.domain.fleet import CandidatePolicy
 from optimizer.domain.gpu_layout import NodeLayout, ProfileCounts
 from optimizer.domain.mig_labels import GPU_OPERATOR, GUIDE
 from optimizer.mig.geometry import GEOMETRIES, Geometry
+from optimizer.mig.gpu_patterns import Gpu, ReconfigurationRules
 from optimizer.mig.gpu_pools import GpuPool, NodeGpus
-from optimizer.mig.gpus import Gpu, ReconfigurationRules
-from optimizer.mig.layouts import multisets
-from optimizer.mig.parted import config, config_name, document
-from optimizer.mig.policies import specs
-from tests.optimizer.mig.test_choice import demand, pool
+from optimizer.mig.layouts import distinct_profile_counts
+from optimizer.mig.mig_parted import config_file, config_name, node_config
+from optimizer.mig.policy_spec import policy_specs
+from tests.optimizer.candidates.test_pool_candidates import demand, pool
 from tests.optimizer.mig.test_layouts import of
 
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -49,7 +49,7 @@ def check_parted_file(text: str, geometry: Geometry) -> dict[str, Any]:
 
 
 def node_layouts(geometry: Geometry) -> st.SearchStrategy[list[ProfileCounts | None]]:
-    one = st.one_of(st.none(), st.sampled_from(multisets(geometry)))
+    one = st.one_of(st.none(), st.sampled_from(distinct_profile_counts(geometry)))
     return st.lists(one, min_size=1, max_size=8)
 
 
@@ -57,7 +57,7 @@ def node_layouts(geometry: Geometry) -> st.SearchStrategy[list[ProfileCounts | N
 def test_mig_parted_reads_every_layout_and_gives_each_gpu_its_own(data: st.DataObject) -> None:
     geometry = data.draw(st.sampled_from(GEOMETRIES))
     gpus = data.draw(node_layouts(geometry))
-    configs = check_parted_file(document({config_name(gpus): config(gpus)}), geometry)
+    configs = check_parted_file(config_file({config_name(gpus): node_config(gpus)}), geometry)
     entries = configs[config_name(gpus)]
     for index, wanted in enumerate(gpus):
         (entry,) = [e for e in entries if e["devices"] == "all" or index in e["devices"]]
@@ -70,7 +70,7 @@ def test_mig_parted_reads_every_layout_and_gives_each_gpu_its_own(data: st.DataO
 def test_a_configuration_s_name_is_a_label_value_and_its_own(data: st.DataObject) -> None:
     one, other = data.draw(node_layouts(H100)), data.draw(node_layouts(H100))
     assert LABEL_VALUE.fullmatch(config_name(one))
-    if config(one) != config(other):
+    if node_config(one) != node_config(other):
         assert config_name(one) != config_name(other)
 
 
@@ -96,7 +96,7 @@ def templates(spec: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_a_policy_writes_the_layouts_then_asks_for_one_then_waits_for_it() -> None:
-    (spec,) = specs([candidate("mig-a", "n1", (("3g.48gb", 2),))])
+    (spec,) = policy_specs([candidate("mig-a", "n1", (("3g.48gb", 2),))])
     layouts, wanted, done = templates(spec)
     assert [item["spec"]["remediationAction"] for item in (layouts, wanted, done)] == [
         "enforce",
@@ -129,7 +129,7 @@ def test_policies_of_one_cluster_agree_about_the_file_and_share_no_template() ->
         candidate("mig-a", "n1", (("3g.48gb", 2),)),
         candidate("mig-b", "n2", (("7g.96gb", 1),)),
     ]
-    first, second = (templates(spec) for spec in specs(chosen))
+    first, second = (templates(spec) for spec in policy_specs(chosen))
     assert first[0]["spec"] == second[0]["spec"]
     text = first[0]["spec"]["object-templates"][0]["objectDefinition"]["data"]["config.yaml"]
     assert set(check_parted_file(text, H100)) == {"all-disabled", "dsf-1x7g.96gb", "dsf-2x3g.48gb"}
@@ -138,7 +138,7 @@ def test_policies_of_one_cluster_agree_about_the_file_and_share_no_template() ->
 
 
 def test_without_a_name_the_node_that_has_gpus_is_meant() -> None:
-    (spec,) = specs([candidate("mig-a", "", None)])
+    (spec,) = policy_specs([candidate("mig-a", "", None)])
     for definition in templates(spec)[1:]:
         (template,) = definition["spec"]["object-templates"]
         assert "name" not in template["objectDefinition"]["metadata"]
@@ -146,7 +146,7 @@ def test_without_a_name_the_node_that_has_gpus_is_meant() -> None:
 
 
 def test_the_labels_are_a_setting() -> None:
-    (spec,) = specs([candidate("mig-a", "n1", None)], GUIDE)
+    (spec,) = policy_specs([candidate("mig-a", "n1", None)], GUIDE)
     (node,) = templates(spec)[2]["spec"]["object-templates"]
     assert node["objectDefinition"]["metadata"]["labels"] == {
         "migsettinglabel": "all-disabled",
@@ -157,10 +157,10 @@ def test_the_labels_are_a_setting() -> None:
 def test_every_candidate_of_two_nodes_configures_both() -> None:
     nodes = (NodeGpus("n1", (Gpu(H100),)), NodeGpus("n2", (Gpu(H100), Gpu(H100))))
     wanted = demand({"3g.48gb": [(2, 5)] * 2, "1g.12gb": [(1, 1)] * 9})
-    found = candidates("default", GpuPool("c1", nodes), wanted, ReconfigurationRules()).items
+    found = pool_candidates("default", GpuPool("c1", nodes), wanted, ReconfigurationRules()).items
     assert found
     for item in found:
-        (spec,) = specs([CandidatePolicy(item.name, (), layouts=item.layouts)])
+        (spec,) = policy_specs([CandidatePolicy(item.name, (), layouts=item.layouts)])
         marked = templates(spec)[1]["spec"]["object-templates"]
         names = [node["objectDefinition"]["metadata"]["name"] for node in marked]
         assert names == ["n1", "n2"]
@@ -172,7 +172,7 @@ def test_every_candidate_of_two_nodes_configures_both() -> None:
 
 def test_what_a_candidate_supplies_is_what_its_layouts_hold() -> None:
     wanted = demand({"3g.48gb": [(1, 5)], "all": [(1, 3)]})
-    for item in candidates(
+    for item in pool_candidates(
         "default", pool(Gpu(H100), Gpu(H100)), wanted, ReconfigurationRules()
     ).items:
         held: dict[str, int] = {}

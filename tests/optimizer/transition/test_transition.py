@@ -443,7 +443,7 @@ def mixed(
     new: list[tuple[str, int]],
     *,
     elsewhere: int = 0,
-    divided: tuple[Layouts, Layouts] = ({}, {}),
+    declared_layouts: tuple[Layouts, Layouts] = ({}, {}),
     more: dict[tuple[str, str, str], float] | None = None,
 ) -> Fleet:
     """A cluster c with the policies old and new, and d with so many 3g."""
@@ -457,7 +457,7 @@ def mixed(
             tuple(Supply("gpu", device, amount) for device, amount in found),
             declared_layouts=nodes(layouts),
         )
-        for name, found, layouts in zip(("old", "new"), (old, new), divided, strict=True)
+        for name, found, layouts in zip(("old", "new"), (old, new), declared_layouts, strict=True)
     )
     return replace(
         given, clusters=(replace(given.clusters[0], candidates=policies), *given.clusters[1:])
@@ -483,7 +483,7 @@ def nodes(layouts: Layouts) -> tuple[NodeLayout, ...]:
     )
 
 
-def divided(rng: random.Random, given: Fleet) -> Fleet:
+def declared_layouts(rng: random.Random, given: Fleet) -> Fleet:
     """Say of every policy's devices which GPU has them; some keep theirs in other policies."""
 
     def layout() -> ProfileCounts | None:
@@ -515,7 +515,7 @@ def random_case(seed: int) -> tuple[Fleet, Decision, Decision]:
     while True:
         given = draw_fleet(rng, clusters=rng.randint(2, 4), workloads=rng.randint(3, 6))
         if seed % 2:
-            given = divided(rng, given)
+            given = declared_layouts(rng, given)
         problem = formulate(given)
         if len(problem.assignments.workload) < 6:
             continue

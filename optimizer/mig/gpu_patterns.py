@@ -7,9 +7,9 @@ from typing import Literal
 from optimizer.domain.gpu_layout import WHOLE_GPU, GpuPattern, ProfileCounts
 from optimizer.mig.demand import Demand
 from optimizer.mig.geometry import Geometry
-from optimizer.mig.layouts import Layout, maximal, multiset
+from optimizer.mig.layouts import Layout, maximal_profile_counts, profile_counts
 
-Replace = Literal["gpu", "instance", "drain"]
+ReconfigurationMode = Literal["gpu", "instance", "drain"]
 """What reconfiguring asks: an idle GPU, only that busy instances stay, or that it be drained."""
 
 
@@ -23,43 +23,46 @@ class Gpu:
     """
 
     geometry: Geometry
-    held: Layout | None = None
+    layout: Layout | None = None
     busy: Layout = ()
     foreign: Layout = ()
-    whole: bool = False
+    mig_disabled: bool = False
     in_use: bool = False
-    beside_busy: bool = False
+    node_busy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class ReconfigurationCosts:
     """What reconfiguring costs, in units of the objective: per GPU, and per busy instance lost."""
 
     reconfigure: float = 0.0
     drain: float = 0.0
 
 
-FREE = Costs()
+NO_COST = ReconfigurationCosts()
 
 
 @dataclass(frozen=True, slots=True)
 class ReconfigurationRules:
     """How GPUs may be reconfigured, and how many candidates a pool may have."""
 
-    replace: Replace = "gpu"
-    costs: Costs = FREE
+    mode: ReconfigurationMode = "gpu"
+    costs: ReconfigurationCosts = NO_COST
     most: int = 64
 
 
 def patterns(
-    gpu: Gpu, demand: Demand, replace: Replace = "gpu", costs: Costs = FREE
+    gpu: Gpu,
+    demand: Demand,
+    mode: ReconfigurationMode = "gpu",
+    costs: ReconfigurationCosts = NO_COST,
 ) -> tuple[GpuPattern, ...]:
     """Return the patterns open to a GPU: what changes nothing, and those that serve best.
 
     Of the latter none supplies no more than another for no less cost. Among equals the least
     fragmented stays. The order is stable.
     """
-    found = sorted(dict.fromkeys(_open(gpu, demand, replace, costs)), key=_preference)
+    found = sorted(dict.fromkeys(_open(gpu, demand, mode, costs)), key=_preference)
     kept: list[GpuPattern] = []
     for item in found:
         if not item.changed or not any(_no_better(item, other) for other in kept):
@@ -69,44 +72,50 @@ def patterns(
     )
 
 
-def becoming(
-    gpu: Gpu, instances: ProfileCounts | None, demand: Demand, replace: Replace, costs: Costs
+def pattern_with(
+    gpu: Gpu,
+    instances: ProfileCounts | None,
+    demand: Demand,
+    mode: ReconfigurationMode,
+    costs: ReconfigurationCosts,
 ) -> GpuPattern | None:
     """Return the pattern with given instances, their profiles by device or not, if it is open."""
-    wanted = dict(devices(instances))
-    found = (item for item in _open(gpu, demand, replace, costs) if _made_of(item) == wanted)
+    wanted = dict(device_counts(instances))
+    found = (item for item in _open(gpu, demand, mode, costs) if _made_of(item) == wanted)
     return min(found, key=_preference, default=None)
 
 
-def now(gpu: Gpu, demand: Demand) -> GpuPattern | None:
+def current_pattern(gpu: Gpu, demand: Demand) -> GpuPattern | None:
     """Return the pattern that changes nothing, or None where it is not known."""
-    if gpu.whole:
+    if gpu.mig_disabled:
         return _pattern(gpu, None, demand)
-    if gpu.held is None:
+    if gpu.layout is None:
         return None
-    return _pattern(gpu, multiset(gpu.geometry, gpu.held), demand)
+    return _pattern(gpu, profile_counts(gpu.geometry, gpu.layout), demand)
 
 
-def devices(instances: ProfileCounts | None) -> tuple[tuple[str, int], ...]:
+def device_counts(instances: ProfileCounts | None) -> tuple[tuple[str, int], ...]:
     """Return how many of which device a layout has; None is MIG off."""
     if instances is None:
         return ((WHOLE_GPU, 1),)
     return tuple((name.replace("+", "."), amount) for name, amount in instances)
 
 
-def _open(gpu: Gpu, demand: Demand, replace: Replace, costs: Costs) -> Iterator[GpuPattern]:
-    unchanged = now(gpu, demand)
+def _open(
+    gpu: Gpu, demand: Demand, mode: ReconfigurationMode, costs: ReconfigurationCosts
+) -> Iterator[GpuPattern]:
+    unchanged = current_pattern(gpu, demand)
     if unchanged:
         yield unchanged
     among = _profiles(gpu.geometry, demand.devices)
-    if gpu.busy and replace == "instance":
-        for counts in maximal(gpu.geometry, gpu.busy, among):
+    if gpu.busy and mode == "instance":
+        for counts in maximal_profile_counts(gpu.geometry, gpu.busy, among):
             yield _pattern(gpu, counts, demand, cost=costs.reconfigure)
-    if (gpu.busy or gpu.in_use) and replace != "drain":
+    if (gpu.busy or gpu.in_use) and mode != "drain":
         return
     drained = costs.drain * (len(gpu.busy) + gpu.in_use)
-    for other in (*maximal(gpu.geometry, (), among), None):
-        if replace == "gpu" and gpu.beside_busy and (other is None) != gpu.whole:
+    for other in (*maximal_profile_counts(gpu.geometry, (), among), None):
+        if mode == "gpu" and gpu.node_busy and (other is None) != gpu.mig_disabled:
             continue
         pattern = _pattern(gpu, other, demand, cost=costs.reconfigure + drained, drained=True)
         if pattern.changed:  # what is there already drains nobody
@@ -114,7 +123,7 @@ def _open(gpu: Gpu, demand: Demand, replace: Replace, costs: Costs) -> Iterator[
 
 
 def _made_of(item: GpuPattern) -> dict[str, int]:
-    return dict(devices(item.instances))
+    return dict(device_counts(item.instances))
 
 
 def _profiles(geometry: Geometry, devices: Sequence[str]) -> frozenset[str]:
@@ -134,9 +143,9 @@ def _pattern(
 ) -> GpuPattern:
     counts = _supplied(gpu, instances, drained)
     if instances is None:
-        changed = not gpu.whole
+        changed = not gpu.mig_disabled
     else:
-        changed = gpu.held is None or instances != multiset(gpu.geometry, gpu.held)
+        changed = gpu.layout is None or instances != profile_counts(gpu.geometry, gpu.layout)
     return GpuPattern(
         supply=tuple(
             min(counts.get(device, 0), cap)
@@ -153,14 +162,14 @@ def _pattern(
 def _pieces(geometry: Geometry, instances: ProfileCounts | None) -> int:
     if instances is None:
         return 1
-    compute = {item.name: item.compute for item in geometry.profiles}
-    return geometry.compute - sum(amount * (compute[name] - 1) for name, amount in instances)
+    compute = {item.name: item.compute_slices for item in geometry.profiles}
+    return geometry.compute_slices - sum(amount * (compute[name] - 1) for name, amount in instances)
 
 
 def _supplied(gpu: Gpu, instances: ProfileCounts | None, drained: bool) -> dict[str, int]:
     if instances is None:
         return {WHOLE_GPU: 0 if gpu.in_use and not drained else 1}
-    foreign = {} if drained else dict(multiset(gpu.geometry, gpu.foreign))
+    foreign = {} if drained else dict(profile_counts(gpu.geometry, gpu.foreign))
     profiles = {profile.name: profile.device for profile in gpu.geometry.profiles}
     return {profiles[name]: amount - foreign.get(name, 0) for name, amount in instances}
 

@@ -27,7 +27,7 @@ _AIM = 0.97  # of the least bound: nothing that is known to be possible may be n
 Key = TypeVar("Key", bound=tuple[object, ...])
 
 
-class Offer(NamedTuple):
+class SupplyOffer(NamedTuple):
     """What a policy or each of so many equal `gpus` can be: (resource, amount) pairs and costs.
 
     Of a `pool` one `way` is chosen, and of each offer of that way one.
@@ -40,7 +40,7 @@ class Offer(NamedTuple):
     costs: tuple[float, ...]
 
 
-class Demanded:
+class DemandSubproblem:
     """What tasks take of resources, the slots and then the limits, at their best places."""
 
     def __init__(self, problem: Problem, values: Floats) -> None:
@@ -86,10 +86,10 @@ class Demanded:
         return float(left[chosen].sum()), _sums(self._row, taken, self.resources)
 
 
-class Supplied:
+class SupplySubproblem:
     """What pools supply of resources at their best."""
 
-    def __init__(self, offers: Sequence[Offer], resources: int) -> None:
+    def __init__(self, offers: Sequence[SupplyOffer], resources: int) -> None:
         self._resources = resources
         items = [len(offer.costs) for offer in offers]
         self._starts = np.concatenate([[0], np.cumsum(items)]).astype(np.int64)[:-1]
@@ -125,14 +125,16 @@ class Supplied:
         return float(of_way[way].sum()), supplied, item - self._starts
 
 
-class Lowered(NamedTuple):
+class DualBound(NamedTuple):
     """The least bound that was met, and what was the best of each offer, round by round."""
 
     bound: float
     chosen: list[NDArray[np.int16]]
 
 
-def lowered(demanded: Demanded, supplied: Supplied, room: Floats, found: float) -> Lowered:
+def minimised_dual(
+    demanded: DemandSubproblem, supplied: SupplySubproblem, room: Floats, found: float
+) -> DualBound:
     """Return the least bound that was met; `found` is what is known to be possible.
 
     `room`: what there is of each resource anyway. Any prices give a bound.
@@ -164,7 +166,7 @@ def lowered(demanded: Demanded, supplied: Supplied, room: Floats, found: float) 
         before = step
         aim = max(found, _AIM * best)
         prices = np.maximum(0.0, prices - length * (bound - aim) / size * step / scale)
-    return Lowered(float(best), chosen)
+    return DualBound(float(best), chosen)
 
 
 def _dearest(values: Floats, starts: Ints) -> Ints:

@@ -7,9 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optimizer.candidates.generate import rounded, with_candidates
-from optimizer.candidates.layout_bounds import fewer_layouts, over_all_layouts, widened
-from optimizer.candidates.layout_relaxation import most_worth
+from optimizer.candidates.fleet_candidates import rounded, with_candidates
+from optimizer.candidates.layout_bounds import (
+    bounded_over_all_layouts,
+    omitted_layout_issues,
+    with_wider_bounds,
+)
+from optimizer.candidates.layout_relaxation import value_bounds
 from optimizer.domain.fleet import (
     CandidatePolicy,
     Cluster,
@@ -23,8 +27,13 @@ from optimizer.domain.fleet import (
 from optimizer.domain.gpu_layout import OmittedLayouts
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Decision, PolicyEnforcement, Solution, Tier
+from optimizer.mig.gpu_patterns import (
+    Gpu,
+    ReconfigurationCosts,
+    ReconfigurationRules,
+    device_counts,
+)
 from optimizer.mig.gpu_pools import GpuPool, GpuPools, NodeGpus
-from optimizer.mig.gpus import Costs, Gpu, ReconfigurationRules, devices
 from optimizer.model.formulate import formulate
 from optimizer.solve.strategy import solve_problem
 from tests.optimizer.mig.test_layouts import of
@@ -33,7 +42,7 @@ ALL = 1000
 SIX = ("1g.12gb", "1g.24gb", "2g.24gb", "3g.48gb", "4g.48gb", "7g.96gb")
 
 
-def draw(rng: random.Random) -> tuple[Fleet, GpuPools, Costs]:
+def draw(rng: random.Random) -> tuple[Fleet, GpuPools, ReconfigurationCosts]:
     """Draw clusters of several GPUs, and workloads with wishes that a bound has to live with."""
     model = of(rng.choice(("A30", "H100-96GB")))
     names = [f"c{index}" for index in range(rng.randint(1, 3))]
@@ -86,7 +95,7 @@ def draw(rng: random.Random) -> tuple[Fleet, GpuPools, Costs]:
         (Objective("score"),),
         limits if rng.random() < 0.5 else (),
     )
-    return fleet, pools, Costs(reconfigure=rng.choice((0.0, 3.0)))
+    return fleet, pools, ReconfigurationCosts(reconfigure=rng.choice((0.0, 3.0)))
 
 
 def solved(fleet: Fleet) -> Solution:
@@ -101,14 +110,14 @@ def check(seed: int) -> bool:
     if every.left_out or not few.left_out:
         return False
     best, found = solved(every), solved(few)
-    wide = over_all_layouts(few, found)
+    wide = bounded_over_all_layouts(few, found)
     assert best.status == "Optimal"
     bounds = {tier.priority: tier.bound for tier in wide.tiers}
     for tier in best.tiers:
         assert tier.value <= bounds[tier.priority] + 1e-6
     assert wide.bound is not None
     assert best.objective_value <= wide.bound + 1e-6
-    alone = most_worth(few, {})
+    alone = value_bounds(few, {})
     assert all(alone[tier.priority] >= tier.value - 1e-6 for tier in best.tiers)
     return True
 
@@ -126,7 +135,7 @@ def test_bounds_hold_for_many_fleets(start: int) -> None:
 def test_the_bound_counts_what_is_asked_for_and_not_what_any_demand_could_lose() -> None:
     fleet = competing(clusters=1, gpus=8, workloads=40, most=64)
     found = solved(fleet)
-    wide = over_all_layouts(fleet, found)
+    wide = bounded_over_all_layouts(fleet, found)
     assert wide.gap is not None
     assert wide.gap < 0.05
     (left_out,) = fleet.left_out
@@ -154,14 +163,14 @@ def test_candidates_made_by_prices_supply_what_their_layouts_do() -> None:
             found = Counter[str]()
             for node in item.layouts:
                 for gpu in node.gpus:
-                    found.update(dict(devices(gpu)))
+                    found.update(dict(device_counts(gpu)))
             assert {supply.device: supply.amount for supply in item.supplies} == found
 
 
 @pytest.mark.exhaustive
 def test_clusters_that_compete_lose_little_by_choosing_among_candidates() -> None:
     fleet = competing(clusters=5, gpus=8, workloads=60, most=60)
-    gap = over_all_layouts(fleet, solved(fleet)).gap
+    gap = bounded_over_all_layouts(fleet, solved(fleet)).gap
     assert gap is not None
     assert gap < 0.01
 
@@ -195,15 +204,15 @@ def contested(*, clusters: int, gpus: int, workloads: int) -> tuple[Fleet, GpuPo
 def test_leaving_out_what_is_worth_nothing_is_no_gap() -> None:
     pool = OmittedLayouts("c", "", 3, 10.0, (), ())
     solution = Solution("Optimal", Decision(), 50.0, 50.0, 0.0, "highs", (Tier(0, 50.0, 50.0),))
-    exact = widened(solution, (pool,), {0: 50.0})
+    exact = with_wider_bounds(solution, (pool,), {0: 50.0})
     assert (exact.status, exact.bound) == ("Optimal", 50.0)
-    loose = widened(solution, (pool,), {0: 90.0})
+    loose = with_wider_bounds(solution, (pool,), {0: 90.0})
     assert (loose.status, loose.bound) == ("Feasible", 60.0)
     nothing = Solution("Infeasible", Decision(), 0.0, 0.0, 0.0, "highs")
-    assert widened(nothing, (pool,), {0: 0.0}).status == "Infeasible"
-    assert widened(nothing, (pool,), {0: 9.0}).status == "NotSolved"
-    assert list(fewer_layouts((pool,), 0.0)) == []
-    (gap,) = fewer_layouts((pool,), 4.0)
+    assert with_wider_bounds(nothing, (pool,), {0: 0.0}).status == "Infeasible"
+    assert with_wider_bounds(nothing, (pool,), {0: 9.0}).status == "NotSolved"
+    assert list(omitted_layout_issues((pool,), 0.0)) == []
+    (gap,) = omitted_layout_issues((pool,), 4.0)
     assert "up to 4 more" in gap.message
 
 
@@ -212,7 +221,7 @@ def test_lower_priorities_are_bound_by_themselves_and_none_is_forgotten() -> Non
     pool = OmittedLayouts("c", "", 3, 10.0, (), ())
     tiers = (Tier(5, 50.0, 50.0), Tier(0, 20.0, 20.0))
     solution = Solution("Optimal", Decision(), 70.0, 70.0, 0.0, "highs", tiers)
-    found = widened(solution, (pool,), {0: 45.0, 5: 70.0, 9: 8.0})
+    found = with_wider_bounds(solution, (pool,), {0: 45.0, 5: 70.0, 9: 8.0})
     assert found.tiers == (Tier(9, 0.0, 8.0), Tier(5, 50.0, 70.0), Tier(0, 20.0, 45.0))
     assert (found.bound, found.status) == (123.0, "Feasible")
 
@@ -220,7 +229,7 @@ def test_lower_priorities_are_bound_by_themselves_and_none_is_forgotten() -> Non
 def test_a_cost_that_is_saved_never_makes_up_for_what_a_higher_priority_loses() -> None:
     """Costs count in the last priority: a candidate that is dearer than its value still matters."""
     model = of("A30")
-    pools = {"c": (GpuPool("c", (NodeGpus("n", (Gpu(model, whole=True),)),)),)}
+    pools = {"c": (GpuPool("c", (NodeGpus("n", (Gpu(model, mig_disabled=True),)),)),)}
     asked = (
         Workload("high", "high", "gpu", 2, "high", priority=5),
         Workload("low", "low", "gpu", 1, "low"),
@@ -229,10 +238,14 @@ def test_a_cost_that_is_saved_never_makes_up_for_what_a_higher_priority_loses() 
     named = {"score": ScoreMatrix.of(scores)}
     cluster = Cluster("c", Selector("c"), ())
     fleet = Fleet("default", (cluster,), asked, named, (Objective("score"),))
-    few = with_candidates(fleet, pools, ReconfigurationRules(costs=Costs(reconfigure=40.0), most=1))
-    found = over_all_layouts(few, solved(few))
+    few = with_candidates(
+        fleet, pools, ReconfigurationRules(costs=ReconfigurationCosts(reconfigure=40.0), most=1)
+    )
+    found = bounded_over_all_layouts(few, solved(few))
     every = solved(
-        with_candidates(fleet, pools, ReconfigurationRules(costs=Costs(reconfigure=40.0)))
+        with_candidates(
+            fleet, pools, ReconfigurationRules(costs=ReconfigurationCosts(reconfigure=40.0))
+        )
     )
     assert [(tier.priority, tier.value) for tier in every.tiers] == [(5, 10.0), (0, -40.0)]
     assert found.status == "Feasible"
@@ -241,7 +254,7 @@ def test_a_cost_that_is_saved_never_makes_up_for_what_a_higher_priority_loses() 
 
 @pytest.mark.parametrize("host", [10.0, -5.0])
 def test_what_a_workload_is_worth_counts_those_that_run_only_near_it(host: float) -> None:
-    pools = {"c": (GpuPool("c", (NodeGpus("n", (Gpu(of("A30"), whole=True),)),)),)}
+    pools = {"c": (GpuPool("c", (NodeGpus("n", (Gpu(of("A30"), mig_disabled=True),)),)),)}
     asked = (
         Workload("big", "big", "gpu", 1, "big"),
         Workload("host", "host", "gpu", 1, "host", labels={"app": "host"}),
@@ -259,7 +272,7 @@ def test_what_a_workload_is_worth_counts_those_that_run_only_near_it(host: float
 
 def test_the_policy_in_force_stays_a_candidate_though_few_are_kept() -> None:
     """Its layout is not known to be there, but as it is in force it costs nothing."""
-    dear = Costs(reconfigure=40.0)
+    dear = ReconfigurationCosts(reconfigure=40.0)
     fleet, pools = contested(clusters=1, gpus=4, workloads=20)
     (cluster,) = with_candidates(fleet, pools, ReconfigurationRules(costs=dear, most=64)).clusters
     for old in cluster.candidates[::9]:

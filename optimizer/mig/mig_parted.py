@@ -15,18 +15,18 @@ import yaml
 
 from optimizer.domain.gpu_layout import ProfileCounts
 
-Config = list[dict[str, Any]]
+NodeConfig = list[dict[str, Any]]
 
 ALL_DISABLED = "all-disabled"
 _PREFIX = "dsf-"
 _OFF, _EMPTY = "off", "empty"
-LAYOUT = r"off|empty|[0-9]{1,2}x[0-9a-z.]{1,32}(-[0-9]{1,2}x[0-9a-z.]{1,32}){0,7}"
-"""What `spelt` returns, as a regular expression."""
+LAYOUT_REGEX = r"off|empty|[0-9]{1,2}x[0-9a-z.]{1,32}(-[0-9]{1,2}x[0-9a-z.]{1,32}){0,7}"
+"""What `layout_text` returns, as a regular expression."""
 
 _LABEL_LIMIT = 63
 
 
-def config(gpus: Sequence[ProfileCounts | None]) -> Config:
+def node_config(gpus: Sequence[ProfileCounts | None]) -> NodeConfig:
     """Return the configuration of a node whose GPU number i becomes `gpus[i]`; None is MIG off."""
     alike: dict[ProfileCounts | None, list[int]] = {}
     for index, instances in enumerate(gpus):
@@ -44,8 +44,8 @@ def config_name(gpus: Sequence[ProfileCounts | None]) -> str:
     if all(instances is None for instances in gpus):
         return ALL_DISABLED
     if len(set(gpus)) == 1:
-        return _PREFIX + spelt(gpus[0])
-    runs = [(spelt(item), len(list(run))) for item, run in groupby(gpus)]
+        return _PREFIX + layout_text(gpus[0])
+    runs = [(layout_text(item), len(list(run))) for item, run in groupby(gpus)]
     name = _PREFIX + "_".join(f"{length}.{text}" for text, length in runs)
     if len(name) <= _LABEL_LIMIT:
         return name
@@ -53,22 +53,22 @@ def config_name(gpus: Sequence[ProfileCounts | None]) -> str:
     return f"{_PREFIX}mixed-{digits}"
 
 
-def document(configs: Mapping[str, Config]) -> str:
+def config_file(configs: Mapping[str, NodeConfig]) -> str:
     """Return the text of a configuration file; MIG off is always among its configurations."""
     every = {ALL_DISABLED: [_entry("all", None)], **configs}
     listed = {"version": "v1", "mig-configs": {name: every[name] for name in sorted(every)}}
     return yaml.safe_dump(listed, sort_keys=False)
 
 
-def spelt(instances: ProfileCounts | None) -> str:
+def layout_text(instances: ProfileCounts | None) -> str:
     """Return a layout as part of a label value: `2x1g.12gb-1x3g.48gb`, `off` without MIG."""
     if instances is None:
         return _OFF
     return "-".join(f"{amount}x{name.replace('+', '.')}" for name, amount in instances) or _EMPTY
 
 
-def read(text: str) -> ProfileCounts | None:
-    """Return the layout that `spelt` spells, its profiles by device; of the form LAYOUT."""
+def parse_layout(text: str) -> ProfileCounts | None:
+    """Return the layout that `layout_text` spells, its profiles by device; of the form LAYOUT."""
     if text == _OFF:
         return None
     parts = [item.partition("x") for item in text.split("-") if item != _EMPTY]

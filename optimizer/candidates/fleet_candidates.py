@@ -9,18 +9,18 @@ from itertools import chain
 
 import numpy as np
 
-from optimizer.candidates import candidates as mig
-from optimizer.candidates.affinity_bonus import Guests, brought, guests
-from optimizer.candidates.candidates import composed
-from optimizer.candidates.layout_relaxation import shares
+from optimizer.candidates import pool_candidates as mig
+from optimizer.candidates.affinity_bonus import Dependents, affinity_bonus, dependents
+from optimizer.candidates.layout_relaxation import mean_pattern_counts
+from optimizer.candidates.pool_candidates import composed_candidate
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply
 from optimizer.domain.gpu_layout import GPU_KIND, OmittedLayouts
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import PolicyEnforcement
 from optimizer.mig.demand import Demand, DeviceRequest
+from optimizer.mig.gpu_patterns import ReconfigurationRules
 from optimizer.mig.gpu_pools import GpuPool, GpuPools, possible_devices
-from optimizer.mig.gpus import ReconfigurationRules
 
 Classes = Mapping[tuple[str, float, float, float], int]
 """How many workloads have an app, an amount, what they gain by staying, and what they bring."""
@@ -43,7 +43,7 @@ def with_candidates(
     if not pools:
         return fleet
     clusters, issues, left_out = [], list[Issue](), list[OmittedLayouts]()
-    company = guests(fleet.workloads)
+    company = dependents(fleet.workloads)
     for cluster in fleet.clusters:
         own = cluster.candidates
         wide = _with_any_device(cluster, pools)
@@ -85,9 +85,12 @@ def _with_priced(
     They have the layouts that all workloads and all GPUs together make the dearest.
     """
     clusters, left_out = {item.name: item for item in fleet.clusters}, list[OmittedLayouts]()
-    for item, found in zip(fleet.left_out, shares(fleet), strict=True):
+    for item, found in zip(fleet.left_out, mean_pattern_counts(fleet), strict=True):
         (pool,) = (each for each in pools[item.cluster] if each.name == item.pool)
-        made = [composed(fleet.namespace, pool, item, counts) for counts in rounded(found, most)]
+        made = [
+            composed_candidate(fleet.namespace, pool, item, counts)
+            for counts in rounded(found, most)
+        ]
         cluster = clusters[item.cluster]
         known = {each.policy for each in cluster.candidates}
         new = [each for each in made if each.supplies and each.name not in known]
@@ -113,16 +116,21 @@ def rounded(shares_: Iterable[Floats], times: int) -> Iterator[tuple[tuple[int, 
 
 def _generated(
     namespace: str, cluster: Cluster, pool: GpuPool, demand: Demand, rules: ReconfigurationRules
-) -> mig.Candidates:
+) -> mig.PoolCandidates:
     """Return candidates, and what is in force among them: to change it has to be worth it."""
-    found = mig.candidates(namespace, pool, demand, rules)
+    found = mig.pool_candidates(namespace, pool, demand, rules)
     known = {item.name for item in found.items}
     enforced = [item for item in cluster.enforced if known and item.policy not in known]
-    made = [mig.again(namespace, pool, demand, rules, item.declared_layouts) for item in enforced]
+    made = [
+        mig.candidate_with_layouts(namespace, pool, demand, rules, item.declared_layouts)
+        for item in enforced
+    ]
     pairs = zip(enforced, made, strict=True)
     kept = [new for item, new in pairs if new is not None and new.name == item.policy]
     left = found.left_out
-    return mig.Candidates((*found.items, *kept), left and left._replace(kept=left.kept + len(kept)))
+    return mig.PoolCandidates(
+        (*found.items, *kept), left and left._replace(kept=left.kept + len(kept))
+    )
 
 
 def _joined(
@@ -146,8 +154,8 @@ def _joined(
     return (*(item for item in own if item.policy not in names), *made)
 
 
-def _classes(fleet: Fleet, cluster: Cluster, company: Guests) -> Classes:
-    more = brought(company, cluster, partial(_value, fleet, cluster.name))
+def _classes(fleet: Fleet, cluster: Cluster, company: Dependents) -> Classes:
+    more = affinity_bonus(company, cluster, partial(_value, fleet, cluster.name))
     return Counter(
         (
             item.app,

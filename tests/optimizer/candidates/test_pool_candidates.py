@@ -9,14 +9,24 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from optimizer.candidates.candidates import GeneratedPolicy, best, candidates
+from optimizer.candidates.pool_candidates import (
+    GeneratedPolicy,
+    best_configuration,
+    pool_candidates,
+)
 from optimizer.domain.gpu_layout import WHOLE_GPU
 from optimizer.mig.demand import Demand, DeviceRequest
 from optimizer.mig.geometry import Geometry
+from optimizer.mig.gpu_patterns import (
+    Gpu,
+    ReconfigurationCosts,
+    ReconfigurationMode,
+    ReconfigurationRules,
+    patterns,
+)
 from optimizer.mig.gpu_pools import GpuPool, NodeGpus
-from optimizer.mig.gpus import Costs, Gpu, ReconfigurationRules, Replace, patterns
-from optimizer.mig.layouts import Instance, Layout, layouts
-from optimizer.mig.parted import config_name
+from optimizer.mig.layouts import GpuInstance, Layout, layouts
+from optimizer.mig.mig_parted import config_name
 from optimizer.wire.mig_request import GpuNode
 from tests.optimizer.mig.brute_force import best_value
 from tests.optimizer.mig.test_layouts import of
@@ -42,23 +52,23 @@ def supplies(gpu: Gpu, rules: ReconfigurationRules) -> Iterator[tuple[dict[str, 
     for layout in layouts(gpu.geometry):
         counts = Counter(instance.profile for instance in layout)
         lost = len(set(gpu.busy) - set(layout)) + gpu.in_use
-        if gpu.held is not None and counts == Counter(item.profile for item in gpu.held):
+        if gpu.layout is not None and counts == Counter(item.profile for item in gpu.layout):
             continue  # the same instances: nothing is reconfigured, nobody is drained
-        if not used or rules.replace == "drain":
+        if not used or rules.mode == "drain":
             cost = rules.costs.reconfigure + rules.costs.drain * (len(gpu.busy) + gpu.in_use)
             yield _devices(gpu.geometry, counts), cost
-        if rules.replace == "instance" and gpu.busy and not lost:
+        if rules.mode == "instance" and gpu.busy and not lost:
             yield _devices(gpu.geometry, counts - foreign), rules.costs.reconfigure
-    if not gpu.whole and (not used or rules.replace == "drain"):
+    if not gpu.mig_disabled and (not used or rules.mode == "drain"):
         cost = rules.costs.reconfigure + rules.costs.drain * (len(gpu.busy) + gpu.in_use)
         yield {WHOLE_GPU: 1}, cost
 
 
 def _kept(gpu: Gpu) -> Iterator[tuple[dict[str, int], float]]:
-    if gpu.whole:
+    if gpu.mig_disabled:
         yield {WHOLE_GPU: 0 if gpu.in_use else 1}, 0.0
-    elif gpu.held is not None:
-        counts = Counter(item.profile for item in gpu.held)
+    elif gpu.layout is not None:
+        counts = Counter(item.profile for item in gpu.layout)
         foreign = Counter(item.profile for item in gpu.foreign)
         yield _devices(gpu.geometry, counts - foreign), 0.0
 
@@ -92,7 +102,7 @@ def worth(found: GeneratedPolicy, requests: Requests) -> float:
 def random_gpu(rng: random.Random, geometry: Geometry) -> Gpu:
     kind = rng.choice(["unknown", "off", "off and used", "divided", "divided", "divided"])
     if kind.startswith("off"):
-        return Gpu(geometry, whole=True, in_use=kind.endswith("used"))
+        return Gpu(geometry, mig_disabled=True, in_use=kind.endswith("used"))
     if kind == "unknown":
         return Gpu(geometry)
     held: Layout = rng.choice(list(layouts(geometry)))
@@ -115,11 +125,11 @@ def check_random_case(seed: int, model: str) -> None:
     geometry = of(model)
     gpus = tuple(random_gpu(rng, geometry) for _ in range(rng.randint(1, 2)))
     requests = random_requests(rng, geometry)
-    replace: Replace = rng.choice(["gpu", "instance", "drain"])
-    costs = Costs(rng.choice([0, 5]), rng.choice([0, 7]))
+    replace: ReconfigurationMode = rng.choice(["gpu", "instance", "drain"])
+    costs = ReconfigurationCosts(rng.choice([0, 5]), rng.choice([0, 7]))
     rules = ReconfigurationRules(replace, costs, most=rng.choice([2, 64]))
     wanted = demand(requests)
-    chosen, bound = best(gpus, wanted, rules)
+    chosen, bound = best_configuration(gpus, wanted, rules)
     exact = by_brute_force(gpus, requests, rules)
     value = wanted.value(chosen.supply) - chosen.cost if chosen else 0.0
     assert value <= exact + 1e-9
@@ -133,7 +143,7 @@ def check_what_others_leave(
     rng: random.Random, gpus: tuple[Gpu, ...], requests: Requests, rules: ReconfigurationRules
 ) -> None:
     """The candidates also suffice for any part of the demand, less the bound."""
-    found = candidates("default", pool(*gpus), demand(requests), rules)
+    found = pool_candidates("default", pool(*gpus), demand(requests), rules)
     assert len(found.items) <= rules.most + 1
     lacking = found.left_out.bound if found.left_out else 0.0
     for _ in range(3):
@@ -180,7 +190,7 @@ def test_the_usable_part_of_a_supply_serves_the_same_requests(
 def test_eight_gpus_serve_what_they_can() -> None:
     gpus = (Gpu(of("H100-80GB")),) * 8
     wanted = demand({"3g.40gb": [(1, 5)] * 20, "1g.10gb": [(1, 1)] * 40, WHOLE_GPU: [(1, 30)]})
-    chosen, bound = best(gpus, wanted, ReconfigurationRules())
+    chosen, bound = best_configuration(gpus, wanted, ReconfigurationRules())
     assert bound == 0
     assert chosen is not None
     assert wanted.value(chosen.supply) == 30 + 14 * 5  # one whole GPU, seven of two 3g each
@@ -188,12 +198,12 @@ def test_eight_gpus_serve_what_they_can() -> None:
 
 def test_what_is_there_comes_first_and_costs_nothing() -> None:
     geometry = of("H100-96GB")
-    held = (Instance("3g.48gb", 0), Instance("3g.48gb", 4))
-    found = candidates(
+    held = (GpuInstance("3g.48gb", 0), GpuInstance("3g.48gb", 4))
+    found = pool_candidates(
         "default",
         pool(Gpu(geometry, held)),
         demand({"3g.48gb": [(1, 9)], "2g.24gb": [(1, 9)]}),
-        ReconfigurationRules(costs=Costs(reconfigure=2)),
+        ReconfigurationRules(costs=ReconfigurationCosts(reconfigure=2)),
     )
     assert found.items[0].supplies == (("3g.48gb", 2),)
     assert found.items[0].changed == 0
@@ -203,13 +213,15 @@ def test_what_is_there_comes_first_and_costs_nothing() -> None:
 
 def test_a_busy_gpu_keeps_its_layout_unless_instances_or_a_drain_are_allowed() -> None:
     geometry = of("H100-96GB")
-    held = (Instance("1g.12gb", 0), Instance("3g.48gb", 4))
+    held = (GpuInstance("1g.12gb", 0), GpuInstance("3g.48gb", 4))
     gpu = Gpu(geometry, held, busy=held[:1], foreign=held[:1])
     wanted = demand({"2g.24gb": [(1, 9)] * 3, "1g.12gb": [(1, 1)] * 7})
 
-    def reached(replace: Replace) -> list[dict[str, int]]:
-        rules = ReconfigurationRules(replace, Costs(drain=4))
-        return [dict(item.supplies) for item in candidates("d", pool(gpu), wanted, rules).items]
+    def reached(replace: ReconfigurationMode) -> list[dict[str, int]]:
+        rules = ReconfigurationRules(replace, ReconfigurationCosts(drain=4))
+        return [
+            dict(item.supplies) for item in pool_candidates("d", pool(gpu), wanted, rules).items
+        ]
 
     assert reached("gpu") == []
     kept = reached("instance")
@@ -223,7 +235,7 @@ def test_mig_goes_on_or_off_only_while_no_other_gpu_of_the_node_is_busy(first: s
     """mig-parted would reset the busy one too."""
     wanted = demand({"2g.24gb": [(1, 9)] * 3, "all": [(1, 20)]})
 
-    def reached(mode: Replace, *, busy: bool) -> set[str]:
+    def reached(mode: ReconfigurationMode, *, busy: bool) -> set[str]:
         mine = [{"gpu": 0, "profile": first}] if first else []
         other = {"gpu": 1, "profile": "1g.12gb", "busy": busy}
         node = GpuNode.model_validate(
@@ -240,7 +252,7 @@ def test_mig_goes_on_or_off_only_while_no_other_gpu_of_the_node_is_busy(first: s
 def test_equal_gpus_of_a_node_are_alike_next_to_each_other() -> None:
     nodes = tuple(NodeGpus(name, (Gpu(of("H100-80GB")),) * 2) for name in ("n1", "n2"))
     wanted = demand({"3g.40gb": [(1, 5)] * 4, "7g.80gb": [(1, 100)] * 2})
-    found = candidates("default", GpuPool("c1", nodes), wanted, ReconfigurationRules())
+    found = pool_candidates("default", GpuPool("c1", nodes), wanted, ReconfigurationRules())
     split = next(item for item in found.items if dict(item.supplies).get("7g.80gb") == 2)
     assert [(layout.node, config_name(layout.gpus)) for layout in split.layouts] == [
         ("n1", "dsf-2x3g.40gb"),
@@ -251,37 +263,41 @@ def test_equal_gpus_of_a_node_are_alike_next_to_each_other() -> None:
 def test_names_are_stable_and_tell_layouts_apart() -> None:
     wanted = demand({"3g.40gb": [(1, 5)] * 4, "2g.20gb": [(1, 5)] * 4})
     gpus = (Gpu(of("H100-80GB")),) * 2
-    first = candidates("default", pool(*gpus), wanted, ReconfigurationRules()).items
-    again = candidates("default", pool(*gpus), wanted, ReconfigurationRules()).items
+    first = pool_candidates("default", pool(*gpus), wanted, ReconfigurationRules()).items
+    again = pool_candidates("default", pool(*gpus), wanted, ReconfigurationRules()).items
     assert first == again
     names = [item.name for item in first]
     assert len(set(names)) == len(names)
     assert all(name.startswith("mig-c1-") for name in names)
     long = GpuPool("c" * 200, pool(*gpus).nodes)
-    for item in candidates("default", long, wanted, ReconfigurationRules()).items:
+    for item in pool_candidates("default", long, wanted, ReconfigurationRules()).items:
         assert len(f"default.{item.name}") <= 63
 
 
 def test_without_demand_there_is_no_candidate() -> None:
     assert (
-        candidates("default", pool(Gpu(of("A30"))), demand({}), ReconfigurationRules()).items == ()
+        pool_candidates("default", pool(Gpu(of("A30"))), demand({}), ReconfigurationRules()).items
+        == ()
     )
     unknown = demand({"3g.40gb": [(1, 5)]})
-    assert candidates("default", pool(Gpu(of("A30"))), unknown, ReconfigurationRules()).items == ()
+    assert (
+        pool_candidates("default", pool(Gpu(of("A30"))), unknown, ReconfigurationRules()).items
+        == ()
+    )
 
 
 def test_media_engines_are_given_only_where_asked_for() -> None:
-    plain = candidates(
+    plain = pool_candidates(
         "d", pool(Gpu(of("A30"))), demand({"1g.6gb": [(1, 1)] * 4}), ReconfigurationRules()
     )
     assert plain.items[0].supplies == (("1g.6gb", 4),)
     media = demand({"1g.6gb": [(1, 1)] * 4, "1g.6gb.me": [(1, 9)]})
-    best_one = candidates("d", pool(Gpu(of("A30"))), media, ReconfigurationRules()).items
+    best_one = pool_candidates("d", pool(Gpu(of("A30"))), media, ReconfigurationRules()).items
     assert (("1g.6gb", 3), ("1g.6gb.me", 1)) in [item.supplies for item in best_one]
 
 
 def test_among_equals_the_room_is_left_in_the_largest_pieces() -> None:
-    found = candidates(
+    found = pool_candidates(
         "d", pool(Gpu(of("H100-80GB"))), demand({"3g.40gb": [(1, 5)]}), ReconfigurationRules()
     )
     (only,) = found.items
@@ -289,8 +305,8 @@ def test_among_equals_the_room_is_left_in_the_largest_pieces() -> None:
 
 
 def test_a_gpu_that_is_not_needed_is_not_changed() -> None:
-    held = Gpu(of("H100-80GB"), (Instance("7g.80gb", 0),))
+    held = Gpu(of("H100-80GB"), (GpuInstance("7g.80gb", 0),))
     wanted = demand({"3g.40gb": [(1, 5)] * 2})
-    (only,) = candidates("d", pool(held, held), wanted, ReconfigurationRules()).items
+    (only,) = pool_candidates("d", pool(held, held), wanted, ReconfigurationRules()).items
     assert only.changed == 1
     assert dict(only.supplies) == {"3g.40gb": 2, "7g.80gb": 1}

@@ -8,11 +8,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
-from optimizer.candidates.frontier import Frontier, Point, frontier
+from optimizer.candidates.frontier import Frontier, FrontierPoint, frontier
 from optimizer.domain.gpu_layout import GpuPattern, NodeLayout, OmittedLayouts
 from optimizer.mig.demand import Demand
+from optimizer.mig.gpu_patterns import (
+    Gpu,
+    ReconfigurationRules,
+    current_pattern,
+    device_counts,
+    pattern_with,
+    patterns,
+)
 from optimizer.mig.gpu_pools import GpuPool
-from optimizer.mig.gpus import Gpu, ReconfigurationRules, becoming, devices, now, patterns
 
 _NAME_LIMIT = 63  # OCM joins namespace and name of a policy into one object name of 63 characters
 _DIGITS = 8
@@ -35,16 +42,16 @@ class GeneratedPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class PoolCandidates:
     """Candidates of one pool, the first winning ties, and what is to be known of others."""
 
     items: tuple[GeneratedPolicy, ...]
     left_out: OmittedLayouts | None = None
 
 
-def candidates(
+def pool_candidates(
     namespace: str, pool: GpuPool, demand: Demand, rules: ReconfigurationRules
-) -> Candidates:
+) -> PoolCandidates:
     """Return the candidates that serve a demand: what is there now first, then the cheapest.
 
     Every supply that the GPUs can be configured for is covered by one of them, except for at most
@@ -52,7 +59,7 @@ def candidates(
     """
     gpus = tuple(chain.from_iterable(node.gpus for node in pool.nodes))
     if not demand.devices:
-        return Candidates(())
+        return PoolCandidates(())
     reached = _frontier(gpus, demand, rules)
     points = [point for point in reached.points if any(point.supply)]
     unchanged = _unchanged(gpus, demand)
@@ -60,18 +67,18 @@ def candidates(
         points = [unchanged, *(point for point in points if point.changed)]
     items = tuple(_candidate(namespace, pool, point.patterns) for point in points)
     if reached.bound <= 0:
-        return Candidates(items)
+        return PoolCandidates(items)
     groups = tuple(
-        (count, patterns(gpu, demand, rules.replace, rules.costs))
+        (count, patterns(gpu, demand, rules.mode, rules.costs))
         for gpu, count in Counter(gpus).items()
     )
     devices = demand.devices
-    return Candidates(
+    return PoolCandidates(
         items, OmittedLayouts(pool.cluster, pool.name, len(items), reached.bound, devices, groups)
     )
 
 
-def composed(
+def composed_candidate(
     namespace: str, pool: GpuPool, left_out: OmittedLayouts, counts: Sequence[Sequence[int]]
 ) -> GeneratedPolicy:
     """Return the candidate with so many GPUs of each group in each pattern."""
@@ -83,7 +90,7 @@ def composed(
     return _candidate(namespace, pool, [queues[gpu].pop() for gpu in gpus])
 
 
-def again(
+def candidate_with_layouts(
     namespace: str,
     pool: GpuPool,
     demand: Demand,
@@ -97,7 +104,7 @@ def again(
     }:
         return None
     found = [
-        becoming(gpu, instances, demand, rules.replace, rules.costs)
+        pattern_with(gpu, instances, demand, rules.mode, rules.costs)
         for node in pool.nodes
         for gpu, instances in zip(node.gpus, wanted[node.name], strict=True)
     ]
@@ -105,16 +112,16 @@ def again(
     return _made(namespace, pool, chosen) if len(chosen) == len(found) else None
 
 
-def best(
+def best_configuration(
     gpus: Sequence[Gpu], demand: Demand, rules: ReconfigurationRules
-) -> tuple[Point | None, float]:
+) -> tuple[FrontierPoint | None, float]:
     """Return what serves a demand best where each request is for one device, and a bound.
 
     None where that is to change nothing. No configuration is worth more than the point's value and
     the bound together.
     """
 
-    def worth(point: Point) -> float:
+    def worth(point: FrontierPoint) -> float:
         return demand.value(point.supply) - point.cost
 
     reached = _frontier(tuple(gpus), demand, rules)
@@ -124,17 +131,17 @@ def best(
 
 @lru_cache(maxsize=1024)
 def _frontier(gpus: tuple[Gpu, ...], demand: Demand, rules: ReconfigurationRules) -> Frontier:
-    kinds = {gpu: patterns(gpu, demand, rules.replace, rules.costs) for gpu in set(gpus)}
+    kinds = {gpu: patterns(gpu, demand, rules.mode, rules.costs) for gpu in set(gpus)}
     return frontier([kinds[gpu] for gpu in gpus], demand, most=rules.most)
 
 
-def _unchanged(gpus: Sequence[Gpu], demand: Demand) -> Point | None:
-    kept = [now(gpu, demand) for gpu in gpus]
+def _unchanged(gpus: Sequence[Gpu], demand: Demand) -> FrontierPoint | None:
+    kept = [current_pattern(gpu, demand) for gpu in gpus]
     known = tuple(item for item in kept if item is not None)
     if len(known) < len(kept):
         return None
     supply = tuple(map(sum, zip(*(item.supply for item in known), strict=True)))
-    return Point(supply, 0.0, 0, sum(item.pieces for item in known), known)
+    return FrontierPoint(supply, 0.0, 0, sum(item.pieces for item in known), known)
 
 
 def _candidate(namespace: str, pool: GpuPool, chosen: Sequence[GpuPattern]) -> GeneratedPolicy:
@@ -180,7 +187,9 @@ def _layout(node: str, chosen: Sequence[GpuPattern]) -> NodeLayout:
 
 def _taken(pattern: GpuPattern) -> tuple[tuple[str, int], ...]:
     left = dict(pattern.supplies)
-    pairs = ((name, amount - left.get(name, 0)) for name, amount in devices(pattern.instances))
+    pairs = (
+        (name, amount - left.get(name, 0)) for name, amount in device_counts(pattern.instances)
+    )
     return tuple((name, amount) for name, amount in pairs if amount)
 
 

@@ -12,19 +12,21 @@ from dsf.kube.kinds import POLICY
 from dsf.kube.port import Object
 from optimizer.domain.fleet import CandidatePolicy
 from optimizer.domain.mig_labels import GPU_OPERATOR, MigLabels
-from optimizer.mig.parted import config, config_name, document
+from optimizer.mig.mig_parted import config_file, config_name, node_config
 
 CONFIGURATION_POLICY = "ConfigurationPolicy"
 
 
-def specs(candidates: Sequence[CandidatePolicy], labels: MigLabels = GPU_OPERATOR) -> list[Object]:
+def policy_specs(
+    candidates: Sequence[CandidatePolicy], labels: MigLabels = GPU_OPERATOR
+) -> list[Object]:
     """Return the spec of each Policy of one cluster.
 
     All carry the layouts of all of them: the MIG manager of a node reads one ConfigMap.
     """
-    text = document(
+    text = config_file(
         {
-            config_name(layout.gpus): config(layout.gpus)
+            config_name(layout.gpus): node_config(layout.gpus)
             for candidate in candidates
             for layout in candidate.layouts
         }
@@ -32,7 +34,7 @@ def specs(candidates: Sequence[CandidatePolicy], labels: MigLabels = GPU_OPERATO
     return [_spec(candidate, text, labels) for candidate in candidates]
 
 
-def policy(namespace: str, name: str, metadata: Object, spec: Object) -> Object:
+def generated_policy(namespace: str, name: str, metadata: Object, spec: Object) -> Object:
     """Return a generated Policy; `metadata` holds further `labels` and `annotations`."""
     labels = {GENERATED_LABEL: "true", **metadata.get("labels", {})}
     annotations = metadata.get("annotations")
