@@ -1,4 +1,4 @@
-"""The compact model: one variable for each option and place, every row of every rule."""
+"""The compact model: one binary variable per policy and candidate assignment, all rules as rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from optimizer.solve.solver_adapters import maximise
 
 @dataclass(frozen=True, slots=True)
 class CompactResult:
-    """What solving a model found; `bound` is None where the solver did not tell one."""
+    """What a solver found; `bound` is None where it returned none."""
 
     status: Status
     decision: Decision
@@ -38,7 +38,11 @@ def solve_compact_model(
     start: Decision | None = None,
     gap: float = 0.0,
 ) -> CompactResult:
-    """Maximise `weights` over the variables of a problem under rows; `gap` is good enough."""
+    """Maximise `weights` over the variables of a problem subject to rows.
+
+    `weights` [policies + assignments]. `start`: a decision to begin with. `gap`: relative
+    optimality gap that is good enough.
+    """
     answer = maximise(
         weights,
         [(row.columns.tolist(), row.coefficients.tolist(), row.limit) for row in rows],
@@ -55,19 +59,19 @@ def solve_compact_model(
 
 
 def variable_values(problem: Problem, decision: Decision) -> Floats | None:
-    """Return a decision as values of the variables; None where the problem lacks one of them."""
+    """Return a decision as values of the variables; None if one of them does not exist."""
     values = np.zeros(len(problem.policies) + len(problem.assignments.workload))
     numbers = np.full(problem.values.shape, -1, np.int64)
     numbers[problem.assignments.workload, problem.assignments.resource] = np.arange(
         len(problem.assignments.workload)
     )
     for choice in decision.policies:
-        option = problem.policy_index.get(choice)
-        if option is None:
+        policy = problem.policy_index.get(choice)
+        if policy is None:
             return None
-        values[option] = 1.0
-    for place in decision.assignments:
-        found = problem.indexes(place)
+        values[policy] = 1.0
+    for assignment in decision.assignments:
+        found = problem.indexes(assignment)
         if found is None:
             return None
         values[len(problem.policies) + numbers[found]] = 1.0

@@ -1,4 +1,4 @@
-"""Large problems: tier by tier by decomposition, and what that leaves to the solver."""
+"""Large problems: tier by tier, the search over blocks, then a solver on what it leaves unfixed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,21 +21,22 @@ from optimizer.solve.pricing.reduced_cost_fixing import unfixed_variables
 from optimizer.solve.progress import SolveContext
 from optimizer.solve.search.block_search import SearchResult, search_blocks
 from optimizer.solve.single_model import is_zero_tier, solve_single_model, solve_tier, value_floor
-
-_CORE = 20_000  # variables of the model that is left to the solver after fixing
-_WRITING = 1e-4  # seconds for each variable that writing a model may take
-_SETTLED = 0.2  # of its time at most goes into what earlier priorities leave where they are
-_PRICING = 0.3  # of what is left then at most goes into prices to start from
-_KEPT = 2_000_000  # variables up to which what earlier priorities have becomes rows
-_SHARE = 0.5  # of the time left is for a priority that others follow
+from optimizer.solve.tuning import (
+    FIXED_TIER_TIME_SHARE,
+    FLOOR_PRICES_TIME_SHARE,
+    FLOOR_ROW_VARIABLES,
+    RESTRICTED_CORE_VARIABLES,
+    TIER_TIME_SHARE,
+    WRITING_SECONDS,
+)
 
 Unfixed = tuple[Flags, Flags]
-"""Places [tasks, slots] and options [options]."""
+"""Places [workloads, resources] and options [options]."""
 
 
 @dataclass(frozen=True, slots=True)
 class _TierResult:
-    """A tier solved: the best decision, its bound, and what any that is as good may use."""
+    """A tier solved: the best decision, its bound, and the variables that it may still use."""
 
     decision: Decision | None
     bound: float
@@ -43,25 +44,30 @@ class _TierResult:
 
 
 def solve_decomposed(
-    problem: Problem, known: Decision | None, run: SolveContext
+    problem: Problem, known: Decision | None, context: SolveContext
 ) -> tuple[Decision | None, list[float]]:
     """Return a decision no worse than `known`, and a bound of each tier."""
     bounds: list[float] = []
     unfixed: Unfixed | None = None
     for tier in range(len(problem.tiers)):
-        share = _SHARE if tier + 1 < len(problem.tiers) else 1.0
-        served = _solve_tier(problem, tier, known, unfixed, run.sharing(share))
+        share = TIER_TIME_SHARE if tier + 1 < len(problem.tiers) else 1.0
+        served = _solve_tier(problem, tier, known, unfixed, context.with_share_of_time(share))
         known = better(problem, known, served.decision)
         unfixed = _intersection(unfixed, served.unfixed)
         bounds.append(served.bound)
-        if not run.over():
-            run.know(known, bounds)
+        if not context.is_over():
+            context.report_decision(known, bounds)
     proven = known is not None and all(
-        bound - value <= max(run.gap * abs(value), SAME_VALUE)
+        bound - value <= max(context.gap * abs(value), SAME_VALUE)
         for bound, value in zip(bounds, tier_values(problem, known), strict=True)
     )
-    if not proven and len(problem.tiers) > 1 and problem.size <= _CORE and not run.over():
-        exact, closer = solve_single_model(problem, known, run)
+    if (
+        not proven
+        and len(problem.tiers) > 1
+        and problem.size <= RESTRICTED_CORE_VARIABLES
+        and not context.is_over()
+    ):
+        exact, closer = solve_single_model(problem, known, context)
         known = better(problem, known, exact)
         bounds[: len(closer)] = [min(pair) for pair in zip(bounds, closer, strict=False)]
     return known, bounds
@@ -72,23 +78,25 @@ def _solve_tier(
     tier: int,
     known: Decision | None,
     unfixed: Unfixed | None,
-    run: SolveContext,
+    context: SolveContext,
 ) -> _TierResult:
-    """Return a decision that serves a tier well and keeps what it has of the earlier ones."""
+    """Return a good decision for a tier that keeps the values of the higher ones."""
     if is_zero_tier(problem, tier):
         return _TierResult(known, 0.0)
-    if tier > 0 and (known is None or run.over()):
+    if tier > 0 and (known is None or context.is_over()):
         return _TierResult(known, np.inf)
-    whole = (
-        None if run.over() else reduce_to_blocks(problem, *_weights(problem, tier), stop=run.over)
+    reduction = (
+        None
+        if context.is_over()
+        else reduce_to_blocks(problem, *_weights(problem, tier), stop=context.is_over)
     )
-    if run.over():
+    if context.is_over():
         return _TierResult(known, np.inf)
-    if whole is None:
-        return _TierResult(*solve_tier(problem, tier, known, run))
+    if reduction is None:
+        return _TierResult(*solve_tier(problem, tier, known, context))
     if tier == 0 or known is None:
-        return _search_tier(problem, tier, whole, known, run)
-    return _solve_later_tier(problem, tier, known, unfixed, run)
+        return _search_tier(problem, tier, reduction, known, context)
+    return _solve_later_tier(problem, tier, known, unfixed, context)
 
 
 def _solve_later_tier(
@@ -96,109 +104,123 @@ def _solve_later_tier(
     tier: int,
     known: Decision,
     unfixed: Unfixed | None,
-    run: SolveContext,
+    context: SolveContext,
 ) -> _TierResult:
-    """Decide first about what earlier tiers leave where they are, then about everything.
+    """Search the tier with the higher ones fixed, then with floors on their values.
 
-    The second search may move them to where they have as much, and its bound is one for every such
-    decision: a row for each of them says so, and has a price like any other.
+    The second search may reassign the workloads of higher tiers at equal value, and its bound holds
+    for every decision that does: each floor is a linking row with a price.
     """
     weights, last = _weights(problem, tier)
     rest = fix_priorities(problem, known, tier)
-    left = reduce_to_blocks(problem, weights, last, rest, stop=run.over)
-    if left is not None:
-        found = search_blocks(
-            left.blocks, run.sharing(_SETTLED).effort(), _start_of(left, problem, known)
+    seconds_left = reduce_to_blocks(problem, weights, last, rest, stop=context.is_over)
+    if seconds_left is not None:
+        result = search_blocks(
+            seconds_left.blocks,
+            context.with_share_of_time(FIXED_TIER_TIME_SHARE).search_context(),
+            _start_of(seconds_left, problem, known),
         )
-        more = left.decision(problem, found.incumbent.columns, found.incumbent.multiplicities)
+        more = seconds_left.decision(
+            problem, result.incumbent.columns, result.incumbent.multiplicities
+        )
         known = better(problem, known, rest.decision(problem, more)) or known
-        run.know(known, [])
+        context.report_decision(known, [])
     values = tier_values(problem, known)[:tier]
-    if run.over():
+    if context.is_over():
         return _TierResult(known, np.inf)
-    if problem.size > _KEPT:
-        return _TierResult(known, _joint_bound(problem, tier, values, run))
-    whole = reduce_to_blocks(problem, weights, last, kept=values, usable=unfixed, stop=run.over)
-    if whole is None:
+    if problem.size > FLOOR_ROW_VARIABLES:
+        return _TierResult(known, _joint_bound(problem, tier, values, context))
+    reduction = reduce_to_blocks(
+        problem, weights, last, floors=values, unfixed=unfixed, stop=context.is_over
+    )
+    if reduction is None:
         return _TierResult(known, np.inf)
-    prices = priority_floor_prices(whole.blocks, tier, run.sharing(_PRICING).effort())
-    return _search_tier(problem, tier, whole, known, run, prices)
+    prices = priority_floor_prices(
+        reduction.blocks, tier, context.with_share_of_time(FLOOR_PRICES_TIME_SHARE).search_context()
+    )
+    return _search_tier(problem, tier, reduction, known, context, prices)
 
 
 def _weights(problem: Problem, tier: int) -> tuple[Floats, float]:
-    """Return what tasks and options count for in a tier."""
+    """Return the weights of workloads, and of policies, in a tier."""
     return (problem.workload_tier == tier).astype(np.float64), float(tier == len(problem.tiers) - 1)
 
 
-def _joint_bound(problem: Problem, tier: int, values: Sequence[float], run: SolveContext) -> float:
-    """Return what all tiers up to one can have together, less what the earlier ones have."""
+def _joint_bound(
+    problem: Problem, tier: int, values: Sequence[float], context: SolveContext
+) -> float:
+    """Return a bound of all tiers up to one together, less the values of the higher ones."""
     every, last = (problem.workload_tier <= tier).astype(np.float64), _weights(problem, tier)[1]
-    together = reduce_to_blocks(problem, every, last, stop=run.over)
+    together = reduce_to_blocks(problem, every, last, stop=context.is_over)
     return (
         np.inf
         if together is None
-        else lagrangian_bound(together.blocks, run.effort()) - sum(values)
+        else lagrangian_bound(together.blocks, context.search_context()) - sum(values)
     )
 
 
 def _search_tier(
     problem: Problem,
     tier: int,
-    whole: Reduction,
+    reduction: Reduction,
     known: Decision | None,
-    run: SolveContext,
+    context: SolveContext,
     prices: Prices | None = None,
 ) -> _TierResult:
-    """Search the blocks of a tier; leave to the solver what a better decision could use."""
+    """Search the blocks of a tier; give the solver what a better decision could still use."""
 
-    def told(held: ColumnSelection, bound: float) -> None:
+    def told(incumbent: ColumnSelection, bound: float) -> None:
         own = [bound] if tier == 0 else []
-        run.tell(lambda: whole.decision(problem, held.columns, held.multiplicities), own)
+        context.report(
+            lambda: reduction.decision(problem, incumbent.columns, incumbent.multiplicities), own
+        )
 
-    effort = replace(run.effort(told), prices=prices)
-    found = search_blocks(whole.blocks, effort, _start_of(whole, problem, known))
+    search_context = replace(context.search_context(told), start_prices=prices)
+    result = search_blocks(reduction.blocks, search_context, _start_of(reduction, problem, known))
     decision = better(
         problem,
         known,
-        whole.decision(problem, found.incumbent.columns, found.incumbent.multiplicities),
+        reduction.decision(problem, result.incumbent.columns, result.incumbent.multiplicities),
     )
     value = 0.0 if decision is None else tier_values(problem, decision)[tier]
-    if run.over():
-        return _TierResult(decision, found.bound)
+    if context.is_over():
+        return _TierResult(decision, result.bound)
     last = tier == len(problem.tiers) - 1
-    bound, proven = found.bound, found.bound - value <= max(run.gap * abs(value), SAME_VALUE)
+    bound, proven = result.bound, result.bound - value <= max(context.gap * abs(value), SAME_VALUE)
     if not proven:
-        unfixed = _unfixed_in_problem(whole, found, value, problem)
-        decision, bound = _solve_restricted_core(problem, tier, unfixed, bound, decision, run)
+        unfixed = _unfixed_in_problem(reduction, result, value, problem)
+        decision, bound = _solve_restricted_core(problem, tier, unfixed, bound, decision, context)
         value = 0.0 if decision is None else tier_values(problem, decision)[tier]
-    if last or run.over():
+    if last or context.is_over():
         return _TierResult(decision, bound)
-    unfixed = _unfixed_in_problem(whole, found, value, problem)
-    return _TierResult(decision, bound, _with_other_tiers(problem, tier, whole, unfixed))
+    unfixed = _unfixed_in_problem(reduction, result, value, problem)
+    return _TierResult(decision, bound, _with_other_tiers(problem, tier, reduction, unfixed))
 
 
-def _start_of(whole: Reduction, problem: Problem, known: Decision | None) -> ColumnSelection | None:
-    return None if known is None else ColumnSelection(*whole.columns(problem, known))
+def _start_of(
+    reduction: Reduction, problem: Problem, known: Decision | None
+) -> ColumnSelection | None:
+    return None if known is None else ColumnSelection(*reduction.columns(problem, known))
 
 
 def _unfixed_in_problem(
-    whole: Reduction, found: SearchResult, value: float, problem: Problem
+    reduction: Reduction, result: SearchResult, value: float, problem: Problem
 ) -> Unfixed:
-    """Return the places and options that decisions worth a value may use, of those in blocks."""
-    blocks, priced = whole.blocks, found.dual
-    answers = price_blocks(blocks, priced.items, priced.prices)
-    slack = max(0.0, priced.bound - value)
-    return whole.spread(*unfixed_variables(blocks, priced.prices, answers, slack), problem)
+    """Return the assignments and policies of the blocks that decisions of this value may use."""
+    blocks, dual = reduction.blocks, result.dual
+    pricing = price_blocks(blocks, dual.items, dual.prices)
+    slack = max(0.0, dual.bound - value)
+    return reduction.spread(*unfixed_variables(blocks, dual.prices, pricing, slack), problem)
 
 
-def _with_other_tiers(problem: Problem, tier: int, whole: Reduction, found: Unfixed) -> Unfixed:
-    """Return the same for the whole problem: other tiers may use what they like."""
-    places, options = found
+def _with_other_tiers(problem: Problem, tier: int, reduction: Reduction, found: Unfixed) -> Unfixed:
+    """Return the same for the whole problem: other tiers are not restricted."""
+    assignments, policies = found
     known = {
-        option for own in whole.sites for site in own for mode in site.modes for option in mode
+        policy for own in reduction.sites for site in own for mode in site.modes for policy in mode
     }
-    others = ~np.isin(np.arange(len(options)), list(known))
-    return places | (problem.workload_tier > tier)[:, None], options | others
+    others = ~np.isin(np.arange(len(policies)), list(known))
+    return assignments | (problem.workload_tier > tier)[:, None], policies | others
 
 
 def _intersection(one: Unfixed | None, other: Unfixed | None) -> Unfixed | None:
@@ -213,24 +235,24 @@ def _solve_restricted_core(
     unfixed: Unfixed,
     bound: float,
     decision: Decision | None,
-    run: SolveContext,
+    context: SolveContext,
 ) -> tuple[Decision | None, float]:
-    """Leave to the solver what a better decision could use."""
+    """Solve the compact model over the unfixed variables (the restricted core), if it is small."""
     values = [0.0] * (tier + 1) if decision is None else tier_values(problem, decision)
-    places, options = unfixed
-    size = int(np.count_nonzero(places)) + int(np.count_nonzero(options))
-    if size > _CORE or run.left() < _WRITING * size:
+    assignments, policies = unfixed
+    size = int(np.count_nonzero(assignments)) + int(np.count_nonzero(policies))
+    if size > RESTRICTED_CORE_VARIABLES or context.seconds_left() < WRITING_SECONDS * size:
         return decision, bound
-    core = replace(problem.restricted(places, options), priorities=problem.tiers)
+    core = replace(problem.restricted(assignments, policies), priorities=problem.tiers)
     earlier = (value_floor(core.weights(own), values[own]) for own in range(tier))
     outcome = solve_compact_model(
         core,
         [*all_rows(core), *earlier],
         core.weights(tier),
-        solver=run.solver,
-        seconds=run.left(),
+        solver=context.solver,
+        seconds=context.seconds_left(),
         start=decision,
-        gap=run.gap,
+        gap=context.gap,
     )
     best = better(problem, decision, outcome.decision)
     if outcome.status == "Optimal" and best is not None:

@@ -1,4 +1,4 @@
-"""Parts of a problem that have nothing to do with each other: each is solved by itself."""
+"""Independent components of a problem: parts that no workload and no row connects."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -12,10 +12,9 @@ from optimizer.solve.blocks.block_problem import Flags, Ints
 
 
 def independent_components(problem: Problem) -> list[Problem]:
-    """Return the independent parts: no task and no row of a rule speaks of two of them.
+    """Return the components, each with all priorities, so that their tiers correspond.
 
-    Clusters on which nothing can run belong to none. A part has all priorities, those too that no
-    task of it has: what its options cost belongs to the last.
+    Clusters on which nothing can run belong to none.
     """
     usable = ~np.isnan(problem.values)
     found = list(_connected(_clusters_of(problem, usable)))
@@ -23,11 +22,11 @@ def independent_components(problem: Problem) -> list[Problem]:
         found = _linked(problem, found)
     if len(found) <= 1:
         return [problem]
-    option_cluster = np.array([option.cluster for option in problem.policies], np.int64)
+    policy_cluster = np.array([policy.cluster for policy in problem.policies], np.int64)
     cut = (
         problem.restricted(
             usable & own[problem.resource_cluster][None, :],
-            own[option_cluster] if len(option_cluster) else np.zeros(0, np.bool_),
+            own[policy_cluster] if len(policy_cluster) else np.zeros(0, np.bool_),
         )
         for own in found
     )
@@ -35,31 +34,35 @@ def independent_components(problem: Problem) -> list[Problem]:
 
 
 def combined(problem: Problem, decisions: Iterable[Decision]) -> Decision:
-    """Return decisions on parts as one on the whole, in its order."""
+    """Return decisions about components as one about the whole, in the order of the problem."""
     every = list(decisions)
-    options = sorted(problem.policy_index[item] for one in every for item in one.policies)
+    policies = sorted(problem.policy_index[item] for one in every for item in one.policies)
     pairs = sorted(
         pair
         for one in every
-        for place in one.assignments
-        if (pair := problem.indexes(place)) is not None
+        for assignment in one.assignments
+        if (pair := problem.indexes(assignment)) is not None
     )
     return Decision(
-        tuple(problem.enforcement(option) for option in options),
-        tuple(problem.assignment(task, slot) for task, slot in pairs),
+        tuple(problem.enforcement(policy) for policy in policies),
+        tuple(problem.assignment(workload, resource) for workload, resource in pairs),
     )
 
 
 def within_component(part: Problem, decision: Decision) -> Decision:
-    """Return what a decision says of a part."""
+    """Return the part of a decision that is about a component."""
     return Decision(
         tuple(choice for choice in decision.policies if choice in part.policy_index),
-        tuple(place for place in decision.assignments if part.indexes(place) is not None),
+        tuple(
+            assignment
+            for assignment in decision.assignments
+            if part.indexes(assignment) is not None
+        ),
     )
 
 
 def _clusters_of(problem: Problem, usable: Flags) -> Flags:
-    """Return on which clusters each task can run: [task, cluster]."""
+    """Return on which clusters each workload can run, [workloads, clusters]."""
     found = np.zeros((len(problem.workloads), len(problem.clusters)), np.bool_)
     order = np.argsort(problem.resource_cluster, kind="stable")
     clusters, starts = np.unique(problem.resource_cluster[order], return_index=True)
@@ -68,7 +71,7 @@ def _clusters_of(problem: Problem, usable: Flags) -> Flags:
 
 
 def _connected(reached: Flags) -> Iterator[Flags]:
-    """Yield sets of clusters that tasks hold together."""
+    """Yield the clusters of each component, as flags, with workloads as the edges."""
     left = reached[reached.any(axis=1)]
     while len(left):
         own = left[0]
@@ -83,7 +86,7 @@ def _connected(reached: Flags) -> Iterator[Flags]:
 
 
 def _linked(problem: Problem, found: list[Flags]) -> list[Flags]:
-    """Merge sets of clusters of which a row that couples clusters speaks."""
+    """Merge sets of clusters that have entries in the same coupling row."""
     for rule in COUPLING_RULES:
         if rule is replicas:  # of one task, whose clusters are together already
             continue

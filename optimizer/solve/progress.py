@@ -1,6 +1,6 @@
-"""The time that a search has, and what it could return by now.
+"""The time of a solve, and reports of improved decisions.
 
-Time for turning the last answer into a solution is kept aside: as much as the last report took.
+Time to turn the last decision into a solution is reserved: as much as the last report took.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,14 +13,11 @@ from optimizer.model.problem import Problem, upper_bounds
 from optimizer.solve.blocks.columns import ColumnSelection
 from optimizer.solve.pricing.lagrangian_dual import SearchContext
 from optimizer.solve.solution_status import with_status
-
-_TELLING = 0.05  # of the time at most is for reports
-_OVER = 0.04  # of the limit that a step may go beyond it
-_LONG = 0.3  # seconds; what takes longer keeps to its time by itself: a solver
+from optimizer.solve.tuning import REPORT_TIME_SHARE, SOLVER_CALL_SECONDS, STEP_OVERRUN
 
 
 class SolveProgress:
-    """Tells the seconds left, and reports decisions that are better than those before."""
+    """Counts the seconds left, and reports decisions that are better than those before."""
 
     def __init__(
         self,
@@ -31,23 +28,23 @@ class SolveProgress:
         report: Callable[[Solution], None] | None,
     ) -> None:
         self._problem, self._solver, self._seconds = problem, solver, seconds
-        self._clock, self._report = clock, report
+        self._clock, self._send = clock, report
         self._started = clock()
         self._free, self._ending = 0.0, 0.0
         self._limits = upper_bounds(problem)
         self._asked = clock()
         self._best: Decision | None = None
-        self.left = _latched(self._left)
+        self.seconds_left = _latched(self._seconds_left)
 
-    def _left(self) -> float:
-        """Return the seconds left; 0 or less too where another step like the last is too long."""
+    def _seconds_left(self) -> float:
+        """Return the seconds left; at most 0 if another step like the last would be too long."""
         now = self._clock()
         step, self._asked = now - self._asked, now
-        beyond = max(0.0, min(step, _LONG) - _OVER * self._seconds)
+        beyond = max(0.0, min(step, SOLVER_CALL_SECONDS) - STEP_OVERRUN * self._seconds)
         return self._started + self._seconds - now - self._ending - beyond
 
-    def tell(self, made: Callable[[], Decision | None], bounds: Sequence[float]) -> None:
-        """Report a decision, unless that would take much of the time."""
+    def report(self, made: Callable[[], Decision | None], bounds: Sequence[float]) -> None:
+        """Report the decision that `made` returns, unless reports take too much of the time."""
         asked = self._clock()
         if asked < self._free:
             return
@@ -55,55 +52,55 @@ class SolveProgress:
         if best is not None and best is not self._best:
             self._best = best
             solution = self.solution(best, bounds)
-            if self._report is not None:
-                self._report(solution)
+            if self._send is not None:
+                self._send(solution)
         told = self._asked = self._clock()
-        self._free = told + (told - asked) / _TELLING
+        self._free = told + (told - asked) / REPORT_TIME_SHARE
         self._ending = told - asked
 
     def solution(self, decision: Decision | None, bounds: Sequence[float]) -> Solution:
-        """Return what is known of a decision by now; `bounds`: those of the first tiers."""
+        """Return a decision as a solution; `bounds`: those proven for the first tiers."""
         seconds = self._clock() - self._started
         return with_status(self._problem, decision, (bounds, self._limits), seconds, self._solver)
 
 
 @dataclass(frozen=True, slots=True)
 class SolveContext:
-    """How to solve, and until when; `tell` is given how to make a decision, and bounds of tiers."""
+    """How to solve, and until when; `report` takes what makes a decision, and bounds of tiers."""
 
     solver: SolverName
     gap: float
     seed: int
-    left: Callable[[], float]
-    tell: Callable[[Callable[[], Decision | None], Sequence[float]], None]
+    seconds_left: Callable[[], float]
+    report: Callable[[Callable[[], Decision | None], Sequence[float]], None]
 
-    def sharing(self, share: float) -> "SolveContext":
+    def with_share_of_time(self, share: float) -> "SolveContext":
         """Return the same with a share of the time that is left."""
-        kept = (1.0 - share) * self.left()
-        return replace(self, left=_latched(lambda: self.left() - kept))
+        kept = (1.0 - share) * self.seconds_left()
+        return replace(self, seconds_left=_latched(lambda: self.seconds_left() - kept))
 
-    def know(self, decision: Decision | None, bounds: Sequence[float]) -> None:
-        """Tell a decision that is made already."""
-        self.tell(lambda: decision, bounds)
+    def report_decision(self, decision: Decision | None, bounds: Sequence[float]) -> None:
+        """Report a decision that is made already."""
+        self.report(lambda: decision, bounds)
 
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Tell whether the time is up."""
-        return self.left() <= 0
+        return self.seconds_left() <= 0
 
-    def effort(
+    def search_context(
         self, found: Callable[[ColumnSelection, float], None] = lambda _held, _bound: None
     ) -> SearchContext:
-        """Return the same for a search over blocks."""
-        return SearchContext(self.solver, self.gap, self.seed, self.left, found)
+        """Return the same for a search over blocks; `found` is called with every incumbent."""
+        return SearchContext(self.solver, self.gap, self.seed, self.seconds_left, found)
 
 
-def _latched(left: Callable[[], float]) -> Callable[[], float]:
-    """Return the same, except that what is over once stays so, however short steps become."""
+def _latched(seconds_left: Callable[[], float]) -> Callable[[], float]:
+    """Return the same, but never positive again once it was 0, however short steps become."""
     over = False
 
     def asked() -> float:
         nonlocal over
-        found = left()
+        found = seconds_left()
         over = over or found <= 0
         return min(found, 0.0) if over else found
 

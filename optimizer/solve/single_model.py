@@ -1,4 +1,4 @@
-"""One model of everything, solved tier by tier."""
+"""Small problems: the compact model, solved tier by tier (lexicographically)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,14 +13,16 @@ from optimizer.model.rules import Row, violations
 from optimizer.model.tie_breaking import tie_weights
 from optimizer.solve.compact_model import CompactResult, all_rows, solve_compact_model
 from optimizer.solve.progress import SolveContext
-
-_TIE_VARIABLES = 200  # beyond that the second solve can cost ten times the first
+from optimizer.solve.tuning import TIE_BREAKING_ASSIGNMENTS
 
 
 def solve_single_model(
-    problem: Problem, known: Decision | None, run: SolveContext
+    problem: Problem, known: Decision | None, context: SolveContext
 ) -> tuple[Decision | None, list[float]]:
-    """Return a decision no worse than `known`, and the bounds of the tiers solved."""
+    """Return a decision no worse than `known`, and the bounds of the tiers solved.
+
+    Each tier is solved with the values of the higher ones as rows; a last solve breaks ties.
+    """
     rows, bounds = all_rows(problem), list[float]()
     outcome = CompactResult("NotSolved", Decision(), None)
     for tier in range(len(problem.tiers)):
@@ -32,31 +34,31 @@ def solve_single_model(
             problem,
             rows,
             weights,
-            solver=run.solver,
-            seconds=run.left(),
+            solver=context.solver,
+            seconds=context.seconds_left(),
             start=known,
-            gap=run.gap if len(problem.tiers) == 1 else 0.0,
+            gap=context.gap if len(problem.tiers) == 1 else 0.0,
         )
         if outcome.status == "NotSolved" or violations(problem, outcome.decision):
             outcome = CompactResult("NotSolved", Decision(), outcome.bound)
         else:
             known = better(problem, known, outcome.decision)
-            run.know(known, bounds)
+            context.report_decision(known, bounds)
         if outcome.status != "Optimal":
             bounds += [] if outcome.bound is None else [outcome.bound]
             return known, bounds
         value = tier_values(problem, outcome.decision)[tier]
         bounds.append(value)
         rows.append(value_floor(weights, value))
-    if problem.assignments.value.size <= _TIE_VARIABLES:
-        outcome = _tie_broken(problem, rows, outcome, run)
+    if problem.assignments.value.size <= TIE_BREAKING_ASSIGNMENTS:
+        outcome = _tie_broken(problem, rows, outcome, context)
     return better(problem, outcome.decision, known), bounds
 
 
 def solve_tier(
-    problem: Problem, tier: int, known: Decision | None, run: SolveContext
+    problem: Problem, tier: int, known: Decision | None, context: SolveContext
 ) -> tuple[Decision | None, float]:
-    """Return a decision that keeps what earlier tiers have, and a bound of this tier."""
+    """Return a decision that keeps the values of the higher tiers, and a bound of this tier."""
     rows = all_rows(problem)
     if known is not None:
         for earlier in range(tier):
@@ -64,7 +66,7 @@ def solve_tier(
             rows.append(value_floor(problem.weights(earlier), value))
     weights = problem.weights(tier)
     outcome = solve_compact_model(
-        problem, rows, weights, solver=run.solver, seconds=run.left(), start=known
+        problem, rows, weights, solver=context.solver, seconds=context.seconds_left(), start=known
     )
     trivial = float(np.maximum(weights, 0.0).sum())
     bound = trivial if outcome.bound is None else min(trivial, outcome.bound)
@@ -72,25 +74,27 @@ def solve_tier(
 
 
 def is_zero_tier(problem: Problem, tier: int) -> bool:
-    """Tell whether every decision has 0 in a tier, as in parts that have no task of a priority."""
-    costs = tier == len(problem.tiers) - 1 and any(option.value for option in problem.policies)
+    """Tell whether a tier is 0 in every decision: it has no workload and no cost of a policy."""
+    costs = tier == len(problem.tiers) - 1 and any(policy.value for policy in problem.policies)
     return not costs and not (problem.workload_tier == tier).any()
 
 
 def value_floor(weights: Floats, value: float) -> Row:
-    """Return the row that what `weights` count has a value, but for rounding."""
+    """Return the row that keeps a value: weights . variables >= value - SAME_VALUE."""
     columns = np.nonzero(weights)[0]
     return Row("the value is the best one", columns, -weights[columns], SAME_VALUE - value)
 
 
 def _tie_broken(
-    problem: Problem, rows: Sequence[Row], found: CompactResult, run: SolveContext
+    problem: Problem, rows: Sequence[Row], found: CompactResult, context: SolveContext
 ) -> CompactResult:
-    """Solve once more among decisions of equal value; keep the first where that fails."""
+    """Solve once more among decisions of equal value; return the first result if that fails."""
     weights = tie_weights(problem)
-    if weights is None or run.over():
+    if weights is None or context.is_over():
         return found
-    second = solve_compact_model(problem, rows, weights, solver=run.solver, seconds=run.left())
+    second = solve_compact_model(
+        problem, rows, weights, solver=context.solver, seconds=context.seconds_left()
+    )
     if second.status != "Optimal" or violations(problem, second.decision):
         return found
     both = zip(

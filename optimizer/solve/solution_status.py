@@ -1,4 +1,4 @@
-"""A decision as an answer: with what is known of it, and a status that is no better than that."""
+"""A decision as a solution: its bounds, and a status that claims no more than they prove."""
 
 from collections.abc import Sequence
 
@@ -15,9 +15,9 @@ def with_status(
     seconds: float,
     solver: str,
 ) -> Solution:
-    """Return a decision with the best bounds known, and a status that is no better than those.
+    """Return a decision as a solution; Optimal only if every tier reaches its bound.
 
-    `known_bounds`: of the first tiers, and of every tier what all its tasks could have at best.
+    `known_bounds`: the bounds proven for the first tiers, and the upper bound of every tier.
     """
     bounds, limits = known_bounds
     if decision is None or (not decision.assignments and len(bounds) < len(problem.tiers)):

@@ -1,8 +1,8 @@
-"""PuLP's solvers, called so that their answers can be believed.
+"""HiGHS and CBC through PuLP, called so that their statuses can be believed.
 
-PuLP's own `status` says Optimal at a time limit too, so only `sol_status` counts. HiGHS runs in
-this process and starts from the values that variables have; CBC does both through files. CBC 2.10
-calls a start optimal that is worth less than nothing, so it is given none that is.
+PuLP's `status` is Optimal at a time limit too, so only `sol_status` counts. HiGHS runs in this
+process and starts from the values of variables; CBC is a process, and its start is a file. CBC 2.10
+calls a start of negative value optimal, so it gets none.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,8 @@ from pulp import constants
 from optimizer.domain.settings import SolverName
 from optimizer.domain.status import Status
 from optimizer.solve.blocks.block_problem import Floats
+from optimizer.solve.tuning import VALUE_TOLERANCE
 
-_SHORT = 1e-6
 _HIGHS_OPTIONS = {
     "mip_heuristic_run_rens": False,
     "mip_heuristic_run_rins": False,
@@ -29,7 +29,7 @@ _HIGHS_OPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class SolverResult:
-    """What a solver said: `bound` is None where it did not; `duals` are those of a relaxation."""
+    """What a solver returned: `bound` None if there is none; `duals` of a relaxation."""
 
     status: Status
     values: Floats
@@ -38,7 +38,7 @@ class SolverResult:
 
 
 class _PulpModel(pulp.LpProblem):  # type: ignore[misc] # pulp has no types
-    """A model that knows its columns: PuLP looks for them in every row, each time anew."""
+    """A model that knows its columns; PuLP would collect them from every row, each time anew."""
 
     columns: Sequence[Any] = ()
 
@@ -47,14 +47,14 @@ class _PulpModel(pulp.LpProblem):  # type: ignore[misc] # pulp has no types
 
 
 class _WarmHighs(pulp.HiGHS):  # type: ignore[misc] # pulp has no types
-    """HiGHS that starts from a given decision and tells its duals as they are."""
+    """HiGHS that starts from a given solution."""
 
-    def __init__(self, start: Floats | None, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(self, start: Floats | None, **policies: Any) -> None:
+        super().__init__(**policies)
         self._start = start
 
     def buildSolverModel(self, lp: Any) -> None:  # noqa: N802 - PuLP's name
-        """Hand over all columns and rows at once: PuLP does so one by one, which takes longer."""
+        """Pass all columns and rows at once; PuLP passes them one by one, which takes longer."""
         variables, rows = lp.variables(), lp.constraints()
         for index, variable in enumerate(variables):
             variable.index = index
@@ -113,14 +113,15 @@ def maximise(
     gap: float = 0.0,
     nodes: int | None = None,
     target: float | None = None,
-    above: float | None = None,
+    cutoff: float | None = None,
 ) -> SolverResult:
-    """Maximise over whole numbers (any, if relaxed) from 0 to `upper`; rows are at most limits.
+    """Maximise over integers from 0 to `upper` (reals if relaxed), subject to rows <= limits.
 
-    HiGHS ends where it has `target`, or where its bound is within `gap`, as Feasible unless it is
-    reached. Both solvers end after so many `nodes`. What is worth no more than `above` need not be
-    looked at: Optimal then says that nothing else is worth more than this and the value, which is
-    that of taking nothing where HiGHS finds nothing at all.
+    `objective` and `upper` [columns]; rows are (columns, coefficients, limit). HiGHS ends at
+    `target`, or when its bound is within `gap`, with the status Feasible unless the bound is
+    reached. Both solvers end after `nodes`. `cutoff`: solutions that are worth no more are not
+    wanted; Optimal then means that none is worth more than the cutoff and the result, whose value
+    is that of the zero solution if HiGHS finds none at all.
     """
     model = _PulpModel("placement", constants.LpMaximize)
     kind = constants.LpContinuous if relaxed else constants.LpInteger
@@ -131,21 +132,27 @@ def maximise(
     ]
     model.columns = columns
     model.setObjective(pulp.LpAffineExpression(dict(zip(columns, objective.tolist(), strict=True))))
-    held = []
+    incumbent = []
     for index, (members, coefficients, limit) in enumerate(rows):
         terms: Mapping[Any, float] = {
             columns[column]: value for column, value in zip(members, coefficients, strict=True)
         }
         expression = pulp.LpAffineExpression(terms)
-        held.append(pulp.LpConstraint(expression, constants.LpConstraintLE, f"r{index}", limit))
-        model.addConstraint(held[-1])
+        incumbent.append(
+            pulp.LpConstraint(expression, constants.LpConstraintLE, f"r{index}", limit)
+        )
+        model.addConstraint(incumbent[-1])
     if solver == "cbc" and start is not None and objective @ start <= 0:
         start = None
-    engine = None if seconds <= 0 else _engine(solver, seconds, start, gap, nodes, target, above)
-    answer = _run_solver(model, columns, held if relaxed else (), engine, start)
-    if above is not None and model.sol_status == constants.LpSolutionInfeasible:
-        answer = replace(answer, status="Optimal", bound=above)
-    short = gap and answer.bound is not None and answer.bound - objective @ answer.values > _SHORT
+    engine = None if seconds <= 0 else _engine(solver, seconds, start, gap, nodes, target, cutoff)
+    answer = _run_solver(model, columns, incumbent if relaxed else (), engine, start)
+    if cutoff is not None and model.sol_status == constants.LpSolutionInfeasible:
+        answer = replace(answer, status="Optimal", bound=cutoff)
+    short = (
+        gap
+        and answer.bound is not None
+        and answer.bound - objective @ answer.values > VALUE_TOLERANCE
+    )
     return replace(answer, status="Feasible") if short and answer.status == "Optimal" else answer
 
 
@@ -161,7 +168,7 @@ def _run_solver(
     engine: Any,
     start: Floats | None,
 ) -> SolverResult:
-    """Solve a model; `rows`: those whose duals are wanted, where it is a relaxation."""
+    """Run a solver on a model; `rows`: the rows of a relaxation, whose duals are wanted."""
     nothing = SolverResult("NotSolved", np.zeros(len(columns)), None, np.zeros(0))
     if engine is None:
         return nothing
@@ -188,17 +195,17 @@ def _engine(
     gap: float,
     nodes: int | None,
     target: float | None,
-    above: float | None,
+    cutoff: float | None,
 ) -> Any:
     if solver == "highs":
-        options: dict[str, Any] = dict(_HIGHS_OPTIONS)
+        policies: dict[str, Any] = dict(_HIGHS_OPTIONS)
         if nodes is not None:
-            options["mip_max_nodes"] = nodes
-        if above is not None:
-            options["objective_bound"] = -above
+            policies["mip_max_nodes"] = nodes
+        if cutoff is not None:
+            policies["objective_bound"] = -cutoff
         if target is not None:
-            options["objective_target"] = -target  # PuLP negates the objective
-        return _WarmHighs(start, msg=False, timeLimit=seconds, gapRel=gap, threads=1, **options)
+            policies["objective_target"] = -target  # PuLP negates the objective
+        return _WarmHighs(start, msg=False, timeLimit=seconds, gapRel=gap, threads=1, **policies)
     return pulp.COIN_CMD(
         path=pulp.PULP_CBC_CMD.pulp_cbc_path,
         msg=False,

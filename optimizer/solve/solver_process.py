@@ -91,7 +91,7 @@ async def solve(
 
 
 def solve_task(task: SolveTask, solutions: "Connection[Solution, None]") -> None:
-    """Solve a task in the process that calls this, and send every improvement and the result."""
+    """Solve a task in the process that calls this; send every improvement and the result."""
     from optimizer.solve.strategy import solve_problem  # noqa: PLC0415 - the parent never loads PuLP
 
     limit_memory(task.memory_mib)

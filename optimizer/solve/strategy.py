@@ -1,6 +1,6 @@
-"""Solving a problem in this process: small ones as one model, large ones by decomposition.
+"""Solves a problem in this process: the single model if it is small, else decomposition.
 
-The status is never better than what was proven, and the bound holds however little time there was.
+The status claims no more than the bound proves, however little time there was.
 """
 
 import time
@@ -26,11 +26,7 @@ from optimizer.solve.independent_components import (
 from optimizer.solve.progress import SolveContext, SolveProgress
 from optimizer.solve.single_model import solve_single_model
 from optimizer.solve.solver_adapters import is_available
-
-SINGLE_MODEL_VARIABLES = 300
-"""Up to so many variables one model of the whole problem is quickest."""
-
-_FILLING = 3e-8  # seconds for each task and slot that filling may take before it can be stopped
+from optimizer.solve.tuning import FILLING_SECONDS, SINGLE_MODEL_VARIABLES
 
 
 def solve_problem(
@@ -45,53 +41,54 @@ def solve_problem(
     report: Callable[[Solution], None] | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Solution:
-    """Solve a problem, priority by priority, until it is proven within `gap`, or time is up.
+    """Return the solution of a problem, tier by tier, within `gap` or the best one in time.
 
-    `incumbent`: a decision to start from, else what runs now. `report` is given what could be
-    returned by then, ever better. Deterministic for a problem, a solver and a seed unless the time
-    limit, or a priority's or part's share of it, is reached. `clock` tells seconds.
+    `incumbent`: a decision to start from, by default the current state. `small`: variables up to
+    which a single model is solved. `report` is called with every improved solution. `clock` returns
+    seconds. Deterministic for a problem, a solver and a seed, unless the time limit, or the share
+    of a priority or component, is reached.
     """
     used: SolverName = solver if is_available(solver) else "cbc"
     progress = SolveProgress(problem, used, time_limit_seconds, clock, report)
     if np.isnan(problem.values).all():
         return Solution("Infeasible", Decision(), 0.0, 0.0, 0.0, used)
-    run = SolveContext(used, gap, seed, progress.left, progress.tell)
+    context = SolveContext(used, gap, seed, progress.seconds_left, progress.report)
     known = incumbent if incumbent is not None else incumbent_from_current_state(problem)
     if known is not None and violations(problem, known):
         known = None
-    progress.tell(lambda: known, [])
-    decision, bounds = _solve_by_size(problem, known, run, small)
-    if decision is not None and problem.size > small and not run.over():
-        stayed = reduce_moves(problem, decision, run.over)
+    progress.report(lambda: known, [])
+    decision, bounds = _solve_by_size(problem, known, context, small)
+    if decision is not None and problem.size > small and not context.is_over():
+        stayed = reduce_moves(problem, decision, context.is_over)
         decision = stayed if equal(problem, decision, stayed) else decision
-        if run.left() > _FILLING * problem.values.size:
-            decision = fill_remaining(problem, decision, run.over)
+        if context.seconds_left() > FILLING_SECONDS * problem.values.size:
+            decision = fill_remaining(problem, decision, context.is_over)
     return progress.solution(decision, bounds)
 
 
 def _solve_by_size(
-    problem: Problem, known: Decision | None, run: SolveContext, small: int
+    problem: Problem, known: Decision | None, context: SolveContext, small: int
 ) -> tuple[Decision | None, Sequence[float]]:
-    """Solve a problem the way that its size and its parts call for."""
+    """Solve a problem by the method for its size, component by component."""
     if problem.size <= small:
-        return solve_single_model(problem, known, run)
-    if not run.over():
-        known = better(problem, known, greedy(problem, run.over))
-        run.know(known, [])
-    split = [problem] if run.over() else independent_components(problem)
+        return solve_single_model(problem, known, context)
+    if not context.is_over():
+        known = better(problem, known, greedy(problem, context.is_over))
+        context.report_decision(known, [])
+    split = [problem] if context.is_over() else independent_components(problem)
     if len(split) > 1:
-        return _solve_components(problem, split, known, run, small)
-    return solve_decomposed(problem, known, run)
+        return _solve_components(problem, split, known, context, small)
+    return solve_decomposed(problem, known, context)
 
 
 def _solve_components(
     problem: Problem,
     split: Sequence[Problem],
     known: Decision | None,
-    run: SolveContext,
+    context: SolveContext,
     small: int,
 ) -> tuple[Decision, Sequence[float]]:
-    """Solve independent parts one by one, each in its share of the time that is left."""
+    """Solve independent components one by one, each in its share of the time that is left."""
     decisions = [Decision() if known is None else within_component(part, known) for part in split]
     limits = [list(upper_bounds(part)) for part in split]
     sizes = [part.size for part in split]
@@ -106,10 +103,10 @@ def _solve_components(
                     return None
                 return combined(problem, [*decisions[:number], decision, *decisions[number + 1 :]])
 
-            run.tell(every, [])
+            context.report(every, [])
 
-        share = run.sharing(sizes[number] / sum(sizes[number:]))
-        found, own = _solve_by_size(part, decisions[number], replace(share, tell=tell), small)
+        share = context.with_share_of_time(sizes[number] / sum(sizes[number:]))
+        found, own = _solve_by_size(part, decisions[number], replace(share, report=tell), small)
         decisions[number] = decisions[number] if found is None else found
         # Bounds that are not known stay what every task has at its best places.
         limits[number][: len(own)] = map(min, own, limits[number])

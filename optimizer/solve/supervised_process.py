@@ -79,7 +79,14 @@ async def run_supervised(
     with cancel:
         # Nothing waits for this call, so a slow start cannot delay the result.
         asyncio.get_running_loop().run_in_executor(
-            None, _supervise, work, task, lambda: left(_KILL_AFTER), on_result, cancelled, result
+            None,
+            _supervise,
+            work,
+            task,
+            lambda: left(_KILL_AFTER),
+            on_result,
+            cancelled,
+            result,
         )
         try:
             await asyncio.wait({waiting}, timeout=max(0.0, left(_GIVE_UP_AFTER)))

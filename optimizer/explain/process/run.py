@@ -82,7 +82,9 @@ def explain_here(task: ExplanationJob, report: ReportProgress = report_nothing) 
 
     def nearby(problem: Problem, value: float) -> NearOptimalColumns:
         if problem not in known:
-            known[problem] = NearOptimalColumns(problem, value, solver=task.solver, left=left)
+            known[problem] = NearOptimalColumns(
+                problem, value, solver=task.solver, seconds_left=left
+            )
         return known[problem]
 
     prices = linear_solver(task.solver, until=until)

@@ -1,1 +1,5 @@
-"""The problem in block form: reduction, symmetry, columns, knapsacks, linking constraints."""
+"""The problem as blocks that few rows link: reduction, identical classes, knapsacks, columns.
+
+Pure: no solver, no clock. Imports `optimizer.model`, `optimizer.domain` and
+`optimizer.solve.tuning`.
+"""

@@ -1,8 +1,17 @@
-"""The problem as blocks that only the number of a task's places and further rows hold together.
+"""The block-angular form of a problem: sites are blocks, linked by replicas and linking rows.
 
-A site is the part of a cluster whose policies share slots; its modes are the combinations of
-policies that it may enforce. Given prices for the tasks, a site is solved alone: a knapsack for
-each slot and supply, then the best mode.
+A site is the part of a cluster whose policies share resources; its modes are the combinations of
+policies that it may enforce. With x_j the number of sites that take column j (a mode and the
+assignments that fill it), the problem is the Dantzig-Wolfe master
+
+    maximise    sum_j value_j x_j
+    subject to  sum_{j of site s} x_j               <= copies_s     every class of sites s
+                sum_j assignments_jw x_j            <= counts_w     every class of workloads w
+                sum_j coefficient_rj x_j            <= limit_r      every linking row r
+                x_j >= 0 and whole
+
+G. B. Dantzig, P. Wolfe, "Decomposition principle for linear programs", Operations Research 8
+(1960).
 """
 
 from dataclasses import dataclass
@@ -17,16 +26,17 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class LinkingRows:
-    """Further rows: the sum of coefficient x places and modes is at most `limits`.
+    """Linking rows: the sum of coefficient times assignments and modes is at most `limits` [rows].
 
-    Entries of places are (row, task, slot, coefficient), those of modes (row, mode, coefficient).
+    Entries of assignments are (row, workload, resource, coefficient), those of modes (row, mode,
+    coefficient), each in arrays of equal length.
     """
 
     limits: Floats
-    place_rows: Ints
-    place_tasks: Ints
-    place_slots: Ints
-    place_coefficients: Floats
+    assignment_rows: Ints
+    assignment_workloads: Ints
+    assignment_resources: Ints
+    assignment_coefficients: Floats
     mode_rows: Ints
     mode_modes: Ints
     mode_coefficients: Floats
@@ -34,38 +44,39 @@ class LinkingRows:
 
 @dataclass(frozen=True, slots=True)
 class BlockProblem:
-    """Classes of tasks and classes of sites.
+    """Classes of workloads and classes of sites; numbers are positions in these arrays.
 
-    `values`: [task, slot], -inf where a task has no place; tasks ascend by size. `sizes`,
-    `counts`: what one place of a task takes of its slot, and how many places it has at most.
-    `most`: its places on one site at most. `slot_sites`: the site of each slot. `copies`: how many
-    equal sites there are of each. `mode_sites`: the site of each mode, ascending; every site has a
-    mode worth 0 that supplies what it has without a policy. `mode_values`: what taking the mode
-    adds to the objective. `part_modes`, `part_slots`, `part_supplies`: what the modes supply,
-    ascending by mode.
+    `values` [workloads, resources]: objective units, -inf where a workload can't run; workloads
+    ascend by size. `sizes` [workloads]: capacity units that one assignment takes. `counts`
+    [workloads]: how many assignments a class has at most, `most_per_site` [workloads]: on one site.
+    `resource_sites` [resources]: the site of each resource. `copies` [sites]: how many equal sites
+    there are. `mode_sites` [modes]: the site of each mode, ascending; every site has a mode of
+    value 0 that supplies what the site has without a policy. `mode_values` [modes]: what a mode
+    adds to the objective. `supply_modes`, `supply_resources`, `supply_amounts`: what modes supply,
+    in capacity units, ascending by mode.
     """
 
     values: Floats
     sizes: Ints
     counts: Ints
-    most: Ints
-    slot_sites: Ints
+    most_per_site: Ints
+    resource_sites: Ints
     copies: Ints
     mode_sites: Ints
     mode_values: Floats
     supply_modes: Ints
-    supply_slots: Ints
+    supply_resources: Ints
     supply_amounts: Ints
-    rows: LinkingRows
+    linking: LinkingRows
 
     @property
-    def largest(self) -> int:
-        """The largest supply of a slot."""
+    def largest_supply(self) -> int:
+        """The largest supply of a resource, in capacity units."""
         return int(self.supply_amounts.max(initial=0))
 
     @property
-    def whole(self) -> bool:
-        """Whether every decision is worth a whole number."""
+    def integral(self) -> bool:
+        """Whether every decision has an integral value, so that a bound may be rounded down."""
         return bool((self.mode_values == np.floor(self.mode_values)).all()) and all(
             bool((row == np.floor(row)).all()) for row in self.values
         )
@@ -73,19 +84,19 @@ class BlockProblem:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Multipliers, none negative: of a place of each task, and of each further row."""
+    """Lagrange multipliers, all at least 0: `workloads` [workloads], and `linking` [rows]."""
 
-    tasks: Floats
-    rows: Floats
+    workloads: Floats
+    linking: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class Subproblem:
-    """Some sites and tasks of a problem as a problem of its own, and what they are called there."""
+    """Some sites and workloads as a problem of their own, and their numbers in the whole."""
 
     blocks: BlockProblem
-    tasks: Ints
-    slots: Ints
+    workloads: Ints
+    resources: Ints
     sites: Ints
     modes: Ints
 
@@ -93,55 +104,60 @@ class Subproblem:
 def residual_subproblem(
     blocks: BlockProblem, copies: Ints, counts: Ints, limits: Floats
 ) -> Subproblem:
-    """Return the problem on what is left of copies of sites, counts of tasks, limits of rows."""
+    """Return the problem of the remaining copies of sites, counts of workloads and limits."""
     return subproblem_of(blocks, counts > 0, copies, counts, limits)
 
 
 def subproblem_of(
-    blocks: BlockProblem, kept_tasks: Flags, copies: Ints, counts: Ints, limits: Floats
+    blocks: BlockProblem, kept_workloads: Flags, copies: Ints, counts: Ints, limits: Floats
 ) -> Subproblem:
-    """Return the problem on some tasks and on the sites of which there are copies."""
+    """Return the problem of some workloads and of the sites that have copies."""
     kept_sites = copies > 0
-    tasks, sites = np.flatnonzero(kept_tasks), np.flatnonzero(kept_sites)
-    slots = np.flatnonzero(kept_sites[blocks.slot_sites])
+    workloads, sites = np.flatnonzero(kept_workloads), np.flatnonzero(kept_sites)
+    resources = np.flatnonzero(kept_sites[blocks.resource_sites])
     modes = np.flatnonzero(kept_sites[blocks.mode_sites])
     supplies = kept_sites[blocks.mode_sites[blocks.supply_modes]]
-    task_at, slot_at = _positions(kept_tasks), _positions(kept_sites[blocks.slot_sites])
+    workload_at, resource_at = (
+        _positions(kept_workloads),
+        _positions(kept_sites[blocks.resource_sites]),
+    )
     site_at, mode_at = _positions(kept_sites), _positions(kept_sites[blocks.mode_sites])
-    rows = blocks.rows
-    places = kept_tasks[rows.place_tasks] & (slot_at[rows.place_slots] >= 0)
+    rows = blocks.linking
+    assignments = kept_workloads[rows.assignment_workloads] & (
+        resource_at[rows.assignment_resources] >= 0
+    )
     chosen = mode_at[rows.mode_modes] >= 0
     return Subproblem(
         BlockProblem(
-            values=blocks.values[np.ix_(tasks, slots)],
-            sizes=blocks.sizes[tasks],
-            counts=counts[tasks],
-            most=blocks.most[tasks],
-            slot_sites=site_at[blocks.slot_sites[slots]],
+            values=blocks.values[np.ix_(workloads, resources)],
+            sizes=blocks.sizes[workloads],
+            counts=counts[workloads],
+            most_per_site=blocks.most_per_site[workloads],
+            resource_sites=site_at[blocks.resource_sites[resources]],
             copies=copies[sites],
             mode_sites=site_at[blocks.mode_sites[modes]],
             mode_values=blocks.mode_values[modes],
             supply_modes=mode_at[blocks.supply_modes[supplies]],
-            supply_slots=slot_at[blocks.supply_slots[supplies]],
+            supply_resources=resource_at[blocks.supply_resources[supplies]],
             supply_amounts=blocks.supply_amounts[supplies],
-            rows=LinkingRows(
+            linking=LinkingRows(
                 limits,
-                rows.place_rows[places],
-                task_at[rows.place_tasks[places]],
-                slot_at[rows.place_slots[places]],
-                rows.place_coefficients[places],
+                rows.assignment_rows[assignments],
+                workload_at[rows.assignment_workloads[assignments]],
+                resource_at[rows.assignment_resources[assignments]],
+                rows.assignment_coefficients[assignments],
                 rows.mode_rows[chosen],
                 mode_at[rows.mode_modes[chosen]],
                 rows.mode_coefficients[chosen],
             ),
         ),
-        tasks,
-        slots,
+        workloads,
+        resources,
         sites,
         modes,
     )
 
 
 def _positions(kept: Flags) -> Ints:
-    """Return the new index of what is kept, -1 elsewhere."""
+    """Return the new position of what is kept, -1 elsewhere."""
     return np.where(kept, np.cumsum(kept) - 1, -1)

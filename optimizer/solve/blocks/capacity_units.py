@@ -1,7 +1,7 @@
-"""Amounts as small whole numbers, kind by kind, as knapsacks need them.
+"""Amounts as small whole numbers of capacity units, kind by kind, for the knapsacks.
 
-Where that is impossible exactly, demands are rounded down and supplies up: bounds stay valid, and
-the true capacity becomes a further row.
+Where no exact unit is small enough, demands are rounded down and supplies up: the bound stays
+valid, and the true capacity becomes a linking row.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,71 +10,81 @@ from fractions import Fraction
 from math import ceil, floor, gcd, lcm
 
 from optimizer.model.problem import Problem
-
-MOST_UNITS = 512
-"""The largest supply of a slot that knapsacks work with."""
-
-_APPROXIMATE_UNITS = 64
-_DENOMINATOR = 1_000
+from optimizer.solve.tuning import (
+    AMOUNT_TOLERANCE,
+    APPROXIMATE_UNITS,
+    EXACT_UNITS,
+    LARGEST_DENOMINATOR,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityUnits:
-    """By kind, one unit as an amount; `exact`: the kinds whose amounts all are whole units."""
+    """`unit`: the amount of one unit of a kind; `exact`: kinds whose amounts are whole units."""
 
     unit: dict[str, float]
     exact: frozenset[str]
 
     def demand(self, kind: str, amount: float) -> int:
-        """Return an amount asked for, in units."""
+        """Return a demand in units, rounded down."""
         if kind in self.exact:
             return round(amount / self.unit[kind])
-        return floor(amount / self.unit[kind] + 1e-9)
+        return floor(amount / self.unit[kind] + AMOUNT_TOLERANCE)
 
     def supply(self, kind: str, amount: float) -> int:
-        """Return an amount supplied, in units."""
+        """Return a supply in units, rounded up unless the kind is exact."""
         whole = amount / self.unit[kind]
-        return floor(whole + 1e-9) if kind in self.exact else ceil(whole - 1e-9)
+        return (
+            floor(whole + AMOUNT_TOLERANCE)
+            if kind in self.exact
+            else ceil(whole - AMOUNT_TOLERANCE)
+        )
 
 
 def capacity_units(problem: Problem) -> CapacityUnits:
-    """Return the units of a problem's kinds."""
+    """Return the units of the kinds of a problem."""
     supplied = [0.0] * len(problem.resources)
-    for slot, amount in enumerate(problem.base.tolist()):
-        supplied[slot] = amount
-    for slot, amount in _largest_supplies(problem):
-        supplied[slot] += amount
+    for resource, amount in enumerate(problem.base.tolist()):
+        supplied[resource] = amount
+    for resource, amount in _largest_supplies(problem):
+        supplied[resource] += amount
     unit: dict[str, float] = {}
     exact = set()
-    for kind in dict.fromkeys(slot.kind for slot in problem.resources):
-        asked = {task.amount for task in problem.workloads if task.kind == kind}
+    for kind in dict.fromkeys(resource.kind for resource in problem.resources):
+        asked = {workload.amount for workload in problem.workloads if workload.kind == kind}
         largest = max(
-            (supplied[index] for index, slot in enumerate(problem.resources) if slot.kind == kind),
+            (
+                supplied[index]
+                for index, resource in enumerate(problem.resources)
+                if resource.kind == kind
+            ),
             default=0.0,
         )
         common = _greatest_common_divisor(asked)
-        if common is not None and largest / common <= MOST_UNITS:
+        if common is not None and largest / common <= EXACT_UNITS:
             unit[kind] = common
             exact.add(kind)
         else:
-            unit[kind] = largest / _APPROXIMATE_UNITS or 1.0
+            unit[kind] = largest / APPROXIMATE_UNITS or 1.0
     return CapacityUnits(unit, frozenset(exact))
 
 
 def _largest_supplies(problem: Problem) -> Iterator[tuple[int, float]]:
-    """Yield, slot by slot, what each pool supplies at most."""
+    """Yield (resource, amount): what each pool supplies of it at most."""
     best: dict[tuple[int, int, str], float] = {}
-    for option in problem.policies:
-        for slot, amount in option.supplies:
-            key = slot, option.cluster, option.pool
+    for policy in problem.policies:
+        for resource, amount in policy.supplies:
+            key = resource, policy.cluster, policy.pool
             best[key] = max(best.get(key, 0.0), amount)
-    for (slot, _, _), amount in best.items():
-        yield slot, amount
+    for (resource, _, _), amount in best.items():
+        yield resource, amount
 
 
 def _greatest_common_divisor(amounts: Iterable[float]) -> float | None:
-    """Return the largest amount of which all amounts are whole multiples; None if there is none."""
-    exact = [Fraction(amount).limit_denominator(_DENOMINATOR) for amount in amounts if amount > 0]
+    """Return the largest amount that divides all positive amounts; None if there is none."""
+    exact = [
+        Fraction(amount).limit_denominator(LARGEST_DENOMINATOR) for amount in amounts if amount > 0
+    ]
     if any(
         float(found) != amount
         for found, amount in zip(exact, (a for a in amounts if a > 0), strict=True)

@@ -1,4 +1,4 @@
-"""What of a problem is decided already: what higher priorities have stays where it is."""
+"""Decisions of higher priorities, fixed: what they leave is the problem of the next priority."""
 
 from dataclasses import dataclass, replace
 
@@ -13,77 +13,88 @@ from optimizer.solve.blocks.linking_constraints import LinkingConstraints
 
 @dataclass(frozen=True, slots=True)
 class FixedPriorities:
-    """Options enforced and places taken, by number."""
+    """Enforced policies and assignments, by number."""
 
-    options: tuple[int, ...]
-    tasks: Ints
-    slots: Ints
+    policies: tuple[int, ...]
+    workloads: Ints
+    resources: Ints
 
     def base(self, problem: Problem) -> Floats:
-        """Return what is left of each slot without deciding anything more."""
+        """Return what is left of each resource, [resources]."""
         left = problem.base.copy()
-        for option in self.options:
-            for slot, amount in problem.policies[option].supplies:
-                left[slot] += amount
-        for index, slot in zip(self.tasks.tolist(), self.slots.tolist(), strict=True):
-            task, cluster = problem.workloads[index], problem.resources[slot].cluster
-            left[slot] -= task.amount
-            for kind, amount in task.extras:
+        for policy in self.policies:
+            for resource, amount in problem.policies[policy].supplies:
+                left[resource] += amount
+        for index, resource in zip(self.workloads.tolist(), self.resources.tolist(), strict=True):
+            workload, cluster = problem.workloads[index], problem.resources[resource].cluster
+            left[resource] -= workload.amount
+            for kind, amount in workload.extras:
                 left[problem.resource_index[ClusterResource(cluster, kind, NO_DEVICE)]] -= amount
         return left
 
     def pools(self, problem: Problem) -> frozenset[int]:
-        """Return the options of the pools that are decided."""
-        own = {problem.policies[option][:2] for option in self.options}
+        """Return the policies of the pools that have one enforced."""
+        own = {problem.policies[policy][:2] for policy in self.policies}
         return frozenset(
-            number for number, option in enumerate(problem.policies) if option[:2] in own
+            number for number, policy in enumerate(problem.policies) if policy[:2] in own
         )
 
-    def rows(self, problem: Problem, further: LinkingConstraints) -> LinkingConstraints:
-        """Return further rows with what is left of their limits."""
+    def residual_limits(self, problem: Problem, linking: LinkingConstraints) -> LinkingConstraints:
+        """Return the linking constraints with what is left of their limits."""
         taken = np.zeros(problem.values.shape, np.bool_)
-        taken[self.tasks, self.slots] = True
+        taken[self.workloads, self.resources] = True
         enforced = np.zeros(len(problem.policies), np.bool_)
-        enforced[list(self.options)] = True
-        size = len(further.limits)
-        by_place = further.place_coefficients * taken[further.place_tasks, further.place_slots]
-        by_option = further.option_coefficients * enforced[further.option_numbers]
-        used = np.bincount(further.place_rows, by_place, size)
-        used += np.bincount(further.option_rows, by_option, size)
-        return replace(further, limits=tuple((np.array(further.limits) - used).tolist()))
+        enforced[list(self.policies)] = True
+        size = len(linking.limits)
+        by_assignment = (
+            linking.assignment_coefficients
+            * taken[linking.assignment_workloads, linking.assignment_resources]
+        )
+        by_policy = linking.policy_coefficients * enforced[linking.policy_numbers]
+        used = np.bincount(linking.assignment_rows, by_assignment, size)
+        used += np.bincount(linking.policy_rows, by_policy, size)
+        return replace(linking, limits=tuple((np.array(linking.limits) - used).tolist()))
 
     def decision(self, problem: Problem, more: Decision) -> Decision:
-        """Return a decision on the rest together with what is settled."""
-        own = [problem.enforcement(option) for option in self.options]
-        options = sorted({problem.policy_index[item] for item in (*own, *more.policies)})
-        pairs = [pair for place in more.assignments if (pair := problem.indexes(place)) is not None]
-        pairs += zip(self.tasks.tolist(), self.slots.tolist(), strict=True)
+        """Return a decision about the rest, completed by what is fixed."""
+        own = [problem.enforcement(policy) for policy in self.policies]
+        policies = sorted({problem.policy_index[item] for item in (*own, *more.policies)})
+        pairs = [
+            pair
+            for assignment in more.assignments
+            if (pair := problem.indexes(assignment)) is not None
+        ]
+        pairs += zip(self.workloads.tolist(), self.resources.tolist(), strict=True)
         return Decision(
-            tuple(problem.enforcement(option) for option in options),
-            tuple(problem.assignment(task, slot) for task, slot in sorted(pairs)),
+            tuple(problem.enforcement(policy) for policy in policies),
+            tuple(problem.assignment(workload, resource) for workload, resource in sorted(pairs)),
         )
 
 
 def fix_priorities(problem: Problem, decision: Decision, tier: int) -> FixedPriorities:
-    """Return what tiers before `tier` have of a decision, with those whom they want near."""
+    """Fix what a decision has of tiers before `tier`, and of workloads that those need near."""
     names = {
-        task.name
-        for task, own in zip(problem.workloads, problem.workload_tier.tolist(), strict=True)
+        workload.name
+        for workload, own in zip(problem.workloads, problem.workload_tier.tolist(), strict=True)
         if own < tier
     }
     while more := _wanted(problem, names) - names:
         names |= more
-    places = tuple(place for place in decision.assignments if place.workload in names)
-    kept = trimmed(problem, Decision(decision.policies, places))
-    pairs = [pair for place in kept.assignments if (pair := problem.indexes(place)) is not None]
+    assignments = tuple(
+        assignment for assignment in decision.assignments if assignment.workload in names
+    )
+    kept = trimmed(problem, Decision(decision.policies, assignments))
+    pairs = [
+        pair for assignment in kept.assignments if (pair := problem.indexes(assignment)) is not None
+    ]
     return FixedPriorities(
         tuple(problem.policy_index[choice] for choice in kept.policies),
-        np.array([task for task, _ in pairs], np.int64),
-        np.array([slot for _, slot in pairs], np.int64),
+        np.array([workload for workload, _ in pairs], np.int64),
+        np.array([resource for _, resource in pairs], np.int64),
     )
 
 
 def _wanted(problem: Problem, names: set[str]) -> set[str]:
-    tasks = (problem.workloads[problem.workload_index[name]] for name in names)
-    wanted = {name for task in tasks for some in task.near for name in some}
+    workloads = (problem.workloads[problem.workload_index[name]] for name in names)
+    wanted = {name for workload in workloads for some in workload.near for name in some}
     return wanted & problem.workload_index.keys()

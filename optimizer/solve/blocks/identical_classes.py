@@ -1,4 +1,7 @@
-"""Equal tasks as one class with a count, equal sites as one with copies."""
+"""Merges identical workloads into a class with a count, identical sites into one with copies.
+
+This removes the symmetry between them, which would make branching repeat itself.
+"""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
@@ -8,78 +11,80 @@ import numpy as np
 from optimizer.solve.blocks.block_problem import BlockProblem, Ints, subproblem_of
 
 
-def merge_identical_tasks(blocks: BlockProblem) -> tuple[BlockProblem, tuple[Ints, ...]]:
-    """Merge equal tasks; also return the members of each class, in order."""
-    rows = blocks.rows
-    entries = _entries(rows.place_tasks, len(blocks.sizes))
+def merge_identical_workloads(blocks: BlockProblem) -> tuple[BlockProblem, tuple[Ints, ...]]:
+    """Return the problem with identical workloads merged, and the members of each class."""
+    rows = blocks.linking
+    entries = _entries(rows.assignment_workloads, len(blocks.sizes))
     keys = (
         (
-            int(blocks.sizes[task]),
-            int(blocks.counts[task]),
-            blocks.values[task].tobytes(),
-            rows.place_rows[entries[task]].tobytes(),
-            rows.place_slots[entries[task]].tobytes(),
-            rows.place_coefficients[entries[task]].tobytes(),
+            int(blocks.sizes[workload]),
+            int(blocks.counts[workload]),
+            blocks.values[workload].tobytes(),
+            rows.assignment_rows[entries[workload]].tobytes(),
+            rows.assignment_resources[entries[workload]].tobytes(),
+            rows.assignment_coefficients[entries[workload]].tobytes(),
         )
-        for task in range(len(blocks.sizes))
+        for workload in range(len(blocks.sizes))
     )
     members = _members(keys)
     if len(members) == len(blocks.sizes):
         return blocks, members
     first = np.array([own[0] for own in members], np.int64)
     kept, at = _kept(first, len(blocks.sizes))
-    places = kept[rows.place_tasks]
+    assignments = kept[rows.assignment_workloads]
     merged = replace(
         blocks,
         values=blocks.values[first],
         sizes=blocks.sizes[first],
         counts=np.array([blocks.counts[own].sum() for own in members], np.int64),
-        most=np.array([blocks.most[own].sum() for own in members], np.int64),
-        rows=replace(
+        most_per_site=np.array([blocks.most_per_site[own].sum() for own in members], np.int64),
+        linking=replace(
             rows,
-            place_rows=rows.place_rows[places],
-            place_tasks=at[rows.place_tasks[places]],
-            place_slots=rows.place_slots[places],
-            place_coefficients=rows.place_coefficients[places],
+            assignment_rows=rows.assignment_rows[assignments],
+            assignment_workloads=at[rows.assignment_workloads[assignments]],
+            assignment_resources=rows.assignment_resources[assignments],
+            assignment_coefficients=rows.assignment_coefficients[assignments],
         ),
     )
     return merged, members
 
 
 def merge_identical_sites(blocks: BlockProblem) -> tuple[BlockProblem, tuple[Ints, ...]]:
-    """Merge equal sites; also return the members of each class, in order."""
+    """Return the problem with identical sites merged, and the members of each class, ascending."""
     members = _members(_site_keys(blocks))
     if len(members) == len(blocks.copies):
         return blocks, members
     copies = np.zeros(len(blocks.copies), np.int64)
     copies[[own[0] for own in members]] = [blocks.copies[own].sum() for own in members]
-    every_task = np.ones(len(blocks.sizes), np.bool_)
-    merged = subproblem_of(blocks, every_task, copies, blocks.counts, blocks.rows.limits).blocks
+    every_workload = np.ones(len(blocks.sizes), np.bool_)
+    merged = subproblem_of(
+        blocks, every_workload, copies, blocks.counts, blocks.linking.limits
+    ).blocks
     return merged, members
 
 
 def _site_keys(blocks: BlockProblem) -> Iterable[Hashable]:
-    sites, rows = len(blocks.copies), blocks.rows
-    first_slot = np.searchsorted(blocks.slot_sites, np.arange(sites + 1))
+    sites, rows = len(blocks.copies), blocks.linking
+    first_resource = np.searchsorted(blocks.resource_sites, np.arange(sites + 1))
     first_mode = np.searchsorted(blocks.mode_sites, np.arange(sites + 1))
     first_part = np.searchsorted(blocks.supply_modes, first_mode)
-    places = _entries(blocks.slot_sites[rows.place_slots], sites)
+    assignments = _entries(blocks.resource_sites[rows.assignment_resources], sites)
     chosen = _entries(blocks.mode_sites[rows.mode_modes], sites)
     for site in range(sites):
-        slots = slice(first_slot[site], first_slot[site + 1])
+        resources = slice(first_resource[site], first_resource[site + 1])
         modes = slice(first_mode[site], first_mode[site + 1])
         parts = slice(first_part[site], first_part[site + 1])
-        mine, ours = places[site], chosen[site]
+        mine, ours = assignments[site], chosen[site]
         yield (
-            blocks.values[:, slots].tobytes(),
+            blocks.values[:, resources].tobytes(),
             blocks.mode_values[modes].tobytes(),
             (blocks.supply_modes[parts] - first_mode[site]).tobytes(),
-            (blocks.supply_slots[parts] - first_slot[site]).tobytes(),
+            (blocks.supply_resources[parts] - first_resource[site]).tobytes(),
             blocks.supply_amounts[parts].tobytes(),
-            rows.place_rows[mine].tobytes(),
-            rows.place_tasks[mine].tobytes(),
-            (rows.place_slots[mine] - first_slot[site]).tobytes(),
-            rows.place_coefficients[mine].tobytes(),
+            rows.assignment_rows[mine].tobytes(),
+            rows.assignment_workloads[mine].tobytes(),
+            (rows.assignment_resources[mine] - first_resource[site]).tobytes(),
+            rows.assignment_coefficients[mine].tobytes(),
             rows.mode_rows[ours].tobytes(),
             (rows.mode_modes[ours] - first_mode[site]).tobytes(),
             rows.mode_coefficients[ours].tobytes(),
@@ -96,7 +101,7 @@ def _members(keys: Iterable[Hashable]) -> tuple[Ints, ...]:
 
 
 def _entries(owners: Ints, count: int) -> list[Ints]:
-    """Return, for every owner, the positions of its entries."""
+    """Return the positions of the entries of every owner."""
     order = np.argsort(owners, kind="stable")
     cuts = np.searchsorted(owners[order], np.arange(1, count))
     return np.split(order, cuts) if count else []

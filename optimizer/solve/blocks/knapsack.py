@@ -1,7 +1,11 @@
-"""Knapsacks of many slots at once: dynamic programming over small whole capacities.
+"""Bounded knapsacks of many resources at once, by dynamic programming over capacity units.
 
-Tasks of one size differ in profit alone, so a slot holds the best few of each size, and what it
-gains by them is known before it is said how many: one step for each size.
+Items of one size differ in profit alone, so a resource takes the best of each size. With g_s(n) the
+profit of the n best items of size s, sizes are added one by one:
+
+    best_s(c) = max over n of best_{s-1}(c - n s) + g_s(n)
+
+H. Kellerer, U. Pferschy, D. Pisinger, "Knapsack Problems", Springer (2004), section 7.
 """
 
 from dataclasses import dataclass
@@ -10,50 +14,52 @@ import numpy as np
 
 from optimizer.solve.blocks.block_problem import Floats, Ints
 from optimizer.solve.blocks.knapsack_items import KnapsackItems
-
-_CHUNK = 200_000  # sums that are compared at once
-_WIDE = 64  # tasks of a size from which on the best are picked before they are sorted
+from optimizer.solve.tuning import COMPARED_SUMS, PARTITION_WIDTH
 
 
 @dataclass(frozen=True, slots=True)
 class _SizeStage:
-    """Tasks of one size: `gains[slot, n]` by the first n of `tasks[slot]`; `best` without them."""
+    """Items of one size, and the table before them.
+
+    `workloads` [resources, items], most profitable first; `gains` [resources, n]: the profit of the
+    n best; `best` [resources, capacities]: the table without them.
+    """
 
     size: int
-    tasks: Ints
+    workloads: Ints
     gains: Floats
     best: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class KnapsackTable:
-    """`best[slot, capacity]`: the largest profit. The steps tell what makes it."""
+    """`best` [resources, capacities]: the largest profit; `steps`: to trace its items."""
 
     best: Floats
     steps: tuple[_SizeStage, ...]
 
 
 def solve_knapsacks(
-    groups: list[KnapsackItems], prices: Floats, row_prices: Floats, *, slots: int, capacity: int
+    items: list[KnapsackItems], prices: Floats, row_prices: Floats, *, resources: int, capacity: int
 ) -> KnapsackTable:
-    """Return the best filling of every slot at every capacity up to `capacity`.
+    """Return the largest profit of every resource at every capacity up to `capacity`.
 
-    A task is taken only where it is worth more than its prices.
+    Only items of positive profit, after their prices, are taken.
     """
-    best = np.zeros((slots, capacity + 1))
+    best = np.zeros((resources, capacity + 1))
     steps: list[_SizeStage] = []
-    for group in groups:
+    for group in items:
         if group.size > capacity:
             continue
         profits = group.profits(prices, row_prices)
         room = capacity // group.size if group.size else profits.shape[1]
-        tasks, profits = _most_profitable(group.tasks, profits, room)
+        workloads, profits = _most_profitable(group.workloads, profits, room)
         most = int(np.count_nonzero(profits.max(axis=0, initial=0.0) > 0))
         if not most:
             continue
-        gains = np.zeros((slots, most + 1))
+        gains = np.zeros((resources, most + 1))
         np.maximum(profits[:, :most], 0.0).cumsum(axis=1, out=gains[:, 1:])
-        steps.append(_SizeStage(group.size, tasks, gains, best))
+        steps.append(_SizeStage(group.size, workloads, gains, best))
         best = (
             _next_stage(best, gains, group.size)
             if len(steps) > 1
@@ -62,40 +68,42 @@ def solve_knapsacks(
     return KnapsackTable(best, tuple(steps))
 
 
-def knapsack_contents(filling: KnapsackTable, slots: Ints, capacities: Ints) -> tuple[Ints, Ints]:
-    """Return which tasks fill the given slots best: positions in `slots`, and tasks."""
+def knapsack_contents(
+    filling: KnapsackTable, resources: Ints, capacities: Ints
+) -> tuple[Ints, Ints]:
+    """Return the items of optimal knapsacks: positions in `resources`, and workloads."""
     left = capacities.copy()
     positions: list[Ints] = [np.zeros(0, np.int64)]
     found: list[Ints] = [np.zeros(0, np.int64)]
     for step in reversed(filling.steps):
         counts = np.arange(step.gains.shape[1])
         rest = left[:, None] - step.size * counts
-        worth = step.best[slots[:, None], np.maximum(rest, 0)] + step.gains[slots]
+        worth = step.best[resources[:, None], np.maximum(rest, 0)] + step.gains[resources]
         worth[rest < 0] = -np.inf
         taken = worth.argmax(axis=1)
         left -= step.size * taken
         position, rank = (counts[None, :-1] < taken[:, None]).nonzero()
         positions.append(position)
-        found.append(step.tasks[slots[position], rank])
+        found.append(step.workloads[resources[position], rank])
     return np.concatenate(positions), np.concatenate(found)
 
 
 def _first_stage(gains: Floats, size: int, best: Floats) -> Floats:
-    """Return what slots are worth at most with tasks of a size alone."""
+    """Return the largest profit of items of one size alone."""
     most, width = gains.shape[1] - 1, best.shape[1]
     counts = np.minimum(np.arange(width) // size, most) if size else np.full(width, most)
     return gains[:, counts]
 
 
 def _next_stage(best: Floats, gains: Floats, size: int) -> Floats:
-    """Return what slots are worth at most with tasks of a size, whatever their number."""
-    slots, width = best.shape
+    """Return the largest profit once items of one more size may be taken."""
+    resources, width = best.shape
     most = gains.shape[1] - 1
     if not size:
         return best + gains[:, -1:]
     more = np.empty_like(best)
-    rows = max(1, _CHUNK // ((most + 1) * width))
-    for first in range(0, slots, rows):
+    rows = max(1, COMPARED_SUMS // ((most + 1) * width))
+    for first in range(0, resources, rows):
         part = slice(first, first + rows)
         padded = np.full((len(best[part]), most * size + width), -np.inf)
         padded[:, most * size :] = best[part]
@@ -111,14 +119,14 @@ def _next_stage(best: Floats, gains: Floats, size: int) -> Floats:
     return more
 
 
-def _most_profitable(tasks: Ints, profits: Floats, room: int) -> tuple[Ints, Floats]:
-    """Return the `room` most profitable candidates of each slot, most profitable first."""
+def _most_profitable(workloads: Ints, profits: Floats, room: int) -> tuple[Ints, Floats]:
+    """Return the `room` most profitable items of each resource, most profitable first."""
     count, width = profits.shape
-    if width > max(room, _WIDE):
+    if width > max(room, PARTITION_WIDTH):
         picked = np.argpartition(-profits, max(room - 1, 0), axis=1)[:, :room]
         profits = np.take_along_axis(profits, picked, axis=1)
-        tasks = np.take_along_axis(tasks, picked, axis=1)
+        workloads = np.take_along_axis(workloads, picked, axis=1)
         width = room
     order = np.argsort(-profits, axis=1, kind="stable")[:, :room]
     order += np.arange(count)[:, None] * width
-    return tasks.ravel()[order], profits.ravel()[order]
+    return workloads.ravel()[order], profits.ravel()[order]

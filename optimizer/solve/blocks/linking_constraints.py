@@ -1,6 +1,6 @@
-"""The rows of a problem that blocks do not have built in.
+"""The rows of a problem that link sites: all rules that the blocks do not contain.
 
-Every rule's rows come along, those of rules that are added later too.
+A rule that is added to `optimizer.model.rules` becomes linking rows without further work.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,34 +25,38 @@ _BLOCK_RULES = (
 
 @dataclass(frozen=True, slots=True)
 class LinkingConstraints:
-    """Entries of rows: of places (row, task, slot, coefficient), of options likewise."""
+    """Linking rows, each scaled to a largest coefficient of 1.
+
+    `limits` [rows]; entries of assignments are (row, workload, resource, coefficient), those of
+    policies (row, policy, coefficient), in arrays of equal length.
+    """
 
     limits: tuple[float, ...]
-    place_rows: Ints
-    place_tasks: Ints
-    place_slots: Ints
-    place_coefficients: np.ndarray[tuple[int], np.dtype[np.float64]]
-    option_rows: Ints
-    option_numbers: Ints
-    option_coefficients: np.ndarray[tuple[int], np.dtype[np.float64]]
+    assignment_rows: Ints
+    assignment_workloads: Ints
+    assignment_resources: Ints
+    assignment_coefficients: np.ndarray[tuple[int], np.dtype[np.float64]]
+    policy_rows: Ints
+    policy_numbers: Ints
+    policy_coefficients: np.ndarray[tuple[int], np.dtype[np.float64]]
 
     @property
-    def options(self) -> frozenset[int]:
-        """The options that some row speaks of."""
-        return frozenset(self.option_numbers.tolist())
+    def policies(self) -> frozenset[int]:
+        """The policies that have an entry in some row."""
+        return frozenset(self.policy_numbers.tolist())
 
     def wanted(self, shape: tuple[int, ...]) -> Flags:
-        """Return the places that help to keep a row, and may be worth it below 0."""
+        """Return the assignments that help to satisfy a row: they may pay with a value below 0."""
         found = np.zeros(shape, np.bool_)
-        helps = self.place_coefficients < 0
-        found[self.place_tasks[helps], self.place_slots[helps]] = True
+        helps = self.assignment_coefficients < 0
+        found[self.assignment_workloads[helps], self.assignment_resources[helps]] = True
         return found
 
 
 def linking_constraints(problem: Problem, inexact: frozenset[str]) -> LinkingConstraints:
-    """Return the rows of all rules that are not built in, and of those built in that need it.
+    """Return the rows of all rules that the blocks do not contain, and of those that they relax.
 
-    `inexact`: kinds whose amounts the blocks only approximate.
+    `inexact`: kinds whose amounts the blocks round.
     """
     rows = [row for rule in rules.RULES if rule not in _BLOCK_RULES for row in rule(problem)]
     rows += _capacity_rows(problem, inexact)
@@ -61,55 +65,65 @@ def linking_constraints(problem: Problem, inexact: frozenset[str]) -> LinkingCon
 
 
 def with_priority_floors(
-    problem: Problem, further: LinkingConstraints, values: Sequence[float]
+    problem: Problem, linking: LinkingConstraints, values: Sequence[float]
 ) -> LinkingConstraints:
-    """Return the rows with one more for each of the first tiers: that it has these values."""
+    """Return the constraints with one more row per value: tier i keeps at least `values[i]`."""
     tiers = problem.workload_tier[problem.assignments.workload]
-    first = len(further.limits)
-    limits, entries = list(further.limits), []
+    first = len(linking.limits)
+    limits, entries = list(linking.limits), []
     for tier, value in enumerate(values):
         own = np.flatnonzero(tiers == tier)
         scale = float(np.abs(problem.assignments.value[own]).max(initial=0.0)) or 1.0
         limits.append((SAME_VALUE - value) / scale)
         row = np.full(len(own), first + tier)
         entries.append((row, own, -problem.assignments.value[own] / scale))
-    rows, places, coefficients = (np.concatenate(parts) for parts in zip(*entries, strict=True))
+    rows, assignments, coefficients = (
+        np.concatenate(parts) for parts in zip(*entries, strict=True)
+    )
     return replace(
-        further,
+        linking,
         limits=tuple(limits),
-        place_rows=np.concatenate([further.place_rows, rows]),
-        place_tasks=np.concatenate([further.place_tasks, problem.assignments.workload[places]]),
-        place_slots=np.concatenate([further.place_slots, problem.assignments.resource[places]]),
-        place_coefficients=np.concatenate([further.place_coefficients, coefficients]),
+        assignment_rows=np.concatenate([linking.assignment_rows, rows]),
+        assignment_workloads=np.concatenate(
+            [linking.assignment_workloads, problem.assignments.workload[assignments]]
+        ),
+        assignment_resources=np.concatenate(
+            [linking.assignment_resources, problem.assignments.resource[assignments]]
+        ),
+        assignment_coefficients=np.concatenate([linking.assignment_coefficients, coefficients]),
     )
 
 
-def linked_tasks(problem: Problem) -> frozenset[int]:
-    """Return the tasks of which rules speak that are not built in."""
+def linked_workloads(problem: Problem) -> frozenset[int]:
+    """Return the workloads with an entry in a rule that the blocks do not contain."""
     rows = (row for rule in rules.RULES if rule not in _BLOCK_RULES for row in rule(problem))
     columns = np.concatenate([np.zeros(0, np.int64), *(row.columns for row in rows)])
-    places = columns[columns >= len(problem.policies)] - len(problem.policies)
-    return frozenset(problem.assignments.workload[places].tolist()) if len(places) else frozenset()
+    assignments = columns[columns >= len(problem.policies)] - len(problem.policies)
+    return (
+        frozenset(problem.assignments.workload[assignments].tolist())
+        if len(assignments)
+        else frozenset()
+    )
 
 
 def _capacity_rows(problem: Problem, inexact: frozenset[str]) -> Iterator[Row]:
-    """Yield the capacity of slots from which further kinds of a request are taken."""
-    taken = {kind for task in problem.workloads for kind, _ in task.extras} | inexact
+    """Yield the capacities that extra kinds of requests or rounded amounts take from."""
+    taken = {kind for workload in problem.workloads for kind, _ in workload.extras} | inexact
     if not taken:
         return
-    slots = (slot for slot, _ in grouped(problem.demand.resource))
-    for slot, row in zip(slots, rules.capacity(problem), strict=True):
-        if problem.resources[slot].kind in taken:
+    resources = (resource for resource, _ in grouped(problem.demand.resource))
+    for resource, row in zip(resources, rules.capacity(problem), strict=True):
+        if problem.resources[resource].kind in taken:
             yield row
 
 
 def _once_per_cluster_rows(problem: Problem) -> Iterator[Row]:
-    """Yield that replicas run on different clusters, where a cluster has several slots for them."""
-    if any(task.replicas > 1 for task in problem.workloads):
-        several = {task.name for task in problem.workloads if task.replicas > 1}
+    """Yield the rows that keep replicas apart where a cluster has several resources for them."""
+    if any(workload.replicas > 1 for workload in problem.workloads):
+        several = {workload.name for workload in problem.workloads if workload.replicas > 1}
         for row in rules.once_per_cluster(problem):
-            place = int(row.columns[0]) - len(problem.policies)
-            if problem.workloads[int(problem.assignments.workload[place])].name in several:
+            assignment = int(row.columns[0]) - len(problem.policies)
+            if problem.workloads[int(problem.assignments.workload[assignment])].name in several:
                 yield row
 
 
@@ -122,16 +136,16 @@ def _entries(problem: Problem, rows: list[Row]) -> LinkingConstraints:
     scale = np.array([float(np.abs(row.coefficients).max(initial=0.0)) or 1.0 for row in rows])
     coefficients = coefficients / scale[number]
     first = len(problem.policies)
-    of_options = columns < first
-    places = columns[~of_options] - first
-    some = bool(len(places))
+    of_policies = columns < first
+    assignments = columns[~of_policies] - first
+    some = bool(len(assignments))
     return LinkingConstraints(
         tuple(row.limit / own for row, own in zip(rows, scale.tolist(), strict=True)),
-        number[~of_options],
-        problem.assignments.workload[places] if some else none,
-        problem.assignments.resource[places] if some else none,
-        coefficients[~of_options],
-        number[of_options],
-        columns[of_options],
-        coefficients[of_options],
+        number[~of_policies],
+        problem.assignments.workload[assignments] if some else none,
+        problem.assignments.resource[assignments] if some else none,
+        coefficients[~of_policies],
+        number[of_policies],
+        columns[of_policies],
+        coefficients[of_policies],
     )

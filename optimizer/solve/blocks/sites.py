@@ -1,48 +1,47 @@
-"""Sites: what of a cluster has to be decided together, and the modes it can be in."""
+"""Sites: the parts of clusters that are decided together, with their modes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
 from optimizer.model.problem import Problem, ProblemPolicy
-
-MOST_MODES_OF_A_SITE = 1_000
+from optimizer.solve.tuning import MODES_PER_SITE
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Slots of a cluster that policies of the same pools supply, or one slot without any policy.
+    """Resources that policies of the same pools supply, or one resource without any policy.
 
-    `modes`: the options of each mode, by number, first the mode without any.
+    `modes`: the policies of each mode, by number; the first mode has none.
     """
 
     cluster: int
-    slots: tuple[int, ...]
+    resources: tuple[int, ...]
     modes: tuple[tuple[int, ...], ...]
 
 
 def sites_of(
-    problem: Problem, slots: Mapping[int, int], options: frozenset[int]
+    problem: Problem, resources: Mapping[int, int], policies: frozenset[int]
 ) -> list[Site] | None:
-    """Return the sites that some slots belong to; None where one has too many modes.
+    """Return the sites of some resources; None where one has too many modes.
 
-    `slots`: numbers of the slots that matter, with their clusters. `options`: those that may be
-    enforced.
+    `resources`: numbers of the relevant resources, with their clusters. `policies`: those that may
+    be enforced.
     """
     by_cluster: dict[int, list[int]] = {}
-    for slot, cluster in slots.items():
-        by_cluster.setdefault(cluster, []).append(slot)
+    for resource, cluster in resources.items():
+        by_cluster.setdefault(cluster, []).append(resource)
     pools: dict[int, dict[str, list[int]]] = {}
-    for number, option in enumerate(problem.policies):
-        if number in options and any(slot in slots for slot, _ in option.supplies):
-            pools.setdefault(option.cluster, {}).setdefault(option.pool, []).append(number)
+    for number, policy in enumerate(problem.policies):
+        if number in policies and any(resource in resources for resource, _ in policy.supplies):
+            pools.setdefault(policy.cluster, {}).setdefault(policy.pool, []).append(number)
     found = []
     for cluster, own in by_cluster.items():
         for members, groups in _connected(problem, own, pools.get(cluster, {})):
             count = 1
             for group in groups:
                 count *= 1 + len(group)
-            if count > MOST_MODES_OF_A_SITE:
+            if count > MODES_PER_SITE:
                 return None
             modes = product(*([None, *group] for group in groups))
             chosen = tuple(tuple(o for o in mode if o is not None) for mode in modes)
@@ -50,14 +49,14 @@ def sites_of(
     return found
 
 
-def undominated_options(problem: Problem, tied: frozenset[int]) -> frozenset[int]:
-    """Return the options without those that another of their pool replaces at no loss.
+def undominated_policies(problem: Problem, tied: frozenset[int]) -> frozenset[int]:
+    """Return the policies without those that another one of their pool dominates.
 
-    `tied`: options of which further rows speak; they stay, and replace nothing.
+    `tied`: policies with an entry in a linking row; they stay, and dominate none.
     """
     by_pool: dict[tuple[int, str], list[int]] = {}
-    for number, option in enumerate(problem.policies):
-        by_pool.setdefault((option.cluster, option.pool), []).append(number)
+    for number, policy in enumerate(problem.policies):
+        by_pool.setdefault((policy.cluster, policy.pool), []).append(number)
     kept: set[int] = set()
     for members in by_pool.values():
         free = [number for number in members if number not in tied]
@@ -71,10 +70,10 @@ def undominated_options(problem: Problem, tied: frozenset[int]) -> frozenset[int
 
 
 def _dominates(problem: Problem, rival: int, number: int) -> bool:
-    """Tell whether a rival supplies as much of everything, costs no more, and is preferred."""
+    """Tell whether a rival supplies as much of everything, costs no more, and wins a tie."""
     better, worse = problem.policies[rival], problem.policies[number]
     given = _amounts(better)
-    enough = all(given.get(slot, -1.0) >= amount for slot, amount in worse.supplies)
+    enough = all(given.get(resource, -1.0) >= amount for resource, amount in worse.supplies)
     if not enough or better.value < worse.value:
         return False
     if worse.value == better.value and _amounts(worse) == given:
@@ -82,25 +81,25 @@ def _dominates(problem: Problem, rival: int, number: int) -> bool:
     return not worse.current or better.value > worse.value or better.current
 
 
-def _amounts(option: ProblemPolicy) -> dict[int, float]:
+def _amounts(policy: ProblemPolicy) -> dict[int, float]:
     amounts: dict[int, float] = {}
-    for slot, amount in option.supplies:
-        amounts[slot] = amounts.get(slot, 0.0) + amount
+    for resource, amount in policy.supplies:
+        amounts[resource] = amounts.get(resource, 0.0) + amount
     return amounts
 
 
 def _connected(
-    problem: Problem, slots: list[int], pools: Mapping[str, list[int]]
+    problem: Problem, resources: list[int], pools: Mapping[str, list[int]]
 ) -> Iterator[tuple[set[int], list[list[int]]]]:
-    """Yield sets of slots that share pools, with the options of those pools."""
-    wanted = set(slots)
-    groups: list[tuple[set[int], list[list[int]]]] = [({slot}, []) for slot in slots]
-    for options in pools.values():
+    """Yield sets of resources that share pools, with the policies of each pool."""
+    wanted = set(resources)
+    groups: list[tuple[set[int], list[list[int]]]] = [({resource}, []) for resource in resources]
+    for policies in pools.values():
         touched = {
-            slot for option in options for slot, _ in problem.policies[option].supplies
+            resource for policy in policies for resource, _ in problem.policies[policy].supplies
         } & wanted
         hit = [group for group in groups if group[0] & touched]
         groups = [group for group in groups if not group[0] & touched]
-        slots_of = set().union(*(group[0] for group in hit))
-        groups.append((slots_of, [*(pool for group in hit for pool in group[1]), options]))
+        resources_of = set().union(*(group[0] for group in hit))
+        groups.append((resources_of, [*(pool for group in hit for pool in group[1]), policies]))
     yield from groups

@@ -1,1 +1,5 @@
-"""Heuristics: decisions without a proof, and improvements of a decision."""
+"""Decisions without a proof: the current one, the greedy one, and moves that keep the value.
+
+Pure: no solver, no clock. Imports `optimizer.model`, `optimizer.domain`, and of `optimizer.solve`
+only `blocks.linking_constraints` and `tuning`.
+"""

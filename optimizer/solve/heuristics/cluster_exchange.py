@@ -1,4 +1,4 @@
-"""Exchanging all that two equal clusters have, policies and workloads, so that more stays."""
+"""Exchanges the policies and workloads of two equal clusters, so that more stays as it is now."""
 
 from collections.abc import Callable
 from itertools import combinations
@@ -14,22 +14,22 @@ from optimizer.solve.blocks.linking_constraints import linked_tasks
 def exchange_equal_clusters(
     problem: Problem, decision: Decision, stop: Callable[[], bool]
 ) -> Decision:
-    """Return a decision of the same value in which no fewer of the policies of now stay."""
+    """Return a decision of equal value in which no fewer current policies stay."""
     options: list[list[int]] = [[] for _ in problem.clusters]
-    places: list[list[tuple[int, int]]] = [[] for _ in problem.clusters]
+    assignments: list[list[tuple[int, int]]] = [[] for _ in problem.clusters]
     for choice in decision.policies:
         options[problem.cluster_index[choice.cluster]].append(problem.policy_index[choice])
-    for place in decision.assignments:
-        pair = problem.indexes(place)
+    for assignment in decision.assignments:
+        pair = problem.indexes(assignment)
         if pair is not None:
-            places[problem.cluster_index[place.cluster]].append(pair)
+            assignments[problem.cluster_index[assignment.cluster]].append(pair)
     fixed, forms = linked_tasks(problem), supply_forms(problem)
     for own in classes({cluster: form.key for cluster, form in enumerate(forms)}):
         for one, two in combinations(own, 2):
             if stop():
                 break
-            _exchange(problem, (one, two), forms, options, places, fixed)
-    pairs = sorted(pair for own in places for pair in own)
+            _exchange(problem, (one, two), forms, options, assignments, fixed)
+    pairs = sorted(pair for own in assignments for pair in own)
     chosen = sorted(option for own in options for option in own)
     return Decision(
         tuple(problem.enforcement(option) for option in chosen),
@@ -38,11 +38,11 @@ def exchange_equal_clusters(
 
 
 def unchanged_count(problem: Problem, decision: Decision) -> int:
-    """Return how many places and policies are those of now."""
+    """Return how many assignments and policies are current."""
     stay = sum(
-        problem.cluster_index[place.cluster]
-        in problem.workloads[problem.workload_index[place.workload]].current
-        for place in decision.assignments
+        problem.cluster_index[assignment.cluster]
+        in problem.workloads[problem.workload_index[assignment.workload]].current
+        for assignment in decision.assignments
     )
     options = (problem.policies[problem.policy_index[choice]] for choice in decision.policies)
     return stay + sum(option.current for option in options)
@@ -53,13 +53,13 @@ def _exchange(
     pair: tuple[int, int],
     forms: list[ClusterForm],
     options: list[list[int]],
-    places: list[list[tuple[int, int]]],
+    assignments: list[list[tuple[int, int]]],
     fixed: frozenset[int],
 ) -> None:
-    """Exchange what two clusters have, where more stays, policies first, and no value changes."""
+    """Exchange two clusters if more stays, policies first, and no value changes."""
     one, two = pair
     across = _corresponding(forms[one].policies, forms[two].policies)
-    had, here, there = options[one] + options[two], places[one], places[two]
+    had, here, there = options[one] + options[two], assignments[one], assignments[two]
     before = (
         sum(problem.policies[option].current for option in had),
         _unmoved_count(problem, here, one) + _unmoved_count(problem, there, two),
@@ -72,15 +72,15 @@ def _exchange(
         return
     over = _corresponding(forms[one].resources, forms[two].resources)
     values = problem.values
-    for task, slot in places[one] + places[two]:
+    for task, slot in assignments[one] + assignments[two]:
         if task in fixed or values[task, slot] != values[task, over[slot]]:
             return
-    tasks = [task for task, _ in places[one]], [task for task, _ in places[two]]
+    tasks = [task for task, _ in assignments[one]], [task for task, _ in assignments[two]]
     if np.intersect1d(*tasks).size:
         return
-    places[one], places[two] = (
-        [(task, over[slot]) for task, slot in places[two]],
-        [(task, over[slot]) for task, slot in places[one]],
+    assignments[one], assignments[two] = (
+        [(task, over[slot]) for task, slot in assignments[two]],
+        [(task, over[slot]) for task, slot in assignments[one]],
     )
     options[one], options[two] = (
         [across[option] for option in options[two]],
@@ -88,8 +88,8 @@ def _exchange(
     )
 
 
-def _unmoved_count(problem: Problem, places: list[tuple[int, int]], cluster: int) -> int:
-    return sum(cluster in problem.workloads[task].current for task, _ in places)
+def _unmoved_count(problem: Problem, assignments: list[tuple[int, int]], cluster: int) -> int:
+    return sum(cluster in problem.workloads[task].current for task, _ in assignments)
 
 
 def _corresponding(one: tuple[int, ...], two: tuple[int, ...]) -> dict[int, int]:

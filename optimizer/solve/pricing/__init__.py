@@ -1,1 +1,5 @@
-"""Prices: Lagrangian relaxation, column generation, diving, reduced-cost fixing."""
+"""Lagrangian relaxation and what follows from its prices: bounds, columns, masters, dives, fixing.
+
+Calls solvers through `solver_adapters`; reads no clock of its own. Imports `blocks`, `tuning` and
+`solver_adapters`, never `search`.
+"""

@@ -1,4 +1,8 @@
-"""From prices to a decision: fix what the sites keep answering, price the rest again, go on."""
+"""Diving heuristic: fix the columns that pricing repeats, price the rest again, go on.
+
+R. Sadykov, F. Vanderbeck, A. Pessoa, I. Tahiri, E. Uchoa, "Primal heuristics for branch and price:
+the assets of diving methods", INFORMS Journal on Computing 31 (2019).
+"""
 
 from collections.abc import Callable
 
@@ -23,31 +27,36 @@ from optimizer.solve.pricing.lagrangian_relaxation import (
     items_if_few,
     lower_bound_by_subgradients,
 )
-
-_STEPS = 24  # of pricing between two rounds of fixing; the answers of the last half are counted
-_SHARE = 0.25  # of the sites fixed in a round
-_HASTY_STEPS = 3
-_REACH = 0.003
-_TOLERANCE = 1e-7
+from optimizer.solve.tuning import (
+    DIVING_SHARE,
+    DIVING_STEPS,
+    DIVING_TARGET_DROP,
+    QUICK_DIVING_STEPS,
+    ROW_TOLERANCE,
+)
 
 
 def dive(
-    blocks: BlockProblem, prices: Prices, *, stop: Callable[[], bool], hasty: bool = False
+    blocks: BlockProblem, prices: Prices, *, stop: Callable[[], bool], quick: bool = False
 ) -> tuple[Columns, Ints]:
-    """Return columns and how often to take each; stops early with what is fixed by then.
+    """Return columns and how often each is taken; on `stop`, what is fixed by then.
 
-    `hasty`: fix all that fits together at once, a few rounds are enough then. Nothing is returned
-    where deciding nothing breaks a row: what is fixed one by one would break it too.
+    `quick`: fix all that fits together in every round; few rounds are enough then. Returns nothing
+    where the empty decision violates a row, because every partial decision would violate it too.
     """
-    if (blocks.rows.limits < -_TOLERANCE).any():
+    if (blocks.linking.limits < -ROW_TOLERANCE).any():
         return concatenated_columns([]), np.zeros(0, np.int64)
-    steps, share = (_HASTY_STEPS, 1.0) if hasty else (_STEPS, _SHARE)
-    copies, counts, limits = blocks.copies.copy(), blocks.counts.copy(), blocks.rows.limits.copy()
+    steps, share = (QUICK_DIVING_STEPS, 1.0) if quick else (DIVING_STEPS, DIVING_SHARE)
+    copies, counts, limits = (
+        blocks.copies.copy(),
+        blocks.counts.copy(),
+        blocks.linking.limits.copy(),
+    )
     pieces: list[Columns] = []
     times: list[Ints] = [np.zeros(0, np.int64)]
     while copies.any() and counts.any() and not stop():
         rest = residual_subproblem(blocks, copies, counts, limits)
-        known = Prices(prices.tasks[rest.tasks], prices.rows)
+        known = Prices(prices.workloads[rest.workloads], prices.linking)
         found, often, learnt = _price_again(rest.blocks, known, steps, stop)
         columns, whole = feasible_columns(blocks, to_whole_problem(found, rest), limits)
         often = often[whole]
@@ -57,28 +66,33 @@ def dive(
         hit = np.flatnonzero(taken)
         pieces.append(columns.pick(hit))
         times.append(taken[hit])
-        known_tasks = prices.tasks.copy()
-        known_tasks[rest.tasks] = learnt.tasks
-        prices = Prices(known_tasks, learnt.rows)
+        known_workloads = prices.workloads.copy()
+        known_workloads[rest.workloads] = learnt.workloads
+        prices = Prices(known_workloads, learnt.linking)
     return concatenated_columns(pieces), np.concatenate(times)
 
 
 def _price_again(
     blocks: BlockProblem, prices: Prices, most: int, stop: Callable[[], bool]
 ) -> tuple[Columns, Floats, Prices]:
-    """Price a problem again; return the columns met towards the end, how often, and the prices."""
+    """Descend from prices; return the columns of the last steps, their shares, and the prices."""
     pool, steps = ColumnPool(blocks), 0
     first = most // 2
 
-    def seen(answers: PricingResult, _prices: Prices) -> None:
+    def seen(pricing: PricingResult, _prices: Prices) -> None:
         nonlocal steps
         steps += 1
         if steps > first:
-            pool.add(answers.modes, answers.tasks, answers.slots)
+            pool.add(pricing.modes, pricing.workloads, pricing.resources)
 
-    groups = items_if_few(blocks)
+    items = items_if_few(blocks)
     _, learnt = lower_bound_by_subgradients(
-        blocks, groups, prices, reach=_REACH, seen=seen, stop=lambda: steps >= most or stop()
+        blocks,
+        items,
+        prices,
+        target_drop=DIVING_TARGET_DROP,
+        on_pricing=seen,
+        stop=lambda: steps >= most or stop(),
     )
     columns, met = pool.counted()
     return columns, met / max(1, steps - first), learnt
@@ -91,7 +105,7 @@ def _fix_columns(
     left: tuple[Ints, Ints, Floats],
     share: float,
 ) -> Ints:
-    """Decide how often to take columns, the most frequent first, and take it off what is left."""
+    """Return how often to take columns, the most frequent first, and reduce what is left."""
     copies, counts, limits = left
     sites = blocks.mode_sites[columns.modes]
     goal = max(1, int(share * copies.sum()))
@@ -104,16 +118,16 @@ def _fix_columns(
         if taken.sum() >= goal:
             break
         first, end = columns.starts[index], columns.starts[index + 1]
-        tasks, needs = np.unique(columns.tasks[first:end], return_counts=True)
+        workloads, needs = np.unique(columns.workloads[first:end], return_counts=True)
         wanted = max(1, int(often[index] * copies[sites[index]]))
-        times = min(wanted, int(copies[sites[index]]), int((counts[tasks] // needs).min()))
+        times = min(wanted, int(copies[sites[index]]), int((counts[workloads] // needs).min()))
         entries = by_column[cuts[index] : cuts[index + 1]]
         times = min(times, goal - int(taken.sum()))
-        while times and (limits[rows[entries]] - times * amounts[entries] < -_TOLERANCE).any():
+        while times and (limits[rows[entries]] - times * amounts[entries] < -ROW_TOLERANCE).any():
             times -= 1
         if times:
             taken[index] = times
             copies[sites[index]] -= times
-            counts[tasks] -= times * needs
+            counts[workloads] -= times * needs
             np.subtract.at(limits, rows[entries], times * amounts[entries])
     return taken

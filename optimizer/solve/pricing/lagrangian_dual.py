@@ -1,4 +1,10 @@
-"""The lowest bound that steps find, its prices, and a decision meanwhile."""
+"""Solves the Lagrangian dual: the prices of the lowest bound, and an incumbent meanwhile.
+
+    minimise bound(u, v) over u, v >= 0
+
+M. Held, R. M. Karp, "The traveling-salesman problem and minimum spanning trees: part II",
+Mathematical Programming 1 (1971), by subgradients; where few classes repeat, by column generation.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,38 +26,40 @@ from optimizer.solve.pricing.lagrangian_relaxation import (
     price_blocks,
 )
 from optimizer.solve.pricing.restricted_master import is_feasible
-
-_REACHES = (0.01, 0.003)
-_WORTH_IT = 2e-4
-_WARM = 30
-_WHOLE = 1e-6
-_ROUNDING = 1e-9  # a bound that is so close is reached
-_FEW = 150  # sites and tasks up to which masters take so little that nothing else need come first
-_HASTY = (30, 100)  # steps after which a decision is made meanwhile
-_LONG = 200_000  # places, from which on pricing takes so long that this is worth it
-_HURRIED, _PATIENT = 3, 8  # steps without progress before they become smaller
+from optimizer.solve.tuning import (
+    BOUND_TOLERANCE,
+    DUAL_TARGET_DROPS,
+    FEW_CLASSES,
+    FEW_CLASSES_STEP_PATIENCE,
+    QUICK_DIVE_ASSIGNMENTS,
+    QUICK_DIVE_STEPS,
+    SECOND_DESCENT_GAIN,
+    STEP_PATIENCE,
+    VALUE_TOLERANCE,
+    WARM_UP_STEPS,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchContext:
-    """How to search: `gap` is what is good enough, `left` tells the seconds left.
+    """How to search: the solver, the gap that is good enough, the seed, and the seconds left.
 
-    `found` is told every decision that is better than those before, with the bound by then.
-    `most`: no decision is worth more, as is known from elsewhere. `prices`: to start from.
+    `on_incumbent` is called with every better decision and the bound by then. `upper_bound`: known
+    from elsewhere; no decision is worth more. `start_prices`: where the dual starts.
     """
 
     solver: SolverName
     gap: float
     seed: int
-    left: Callable[[], float]
-    found: Callable[[ColumnSelection, float], None] = lambda _held, _bound: None
-    most: float = np.inf
-    prices: Prices | None = None
+    seconds_left: Callable[[], float]
+    on_incumbent: Callable[[ColumnSelection, float], None] = lambda _held, _bound: None
+    upper_bound: float = np.inf
+    start_prices: Prices | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LagrangianDual:
-    """The lowest bound with its prices, a first decision, and the columns met on the way."""
+    """The lowest bound with its prices, the incumbent, and the columns generated on the way."""
 
     bound: float
     prices: Prices
@@ -62,125 +70,131 @@ class LagrangianDual:
 
 def solve_lagrangian_dual(
     blocks: BlockProblem,
-    effort: SearchContext,
+    context: SearchContext,
     start: ColumnSelection | None = None,
     *,
     collect: bool = True,
 ) -> LagrangianDual:
-    """Find prices by steps, ever smaller ones, then by the master where that is small.
+    """Return the lowest bound found by subgradient descents and, where it is small, by the master.
 
-    `collect`: take up the columns met also where no master here wants them.
+    `start`: a decision to begin with, if it is feasible. `collect`: collect the generated columns
+    even where no master here needs them.
     """
-    pool, steps, hurry, reached = ColumnPool(blocks), 0, _IncumbentHeuristic(blocks, effort), np.inf
-    groups = items_if_few(blocks)
-    equals, small = has_repeated_classes(blocks), has_few_classes(blocks)
+    pool, steps, heuristic, reached = (
+        ColumnPool(blocks),
+        0,
+        _IncumbentHeuristic(blocks, context),
+        np.inf,
+    )
+    items = items_if_few(blocks)
+    repeated, small = has_repeated_classes(blocks), has_few_classes(blocks)
 
     def stop() -> bool:
-        return effort.left() <= 0 or hurry.enough(reached)
+        return context.seconds_left() <= 0 or heuristic.enough(reached)
 
-    def seen(answers: PricingResult, prices: Prices) -> None:
+    def seen(pricing: PricingResult, prices: Prices) -> None:
         nonlocal steps, reached
-        steps, reached = steps + 1, min(reached, answers.bound)
-        if (collect or equals) and groups is not None and steps > _WARM:
-            pool.add(answers.modes, answers.tasks, answers.slots)
-        if steps in _HASTY and blocks.values.size > _LONG:
-            hurry.decide(prices, reached)
+        steps, reached = steps + 1, min(reached, pricing.bound)
+        if (collect or repeated) and items is not None and steps > WARM_UP_STEPS:
+            pool.add(pricing.modes, pricing.workloads, pricing.resources)
+        if steps in QUICK_DIVE_STEPS and blocks.values.size > QUICK_DIVE_ASSIGNMENTS:
+            heuristic.decide(prices, reached)
 
-    lowest, best = _starting_point(blocks, groups, effort.prices, stop)
-    hurry.begin(start, lowest)
-    hurry.decide(best, lowest)
-    for reach in () if stop() else _REACHES:
+    lowest, best = _starting_point(blocks, items, context.start_prices, stop)
+    heuristic.begin(start, lowest)
+    heuristic.decide(best, lowest)
+    for reach in () if stop() else DUAL_TARGET_DROPS:
         bound, found = lower_bound_by_subgradients(
             blocks,
-            groups,
+            items,
             best,
-            reach=reach,
-            patience=_HURRIED if small else _PATIENT,
-            seen=seen,
+            target_drop=reach,
+            patience=FEW_CLASSES_STEP_PATIENCE if small else STEP_PATIENCE,
+            on_pricing=seen,
             stop=stop,
         )
         gained = lowest - bound
         if bound < lowest:
             lowest, best = bound, found
-        if small or not equals or gained <= _WORTH_IT * abs(lowest) or stop():
+        if small or not repeated or gained <= SECOND_DESCENT_GAIN * abs(lowest) or stop():
             break
-    if equals and groups is not None and small and not stop():
+    if repeated and items is not None and small and not stop():
         pool.extend(
-            hurry.incumbent.columns
+            heuristic.incumbent.columns
         )  # without them the master may have no choice that is legal
         bound, found, columns = generate_columns(
-            blocks, groups, best, pool, solver=effort.solver, left=effort.left
+            blocks, items, best, pool, solver=context.solver, seconds_left=context.seconds_left
         )
         pool = ColumnPool(blocks)
         pool.extend(columns)
         if bound < lowest:
             lowest, best = bound, found
-    return LagrangianDual(lowest, best, groups, hurry.incumbent, pool)
+    return LagrangianDual(lowest, best, items, heuristic.incumbent, pool)
 
 
 def _starting_point(
     blocks: BlockProblem,
-    groups: list[KnapsackItems] | None,
+    items: list[KnapsackItems] | None,
     known: Prices | None,
     stop: Callable[[], bool],
 ) -> tuple[float, Prices]:
-    """Return prices to start from, and their bound."""
+    """Return the bound and the prices to start from: those known, or one price for all capacity."""
     if known is not None:
-        return price_blocks(blocks, groups, known).bound, known
-    return initial_prices(blocks, lambda found: price_blocks(blocks, groups, found).bound, stop)
+        return price_blocks(blocks, items, known).bound, known
+    return initial_prices(blocks, lambda found: price_blocks(blocks, items, found).bound, stop)
 
 
-def lagrangian_bound(blocks: BlockProblem, effort: SearchContext) -> float:
-    """Return a value that no decision exceeds."""
-    return rounded_bound(solve_lagrangian_dual(blocks, effort).bound, blocks.whole)
+def lagrangian_bound(blocks: BlockProblem, context: SearchContext) -> float:
+    """Return a value that no decision exceeds, in objective units."""
+    return rounded_bound(solve_lagrangian_dual(blocks, context).bound, blocks.integral)
 
 
 def has_few_classes(blocks: BlockProblem) -> bool:
-    """Tell whether masters of this problem take so little that nothing else need come first."""
-    return len(blocks.sizes) + len(blocks.copies) <= _FEW
+    """Tell whether masters of this problem take so little time that they come first."""
+    return len(blocks.sizes) + len(blocks.copies) <= FEW_CLASSES
 
 
 def has_repeated_classes(blocks: BlockProblem) -> bool:
-    """Tell whether tasks or sites are many of a kind: steps stall there, and masters are small."""
-    return bool(blocks.copies.max() > 1 or blocks.most.max() > 1)
+    """Tell whether sites or workloads repeat: subgradients stall there, and masters are small."""
+    return bool(blocks.copies.max() > 1 or blocks.most_per_site.max() > 1)
 
 
-def rounded_bound(bound: float, whole: bool) -> float:
-    """Return the bound that follows where every decision is worth a whole number."""
-    return float(floor(bound + _WHOLE)) if whole else bound
+def rounded_bound(bound: float, integral: bool) -> float:
+    """Return the bound, rounded down where every decision has an integral value."""
+    return float(floor(bound + VALUE_TOLERANCE)) if integral else bound
 
 
 class _IncumbentHeuristic:
-    """Decides meanwhile: the best of hasty dives, at numbers of steps and not at times."""
+    """Keeps the incumbent of quick dives, which run at numbers of steps, not at times."""
 
-    def __init__(self, blocks: BlockProblem, effort: SearchContext) -> None:
-        self._blocks, self._effort = blocks, effort
+    def __init__(self, blocks: BlockProblem, context: SearchContext) -> None:
+        self._blocks, self._effort = blocks, context
         self.incumbent, self._value = (
             ColumnSelection(concatenated_columns([]), np.zeros(0, np.int64)),
             -np.inf,
         )
 
     def decide(self, prices: Prices, bound: float) -> None:
-        """Dive from prices."""
-        stop = self._effort.left
+        """Dive quickly from these prices."""
+        stop = self._effort.seconds_left
         self.offer(
-            ColumnSelection(*dive(self._blocks, prices, stop=lambda: stop() <= 0, hasty=True)),
+            ColumnSelection(*dive(self._blocks, prices, stop=lambda: stop() <= 0, quick=True)),
             bound,
         )
 
     def begin(self, start: ColumnSelection | None, bound: float) -> None:
-        """Take a decision from elsewhere, where it keeps every row."""
+        """Take a start from elsewhere, if it is feasible."""
         if start is not None and is_feasible(self._blocks, start.columns, start.multiplicities):
             self.offer(start, bound)
 
     def offer(self, found: ColumnSelection, bound: float) -> None:
-        """Take a decision, and tell it, where it is better than those before."""
+        """Make a decision the incumbent, and report it, if it is better."""
         if found.value(self._blocks) > self._value:
             self.incumbent, self._value = found, found.value(self._blocks)
-            self._effort.found(found, bound)
+            self._effort.on_incumbent(found, bound)
 
     def enough(self, bound: float) -> bool:
-        """Tell whether the best is good enough against a bound."""
+        """Tell whether the incumbent is within the gap of a bound."""
         decided = self._value > -np.inf
-        near = max(self._effort.gap * abs(self._value), _ROUNDING)
+        near = max(self._effort.gap * abs(self._value), BOUND_TOLERANCE)
         return decided and bound - self._value <= near

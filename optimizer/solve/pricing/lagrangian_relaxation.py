@@ -1,9 +1,14 @@
-"""Prices of the tasks and of further rows, and the bound that follows (Lagrangian relaxation).
+"""Lagrangian relaxation: given prices, the sites fall apart, and an upper bound follows.
 
-The rows that hold the sites together are relaxed: breaking one costs its price. What remains falls
-apart by site. Whatever the prices, as long as none is negative, no decision is worth more than the
-bound: M. L. Fisher, "The Lagrangian relaxation method for solving integer programming problems",
-Management Science 27 (1981).
+The replica counts of workloads and the linking rows are relaxed. With prices u >= 0 for workloads
+and v >= 0 for linking rows,
+
+    bound(u, v) = u . counts + v . limits + sum over sites s of copies_s * profit_s(u, v)
+
+where profit_s is the largest profit of a mode of s: its value, plus an optimal knapsack for each
+resource that it supplies, whose items are worth value - u - v * coefficient. No decision is worth
+more than the bound, whatever the prices: M. L. Fisher, "The Lagrangian relaxation method for
+solving integer programming problems", Management Science 27 (1981).
 """
 
 from collections.abc import Callable
@@ -11,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optimizer.model.subgradient import StepRule, minimise
 from optimizer.solve.blocks.block_problem import BlockProblem, Floats, Ints, Prices
 from optimizer.solve.blocks.knapsack import KnapsackTable, knapsack_contents, solve_knapsacks
 from optimizer.solve.blocks.knapsack_items import (
@@ -19,195 +25,221 @@ from optimizer.solve.blocks.knapsack_items import (
     concatenated_items,
     most_profitable,
 )
-
-_MOMENTUM = 0.7
-_PATIENCE = 8
-_SHRINK = 0.7
-_REACH = 0.01  # the first steps aim at a bound this much lower
-_LEAST_STEP = 5e-3
-_PROGRESS = 1e-5
-_NOTHING = 0.01  # of the best place: a bound below is lowered in whole steps, not in shares of it
-_GRID = 9
-_CHUNK = 4_000_000
-_DENSE = 600_000  # places; beyond, slots consider the most promising ones only
+from optimizer.solve.tuning import (
+    ALL_ITEMS_ASSIGNMENTS,
+    FIRST_PRICE_LEVELS,
+    LEAST_STEP_SIZE,
+    MOMENTUM,
+    NEGLIGIBLE_BOUND,
+    PRICED_CELLS,
+    STEP_PATIENCE,
+    STEP_PROGRESS,
+    STEP_SHRINK,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class PricingResult:
     """What every site does at given prices, and the bound that follows.
 
-    `worth`: the profit of one copy of each site. `modes`: the mode it takes. `places_sites`,
-    `tasks`, `slots`: the places taken on one copy. `mode_worth`, `filling`: to look further.
+    `site_profits` [sites]: of one copy. `modes`: the mode that each site takes. `workloads`,
+    `resources`: the assignments on one copy of each site. `mode_profits` [modes] and `knapsacks`:
+    for columns other than the best.
     """
 
     bound: float
-    worth: Floats
+    site_profits: Floats
     modes: Ints
-    tasks: Ints
-    slots: Ints
+    workloads: Ints
+    resources: Ints
     mode_profits: Floats
     knapsacks: KnapsackTable
 
 
 def price_blocks(
-    blocks: BlockProblem, groups: list[KnapsackItems] | None, prices: Prices
+    blocks: BlockProblem, items: list[KnapsackItems] | None, prices: Prices
 ) -> PricingResult:
-    """Return the best answer of every site; `groups`: all candidates, where they are at hand."""
-    if groups is None:
-        groups = _profitable_items(blocks, prices)
+    """Solve the blocks at given prices; `items`: all knapsack items, if they are kept in memory."""
+    if items is None:
+        items = _profitable_items(blocks, prices)
     filling = solve_knapsacks(
-        groups, prices.tasks, prices.rows, slots=len(blocks.slot_sites), capacity=blocks.largest
+        items,
+        prices.workloads,
+        prices.linking,
+        resources=len(blocks.resource_sites),
+        capacity=blocks.largest_supply,
     )
-    mode_worth = _mode_profits(blocks, filling.best, prices)
-    worth, modes = _best_modes(blocks, mode_worth)
-    tasks, slots = places_of_modes(blocks, filling, modes)
+    mode_profits = _mode_profits(blocks, filling.best, prices)
+    site_profits, modes = _best_modes(blocks, mode_profits)
+    workloads, resources = assignments_of_modes(blocks, filling, modes)
     return PricingResult(
-        _bound(blocks, prices, worth), worth, modes, tasks, slots, mode_worth, filling
+        _bound(blocks, prices, site_profits),
+        site_profits,
+        modes,
+        workloads,
+        resources,
+        mode_profits,
+        filling,
     )
 
 
-def places_of_modes(blocks: BlockProblem, filling: KnapsackTable, modes: Ints) -> tuple[Ints, Ints]:
-    """Return tasks and slots of the places that fill the given modes, one of a site at most."""
+def assignments_of_modes(
+    blocks: BlockProblem, filling: KnapsackTable, modes: Ints
+) -> tuple[Ints, Ints]:
+    """Return workloads and resources of the optimal assignments of modes, at most one of a site."""
     chosen = np.zeros(len(blocks.mode_sites), np.bool_)
     chosen[modes] = True
     parts = np.flatnonzero(chosen[blocks.supply_modes])
-    slots = blocks.supply_slots[parts]
-    positions, tasks = knapsack_contents(filling, slots, blocks.supply_amounts[parts])
-    return tasks, slots[positions]
+    resources = blocks.supply_resources[parts]
+    positions, workloads = knapsack_contents(filling, resources, blocks.supply_amounts[parts])
+    return workloads, resources[positions]
 
 
 def items_if_few(blocks: BlockProblem) -> list[KnapsackItems] | None:
-    """Return all candidates; None where they are too many to be held in this form."""
-    return all_items(blocks) if blocks.values.size <= _DENSE else None
+    """Return all knapsack items; None where they are too many to be kept in memory."""
+    return all_items(blocks) if blocks.values.size <= ALL_ITEMS_ASSIGNMENTS else None
 
 
 def _profitable_items(blocks: BlockProblem, prices: Prices) -> list[KnapsackItems]:
-    """Return the candidates that matter at these prices, looking at some slots at a time."""
-    count = len(blocks.slot_sites)
-    width = max(1, _CHUNK // max(1, len(blocks.sizes)))
+    """Return the items that can be taken at these prices, from some resources at a time."""
+    count = len(blocks.resource_sites)
+    width = max(1, PRICED_CELLS // max(1, len(blocks.sizes)))
     pieces = []
     for first in range(0, count, width):
-        groups = all_items(blocks, slice(first, min(first + width, count)))
-        pieces.append(most_profitable(groups, prices.tasks, prices.rows, blocks.largest))
+        items = all_items(blocks, slice(first, min(first + width, count)))
+        pieces.append(
+            most_profitable(items, prices.workloads, prices.linking, blocks.largest_supply)
+        )
     return concatenated_items(pieces)
 
 
 def initial_prices(
     blocks: BlockProblem, bound: Callable[[Prices], float], stop: Callable[[], bool]
 ) -> tuple[float, Prices]:
-    """Return prices to start from: the best of those that one price of a site's supply implies.
+    """Return a bound and its prices: the best of those that one price of all capacity implies.
 
-    If a device of a slot costs so much, a task is worth what its best slot leaves of its value.
+    At price p of the scarcest unit of a site, a workload's price is what its best resource leaves
+    of its value: u_w = max over resources r of value_wr - size_w * p * share_r. `bound` prices the
+    blocks.
     """
-    supply = np.zeros(len(blocks.slot_sites))
-    np.maximum.at(supply, blocks.supply_slots, blocks.supply_amounts)
+    supply = np.zeros(len(blocks.resource_sites))
+    np.maximum.at(supply, blocks.supply_resources, blocks.supply_amounts)
     top = np.zeros(len(blocks.copies))
-    np.maximum.at(top, blocks.slot_sites, supply)
-    share = top[blocks.slot_sites] / np.maximum(supply, 1)
-    none = np.zeros(len(blocks.rows.limits))
+    np.maximum.at(top, blocks.resource_sites, supply)
+    share = top[blocks.resource_sites] / np.maximum(supply, 1)
+    none = np.zeros(len(blocks.linking.limits))
 
     def prices(level: float) -> Prices:
         left = np.zeros(len(blocks.sizes))
-        for slot in range(len(share)):
+        for resource in range(len(share)):
             np.maximum(
-                left, blocks.values[:, slot] - blocks.sizes * (level * share[slot]), out=left
+                left,
+                blocks.values[:, resource] - blocks.sizes * (level * share[resource]),
+                out=left,
             )
         return Prices(left, none)
 
     low, high = 0.0, float(blocks.values.max(initial=0.0))
     bounds: dict[float, float] = {}
     for _ in range(2):
-        levels = np.linspace(low, high, _GRID).tolist()
+        levels = np.linspace(low, high, FIRST_PRICE_LEVELS).tolist()
         for level in levels:
             if level not in bounds and not (bounds and stop()):
                 bounds[level] = bound(prices(level))
         at = int(np.argmin([bounds.get(level, np.inf) for level in levels]))
-        low, high = levels[max(0, at - 1)], levels[min(_GRID - 1, at + 1)]
+        low, high = levels[max(0, at - 1)], levels[min(FIRST_PRICE_LEVELS - 1, at + 1)]
     best = min(bounds, key=lambda level: (bounds[level], level))
     return bounds[best], prices(best)
 
 
 def lower_bound_by_subgradients(
     blocks: BlockProblem,
-    groups: list[KnapsackItems] | None,
+    items: list[KnapsackItems] | None,
     start: Prices,
     *,
-    reach: float = _REACH,
-    patience: int = _PATIENCE,
-    seen: Callable[[PricingResult, Prices], None],
+    target_drop: float,
+    patience: int = STEP_PATIENCE,
+    on_pricing: Callable[[PricingResult, Prices], None],
     stop: Callable[[], bool],
 ) -> tuple[float, Prices]:
-    """Lower the bound by subgradient steps; return the lowest with its prices.
+    """Return the lowest bound that subgradient steps reach from `start`, and its prices.
 
-    Ends where steps become small, or `stop` says so; `seen` is told the answers of the sites at
-    each step, and the prices.
+    The subgradient is the slack of the relaxed rows. The steps aim at a bound that is lower than
+    the lowest by `target_drop`, as a share, which shrinks after `patience` steps without progress.
+    Ends when it is small, or when `stop` returns True. `on_pricing` is called with every pricing
+    result and its prices.
     """
-    now = np.concatenate([start.tasks, start.rows])
-    supply = np.concatenate([blocks.counts, blocks.rows.limits])
-    count = len(start.tasks)
-    lowest, kept, size, waited = np.inf, now, 1.0, 0
-    direction = np.zeros(len(now))
-    least = _NOTHING * float(blocks.values.max(initial=0.0))
-    while True:
-        prices = Prices(now[:count], now[count:])
-        answers = price_blocks(blocks, groups, prices)
-        waited = 0 if answers.bound < lowest - _PROGRESS * max(abs(lowest), least) else waited + 1
-        if answers.bound < lowest:
-            lowest, kept = answers.bound, now
-        seen(answers, prices)
-        if waited >= patience:
-            size, waited = size * _SHRINK, 0
-        slack = supply - _usage(blocks, answers)
-        slack[(now <= 0) & (slack > 0)] = 0
-        direction = slack + _MOMENTUM * direction
-        length = float(direction @ direction)
-        if length == 0 or size < _LEAST_STEP or stop():
-            return lowest, Prices(kept[:count], kept[count:])
-        distance = answers.bound - lowest + reach * size * max(abs(lowest), least)
-        now = np.maximum(0.0, now - distance / length * direction)
+    count = len(start.workloads)
+    available = np.concatenate([blocks.counts, blocks.linking.limits])
+    least = NEGLIGIBLE_BOUND * float(blocks.values.max(initial=0.0))
+
+    def evaluate(point: Floats) -> tuple[float, Floats]:
+        prices = Prices(point[:count], point[count:])
+        pricing = price_blocks(blocks, items, prices)
+        on_pricing(pricing, prices)
+        return pricing.bound, available - _usage(blocks, pricing)
+
+    def distance(value: float, lowest: float, size: float) -> float:
+        return value - lowest + target_drop * size * max(abs(lowest), least)
+
+    rule = StepRule(
+        fresh=1.0,
+        kept=MOMENTUM,
+        distance=distance,
+        patience=patience,
+        shrink=STEP_SHRINK,
+        least_size=LEAST_STEP_SIZE,
+        progress=lambda lowest: STEP_PROGRESS * max(abs(lowest), least),
+    )
+    lowest, best = minimise(evaluate, np.concatenate([start.workloads, start.linking]), rule, stop)
+    return lowest, Prices(best[:count], best[count:])
 
 
-def _usage(blocks: BlockProblem, answers: PricingResult) -> Floats:
-    """Return how much of every task's places and of every further row the sites use."""
-    times = blocks.copies[blocks.slot_sites[answers.slots]]
-    used: Floats = np.bincount(answers.tasks, times, len(blocks.sizes)).astype(np.float64)
-    rows = blocks.rows
+def _usage(blocks: BlockProblem, pricing: PricingResult) -> Floats:
+    """Return the assignments of each workload, then the use of each linking row."""
+    times = blocks.copies[blocks.resource_sites[pricing.resources]]
+    used: Floats = np.bincount(pricing.workloads, times, len(blocks.sizes)).astype(np.float64)
+    rows = blocks.linking
     if not len(rows.limits):
         return used
     taken = np.zeros(blocks.values.shape)
-    np.add.at(taken, (answers.tasks, answers.slots), times)
+    np.add.at(taken, (pricing.workloads, pricing.resources), times)
     chosen = np.zeros(len(blocks.mode_sites))
-    chosen[answers.modes] = blocks.copies[blocks.mode_sites[answers.modes]]
-    by_place = rows.place_coefficients * taken[rows.place_tasks, rows.place_slots]
+    chosen[pricing.modes] = blocks.copies[blocks.mode_sites[pricing.modes]]
+    by_assignment = (
+        rows.assignment_coefficients * taken[rows.assignment_workloads, rows.assignment_resources]
+    )
     by_mode = rows.mode_coefficients * chosen[rows.mode_modes]
     size = len(rows.limits)
-    further = np.bincount(rows.place_rows, by_place, size) + np.bincount(
+    linking = np.bincount(rows.assignment_rows, by_assignment, size) + np.bincount(
         rows.mode_rows, by_mode, size
     )
-    return np.concatenate([used, further])
+    return np.concatenate([used, linking])
 
 
-def _bound(blocks: BlockProblem, prices: Prices, worth: Floats) -> float:
-    rows = blocks.rows.limits
-    return float(prices.tasks @ blocks.counts + prices.rows @ rows + worth @ blocks.copies)
+def _bound(blocks: BlockProblem, prices: Prices, site_profits: Floats) -> float:
+    rows = blocks.linking.limits
+    return float(
+        prices.workloads @ blocks.counts + prices.linking @ rows + site_profits @ blocks.copies
+    )
 
 
 def _mode_profits(blocks: BlockProblem, best: Floats, prices: Prices) -> Floats:
-    parts = best[blocks.supply_slots, blocks.supply_amounts]
-    worth: Floats = blocks.mode_values + np.bincount(
+    parts = best[blocks.supply_resources, blocks.supply_amounts]
+    site_profits: Floats = blocks.mode_values + np.bincount(
         blocks.supply_modes, parts, len(blocks.mode_sites)
     )
-    rows = blocks.rows
+    rows = blocks.linking
     if len(rows.mode_rows):
-        charged = rows.mode_coefficients * prices.rows[rows.mode_rows]
-        worth -= np.bincount(rows.mode_modes, charged, len(worth))
-    return worth
+        charged = rows.mode_coefficients * prices.linking[rows.mode_rows]
+        site_profits -= np.bincount(rows.mode_modes, charged, len(site_profits))
+    return site_profits
 
 
-def _best_modes(blocks: BlockProblem, mode_worth: Floats) -> tuple[Floats, Ints]:
-    """Return the profit of every site and its first best mode."""
+def _best_modes(blocks: BlockProblem, mode_profits: Floats) -> tuple[Floats, Ints]:
+    """Return the largest profit of every site, and the first mode that has it."""
     starts = np.searchsorted(blocks.mode_sites, np.arange(len(blocks.copies)))
-    worth = np.maximum.reduceat(mode_worth, starts)
-    hits = np.flatnonzero(mode_worth == worth[blocks.mode_sites])
+    site_profits = np.maximum.reduceat(mode_profits, starts)
+    hits = np.flatnonzero(mode_profits == site_profits[blocks.mode_sites])
     _, first = np.unique(blocks.mode_sites[hits], return_index=True)
-    return worth, hits[first]
+    return site_profits, hits[first]

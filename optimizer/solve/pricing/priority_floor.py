@@ -1,8 +1,8 @@
-"""Prices of the rows that say what earlier priorities must have.
+"""First prices of the rows that keep the value of higher priorities (priority floors).
 
-Steps alone take long to find them: they are far above all others, for what an earlier priority
-loses is to be worth nothing. At such a price the rows count as a part of every place's value, and
-prices of tasks are found for that first.
+Subgradients alone take long to find them, because they are far above all other prices: losing value
+of a higher priority must never pay. At a price p of such a row, p times its coefficients can be
+added to the values of assignments; the other prices are then found as usual.
 """
 
 from dataclasses import replace
@@ -11,55 +11,55 @@ import numpy as np
 
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.pricing.lagrangian_dual import SearchContext, solve_lagrangian_dual
-
-_LEVELS = ((16.0, 64.0), (4.0, 1.0))
-"""Prices tried, in values of the best place: upwards, then downwards, while that helps."""
+from optimizer.solve.tuning import FLOOR_PRICE_LEVELS
 
 
-def priority_floor_prices(blocks: BlockProblem, count: int, effort: SearchContext) -> Prices | None:
-    """Return prices to start from where the last `count` rows say what must be kept.
+def priority_floor_prices(
+    blocks: BlockProblem, count: int, context: SearchContext
+) -> Prices | None:
+    """Return start prices where the last `count` linking rows are priority floors.
 
-    None where the time is up before there are any.
+    None if the time is up before there are any.
     """
     most = float(np.max(blocks.values, initial=0.0, where=np.isfinite(blocks.values)))
     best, lowest = None, np.inf
-    for levels in _LEVELS:
+    for levels in FLOOR_PRICE_LEVELS:
         for level in levels:
-            if effort.left() <= 0:
+            if context.seconds_left() <= 0:
                 return best
             price = level * max(most, 1.0)
             found = solve_lagrangian_dual(
-                _with_floors_priced(blocks, count, price), effort, collect=False
+                _with_floors_priced(blocks, count, price), context, collect=False
             )
-            bound = found.bound + price * float(blocks.rows.limits[-count:].sum())
+            bound = found.bound + price * float(blocks.linking.limits[-count:].sum())
             if bound >= lowest:
                 break
-            rows = np.concatenate([found.prices.rows, np.full(count, price)])
-            best, lowest = Prices(found.prices.tasks, rows), bound
+            rows = np.concatenate([found.prices.linking, np.full(count, price)])
+            best, lowest = Prices(found.prices.workloads, rows), bound
     return best
 
 
 def _with_floors_priced(blocks: BlockProblem, count: int, price: float) -> BlockProblem:
-    """Return the same with the last rows as a part of values instead, at a price."""
-    rows, values = blocks.rows, blocks.values.copy()
+    """Return the problem with the last rows relaxed into the values, at this price."""
+    rows, values = blocks.linking, blocks.values.copy()
     first = len(rows.limits) - count
-    kept = rows.place_rows >= first
+    kept = rows.assignment_rows >= first
     np.subtract.at(
         values,
-        (rows.place_tasks[kept], rows.place_slots[kept]),
-        price * rows.place_coefficients[kept],
+        (rows.assignment_workloads[kept], rows.assignment_resources[kept]),
+        price * rows.assignment_coefficients[kept],
     )
     others, modes = ~kept, rows.mode_rows < first
     return replace(
         blocks,
         values=values,
-        rows=replace(
+        linking=replace(
             rows,
             limits=rows.limits[:first],
-            place_rows=rows.place_rows[others],
-            place_tasks=rows.place_tasks[others],
-            place_slots=rows.place_slots[others],
-            place_coefficients=rows.place_coefficients[others],
+            assignment_rows=rows.assignment_rows[others],
+            assignment_workloads=rows.assignment_workloads[others],
+            assignment_resources=rows.assignment_resources[others],
+            assignment_coefficients=rows.assignment_coefficients[others],
             mode_rows=rows.mode_rows[modes],
             mode_modes=rows.mode_modes[modes],
             mode_coefficients=rows.mode_coefficients[modes],

@@ -1,39 +1,43 @@
-"""Reduced-cost fixing: what no better decision uses."""
+"""Reduced-cost fixing: the variables that no better decision uses.
+
+With a bound U at some prices and a decision of value V, a decision that is worth more than V loses
+less than U - V against the best columns. A variable that alone loses more is fixed at 0.
+"""
 
 import numpy as np
 
 from optimizer.solve.blocks.block_problem import BlockProblem, Flags, Prices
 from optimizer.solve.pricing.lagrangian_relaxation import PricingResult
-
-_TOLERANCE = 1e-6
+from optimizer.solve.tuning import VALUE_TOLERANCE
 
 
 def unfixed_variables(
-    blocks: BlockProblem, prices: Prices, answers: PricingResult, slack: float
+    blocks: BlockProblem, prices: Prices, pricing: PricingResult, slack: float
 ) -> tuple[Flags, Flags]:
-    """Return the places and modes that a decision may use which loses at most `slack`.
+    """Return the assignments [workloads, resources] and modes that lose at most `slack`.
 
-    A site that is made to hold a task loses at least what its best such mode lacks; the rest of
-    the slot is filled as if the task were still to be had.
+    A site that has to take a workload w on resource r in a mode loses at least best_r(c) - best_r(c
+    - size_w) - profit_wr more than the mode does, where c is its supply and best_r the knapsack
+    table.
     """
-    profits = blocks.values - prices.tasks[:, None]
-    rows = blocks.rows
-    charged = rows.place_coefficients * prices.rows[rows.place_rows]
-    np.subtract.at(profits, (rows.place_tasks, rows.place_slots), charged)
-    lost = answers.worth[blocks.mode_sites] - answers.mode_profits
-    modes: Flags = lost <= slack + _TOLERANCE
-    places = np.zeros(profits.shape, np.bool_)
-    for mode, slot, supply in zip(
+    profits = blocks.values - prices.workloads[:, None]
+    rows = blocks.linking
+    charged = rows.assignment_coefficients * prices.linking[rows.assignment_rows]
+    np.subtract.at(profits, (rows.assignment_workloads, rows.assignment_resources), charged)
+    lost = pricing.site_profits[blocks.mode_sites] - pricing.mode_profits
+    modes: Flags = lost <= slack + VALUE_TOLERANCE
+    assignments = np.zeros(profits.shape, np.bool_)
+    for mode, resource, supply in zip(
         blocks.supply_modes.tolist(),
-        blocks.supply_slots.tolist(),
+        blocks.supply_resources.tolist(),
         blocks.supply_amounts.tolist(),
         strict=True,
     ):
         if not modes[mode]:
             continue
-        best = answers.knapsacks.best[slot]
+        best = pricing.knapsacks.best[resource]
         fits = blocks.sizes <= supply
         left = np.where(fits, supply - blocks.sizes, 0)
-        short = lost[mode] + best[supply] - best[left] - profits[:, slot]
-        places[:, slot] |= fits & (short <= slack + _TOLERANCE)
-    return places, modes
+        short = lost[mode] + best[supply] - best[left] - profits[:, resource]
+        assignments[:, resource] |= fits & (short <= slack + VALUE_TOLERANCE)
+    return assignments, modes

@@ -1,4 +1,4 @@
-"""The master problem: which columns to take, in PuLP."""
+"""The restricted master: how often to take which of the known columns, in PuLP."""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,12 @@ from optimizer.domain.settings import SolverName
 from optimizer.solve.blocks.block_problem import BlockProblem, Floats, Ints, Prices
 from optimizer.solve.blocks.columns import Columns
 from optimizer.solve.solver_adapters import SolverResult, maximise
+from optimizer.solve.tuning import ROW_TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)
 class MasterResult:
-    """How often each column is taken; `proven`: nothing is worth more than that and `above`."""
+    """How often each column is taken; `proven`: nothing is worth more than this and the cutoff."""
 
     multiplicities: Ints
     proven: bool
@@ -21,13 +22,16 @@ class MasterResult:
 def solve_relaxed_master(
     blocks: BlockProblem, columns: Columns, *, solver: SolverName, seconds: float
 ) -> tuple[Floats, Prices] | None:
-    """Return how often columns are taken if parts may be, and the prices; None if unsolved."""
+    """Return the linear relaxation: how often columns are taken, and its duals as prices.
+
+    None if it is not solved in time.
+    """
     answer = _solve_model(blocks, columns, solver=solver, seconds=seconds, relaxed=True)
     if answer.status != "Optimal":
         return None
-    sites, tasks = len(blocks.copies), len(blocks.sizes)
+    sites, workloads = len(blocks.copies), len(blocks.sizes)
     duals = answer.duals
-    return answer.values, Prices(duals[sites : sites + tasks], duals[sites + tasks :])
+    return answer.values, Prices(duals[sites : sites + workloads], duals[sites + workloads :])
 
 
 def solve_master(
@@ -39,11 +43,12 @@ def solve_master(
     start: Ints | None = None,
     nodes: int | None = None,
     target: float | None = None,
-    above: float | None = None,
+    cutoff: float | None = None,
 ) -> MasterResult | None:
-    """Choose among columns, `target` is good enough; None if nothing was found in time.
+    """Return an integral solution; None if there is none in time.
 
-    Choices that are worth no more than `above` need not be looked at.
+    `target`: objective value that is good enough. `cutoff`: solutions that are worth no more are
+    not wanted. `nodes`: branch-and-bound nodes at most.
     """
     answer = _solve_model(
         blocks,
@@ -54,7 +59,7 @@ def solve_master(
         start=start,
         nodes=nodes,
         target=target,
-        above=above,
+        cutoff=cutoff,
     )
     if answer.status == "NotSolved":
         return None
@@ -62,15 +67,15 @@ def solve_master(
 
 
 def is_feasible(blocks: BlockProblem, columns: Columns, times: Ints) -> bool:
-    """Tell whether taking columns so often keeps every row."""
+    """Tell whether taking columns this often satisfies every row."""
     sites = np.bincount(blocks.mode_sites[columns.modes], times, len(blocks.copies))
-    tasks = np.bincount(columns.tasks, times[columns.owners], len(blocks.sizes))
+    workloads = np.bincount(columns.workloads, times[columns.owners], len(blocks.sizes))
     of, rows, amounts = columns.uses(blocks)
-    used = np.bincount(rows, amounts * times[of], len(blocks.rows.limits))
+    used = np.bincount(rows, amounts * times[of], len(blocks.linking.limits))
     return bool(
         (sites <= blocks.copies).all()
-        and (tasks <= blocks.counts).all()
-        and (used <= blocks.rows.limits + 1e-7).all()
+        and (workloads <= blocks.counts).all()
+        and (used <= blocks.linking.limits + ROW_TOLERANCE).all()
     )
 
 
@@ -84,16 +89,16 @@ def _solve_model(
     start: Ints | None = None,
     nodes: int | None = None,
     target: float | None = None,
-    above: float | None = None,
+    cutoff: float | None = None,
 ) -> SolverResult:
     sites = blocks.mode_sites[columns.modes]
     every = np.arange(len(columns))
-    of, further, amounts = columns.uses(blocks)
+    of, linking, amounts = columns.uses(blocks)
     first, second = len(blocks.copies), len(blocks.copies) + len(blocks.sizes)
-    limits = np.concatenate([blocks.copies, blocks.counts, blocks.rows.limits])
-    row = np.concatenate([sites, first + columns.tasks, second + further])
+    limits = np.concatenate([blocks.copies, blocks.counts, blocks.linking.limits])
+    row = np.concatenate([sites, first + columns.workloads, second + linking])
     column = np.concatenate([every, columns.owners, of])
-    amount = np.concatenate([np.ones(len(every) + len(columns.tasks)), amounts])
+    amount = np.concatenate([np.ones(len(every) + len(columns.workloads)), amounts])
     rows = _rows(row, column, amount, limits)
     upper = [None] * len(every) if relaxed else blocks.copies[sites].tolist()
     return maximise(
@@ -106,14 +111,14 @@ def _solve_model(
         start=None if start is None else start.astype(np.float64),
         nodes=nodes,
         target=target,
-        above=above,
+        cutoff=cutoff,
     )
 
 
 def _rows(
     row: Ints, column: Ints, amount: Floats, limits: Floats
 ) -> list[tuple[list[int], list[float], float]]:
-    """Return the rows of a sparse matrix; what is named twice is added up."""
+    """Return the rows of a sparse matrix; entries of equal position are added up."""
     count = int(column.max(initial=-1)) + 1
     keys, inverse = np.unique(row * max(count, 1) + column, return_inverse=True)
     sums = np.bincount(inverse, amount, len(keys))

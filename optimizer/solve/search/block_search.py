@@ -1,4 +1,4 @@
-"""The search over blocks: prices, a dive for a decision, improvement, proof where it is cheap."""
+"""The search over blocks: Lagrangian dual, dive, large neighbourhoods, and a cheap proof."""
 
 from dataclasses import dataclass
 
@@ -18,19 +18,20 @@ from optimizer.solve.pricing.lagrangian_dual import (
 from optimizer.solve.pricing.lagrangian_relaxation import price_blocks
 from optimizer.solve.search.gap_closing import close_gap
 from optimizer.solve.search.large_neighbourhood import improve_by_large_neighbourhoods
-
-_WHOLE = 1e-6
-_TRIES = 12
-_LIMITS = (300, 900, 2_700)  # columns in one master after the other
-_REPEATED = (150, 300, 600)  # where many columns are equally good
-_ALL = 20_000
-_CORE = 2_000  # where the compact model, which is small, proves sooner than more columns
-_SMALL = 150  # equal ones counted, sites and tasks up to which it is
+from optimizer.solve.tuning import (
+    FIRST_COLUMN_LIMITS,
+    FIRST_COLUMN_LIMITS_REPEATED,
+    LAST_COLUMN_LIMIT,
+    LAST_COLUMN_LIMIT_REPEATED,
+    NEIGHBOURHOOD_FAILURES,
+    SMALL_CORE,
+    VALUE_TOLERANCE,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The best decision, and the lowest bound."""
+    """The incumbent, the lowest bound, and the Lagrangian dual that they come from."""
 
     incumbent: ColumnSelection
     bound: float
@@ -38,46 +39,57 @@ class SearchResult:
 
 
 def search_blocks(
-    blocks: BlockProblem, effort: SearchContext, start: ColumnSelection | None = None
+    blocks: BlockProblem, context: SearchContext, start: ColumnSelection | None = None
 ) -> SearchResult:
-    """Return a decision for blocks that is good enough, or the best that time allows.
+    """Return a decision whose gap is small enough, or the best one in time.
 
-    `start`: a decision that is improved on, where it keeps every row.
+    `start`: a decision to improve on, if it is feasible.
     """
-    priced = solve_lagrangian_dual(blocks, effort, start, collect=False)
-    held, bound = priced.incumbent, min(rounded_bound(priced.bound, blocks.whole), effort.most)
+    dual = solve_lagrangian_dual(blocks, context, start, collect=False)
+    incumbent, bound = (
+        dual.incumbent,
+        min(rounded_bound(dual.bound, blocks.integral), context.upper_bound),
+    )
 
     def enough(value: float) -> bool:
-        return bound - value <= max(effort.gap * abs(value), _WHOLE)
+        return bound - value <= max(context.gap * abs(value), VALUE_TOLERANCE)
 
-    if enough(held.value(blocks)) or effort.left() <= 0:
-        return SearchResult(held, max(bound, held.value(blocks)), priced)
-    answers = price_blocks(blocks, priced.items, priced.prices)
+    if enough(incumbent.value(blocks)) or context.seconds_left() <= 0:
+        return SearchResult(incumbent, max(bound, incumbent.value(blocks)), dual)
+    pricing = price_blocks(blocks, dual.items, dual.prices)
     if has_few_classes(blocks):
-        limits = _REPEATED if has_repeated_classes(blocks) else _LIMITS
-        held, bound = close_gap(blocks, priced, answers, held, bound, effort, limits)
-        if enough(held.value(blocks)) or effort.left() <= 0:
-            return SearchResult(held, max(bound, held.value(blocks)), priced)
-    found = ColumnSelection(*dive(blocks, priced.prices, stop=lambda: effort.left() <= 0))
-    if found.value(blocks) > held.value(blocks):
-        held = found
-        effort.found(held, bound)
-    if enough(held.value(blocks)) or effort.left() <= 0:
-        return SearchResult(held, max(bound, held.value(blocks)), priced)
-    held = improve_by_large_neighbourhoods(
+        limits = (
+            FIRST_COLUMN_LIMITS_REPEATED if has_repeated_classes(blocks) else FIRST_COLUMN_LIMITS
+        )
+        incumbent, bound = close_gap(blocks, dual, pricing, incumbent, bound, context, limits)
+        if enough(incumbent.value(blocks)) or context.seconds_left() <= 0:
+            return SearchResult(incumbent, max(bound, incumbent.value(blocks)), dual)
+    found = ColumnSelection(*dive(blocks, dual.prices, stop=lambda: context.seconds_left() <= 0))
+    if found.value(blocks) > incumbent.value(blocks):
+        incumbent = found
+        context.on_incumbent(incumbent, bound)
+    if enough(incumbent.value(blocks)) or context.seconds_left() <= 0:
+        return SearchResult(incumbent, max(bound, incumbent.value(blocks)), dual)
+    incumbent = improve_by_large_neighbourhoods(
         blocks,
-        priced.prices,
-        answers.worth,
-        held,
-        solver=effort.solver,
-        random=np.random.default_rng(effort.seed),
+        dual.prices,
+        pricing.site_profits,
+        incumbent,
+        solver=context.solver,
+        random=np.random.default_rng(context.seed),
         enough=enough,
-        found=lambda better: effort.found(better, bound),
-        left=effort.left,
-        tries=_TRIES,
+        found=lambda better: context.on_incumbent(better, bound),
+        seconds_left=context.seconds_left,
+        tries=NEIGHBOURHOOD_FAILURES,
     )
-    if not enough(held.value(blocks)) and effort.left() > 0:
-        core = blocks.copies.sum() + blocks.counts.sum() <= _SMALL
-        last = _CORE if core and has_repeated_classes(blocks) else _ALL
-        held, bound = close_gap(blocks, priced, answers, held, bound, effort, (last,), True)
-    return SearchResult(held, max(bound, held.value(blocks)), priced)
+    if not enough(incumbent.value(blocks)) and context.seconds_left() > 0:
+        core = blocks.copies.sum() + blocks.counts.sum() <= SMALL_CORE
+        last = (
+            LAST_COLUMN_LIMIT_REPEATED
+            if core and has_repeated_classes(blocks)
+            else LAST_COLUMN_LIMIT
+        )
+        incumbent, bound = close_gap(
+            blocks, dual, pricing, incumbent, bound, context, (last,), True
+        )
+    return SearchResult(incumbent, max(bound, incumbent.value(blocks)), dual)

@@ -1,4 +1,4 @@
-"""A choice among ever more columns that lose little, until it is proven or good enough."""
+"""Closes the gap: masters over ever more of the columns that lose least, below a cutoff."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -16,103 +16,129 @@ from optimizer.solve.pricing.lagrangian_dual import (
 from optimizer.solve.pricing.lagrangian_relaxation import PricingResult
 from optimizer.solve.pricing.restricted_master import is_feasible, solve_master
 from optimizer.solve.search.column_enumeration import best_columns_within
+from optimizer.solve.tuning import (
+    COARSE_GAP,
+    LEAST_LOSS,
+    LOSS_MARGIN,
+    RESTRICTED_MASTER_NODES,
+    VALUE_TOLERANCE,
+)
 
-_WHOLE = 1e-6
 _HALF = 0.5
-_NODES = 200
-_FURTHER = 1.5  # decisions are looked for that lose so much more than what must be found
-_SCANTY = 4e-4  # of the bound: columns that lose less are too few to make a decision of
-_COARSE = 1e-3  # a gap from which on only decisions are looked for that are good enough
 
 
 def close_gap(
     blocks: BlockProblem,
-    priced: LagrangianDual,
-    answers: PricingResult,
-    held: ColumnSelection,
+    dual: LagrangianDual,
+    pricing: PricingResult,
+    incumbent: ColumnSelection,
     bound: float,
-    effort: SearchContext,
+    context: SearchContext,
     limits: Sequence[int],
-    complete: bool = False,
+    needs_all: bool = False,
 ) -> tuple[ColumnSelection, float]:
-    """Choose among ever more of the columns that lose little against the best answers.
+    """Return the best decision, and the bound that follows.
 
-    Returns the best decision and the bound that follows: what is not among the columns that lose
-    `reach` at most is worth no more than what all best answers are, less this.
+    Let C be the loss up to which the columns of a master are complete, U the bound at the prices. A
+    decision with a column outside is worth at most U - C, so after a proven master the bound is
+
+        max(incumbent, cutoff, U - C)
+
+    `limits`: columns of one master after another. `needs_all`: end where not all columns up to the
+    cutoff are within a limit.
     """
-    if priced.items is None:
-        return held, bound
-    whole, equals = blocks.whole, has_repeated_classes(blocks)
+    if dual.items is None:
+        return incumbent, bound
+    integral, equals = blocks.integral, has_repeated_classes(blocks)
     for limit in limits:
-        value = held.value(blocks)
-        if bound - value <= max(effort.gap * abs(value), _WHOLE) or effort.left() <= 0:
+        value = incumbent.value(blocks)
+        if (
+            bound - value <= max(context.gap * abs(value), VALUE_TOLERANCE)
+            or context.seconds_left() <= 0
+        ):
             break
-        above = cutoff(value, bound, effort.gap, whole)
-        slack = max(0.0, priced.bound - above)
-        near = best_columns_within(
+        cutoff_value = cutoff_of(value, bound, context.gap, integral)
+        slack = max(0.0, dual.bound - cutoff_value)
+        enumerated = best_columns_within(
             blocks,
-            priced.prices,
-            answers,
+            dual.prices,
+            pricing,
             slack=slack,
             limit=limit,
-            stop=lambda: effort.left() <= 0,
+            stop=lambda: context.seconds_left() <= 0,
         )
-        every = near.complete_loss >= slack
-        if effort.left() <= 0 or (complete and not every):
+        all_enumerated = enumerated.complete_loss >= slack
+        if context.seconds_left() <= 0 or (needs_all and not all_enumerated):
             break
-        if not every and not equals:
-            if near.complete_loss < _SCANTY * priced.bound:
+        if not all_enumerated and not equals:
+            if enumerated.complete_loss < LEAST_LOSS * dual.bound:
                 continue
-            above = max(above, priced.bound - _FURTHER * near.complete_loss)
-        target = bound / (1.0 + effort.gap)
+            cutoff_value = max(cutoff_value, dual.bound - LOSS_MARGIN * enumerated.complete_loss)
+        target = bound / (1.0 + context.gap)
         taken = _solve_restricted_master(
-            blocks, priced, held, near.columns, every, above, target, effort
+            blocks,
+            dual,
+            incumbent,
+            enumerated.columns,
+            all_enumerated,
+            cutoff_value,
+            target,
+            context,
         )
         if taken is None:
             continue
         found, proven = taken
         if found.value(blocks) > value:
-            held = found
-            effort.found(held, bound)
+            incumbent = found
+            context.on_incumbent(incumbent, bound)
         if proven:
-            known = max(held.value(blocks), above, priced.bound - near.complete_loss)
-            bound = min(bound, rounded_bound(known, whole))
-    return held, bound
+            known = max(
+                incumbent.value(blocks), cutoff_value, dual.bound - enumerated.complete_loss
+            )
+            bound = min(bound, rounded_bound(known, integral))
+    return incumbent, bound
 
 
-def cutoff(value: float, bound: float, gap: float, whole: bool) -> float:
-    """Return what a decision is of no use that is worth no more: not better, or not good enough."""
-    least = bound / (1.0 + gap) if gap >= _COARSE else value
-    if whole:
-        return max(value + _HALF, ceil(least - _WHOLE) - _HALF if least > value else value)
-    return max(value, least - _WHOLE * abs(least)) if least > value else value
+def cutoff_of(value: float, bound: float, gap: float, integral: bool) -> float:
+    """Return the cutoff: a decision of this value or less is not an improvement.
+
+    With a coarse gap, neither is a decision that is not close enough to the bound.
+    """
+    least = bound / (1.0 + gap) if gap >= COARSE_GAP else value
+    if integral:
+        return max(value + _HALF, ceil(least - VALUE_TOLERANCE) - _HALF if least > value else value)
+    return max(value, least - VALUE_TOLERANCE * abs(least)) if least > value else value
 
 
 def _solve_restricted_master(
     blocks: BlockProblem,
-    priced: LagrangianDual,
-    held: ColumnSelection,
-    near: Columns,
-    every: bool,
-    above: float,
+    dual: LagrangianDual,
+    incumbent: ColumnSelection,
+    enumerated: Columns,
+    all_enumerated: bool,
+    cutoff_value: float,
     target: float,
-    effort: SearchContext,
+    context: SearchContext,
 ) -> tuple[ColumnSelection, bool] | None:
-    """Choose among columns, those held and met, unless these are all; tell whether it is proven."""
+    """Solve the master over the enumerated columns and the incumbent's; tell whether it is proven.
+
+    Unless all columns are enumerated, those of the Lagrangian dual are added. None if it is
+    unsolved.
+    """
     pool = ColumnPool(blocks)
-    pool.extend(held.columns)
-    pool.extend(near)
-    if not every and has_repeated_classes(blocks):
-        pool.extend(priced.pool.columns())
+    pool.extend(incumbent.columns)
+    pool.extend(enumerated)
+    if not all_enumerated and has_repeated_classes(blocks):
+        pool.extend(dual.pool.columns())
     columns = pool.columns()
     taken = solve_master(
         blocks,
         columns,
-        solver=effort.solver,
-        seconds=effort.left(),
-        nodes=None if every else _NODES,
+        solver=context.solver,
+        seconds=context.seconds_left(),
+        nodes=None if all_enumerated else RESTRICTED_MASTER_NODES,
         target=target,
-        above=above,
+        cutoff=cutoff_value,
     )
     if taken is None or not is_feasible(blocks, columns, taken.multiplicities):
         return None

@@ -1,7 +1,7 @@
-"""Improving a decision: free some sites with what runs on them, and solve those anew.
+"""Large neighbourhood search: destroy some sites of the incumbent, repair them by a small master.
 
 P. Shaw, "Using constraint programming and local search methods to solve vehicle routing problems",
-CP 1998 (large neighbourhood search). The sites freed are those that prices say do worst.
+CP 1998. Sites with the largest regret against their prices are destroyed more probably.
 """
 
 from collections.abc import Callable
@@ -33,63 +33,81 @@ from optimizer.solve.pricing.lagrangian_relaxation import (
 )
 from optimizer.solve.pricing.restricted_master import is_feasible, solve_master
 from optimizer.solve.search.column_enumeration import best_columns_within
-
-_STEPS = 60
-_WARM = 10  # steps before columns are collected
-_REACH = 0.005
-_FIRST_SIZE = 10
-_GROWTH = 1.4
-_BETTER = 1e-9
-_NODES = 50
-_LIMIT = 600
+from optimizer.solve.tuning import (
+    LEAST_NEIGHBOURHOOD_SITES,
+    NEIGHBOURHOOD_COLUMNS,
+    NEIGHBOURHOOD_GROWTH,
+    NEIGHBOURHOOD_IMPROVEMENT,
+    NEIGHBOURHOOD_NODES,
+    NEIGHBOURHOOD_PRICING_STEPS,
+    NEIGHBOURHOOD_RANDOMNESS,
+    NEIGHBOURHOOD_SITES,
+    NEIGHBOURHOOD_TARGET_DROP,
+    NEIGHBOURHOOD_WARM_UP_STEPS,
+)
 
 
 def improve_by_large_neighbourhoods(
     blocks: BlockProblem,
     prices: Prices,
-    worth: Floats,
-    held: ColumnSelection,
+    site_profits: Floats,
+    incumbent: ColumnSelection,
     *,
     solver: SolverName,
     random: np.random.Generator,
     enough: Callable[[float], bool],
     found: Callable[[ColumnSelection], None],
-    left: Callable[[], float],
+    seconds_left: Callable[[], float],
     tries: int,
 ) -> ColumnSelection:
-    """Return a decision at least as good: ends when it is enough, time is up, or tries fail.
+    """Return a decision that is at least as good as the incumbent.
 
-    `found` is told every better one.
+    Ends when `enough` accepts its value, the time is up, or `tries` neighbourhoods in a row do not
+    improve it. `found` is called with every improvement. `random` chooses the sites.
     """
-    size, failed = float(_FIRST_SIZE), 0
+    size, failed = float(NEIGHBOURHOOD_SITES), 0
     sites = len(blocks.copies)
-    while not enough(held.value(blocks)) and left() > 0 and failed < tries:
-        freed = _destroyed_sites(blocks, prices, worth, held, min(int(size), sites), random)
-        other, proven = _repair(blocks, prices, held, freed, solver, left)
-        if other.value(blocks) > held.value(blocks) + _BETTER * abs(held.value(blocks)):
-            held, failed = other, 0
-            found(held)
+    while not enough(incumbent.value(blocks)) and seconds_left() > 0 and failed < tries:
+        freed = _destroyed_sites(
+            blocks, prices, site_profits, incumbent, min(int(size), sites), random
+        )
+        other, proven = _repair(blocks, prices, incumbent, freed, solver, seconds_left)
+        if other.value(blocks) > incumbent.value(blocks) + NEIGHBOURHOOD_IMPROVEMENT * abs(
+            incumbent.value(blocks)
+        ):
+            incumbent, failed = other, 0
+            found(incumbent)
         else:
             failed += 1
             if proven and freed.all():
-                return held
-            size = min(size * _GROWTH, sites) if proven else max(2.0, size / _GROWTH)
-    return held
+                return incumbent
+            size = (
+                min(size * NEIGHBOURHOOD_GROWTH, sites)
+                if proven
+                else max(LEAST_NEIGHBOURHOOD_SITES, size / NEIGHBOURHOOD_GROWTH)
+            )
+    return incumbent
 
 
 def _destroyed_sites(
     blocks: BlockProblem,
     prices: Prices,
-    worth: Floats,
-    held: ColumnSelection,
+    site_profits: Floats,
+    incumbent: ColumnSelection,
     size: int,
     random: np.random.Generator,
 ) -> Ints:
-    """Choose sites, more probably those that lose most against their best answer."""
-    sites = blocks.mode_sites[held.columns.modes]
-    profits = held.columns.profits(blocks, prices) * held.multiplicities
-    regret = worth * blocks.copies - np.bincount(sites, profits, len(blocks.copies))
-    weight = np.maximum(regret, 0.0) + 0.2 * max(float(np.abs(regret).mean()), 1e-6)
+    """Return 1 for the chosen sites, else 0, [sites].
+
+    The probability of site s grows with its regret: copies_s * profit_s less the profit of its
+    columns.
+    """
+    sites = blocks.mode_sites[incumbent.columns.modes]
+    profits = incumbent.columns.profits(blocks, prices) * incumbent.multiplicities
+    regret = site_profits * blocks.copies - np.bincount(sites, profits, len(blocks.copies))
+    weight = np.maximum(regret, 0.0) + NEIGHBOURHOOD_RANDOMNESS * max(
+        float(np.abs(regret).mean()), 1e-6
+    )
     chosen = random.choice(len(weight), size, replace=False, p=weight / weight.sum())
     freed = np.zeros(len(weight), np.int64)
     freed[chosen] = 1
@@ -99,60 +117,65 @@ def _destroyed_sites(
 def _repair(
     blocks: BlockProblem,
     prices: Prices,
-    held: ColumnSelection,
+    incumbent: ColumnSelection,
     freed: Ints,
     solver: SolverName,
-    left: Callable[[], float],
+    seconds_left: Callable[[], float],
 ) -> tuple[ColumnSelection, bool]:
-    """Solve the freed sites with the tasks that the others leave; tell whether that was proven."""
-    inside = freed[blocks.mode_sites[held.columns.modes]] > 0
-    outside = held.columns.pick(np.flatnonzero(~inside)), held.multiplicities[~inside]
+    """Solve the destroyed sites with what the others leave; tell whether the optimum is proven."""
+    inside = freed[blocks.mode_sites[incumbent.columns.modes]] > 0
+    outside = incumbent.columns.pick(np.flatnonzero(~inside)), incumbent.multiplicities[~inside]
     rest = residual_problem(blocks, *outside, freed * blocks.copies)
-    if not len(rest.tasks):
-        return held, True
+    if not len(rest.workloads):
+        return incumbent, True
     pool = ColumnPool(rest.blocks)
     start = np.flatnonzero(inside)
-    own = to_subproblem(held.columns.pick(start), rest, blocks)
+    own = to_subproblem(incumbent.columns.pick(start), rest, blocks)
     pool.extend(own)
     steps = 0
 
-    def seen(answers: PricingResult, _prices: Prices) -> None:
+    def seen(pricing: PricingResult, _prices: Prices) -> None:
         nonlocal steps
         steps += 1
-        if steps > _WARM:
-            pool.add(answers.modes, answers.tasks, answers.slots)
+        if steps > NEIGHBOURHOOD_WARM_UP_STEPS:
+            pool.add(pricing.modes, pricing.workloads, pricing.resources)
 
-    known = Prices(prices.tasks[rest.tasks], prices.rows)
-    groups = items_if_few(rest.blocks)
+    known = Prices(prices.workloads[rest.workloads], prices.linking)
+    items = items_if_few(rest.blocks)
     bound, learnt = lower_bound_by_subgradients(
         rest.blocks,
-        groups,
+        items,
         known,
-        reach=_REACH,
-        seen=seen,
-        stop=lambda: steps >= _STEPS or left() <= 0,
+        target_drop=NEIGHBOURHOOD_TARGET_DROP,
+        on_pricing=seen,
+        stop=lambda: steps >= NEIGHBOURHOOD_PRICING_STEPS or seconds_left() <= 0,
     )
-    answers = price_blocks(rest.blocks, groups, learnt)
-    slack = max(0.0, bound - float(own.values(rest.blocks) @ held.multiplicities[inside]))
-    if groups is not None:
-        near = best_columns_within(
+    pricing = price_blocks(rest.blocks, items, learnt)
+    slack = max(0.0, bound - float(own.values(rest.blocks) @ incumbent.multiplicities[inside]))
+    if items is not None:
+        enumerated = best_columns_within(
             rest.blocks,
             learnt,
-            answers,
+            pricing,
             slack=slack,
-            limit=_LIMIT,
-            stop=lambda: left() <= 0,
+            limit=NEIGHBOURHOOD_COLUMNS,
+            stop=lambda: seconds_left() <= 0,
         )
-        pool.extend(near.columns)
-    pool.extend(feasible_columns(rest.blocks, pool.columns(), rest.blocks.rows.limits)[0])
+        pool.extend(enumerated.columns)
+    pool.extend(feasible_columns(rest.blocks, pool.columns(), rest.blocks.linking.limits)[0])
     columns = pool.columns()
     times = np.zeros(len(columns), np.int64)
-    times[: len(start)] = held.multiplicities[inside]
+    times[: len(start)] = incumbent.multiplicities[inside]
     taken = solve_master(
-        rest.blocks, columns, solver=solver, seconds=left(), start=times, nodes=_NODES
+        rest.blocks,
+        columns,
+        solver=solver,
+        seconds=seconds_left(),
+        start=times,
+        nodes=NEIGHBOURHOOD_NODES,
     )
     if taken is None or not is_feasible(rest.blocks, columns, taken.multiplicities):
-        return held, False
+        return incumbent, False
     hit = np.flatnonzero(taken.multiplicities)
     inner = to_whole_problem(columns.pick(hit), rest)
     found = ColumnSelection(
@@ -165,19 +188,24 @@ def _repair(
 def residual_problem(
     blocks: BlockProblem, columns: Columns, times: Ints, copies: Ints
 ) -> Subproblem:
-    """Return what columns leave of the tasks and rows, on the given copies of sites."""
-    used = np.bincount(columns.tasks, times[columns.owners], len(blocks.sizes)).astype(np.int64)
+    """Return what columns leave of workloads and rows, on the given copies of sites."""
+    used = np.bincount(columns.workloads, times[columns.owners], len(blocks.sizes)).astype(np.int64)
     of, rows, amounts = columns.uses(blocks)
-    spent = np.bincount(rows, amounts * times[of], len(blocks.rows.limits))
-    return residual_subproblem(blocks, copies, blocks.counts - used, blocks.rows.limits - spent)
+    spent = np.bincount(rows, amounts * times[of], len(blocks.linking.limits))
+    return residual_subproblem(blocks, copies, blocks.counts - used, blocks.linking.limits - spent)
 
 
 def to_subproblem(columns: Columns, rest: Subproblem, blocks: BlockProblem) -> Columns:
-    """Return columns of the whole as columns of a part that has all they use."""
-    tasks = np.zeros(len(blocks.sizes), np.int64)
-    tasks[rest.tasks] = np.arange(len(rest.tasks))
-    slots = np.zeros(len(blocks.slot_sites), np.int64)
-    slots[rest.slots] = np.arange(len(rest.slots))
+    """Return columns in the numbers of a subproblem that has all that they use."""
+    workloads = np.zeros(len(blocks.sizes), np.int64)
+    workloads[rest.workloads] = np.arange(len(rest.workloads))
+    resources = np.zeros(len(blocks.resource_sites), np.int64)
+    resources[rest.resources] = np.arange(len(rest.resources))
     modes = np.zeros(len(blocks.mode_sites), np.int64)
     modes[rest.modes] = np.arange(len(rest.modes))
-    return Columns(modes[columns.modes], columns.starts, tasks[columns.tasks], slots[columns.slots])
+    return Columns(
+        modes[columns.modes],
+        columns.starts,
+        workloads[columns.workloads],
+        resources[columns.resources],
+    )

@@ -41,7 +41,7 @@ def spent(problem: Problem) -> Solution:
 
 def close(problem: Problem, value: float) -> NearOptimalColumns:
     """The decisions close to an optimum that is worth so much."""
-    return NearOptimalColumns(problem, value, solver="highs", left=lambda: 60.0)
+    return NearOptimalColumns(problem, value, solver="highs", seconds_left=lambda: 60.0)
 
 
 def possible(

@@ -72,16 +72,16 @@ def test_many_problems(seed: int) -> None:
 
 def test_random_problems_switch_every_rule_on() -> None:
     problems = [random_problem(seed) for seed in range(60)]
-    tasks = [task for problem in problems for task in problem.workloads]
-    options = [option for problem in problems for option in problem.policies]
+    workloads = [workload for problem in problems for workload in problem.workloads]
+    policies = [policy for problem in problems for policy in problem.policies]
     assert any(len(problem.tiers) > 1 for problem in problems)
-    assert any(len(option.supplies) > 1 for option in options)
-    assert {option.pool for option in options} == {"", "second"}
-    assert any(option.value < 0 for option in options)
+    assert any(len(policy.supplies) > 1 for policy in policies)
+    assert {policy.pool for policy in policies} == {"", "second"}
+    assert any(policy.value < 0 for policy in policies)
     assert any(problem.base.any() for problem in problems)
     for wish in ("extras", "spread", "near", "apart", "current"):
-        assert any(getattr(task, wish) for task in tasks), wish
-    assert any(task.replicas > 1 for task in tasks)
+        assert any(getattr(workload, wish) for workload in workloads), wish
+    assert any(workload.replicas > 1 for workload in workloads)
     assert {limit.name.split()[0] for problem in problems for limit in problem.limits} == {
         "budget",
         "site",

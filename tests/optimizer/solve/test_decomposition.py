@@ -23,7 +23,10 @@ from optimizer.model.problem import (
 from optimizer.model.rules import violations
 from optimizer.solve.blocks.block_problem import Prices
 from optimizer.solve.blocks.columns import ColumnSelection
-from optimizer.solve.blocks.identical_classes import merge_identical_sites, merge_identical_tasks
+from optimizer.solve.blocks.identical_classes import (
+    merge_identical_sites,
+    merge_identical_workloads,
+)
 from optimizer.solve.blocks.knapsack_items import all_items
 from optimizer.solve.blocks.reduction import reduce_to_blocks
 from optimizer.solve.independent_components import independent_components
@@ -71,7 +74,7 @@ def check_against_brute_force(seed: int) -> None:
 def check_reduced(seed: int) -> None:
     """Equal the optimum of reduced blocks, that of the problem as it is, and brute force."""
     given = random_problem(seed)
-    weights = np.array([float(task.priority == given.tiers[0]) for task in given.workloads])
+    weights = np.array([float(workload.priority == given.tiers[0]) for workload in given.workloads])
     last = float(len(given.tiers) == 1)
     wanted = best(given).values[0]
     assert tier_values(given, whole(given).decision)[0] == pytest.approx(wanted)
@@ -80,12 +83,12 @@ def check_reduced(seed: int) -> None:
         assert wanted == 0.0
         return
     blocks = reduction.blocks
-    groups = all_items(blocks)
-    free = Prices(np.zeros(len(blocks.sizes)), np.zeros(len(blocks.rows.limits)))
+    items = all_items(blocks)
+    free = Prices(np.zeros(len(blocks.sizes)), np.zeros(len(blocks.linking.limits)))
     columns = all_columns_within(
         blocks,
         free,
-        price_blocks(blocks, groups, free),
+        price_blocks(blocks, items, free),
         slack=1e6,
         limit=100_000,
         stop=lambda: False,
@@ -155,7 +158,7 @@ def test_no_price_whatever_gives_a_bound_below_the_optimum() -> None:
         assert price_blocks(blocks, items_if_few(blocks), prices).bound >= optimum - 1e-6
 
 
-def test_equal_tasks_and_clusters_become_classes() -> None:
+def test_equal_workloads_and_clusters_become_classes() -> None:
     given = problem(instance(100, 200, "prof"))
     reduction = reduce_to_blocks(given, np.ones(len(given.workloads)))
     assert reduction is not None
@@ -163,14 +166,14 @@ def test_equal_tasks_and_clusters_become_classes() -> None:
     assert len(reduction.blocks.sizes) <= 32
     assert int(reduction.blocks.copies.sum()) == 100
     assert int(reduction.blocks.counts.sum()) == 200
-    merged, _ = merge_identical_tasks(reduction.blocks)
+    merged, _ = merge_identical_workloads(reduction.blocks)
     assert len(merge_identical_sites(merged)[1]) == len(reduction.blocks.copies)
 
 
-def test_an_option_that_another_replaces_at_no_loss_is_gone() -> None:
+def test_an_policy_that_another_replaces_at_no_loss_is_gone() -> None:
     given = problem(small_instance("dist"))
-    slot = given.policies[0].supplies[0][0]
-    worse = ProblemPolicy(given.policies[0].cluster, "", "worse", ((slot, 0.5),))
+    resource = given.policies[0].supplies[0][0]
+    worse = ProblemPolicy(given.policies[0].cluster, "", "worse", ((resource, 0.5),))
     more = replace(given, policies=(*given.policies, worse))
     for one in (given, more):
         reduction = reduce_to_blocks(one, np.ones(len(one.workloads)))
@@ -210,10 +213,10 @@ def test_what_runs_now_is_what_a_solver_falls_back_on() -> None:
 
 
 def in_regions(given: Problem, regions: int) -> Problem:
-    """The same problem where a task runs in its region alone."""
+    """The same problem where a workload runs in its region alone."""
     clusters = given.resource_cluster % regions
-    tasks = np.arange(len(given.workloads)) % regions
-    return replace(given, values=np.where(tasks[:, None] == clusters, given.values, np.nan))
+    workloads = np.arange(len(given.workloads)) % regions
+    return replace(given, values=np.where(workloads[:, None] == clusters, given.values, np.nan))
 
 
 def test_what_has_nothing_to_do_with_each_other_is_solved_apart() -> None:
@@ -245,10 +248,14 @@ def test_a_known_decision_is_where_the_search_starts(kind: Kind) -> None:
     again = reduction.decision(given, start.columns, start.multiplicities)
     assert objective(given, again) == objective(given, known)
     met: list[float] = []
-    effort = SearchContext(
-        "highs", 0.0, 0, Budget(60).left, lambda held, _: met.append(held.value(reduction.blocks))
+    context = SearchContext(
+        "highs",
+        0.0,
+        0,
+        Budget(60).left,
+        lambda incumbent, _: met.append(incumbent.value(reduction.blocks)),
     )
-    search_blocks(reduction.blocks, effort, start)
+    search_blocks(reduction.blocks, context, start)
     assert met[0] == objective(given, known)
     assert met == sorted(met)
 
@@ -271,7 +278,7 @@ def test_the_answer_and_its_bound_never_get_worse_with_more_time(kind: Kind) -> 
     assert reduction is not None
     blocks = reduction.blocks
     found = [
-        search_blocks(blocks, SearchContext("highs", 0.0, 0, left=Budget(looks).left))
+        search_blocks(blocks, SearchContext("highs", 0.0, 0, seconds_left=Budget(looks).left))
         for looks in (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 4_000)
     ]
     values = [one.incumbent.value(blocks) for one in found]
@@ -305,23 +312,23 @@ def test_what_is_reported_on_the_way_gets_ever_better_and_is_true(small: int) ->
 
 
 def with_cpu(given: Problem) -> Problem:
-    """The same problem where every task takes cpu of its cluster too, which is scarce."""
-    slots = tuple(
+    """The same problem where every workload takes cpu of its cluster too, which is scarce."""
+    resources = tuple(
         ClusterResource(cluster, "cpu", NO_DEVICE) for cluster in range(len(given.clusters))
     )
     supply = [
-        max(option.supplies[0][1] for option in given.policies if option.cluster == cluster)
+        max(policy.supplies[0][1] for policy in given.policies if policy.cluster == cluster)
         for cluster in range(len(given.clusters))
     ]
-    tasks = tuple(
-        replace(task, extras=(("cpu", task.amount * (0.5 + index % 5)),))
-        for index, task in enumerate(given.workloads)
+    workloads = tuple(
+        replace(workload, extras=(("cpu", workload.amount * (0.5 + index % 5)),))
+        for index, workload in enumerate(given.workloads)
     )
     return replace(
         given,
-        resources=(*given.resources, *slots),
-        workloads=tasks,
-        values=np.hstack([given.values, np.full((len(tasks), len(slots)), np.nan)]),
+        resources=(*given.resources, *resources),
+        workloads=workloads,
+        values=np.hstack([given.values, np.full((len(workloads), len(resources)), np.nan)]),
         base=np.concatenate([given.base, 1.2 * np.array(supply)]),
     )
 
@@ -330,7 +337,9 @@ def test_sites_that_ask_for_too_much_of_a_further_kind_still_get_something() -> 
     given = with_cpu(problem(instance(12, 28, "dist")))
     reduction = reduce_to_blocks(given, np.ones(len(given.workloads)))
     assert reduction is not None
-    found = search_blocks(reduction.blocks, SearchContext("highs", 0.0, 0, left=lambda: 60.0))
+    found = search_blocks(
+        reduction.blocks, SearchContext("highs", 0.0, 0, seconds_left=lambda: 60.0)
+    )
     decision = reduction.decision(given, found.incumbent.columns, found.incumbent.multiplicities)
     assert violations(given, decision) == ()
     assert objective(given, decision) >= 0.9 * found.bound
@@ -351,19 +360,23 @@ def test_a_gap_holds_for_what_is_left_to_the_solver_too() -> None:
 
 
 def test_of_equal_decisions_the_one_that_runs_now_is_taken() -> None:
-    slots = (ClusterResource(0, "gpu", "d"), ClusterResource(1, "gpu", "d"))
-    options = tuple(ProblemPolicy(cluster, "", "p", ((cluster, 1.0),)) for cluster in (0, 1))
+    resources = (ClusterResource(0, "gpu", "d"), ClusterResource(1, "gpu", "d"))
+    policies = tuple(ProblemPolicy(cluster, "", "p", ((cluster, 1.0),)) for cluster in (0, 1))
     for now in (0, 1):
-        task = ProblemWorkload("w", "w", "gpu", 1.0, current=(now,))
-        given = Problem(("c0", "c1"), slots, options, (task,), np.full((1, 2), 7.0), np.zeros(2))
+        workload = ProblemWorkload("w", "w", "gpu", 1.0, current=(now,))
+        given = Problem(
+            ("c0", "c1"), resources, policies, (workload,), np.full((1, 2), 7.0), np.zeros(2)
+        )
         assert whole(given).decision.assignments == (Assignment("w", f"c{now}", "d"),)
 
 
 def tiered(given: Problem, priorities: int, seed: int) -> Problem:
     """The same problem with priorities drawn from a seed."""
     drawn = np.random.default_rng(seed).integers(0, priorities, len(given.workloads)).tolist()
-    tasks = zip(given.workloads, drawn, strict=True)
-    return replace(given, workloads=tuple(replace(task, priority=own) for task, own in tasks))
+    workloads = zip(given.workloads, drawn, strict=True)
+    return replace(
+        given, workloads=tuple(replace(workload, priority=own) for workload, own in workloads)
+    )
 
 
 def check_tiers(seed: int) -> None:
@@ -394,7 +407,7 @@ def test_every_priority_has_what_brute_force_gives_it_in_many_problems(seed: int
     check_tiers(seed)
 
 
-def test_what_options_cost_is_never_more_than_what_a_higher_priority_has() -> None:
+def test_what_policies_cost_is_never_more_than_what_a_higher_priority_has() -> None:
     """Also where the part that they belong to has no workload of the last priority."""
     given = Problem(
         clusters=("one", "two"),

@@ -74,9 +74,9 @@ def fleets(draw: st.DrawFn) -> Fleet:
     value = st.one_of(st.none(), st.integers(-100, 100))
     scores = {
         (cluster, name, device): float(found)
-        for cluster, options in clusters.items()
+        for cluster, policies in clusters.items()
         for name in demands
-        for device, _ in options
+        for device, _ in policies
         if (found := draw(value)) is not None
     }
     return fleet(clusters, demands, scores)
@@ -85,17 +85,17 @@ def fleets(draw: st.DrawFn) -> Fleet:
 def brute_force(given_fleet: Fleet) -> float:
     """Try every policy choice and every assignment, by the definition and not by the rows."""
     best = 0.0
-    options = [[None, *cluster.candidates] for cluster in given_fleet.clusters]
-    for chosen in product(*options):
+    policies = [[None, *cluster.candidates] for cluster in given_fleet.clusters]
+    for chosen in product(*policies):
         supplied = {
             cluster.name: candidate.supplies[0]
             for cluster, candidate in zip(given_fleet.clusters, chosen, strict=True)
             if candidate is not None
         }
-        for places in product([None, *supplied], repeat=len(given_fleet.workloads)):
+        for assignments in product([None, *supplied], repeat=len(given_fleet.workloads)):
             used: dict[str, float] = defaultdict(float)
             total, possible = 0.0, True
-            for workload, cluster in zip(given_fleet.workloads, places, strict=True):
+            for workload, cluster in zip(given_fleet.workloads, assignments, strict=True):
                 if cluster is None:
                     continue
                 score = given_fleet.scores["score"].get(
@@ -131,10 +131,10 @@ def test_names_that_a_solver_would_confuse_stay_apart() -> None:
     solution = solved(
         fleet({"c": [("d", 4)]}, dict.fromkeys(names, 1), {("c", name, "d"): 1.0 for name in names})
     )
-    assert [place.workload for place in solution.decision.assignments] == names
+    assert [assignment.workload for assignment in solution.decision.assignments] == names
 
 
-def test_a_place_that_lowers_the_total_is_not_taken() -> None:
+def test_a_assignment_that_lowers_the_total_is_not_taken() -> None:
     solution = solved(fleet({"c": [("d", 2)]}, {"w": 1}, {("c", "w", "d"): -1.0}))
     assert (solution.status, solution.objective_value) == ("Optimal", 0.0)
     assert solution.decision.policies == ()
@@ -170,9 +170,9 @@ def test_a_time_limit_never_yields_more_than_was_proven(solver: SolverName) -> N
     demands = {f"w{i}": 1 + i % 4 for i in range(24)}
     scores = {
         (c, w, d): float((i * 7919 + j * 104729 + k * 15485863) % 101)
-        for i, (c, options) in enumerate(clusters.items())
+        for i, (c, policies) in enumerate(clusters.items())
         for j, w in enumerate(demands)
-        for k, (d, _) in enumerate(options)
+        for k, (d, _) in enumerate(policies)
     }
     formulated = formulate(fleet(clusters, demands, scores))
     hurried = solve_problem(formulated, solver=solver, time_limit_seconds=0.001)
@@ -188,7 +188,7 @@ def test_a_solver_stopped_at_any_moment_leaves_a_bound_that_says_something(secon
     tiered = replace(
         given_problem,
         workloads=tuple(
-            replace(task, priority=i % 2) for i, task in enumerate(given_problem.workloads)
+            replace(workload, priority=i % 2) for i, workload in enumerate(given_problem.workloads)
         ),
     )
     for one in (given_problem, tiered):
@@ -199,11 +199,13 @@ def test_a_solver_stopped_at_any_moment_leaves_a_bound_that_says_something(secon
 
 def test_a_lower_priority_is_not_lost_to_the_rounding_of_a_higher_one() -> None:
     """Three tenths, added up in different orders, differ in the last digit."""
-    tasks = [ProblemWorkload(f"h{i}", "h", "gpu", 1.0, priority=1) for i in range(3)]
-    tasks.append(ProblemWorkload("low", "low", "gpu", 1.0))
-    slots = tuple(ClusterResource(cluster, "gpu", "d") for cluster in range(4))
+    workloads = [ProblemWorkload(f"h{i}", "h", "gpu", 1.0, priority=1) for i in range(3)]
+    workloads.append(ProblemWorkload("low", "low", "gpu", 1.0))
+    resources = tuple(ClusterResource(cluster, "gpu", "d") for cluster in range(4))
     values = np.array([[0.1, 0.2, 0.3, 0.0]] * 3 + [[50.0, 0.0, 0.0, 1.0]])
-    given_problem = Problem(("a", "b", "c", "e"), slots, (), tuple(tasks), values, np.ones(4))
+    given_problem = Problem(
+        ("a", "b", "c", "e"), resources, (), tuple(workloads), values, np.ones(4)
+    )
     for small in (0, 10**9):
         solution = solve_problem(given_problem, solver="highs", time_limit_seconds=60, small=small)
         assert [round(tier.value, 6) for tier in solution.tiers] == [0.6, 1.0]

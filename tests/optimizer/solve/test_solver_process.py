@@ -54,7 +54,7 @@ async def test_a_cancelled_caller_leaves_no_process_behind() -> None:
     assert await asyncio.to_thread(no_process_is_left)
 
 
-async def test_nothing_to_place_needs_no_process() -> None:
+async def test_nothing_to_assignment_needs_no_process() -> None:
     solution = await solve(formulate(fleet({}, {}, {})), solver="highs", time_limit_seconds=60)
     assert (solution.status, solution.bound) == ("Infeasible", 0.0)
 

@@ -37,9 +37,11 @@ def test_it_is_worth_most_of_what_there_is(kind: Kind, share: float) -> None:
 
 def test_a_higher_priority_comes_first() -> None:
     given = problem(instance(20, 120, "dist"))  # more than fits
-    even = [replace(task, priority=number % 2) for number, task in enumerate(given.workloads)]
-    odd = [replace(task, priority=1 - task.priority) for task in even]
-    one, other = (replace(given, workloads=tuple(tasks)) for tasks in (even, odd))
+    even = [
+        replace(workload, priority=number % 2) for number, workload in enumerate(given.workloads)
+    ]
+    odd = [replace(workload, priority=1 - workload.priority) for workload in even]
+    one, other = (replace(given, workloads=tuple(workloads)) for workloads in (even, odd))
     high, low = tier_values(one, greedy(one, lambda: False))
     low_first, high_last = tier_values(other, greedy(other, lambda: False))
     assert high > high_last
@@ -48,7 +50,7 @@ def test_a_higher_priority_comes_first() -> None:
 
 def test_it_is_never_worth_less_than_nothing() -> None:
     given = problem(instance(5, 10, "dist"))
-    dear = tuple(option._replace(value=-1_000.0) for option in given.policies)
+    dear = tuple(policy._replace(value=-1_000.0) for policy in given.policies)
     assert objective(given, greedy(given, lambda: False)) > 0
     assert greedy(replace(given, policies=dear), lambda: False) == Decision()
 

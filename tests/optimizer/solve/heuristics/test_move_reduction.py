@@ -19,18 +19,20 @@ def running(given: Problem, decision: Decision, shift: int = 0) -> Problem:
     """The same problem where a decision runs now, every workload so many clusters further on."""
     count = len(given.clusters)
     at: dict[str, list[int]] = {}
-    for place in decision.assignments:
-        at.setdefault(place.workload, []).append(given.cluster_index[place.cluster])
-    tasks = (
-        replace(task, current=tuple((own + shift) % count for own in at.get(task.name, ())))
-        for task in given.workloads
+    for assignment in decision.assignments:
+        at.setdefault(assignment.workload, []).append(given.cluster_index[assignment.cluster])
+    workloads = (
+        replace(workload, current=tuple((own + shift) % count for own in at.get(workload.name, ())))
+        for workload in given.workloads
     )
     enforced = [
         given.enforcement(number) in decision.policies for number in range(len(given.policies))
     ]
-    options = zip(given.policies, enforced, strict=True)
+    policies = zip(given.policies, enforced, strict=True)
     return replace(
-        given, workloads=tuple(tasks), policies=tuple(o._replace(current=now) for o, now in options)
+        given,
+        workloads=tuple(workloads),
+        policies=tuple(o._replace(current=now) for o, now in policies),
     )
 
 

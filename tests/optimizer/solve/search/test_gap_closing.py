@@ -20,16 +20,16 @@ ALL = 100_000
 def blocks_of(seed: int) -> tuple[BlockProblem, float] | None:
     """Return the blocks of a random problem's first priority, and what its optimum is worth."""
     given = random_problem(seed)
-    weights = np.array([float(task.priority == given.tiers[0]) for task in given.workloads])
+    weights = np.array([float(workload.priority == given.tiers[0]) for workload in given.workloads])
     found = reduce_to_blocks(given, weights, float(len(given.tiers) == 1))
     return None if found is None else (found.blocks, best(given).values[0])
 
 
 def named(columns: Columns) -> set[tuple[int, tuple[tuple[int, int], ...]]]:
-    places = list(zip(columns.tasks.tolist(), columns.slots.tolist(), strict=True))
+    assignments = list(zip(columns.workloads.tolist(), columns.resources.tolist(), strict=True))
     starts = columns.starts.tolist()
     return {
-        (mode, tuple(sorted(places[starts[at] : starts[at + 1]])))
+        (mode, tuple(sorted(assignments[starts[at] : starts[at + 1]])))
         for at, mode in enumerate(columns.modes.tolist())
     }
 
@@ -43,19 +43,19 @@ def test_all_columns_that_lose_no_more_than_said_are_among_those_kept(
     if case is None:
         return
     blocks, _ = case
-    prices = Prices(np.full(len(blocks.sizes), 7.0), np.zeros(len(blocks.rows.limits)))
-    answers = price_blocks(blocks, solve_lagrangian_dual(blocks, EFFORT).items, prices)
+    prices = Prices(np.full(len(blocks.sizes), 7.0), np.zeros(len(blocks.linking.limits)))
+    pricing = price_blocks(blocks, solve_lagrangian_dual(blocks, EFFORT).items, prices)
 
     def never() -> bool:
         return False
 
-    near = best_columns_within(blocks, prices, answers, slack=50.0, limit=limit, stop=never)
+    near = best_columns_within(blocks, prices, pricing, slack=50.0, limit=limit, stop=never)
     assert len(near.columns) <= limit
-    lost = answers.worth[blocks.mode_sites[near.columns.modes]]
+    lost = pricing.site_profits[blocks.mode_sites[near.columns.modes]]
     assert (lost - near.columns.profits(blocks, prices) <= 50.0 + 1e-5).all()
     if near.complete_loss >= 0:
         every = all_columns_within(
-            blocks, prices, answers, slack=near.complete_loss, limit=ALL, stop=never
+            blocks, prices, pricing, slack=near.complete_loss, limit=ALL, stop=never
         )
         assert every is not None
         assert named(every) <= named(near.columns)
@@ -68,14 +68,14 @@ def test_no_bound_of_some_columns_is_too_low(seed: int, gap: float) -> None:
     if case is None:
         return
     blocks, most = case
-    effort = SearchContext("highs", gap, 0, lambda: 60.0)
-    priced = solve_lagrangian_dual(blocks, effort)
-    answers = price_blocks(blocks, priced.items, priced.prices)
-    held, bound = close_gap(
-        blocks, priced, answers, priced.incumbent, priced.bound, effort, (2, 8, 32, ALL)
+    context = SearchContext("highs", gap, 0, lambda: 60.0)
+    dual = solve_lagrangian_dual(blocks, context)
+    pricing = price_blocks(blocks, dual.items, dual.prices)
+    incumbent, bound = close_gap(
+        blocks, dual, pricing, dual.incumbent, dual.bound, context, (2, 8, 32, ALL)
     )
-    assert held.value(blocks) <= most + 1e-6
+    assert incumbent.value(blocks) <= most + 1e-6
     assert bound >= most - 1e-5
     if not gap:
-        assert held.value(blocks) == pytest.approx(most, abs=1e-5)
+        assert incumbent.value(blocks) == pytest.approx(most, abs=1e-5)
         assert bound == pytest.approx(most, abs=1e-5)
