@@ -9,10 +9,11 @@ from collections.abc import Callable
 import numpy as np
 
 from optimizer.domain.solution import Decision
+from optimizer.model.allocation import Allocation
 from optimizer.model.lexicographic import worth_more
-from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem, tier_values
+from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import violations
-from optimizer.solve.blocks.block_problem import Flags, Floats, Ints
+from optimizer.solve.blocks.block_problem import Floats, Ints
 from optimizer.solve.blocks.linking_constraints import linking_constraints
 from optimizer.solve.tuning import AMOUNT_PRICE, AMOUNT_TOLERANCE
 
@@ -62,10 +63,7 @@ class _State:
         self._of_workloads = _entries(self.linking.assignment_workloads, len(problem.workloads))
         self._of_policies = _entries(self.linking.policy_numbers, len(problem.policies))
         self._limits = np.array(self.linking.limits, np.float64)
-        self._left: Floats = problem.base.copy()
-        self._there: Flags = problem.base > 0
-        self._chosen: list[int] = []
-        self._resources_of: list[list[int]] = [[] for _ in problem.workloads]
+        self._allocation = Allocation(problem)
         self._open: dict[int, dict[str, list[int]]] = {}
         for number, policy in enumerate(problem.policies):
             self._open.setdefault(policy.cluster, {}).setdefault(policy.pool, []).append(number)
@@ -76,16 +74,8 @@ class _State:
         self._costs = self._prices()
 
     def decision(self) -> Decision:
-        """Return the decision, with its policies that supply nothing to it."""
-        problem = self._problem
-        return Decision(
-            tuple(problem.enforcement(policy) for policy in sorted(self._chosen)),
-            tuple(
-                problem.assignment(workload, resource)
-                for workload, own in enumerate(self._resources_of)
-                for resource in sorted(own)
-            ),
-        )
+        """Return the decision; it includes policies that supply nothing that is used."""
+        return self._allocation.decision()
 
     def hold(self, decision: Decision) -> None:
         """Begin with a decision that satisfies every rule."""
@@ -98,20 +88,17 @@ class _State:
             np.subtract.at(
                 self._limits, linking.assignment_rows[own], linking.assignment_coefficients[own]
             )
-            for need, much in self._needs(workload, resource):
-                self._left[need] -= much
-            self._resources_of[workload].append(resource)
+            self._allocation.assign(workload, resource)
 
     def assign(self, workload: int) -> None:
         """Assign a workload to the best resources, one per replica, as far as there are any."""
-        net, had = None, self._resources_of[workload]
+        net, had = None, self._allocation.resources_of[workload]
         while len(had) < self._problem.workloads[workload].replicas:
             net = self._net(workload) if net is None else net
             resource = int(np.argmax(net))
             if net[resource] == -np.inf:
                 return
             if self._take(workload, resource):
-                had.append(resource)
                 net = None
             else:
                 net[resource] = -np.inf
@@ -123,7 +110,7 @@ class _State:
         an amount, times the largest supply of the cluster over the resource's own.
         """
         problem = self._problem
-        supply = self._left + self._more
+        supply = self._allocation.residual + self._more
         top = np.zeros(len(problem.clusters))
         np.maximum.at(top, problem.resource_cluster, supply)
         share = top[problem.resource_cluster] / np.maximum(supply, AMOUNT_TOLERANCE)
@@ -137,12 +124,14 @@ class _State:
         """Return each resource's value to a workload less its price, -inf where it can't run."""
         problem, amount = self._problem, self._problem.workloads[workload].amount
         values = problem.values[workload]
-        room = self._left + self._more
+        room = self._allocation.residual + self._more
         fits = (
-            (room >= amount - AMOUNT_TOLERANCE) & (self._there | (self._more > 0)) & (values >= 0)
+            (room >= amount - AMOUNT_TOLERANCE)
+            & (self._allocation.exists | (self._more > 0))
+            & (values >= 0)
         )
         net = np.where(fits, values - amount * self._costs, -np.inf)
-        for resource in self._resources_of[workload]:
+        for resource in self._allocation.resources_of[workload]:
             net[self._resources[problem.resources[resource].cluster]] = -np.inf
         self._block(workload, net)
         return net
@@ -157,7 +146,8 @@ class _State:
 
     def _take(self, workload: int, resource: int) -> bool:
         """Assign a workload, with the policies that this needs; tell whether it was possible."""
-        cluster, needs = self._problem.resources[resource].cluster, self._needs(workload, resource)
+        cluster = self._problem.resources[resource].cluster
+        needs = self._allocation.demand(workload, resource)
         if not all(self._ensure(cluster, need, much) for need, much in needs):
             return False
         own, linking = self._of_workloads[workload], self.linking
@@ -167,24 +157,13 @@ class _State:
         if ((after > 0) & (after > self._limits[rows] + AMOUNT_TOLERANCE)).any():
             return False  # the policies took it
         np.subtract.at(self._limits, rows, after)
-        for need, much in needs:
-            self._left[need] -= much
+        self._allocation.assign(workload, resource)
         return True
-
-    def _needs(self, workload: int, resource: int) -> list[tuple[int, float]]:
-        """Return what a workload takes of which resources when it runs on one."""
-        problem, wanted = self._problem, self._problem.workloads[workload]
-        cluster = problem.resources[resource].cluster
-        extras = (
-            (problem.resource_index[ClusterResource(cluster, k, NO_DEVICE)], much)
-            for k, much in wanted.extras
-        )
-        return [(resource, wanted.amount), *extras]
 
     def _ensure(self, cluster: int, resource: int, amount: float) -> bool:
         """Enforce policies until a resource exists and has this amount left."""
-        pools = self._open.get(cluster, {})
-        while not self._there[resource] or self._left[resource] < amount - AMOUNT_TOLERANCE:
+        pools, found = self._open.get(cluster, {}), self._allocation
+        while not found.exists[resource] or found.residual[resource] < amount - AMOUNT_TOLERANCE:
             best = max(
                 (
                     (
@@ -221,10 +200,7 @@ class _State:
         policy, linking = self._problem.policies[number], self.linking
         own = self._of_policies[number]
         np.subtract.at(self._limits, linking.policy_rows[own], linking.policy_coefficients[own])
-        for resource, amount in policy.supplies:
-            self._left[resource] += amount
-            self._there[resource] = True
-        self._chosen.append(number)
+        self._allocation.enforce(number)
         del self._open[policy.cluster][policy.pool]
         self._promise(policy.cluster)
 

@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from optimizer.domain.solution import Decision, PolicyEnforcement
-from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem
+from optimizer.domain.solution import Decision
+from optimizer.model.allocation import Allocation
+from optimizer.model.problem import Problem
 from optimizer.solve.blocks.linking_constraints import linked_workloads
 from optimizer.solve.heuristics.cluster_exchange import exchange_equal_clusters, unchanged_count
 from optimizer.solve.tuning import AMOUNT_TOLERANCE
@@ -24,7 +25,7 @@ def reduce_moves(problem: Problem, decision: Decision, stop: Callable[[], bool])
         board, changed = _MoveReduction(problem, start), True
         while changed and not stop():
             changed = board.improved(stop)
-        found = board.decision(start.policies)
+        found = board.decision()
         best = found if unchanged_count(problem, found) > unchanged_count(problem, best) else best
     return best
 
@@ -35,30 +36,14 @@ class _MoveReduction:
     def __init__(self, problem: Problem, decision: Decision) -> None:
         self._problem = problem
         self._fixed = linked_workloads(problem)
-        self._left = problem.base.copy()
-        self._there = problem.base > 0
-        for choice in decision.policies:
-            for resource, amount in problem.policies[problem.policy_index[choice]].supplies:
-                self._left[resource] += amount
-                self._there[resource] = True
-        self._resources: list[list[int]] = [[] for _ in problem.workloads]
-        self._on: list[list[int]] = [[] for _ in problem.resources]
-        for assignment in decision.assignments:
-            pair = problem.indexes(assignment)
-            if pair is not None:
-                self._put(*pair)
+        self._allocation = Allocation(problem, decision)
         self._of_cluster: list[list[int]] = [[] for _ in problem.clusters]
         for number, cluster in enumerate(problem.resource_cluster.tolist()):
             self._of_cluster[cluster].append(number)
 
-    def decision(self, choices: tuple[PolicyEnforcement, ...]) -> Decision:
-        """Return the decision, with the given policies."""
-        pairs = (
-            (workload, resource)
-            for workload, own in enumerate(self._resources)
-            for resource in sorted(own)
-        )
-        return Decision(choices, tuple(self._problem.assignment(*pair) for pair in pairs))
+    def decision(self) -> Decision:
+        """Return the decision."""
+        return self._allocation.decision()
 
     def improved(self, stop: Callable[[], bool]) -> bool:
         """Bring back every workload that can be brought back; tell whether any was."""
@@ -71,10 +56,10 @@ class _MoveReduction:
             for cluster in wanted.current:
                 away = [
                     resource
-                    for resource in self._resources[workload]
+                    for resource in self._allocation.resources_of[workload]
                     if self._cluster(resource) != cluster
                 ]
-                if len(away) == len(self._resources[workload]):
+                if len(away) == len(self._allocation.resources_of[workload]):
                     found = (
                         any(self._brought(workload, resource, cluster) for resource in away)
                         or found
@@ -87,28 +72,18 @@ class _MoveReduction:
             return False
         values = self._problem.values
         for target in self._of_cluster[cluster]:
-            if not self._there[target] or np.isnan(values[workload, target]):
+            if np.isnan(values[workload, target]):
                 continue
             lost = float(values[workload, resource] - values[workload, target])
-            if abs(lost) <= AMOUNT_TOLERANCE and self._fits(workload, target):
+            if abs(lost) <= AMOUNT_TOLERANCE and self._allocation.has_capacity(workload, target):
                 self._move(workload, resource, target)
                 return True
-            for other in self._on[target]:
+            for other in self._allocation.workloads_on[target]:
                 if self._exchangeable(workload, resource, other, target, lost):
                     self._move(workload, resource, target)
                     self._move(other, target, resource)
                     return True
         return False
-
-    def _fits(self, workload: int, resource: int) -> bool:
-        wanted = self._problem.workloads[workload]
-        cluster = self._cluster(resource)
-        needs = [(resource, wanted.amount)]
-        needs += [
-            (self._problem.resource_index[ClusterResource(cluster, kind, NO_DEVICE)], much)
-            for kind, much in wanted.extras
-        ]
-        return all(self._left[need] >= much - AMOUNT_TOLERANCE for need, much in needs)
 
     def _exchangeable(
         self, workload: int, resource: int, other: int, target: int, lost: float
@@ -123,30 +98,15 @@ class _MoveReduction:
             and (same or (abs(lost) <= AMOUNT_TOLERANCE and abs(back) <= AMOUNT_TOLERANCE))
             and (one.kind, one.amount, one.extras) == (two.kind, two.amount, two.extras)
             and self._cluster(target) not in two.current
-            and all(self._cluster(own) != self._cluster(resource) for own in self._resources[other])
+            and all(
+                self._cluster(own) != self._cluster(resource)
+                for own in self._allocation.resources_of[other]
+            )
         )
 
     def _move(self, workload: int, resource: int, target: int) -> None:
-        self._put(workload, resource, -1)
-        self._put(workload, target)
-
-    def _put(self, workload: int, resource: int, sign: int = 1) -> None:
-        wanted = self._problem.workloads[workload]
-        self._left[resource] -= sign * wanted.amount
-        for kind, much in wanted.extras:
-            self._left[
-                self._problem.resource_index[
-                    ClusterResource(self._cluster(resource), kind, NO_DEVICE)
-                ]
-            ] -= sign * much
-        for incumbent, item in (
-            (self._resources[workload], resource),
-            (self._on[resource], workload),
-        ):
-            if sign > 0:
-                incumbent.append(item)
-            else:
-                incumbent.remove(item)
+        self._allocation.unassign(workload, resource)
+        self._allocation.assign(workload, target)
 
     def _cluster(self, resource: int) -> int:
         return self._problem.resources[resource].cluster
