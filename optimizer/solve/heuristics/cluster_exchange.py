@@ -8,31 +8,31 @@ import numpy as np
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import Problem
 from optimizer.model.symmetry import ClusterForm, classes, supply_forms
-from optimizer.solve.blocks.linking_constraints import linked_tasks
+from optimizer.solve.blocks.linking_constraints import linked_workloads
 
 
 def exchange_equal_clusters(
     problem: Problem, decision: Decision, stop: Callable[[], bool]
 ) -> Decision:
     """Return a decision of equal value in which no fewer current policies stay."""
-    options: list[list[int]] = [[] for _ in problem.clusters]
+    policies: list[list[int]] = [[] for _ in problem.clusters]
     assignments: list[list[tuple[int, int]]] = [[] for _ in problem.clusters]
     for choice in decision.policies:
-        options[problem.cluster_index[choice.cluster]].append(problem.policy_index[choice])
+        policies[problem.cluster_index[choice.cluster]].append(problem.policy_index[choice])
     for assignment in decision.assignments:
         pair = problem.indexes(assignment)
         if pair is not None:
             assignments[problem.cluster_index[assignment.cluster]].append(pair)
-    fixed, forms = linked_tasks(problem), supply_forms(problem)
+    fixed, forms = linked_workloads(problem), supply_forms(problem)
     for own in classes({cluster: form.key for cluster, form in enumerate(forms)}):
         for one, two in combinations(own, 2):
             if stop():
                 break
-            _exchange(problem, (one, two), forms, options, assignments, fixed)
+            _exchange(problem, (one, two), forms, policies, assignments, fixed)
     pairs = sorted(pair for own in assignments for pair in own)
-    chosen = sorted(option for own in options for option in own)
+    chosen = sorted(policy for own in policies for policy in own)
     return Decision(
-        tuple(problem.enforcement(option) for option in chosen),
+        tuple(problem.enforcement(policy) for policy in chosen),
         tuple(problem.assignment(*pair) for pair in pairs),
     )
 
@@ -44,52 +44,55 @@ def unchanged_count(problem: Problem, decision: Decision) -> int:
         in problem.workloads[problem.workload_index[assignment.workload]].current
         for assignment in decision.assignments
     )
-    options = (problem.policies[problem.policy_index[choice]] for choice in decision.policies)
-    return stay + sum(option.current for option in options)
+    policies = (problem.policies[problem.policy_index[choice]] for choice in decision.policies)
+    return stay + sum(policy.current for policy in policies)
 
 
 def _exchange(
     problem: Problem,
     pair: tuple[int, int],
     forms: list[ClusterForm],
-    options: list[list[int]],
+    policies: list[list[int]],
     assignments: list[list[tuple[int, int]]],
     fixed: frozenset[int],
 ) -> None:
     """Exchange two clusters if more stays, policies first, and no value changes."""
     one, two = pair
     across = _corresponding(forms[one].policies, forms[two].policies)
-    had, here, there = options[one] + options[two], assignments[one], assignments[two]
+    had, here, there = policies[one] + policies[two], assignments[one], assignments[two]
     before = (
-        sum(problem.policies[option].current for option in had),
+        sum(problem.policies[policy].current for policy in had),
         _unmoved_count(problem, here, one) + _unmoved_count(problem, there, two),
     )
     after = (
-        sum(problem.policies[across[option]].current for option in had),
+        sum(problem.policies[across[policy]].current for policy in had),
         _unmoved_count(problem, here, two) + _unmoved_count(problem, there, one),
     )
     if after <= before:
         return
     over = _corresponding(forms[one].resources, forms[two].resources)
     values = problem.values
-    for task, slot in assignments[one] + assignments[two]:
-        if task in fixed or values[task, slot] != values[task, over[slot]]:
+    for workload, resource in assignments[one] + assignments[two]:
+        if workload in fixed or values[workload, resource] != values[workload, over[resource]]:
             return
-    tasks = [task for task, _ in assignments[one]], [task for task, _ in assignments[two]]
-    if np.intersect1d(*tasks).size:
+    workloads = (
+        [workload for workload, _ in assignments[one]],
+        [workload for workload, _ in assignments[two]],
+    )
+    if np.intersect1d(*workloads).size:
         return
     assignments[one], assignments[two] = (
-        [(task, over[slot]) for task, slot in assignments[two]],
-        [(task, over[slot]) for task, slot in assignments[one]],
+        [(workload, over[resource]) for workload, resource in assignments[two]],
+        [(workload, over[resource]) for workload, resource in assignments[one]],
     )
-    options[one], options[two] = (
-        [across[option] for option in options[two]],
-        [across[option] for option in options[one]],
+    policies[one], policies[two] = (
+        [across[policy] for policy in policies[two]],
+        [across[policy] for policy in policies[one]],
     )
 
 
 def _unmoved_count(problem: Problem, assignments: list[tuple[int, int]], cluster: int) -> int:
-    return sum(cluster in problem.workloads[task].current for task, _ in assignments)
+    return sum(cluster in problem.workloads[workload].current for workload, _ in assignments)
 
 
 def _corresponding(one: tuple[int, ...], two: tuple[int, ...]) -> dict[int, int]:
