@@ -7,16 +7,26 @@ objective reads of a workload, or of a cluster's resources and policies.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeVar
 
 from optimizer.domain.arrays import Floats
-from optimizer.model.problem import Problem
+from optimizer.model.problem import Problem, ProblemWorkload
 
 Key = tuple[Any, ...]
 """What a resource or policy is to rules and objective; keys of one kind can be ordered."""
 
 Name = TypeVar("Name", bound=Hashable)
+
+
+KEYED_FIELDS = tuple(
+    item.name
+    for item in fields(ProblemWorkload)
+    if item.name not in {"name", "app", "near", "apart"}
+)
+"""The fields that make two workloads differ. `app` is in the values; `near` and `apart` are not
+keyed because a workload with either has no key."""
 
 
 class ClusterForm(NamedTuple):
@@ -45,8 +55,7 @@ def workload_keys(problem: Problem) -> dict[int, Hashable]:
     named |= {name for item in problem.workloads for name in item.apart}
     return {
         number: (
-            *(item.kind, item.amount, item.extras, item.replicas, item.priority),
-            *(item.spread, item.current, item.move_cost),
+            *(getattr(item, name) for name in KEYED_FIELDS),
             _digest(problem.values, number),
             *(float(limit.workloads[number]) for limit in problem.limits),
             *(_digest(limit.assignments, number) for limit in problem.limits),

@@ -1,0 +1,149 @@
+"""Every field of a spec reaches each place that has to know it; a failure names what is missing.
+
+CONTRIBUTING.md, "Add a constraint", follows these tests.
+"""
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from pydantic.alias_generators import to_camel
+
+from dsf.kube.port import Object
+from optimizer.domain.fleet import Fleet
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Problem
+from optimizer.model.symmetry import workload_keys
+from optimizer.plan.digest import basis_of
+from optimizer.snapshot.annotations import PREFIX
+from optimizer.snapshot.observation import Observation
+from optimizer.wire.base import RequestPart
+from optimizer.wire.object_specs import ClusterSpec, PolicySpec, WorkloadSpec
+from tests.optimizer.build import body, guide, managed_cluster, read_fleet, request, workload
+
+EXAMPLES: dict[type[RequestPart], dict[str, str]] = {
+    WorkloadSpec: {
+        "replicas": "2",
+        "priority": "3",
+        "requests": "cpu=1",
+        "spread": "zone=2",
+        "spread_group": "group",
+        "clusters": "worker01",
+        "excluded_clusters": "worker01",
+        "affinity": "zone=a",
+        "anti_affinity": "zone=a",
+        "workload_affinity": "app=app01",
+        "workload_anti_affinity": "app=app01",
+        "minimum_score": "61",
+        "move_cost": "7",
+        "uses": "power=300",
+    },
+    PolicySpec: {
+        "pool": "other",
+        "cluster": "worker02",
+        "supplies": "gpu/3g.48gb=1,cpu=8",
+        "layouts": "0=2x3g.48gb",
+        "change_cost": "5",
+        "uses": "power=300",
+    },
+    ClusterSpec: {"allocatable": "cpu=4"},
+}
+"""For each field a value, as an annotation spells it, that changes what is decided."""
+
+LISTS = {
+    WorkloadSpec: "targetWorkloads",
+    PolicySpec: "availablePolicies",
+    ClusterSpec: "clusters",
+}
+BASE = {"spread": "zone=1", "requests": "memory=1"}
+LIMITS = [{"name": "power", "maximum": 500, "uses": "power"}]
+EVERY_FIELD = [(spec, name) for spec in EXAMPLES for name in spec.model_fields]
+
+
+def example(spec: type[RequestPart], name: str) -> str:
+    assert name in EXAMPLES[spec], f"EXAMPLES has no value of the new field {spec.__name__}.{name}"
+    return EXAMPLES[spec][name]
+
+
+def annotated(obj: Object, **texts: str) -> Object:
+    own = {PREFIX + key.replace("_", "-"): text for key, text in texts.items()}
+    annotations = {**obj["metadata"].get("annotations", {}), **own}
+    return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
+
+
+def base() -> Observation:
+    """Two workloads that are interchangeable, on two clusters that differ by a label."""
+    pair = (annotated(workload(name, "app01", 2, name), **BASE) for name in ("first", "second"))
+    clusters = (
+        annotated(managed_cluster(name, cluster_name=name, zone=zone), allocatable="memory=9")
+        for name, zone in (("worker01", "a"), ("worker02", "b"))
+    )
+    return replace(guide(), workloads=tuple(pair), managed_clusters=tuple(clusters))
+
+
+def with_annotation(spec: type[RequestPart], name: str) -> Observation:
+    given, text = base(), {name: example(spec, name)}
+    kind = {WorkloadSpec: "workloads", PolicySpec: "policies", ClusterSpec: "managed_clusters"}[
+        spec
+    ]
+    first, *others = getattr(given, kind)
+    return replace(given, **{kind: (annotated(first, **text), *others)})
+
+
+def read(observation: Observation, body_: dict[str, Any] | None = None) -> Fleet:
+    given = body_ or body(workloads=("first", "second"))
+    return read_fleet(observation, request(**{**given, "limits": LIMITS}))
+
+
+def in_request(spec: type[RequestPart], name: str) -> Fleet:
+    given = body(workloads=("first", "second"))
+    first = given["clusters"][0] if spec is PolicySpec else given
+    entry = next(
+        item
+        for item in first[LISTS[spec]]
+        if spec is not PolicySpec or item["name"] == base().policies[0]["metadata"]["name"]
+    )
+    entry[to_camel(name)] = example(spec, name)
+    return read(base(), given)
+
+
+def facts(fleet: Fleet) -> tuple[object, ...]:
+    return fleet.clusters, fleet.workloads
+
+
+def same(problem: Problem, other: Problem) -> bool:
+    pairs = ((getattr(problem, item.name), getattr(other, item.name)) for item in fields(Problem))
+    return all(repr(one) == repr(two) for one, two in pairs)
+
+
+@pytest.mark.parametrize(("spec", "name"), EVERY_FIELD)
+def test_an_annotation_changes_the_fleet(spec: type[RequestPart], name: str) -> None:
+    changed = read(with_annotation(spec, name))
+    assert facts(changed) != facts(read(base())), f"no reader uses {spec.__name__}.{name}"
+
+
+@pytest.mark.parametrize(("spec", "name"), EVERY_FIELD)
+def test_a_field_of_the_request_says_the_same_as_the_annotation(
+    spec: type[RequestPart], name: str
+) -> None:
+    assert facts(in_request(spec, name)) == facts(read(with_annotation(spec, name)))
+
+
+@pytest.mark.parametrize("name", WorkloadSpec.model_fields)
+def test_a_field_of_a_workload_changes_the_problem(name: str) -> None:
+    changed = formulate(read(with_annotation(WorkloadSpec, name)))
+    assert not same(changed, formulate(read(base()))), f"formulate() does not use {name}"
+
+
+@pytest.mark.parametrize("name", WorkloadSpec.model_fields)
+def test_workloads_that_differ_in_a_field_are_not_interchangeable(name: str) -> None:
+    one, two = workload_keys(formulate(read(base()))).values()
+    assert one == two
+    keys = workload_keys(formulate(read(with_annotation(WorkloadSpec, name))))
+    assert len(keys) < 2 or len(set(keys.values())) == 2, f"workload_keys() leaves out {name}"
+
+
+@pytest.mark.parametrize("name", WorkloadSpec.model_fields)
+def test_a_plan_is_stale_once_a_field_of_a_workload_changes(name: str) -> None:
+    before, after = read(base()), read(with_annotation(WorkloadSpec, name))
+    assert basis_of(before, {}) != basis_of(after, {})
