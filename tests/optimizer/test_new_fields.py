@@ -12,14 +12,17 @@ from pydantic.alias_generators import to_camel
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Fleet
 from optimizer.model.formulate import formulate
+from optimizer.model.predicates import PREDICATES
 from optimizer.model.problem import Problem
 from optimizer.model.symmetry import workload_keys
 from optimizer.plan.digest import basis_of
+from optimizer.plan.unplaced_workloads import SAYS
 from optimizer.snapshot.annotations import PREFIX
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.base import RequestPart
 from optimizer.wire.object_specs import ClusterSpec, PolicySpec, WorkloadSpec
 from tests.optimizer.build import body, guide, managed_cluster, read_fleet, request, workload
+from tests.repository import ROOT
 
 EXAMPLES: dict[type[RequestPart], dict[str, str]] = {
     WorkloadSpec: {
@@ -147,3 +150,10 @@ def test_workloads_that_differ_in_a_field_are_not_interchangeable(name: str) -> 
 def test_a_plan_is_stale_once_a_field_of_a_workload_changes(name: str) -> None:
     before, after = read(base()), read(with_annotation(WorkloadSpec, name))
     assert basis_of(before, {}) != basis_of(after, {})
+
+
+def test_every_reason_of_a_predicate_is_said_and_documented() -> None:
+    documented = (ROOT / "docs" / "optimizer.md").read_text(encoding="utf-8")
+    assert set(PREDICATES) - set(SAYS) == set(), "SAYS in plan/unplaced_workloads.py lacks these"
+    unknown = {reason for reason in PREDICATES if f"`{reason}`" not in documented}
+    assert unknown == set(), "docs/optimizer.md lacks these reasons"
