@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from optimizer.domain.arrays import Floats, Ints
 from optimizer.model.problem import Problem
+from optimizer.model.subgradient import StepRule, minimise
 
 _ROUNDS = 400
-_PATIENCE = 10
+_PATIENCE = 11
 CLOSE = 1e-6
 """Relative: what is closer is taken to be equal, as by solvers."""
 
@@ -139,34 +140,35 @@ def minimised_dual(
 
     `room`: what there is of each resource anyway. Any prices give a bound.
     """
-    chosen = list[NDArray[np.int16]]()
-    scale = demanded.largest()
-    prices, before = np.zeros(len(room)), np.zeros(len(room))
-    best, best_prices, patience, length = np.inf, prices, 0, 1.0
+    chosen, lowest = list[NDArray[np.int16]](), np.inf
     rounds = min(_ROUNDS, _MOST_CELLS // max(1, demanded.cells + supplied.cells))
-    for _ in range(rounds):
+    if not rounds:
+        return DualBound(lowest, chosen)
+
+    def evaluate(prices: Floats) -> tuple[float, Floats]:
+        nonlocal lowest
         (worth, taken), (more, given, items) = demanded.best(prices), supplied.best(prices)
         chosen.append(items.astype(np.int16))
         bound = worth + more + float((room * prices).sum())
-        if bound < best:
-            best, best_prices, patience = bound, prices, 0
-        else:
-            patience += 1
-        if best - found <= CLOSE * max(1.0, abs(found)) or length < _SHORTEST:
-            break
-        if patience > _PATIENCE:
-            length, patience, prices, before = length / 2, 0, best_prices, 0 * before
-            continue
-        left = (room + given - taken) / scale
-        step = _FRESH * left + (1 - _FRESH) * before
-        step[(prices == 0) & (step > 0)] = 0.0
-        size = float((step * step).sum())  # a dot product may depend on how many cores there are
-        if size == 0:
-            break
-        before = step
-        aim = max(found, _AIM * best)
-        prices = np.maximum(0.0, prices - length * (bound - aim) / size * step / scale)
-    return DualBound(float(best), chosen)
+        lowest = min(lowest, bound)
+        return bound, room + given - taken
+
+    def stop() -> bool:
+        closed = lowest - found <= CLOSE * max(1.0, abs(found))
+        return closed or len(chosen) >= rounds
+
+    rule = StepRule(
+        fresh=_FRESH,
+        kept=1 - _FRESH,
+        distance=lambda value, best, size: size * (value - max(found, _AIM * best)),
+        patience=_PATIENCE,
+        shrink=0.5,
+        least_size=_SHORTEST,
+        restart=True,
+        project_direction=True,
+    )
+    minimise(evaluate, np.zeros(len(room)), rule, stop, demanded.largest())
+    return DualBound(float(lowest), chosen)
 
 
 def _dearest(values: Floats, starts: Ints) -> Ints:

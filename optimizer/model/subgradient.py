@@ -5,11 +5,11 @@ subgradient is the slack of the relaxed constraints. With value f(x), subgradien
 t < f(x) and the step rule of B. T. Polyak, "Minimization of unsmooth functionals", USSR
 Computational Mathematics and Mathematical Physics 9 (1969), the next point is
 
-    d  <-  fresh * g + kept * d                  (deflection: Camerini, Fratta, Maffioli 1975)
-    x  <-  max(0, x - distance / (d . d) * d)    where distance = f(x) - t, scaled
+    d  <-  fresh * g + kept * d     (deflection: Camerini, Fratta, Maffioli 1975)
+    x  <-  max(0, x - distance / (d . d) * d)     where distance is f(x) - t
 
 M. Held, P. Wolfe, H. Crowder, "Validation of subgradient optimization", Mathematical Programming 6
-(1974), shrink the step where the value stops to improve; so does this.
+(1974), shrink the step where the value no longer improves; so does this.
 """
 
 from collections.abc import Callable
@@ -29,6 +29,8 @@ class StepRule:
     `patience`: evaluations without progress after which `size` is multiplied by `shrink`.
     `least_size`: the descent ends below it. `progress(lowest)`: an improvement by less counts as
     none. `restart`: after shrinking, go on from the best point instead of the last one.
+    Where a coordinate is 0 and would fall, the subgradient is 0, or with `project_direction` the
+    direction.
     """
 
     fresh: float
@@ -39,6 +41,7 @@ class StepRule:
     least_size: float
     progress: Callable[[float], float] = lambda _lowest: 0.0
     restart: bool = False
+    project_direction: bool = False
 
 
 def minimise(
@@ -57,9 +60,8 @@ def minimise(
     lowest, best, size, waited = np.inf, start, 1.0, 0
     while True:
         value, subgradient = evaluate(point)
-        # The start is no progress: without any, the first steps shrink the soonest.
-        progressed = np.isfinite(lowest) and value < lowest - rule.progress(lowest)
-        waited = 0 if progressed else waited + 1
+        # For the first value, an infinite progress(inf) makes the difference nan: no progress.
+        waited = 0 if value < lowest - rule.progress(lowest) else waited + 1
         if value < lowest:
             lowest, best = value, point
         if stop():
@@ -71,9 +73,12 @@ def minimise(
                 continue
         if size < rule.least_size:
             return lowest, best
-        slack = subgradient / scale
-        slack[(point <= 0) & (slack > 0)] = 0.0
-        direction = rule.fresh * slack + rule.kept * direction
+        subgradient = subgradient / scale
+        if not rule.project_direction:
+            subgradient[(point <= 0) & (subgradient > 0)] = 0.0
+        direction = rule.fresh * subgradient + rule.kept * direction
+        if rule.project_direction:
+            direction[(point <= 0) & (direction > 0)] = 0.0
         # A dot product may depend on the number of cores, this sum does not.
         length = float((direction * direction).sum())
         if length == 0:
