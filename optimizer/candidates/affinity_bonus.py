@@ -9,7 +9,7 @@ Dependents = Mapping[str, tuple[Workload, ...]]
 """By workload, those that can't run on a cluster without it, or without others that can't."""
 
 Value = Callable[[str, str], float | None]
-"""What an app's place on a device of a cluster is worth; None where it has none."""
+"""What an app's assignment on a device of a cluster is worth; None where it has none."""
 
 
 def dependents(workloads: Iterable[Workload]) -> Dependents:

@@ -42,25 +42,30 @@ class SupplyOffer(NamedTuple):
 
 
 class DemandSubproblem:
-    """What tasks take of resources, the slots and then the limits, at their best places."""
+    """What workloads take of resources, the resources and then the limits.
+
+    At their best assignments.
+    """
 
     def __init__(self, problem: Problem, values: Floats) -> None:
-        places, uses, slots = problem.assignments, problem.demand, len(problem.resources)
+        assignments, uses, resources = problem.assignments, problem.demand, len(problem.resources)
         rows, columns, amounts = (
             [uses.resource],
             [uses.column - len(problem.policies)],
             [uses.amount],
         )
-        for row, limit in enumerate(problem.limits, slots):
-            used = limit.used(places.workload, places.resource)
+        for row, limit in enumerate(problem.limits, resources):
+            used = limit.used(assignments.workload, assignments.resource)
             columns.append(np.nonzero(used)[0])
             rows.append(np.full(len(columns[-1]), row))
             amounts.append(used[columns[-1]])
-        self.resources = slots + len(problem.limits)
-        self._row, self._place = np.concatenate(rows), np.concatenate(columns)
+        self.resources = resources + len(problem.limits)
+        self._row, self._assignment = np.concatenate(rows), np.concatenate(columns)
         self._amount = np.concatenate(amounts)
-        self._values, self._task = values, places.workload
-        self._replicas = np.array([task.replicas for task in problem.workloads], dtype=np.int64)
+        self._values, self._workload = values, assignments.workload
+        self._replicas = np.array(
+            [workload.replicas for workload in problem.workloads], dtype=np.int64
+        )
 
     @property
     def cells(self) -> int:
@@ -68,22 +73,22 @@ class DemandSubproblem:
         return len(self._row) + len(self._values)
 
     def largest(self) -> Floats:
-        """Return the most that a place takes of each resource; 1 where none does."""
+        """Return the most that an assignment takes of each resource; 1 where none does."""
         most = np.zeros(self.resources)
         np.maximum.at(most, self._row, self._amount)
         return np.where(most > 0, most, 1.0)
 
     def best(self, prices: Floats) -> tuple[float, Floats]:
-        """Return what the best places are worth, and what they take of each resource."""
-        paid = _sums(self._place, self._amount * prices[self._row], len(self._values))
+        """Return what the best assignments are worth, and what they take of each resource."""
+        paid = _sums(self._assignment, self._amount * prices[self._row], len(self._values))
         left = self._values - paid
         order = np.nonzero(left > 0)[0]
-        order = order[np.lexsort((-left[order], self._task[order]))]
-        task = self._task[order]
-        rank = np.arange(len(task)) - np.searchsorted(task, task)
+        order = order[np.lexsort((-left[order], self._workload[order]))]
+        workload = self._workload[order]
+        rank = np.arange(len(workload)) - np.searchsorted(workload, workload)
         chosen = np.zeros(len(left), dtype=np.bool_)
-        chosen[order[rank < self._replicas[task]]] = True
-        taken = np.where(chosen[self._place], self._amount, 0.0)
+        chosen[order[rank < self._replicas[workload]]] = True
+        taken = np.where(chosen[self._assignment], self._amount, 0.0)
         return float(left[chosen].sum()), _sums(self._row, taken, self.resources)
 
 

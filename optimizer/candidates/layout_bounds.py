@@ -32,7 +32,7 @@ def with_wider_bounds(
     had by leaving out workloads, in each pool worth at most what its candidates lack. For the next
     ones that is none: the decision so had may be worse in the highest, and so better in them than
     their bounds, which only hold for the best in it. Nor is it one where the candidates have no
-    place for a priority: costs count in the last one, which may be another then.
+    assignment for a priority: costs count in the last one, which may be another then.
     """
     known = {tier.priority: tier for tier in solution.tiers}
     tiers = [known.get(priority, Tier(priority, 0.0, 0.0)) for priority in sorted(most)[::-1]]

@@ -2,11 +2,10 @@
 
 Give each device of each cluster, and each fleet-wide limit, a price that is not below 0. Then a
 decision is worth no more than the sum of
-- of each workload, its best places (as many as its replicas) less what they take at those prices,
-  none below 0;
-- of each pool, the dearest supply at those prices, less its cost: of one of its policies, or, where
-  layouts were left out, GPU by GPU of the patterns open to it; or nothing;
-- what clusters have without a policy, and what limits allow, at those prices.
+- of each workload, its best assignments (as many as its replicas) less what they take at those
+prices, none below 0; - of each pool, the dearest supply at those prices, less its cost: of one of
+its policies, or, where layouts were left out, GPU by GPU of the patterns open to it; or nothing; -
+what clusters have without a policy, and what limits allow, at those prices.
 
 Proof: what a decision takes is no more than what there is, so adding what remains of it times its
 price makes no decision worth less. Then nothing couples workloads and pools any more, and each of
@@ -58,7 +57,7 @@ def value_bound(
 ) -> float:
     """Return what no decision is worth more than in a priority.
 
-    Policies without a name only stand for places; no decision has them.
+    Policies without a name only stand for assignments; no decision has them.
     """
     costs = tier == len(problem.tiers) - 1
     offers = _offers(problem, left_out, problem.weights(tier), costs=costs)
@@ -101,7 +100,7 @@ def _offers(
 
 
 def _with_everything(fleet: Fleet) -> Fleet:
-    """Return a fleet in which each place exists that some layout left out has room for."""
+    """Return a fleet in which each assignment exists that some layout left out has room for."""
     every = {
         name: tuple(_everything(item) for item in found)
         for name, found in groupby(fleet.left_out, key=lambda item: item.cluster)
@@ -125,11 +124,11 @@ def _everything(pool: OmittedLayouts) -> CandidatePolicy:
 
 def _policies(problem: Problem, weights: Floats) -> Iterator[SupplyOffer]:
     first = len(problem.resources)
-    for number, option in enumerate(problem.policies):
-        if option.name != _EVERYTHING:
+    for number, policy in enumerate(problem.policies):
+        if policy.name != _EVERYTHING:
             uses = enumerate((-float(item.policies[number]) for item in problem.limits), first)
-            supplies = (*option.supplies, *uses)
-            pool = option.cluster, option.pool
+            supplies = (*policy.supplies, *uses)
+            pool = policy.cluster, policy.pool
             yield SupplyOffer(pool, number, 1, (supplies,), (-float(weights[number]),))
 
 
@@ -139,14 +138,16 @@ def _layouts(
     """Yield what each GPU can be, in ways beside those of the policies."""
     for way, item in enumerate(left_out, len(problem.policies)):
         cluster = problem.cluster_index[item.cluster]
-        slots = [
+        resources = [
             problem.resource_index.get(ClusterResource(cluster, GPU_KIND, name))
             for name in item.devices
         ]
         for count, patterns in item.groups:
             supplies = tuple(
                 tuple(
-                    (s, float(n)) for s, n in zip(slots, found.supply, strict=True) if s is not None
+                    (s, float(n))
+                    for s, n in zip(resources, found.supply, strict=True)
+                    if s is not None
                 )
                 for found in patterns
             )

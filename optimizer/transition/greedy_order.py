@@ -1,4 +1,4 @@
-"""An order found by doing what is possible, and making room where nothing is."""
+"""Greedy stages: make every move that is feasible, and make room where no move is."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -7,12 +7,11 @@ from optimizer.domain.time_left import TimeLeft
 from optimizer.transition.transition_state import Move, TransitionProblem, TransitionState
 
 _MOST_COMPARED = 100
+"""Blocked moves for which the cost of making room is compared: it costs a search for each."""
 
 
-class Stage(NamedTuple):
-    """Changes that may be made in any order, or `together` where none of them is legal alone."""
-
-    flips: tuple[Move, ...]
+Stage = tuple[Move, ...]
+"""Moves in any order; every rule holds whichever of them are made."""
 
 
 def greedy_stages(
@@ -20,196 +19,201 @@ def greedy_stages(
 ) -> list[Stage]:
     """Return stages from start to goal; every rule holds after each of them.
 
-    `detours`: places that may be taken for a while, so that no replica goes uncovered. Once there
-    is no time left, what is not done yet is done at once, and costs what it moves a moment.
+    `detours`: assignments that a workload may use for a while so that no replica is uncovered. Once
+    there is no time left, the rest is done at once: what moves then stops for a moment.
     """
-    board, stages, spare = TransitionState(moves, moves.start), list[Stage](), tuple(detours)
-    most = 4 * len(moves.task) + 10
-    while board.state != moves.goal and len(stages) < most and time_left():
-        done = list(_round(board)) or list(_unblocked(board, spare)) or list(_anew(board))
+    state, stages, spare = TransitionState(moves, moves.start), list[Stage](), tuple(detours)
+    most = 4 * len(moves.workload) + 10
+    while state.variables != moves.goal and len(stages) < most and time_left():
+        done = list(_round(state)) or list(_unblocked(state, spare)) or list(_anew(state))
         stages += done
-    if board.state != moves.goal:
-        stages += _anew(board)
+    if state.variables != moves.goal:
+        stages += _anew(state)
     return stages
 
 
-def _round(board: TransitionState) -> Iterator[Stage]:
-    """Yield what can be done without uncovering a replica."""
-    moves = board.moves
-    changes = [item for item in moves.policy_changes if _due(board, item)]
-    yield from _wave(board, changes)
-    yield from _wave(board, _starts(board)) or _together(board, _starts(board))
-    stops: list[Move] = [(c,) for c in sorted(board.state - moves.goal) if moves.task[c] >= 0]
-    yield from _stops(board, stops)
+def _round(state: TransitionState) -> Iterator[Stage]:
+    """Yield the moves that are feasible and leave no replica uncovered."""
+    moves = state.moves
+    changes = [item for item in moves.policy_changes if _due(state, item)]
+    yield from _wave(state, changes)
+    yield from _wave(state, _starts(state)) or _together(state, _starts(state))
+    stops: list[Move] = [
+        (c,) for c in sorted(state.variables - moves.goal) if moves.workload[c] >= 0
+    ]
+    yield from _stops(state, stops)
 
 
-def _due(board: TransitionState, change: Move) -> bool:
-    return any((column in board.state) != (column in board.moves.goal) for column in change)
+def _due(state: TransitionState, change: Move) -> bool:
+    return any((column in state.variables) != (column in state.moves.goal) for column in change)
 
 
-def _starts(board: TransitionState) -> list[Move]:
-    moves = board.moves
-    return [(c,) for c in sorted(moves.goal - board.state) if moves.task[c] >= 0]
+def _starts(state: TransitionState) -> list[Move]:
+    moves = state.moves
+    return [(c,) for c in sorted(moves.goal - state.variables) if moves.workload[c] >= 0]
 
 
-def _wave(board: TransitionState, possible: list[Move]) -> list[Stage]:
-    """Do all that can be done in any order: rows hold whichever part of it is done."""
-    before, worst, done = board.moves, board.taken.copy(), list[Move]()
+def _wave(state: TransitionState, possible: list[Move]) -> list[Stage]:
+    """Make all moves that keep every row, whichever part of them is made."""
+    before, worst, done = state.moves, state.activity.copy(), list[Move]()
     for item in possible:
-        rows, amounts = board.peak(item)
+        rows, amounts = state.peak_change(item)
         if (worst[rows] + amounts <= before.limits[rows]).all():
             worst[rows] += amounts.clip(min=0)
             done.append(item)
     for item in done:
-        board.flip(item)
-    return [Stage(tuple(done))] if done else []
+        state.make(item)
+    return [tuple(done)] if done else []
 
 
-def _stops(board: TransitionState, possible: list[Move]) -> list[Stage]:
-    """Stop what is covered elsewhere."""
-    left, chosen = list(board.running), list[Move]()
+def _stops(state: TransitionState, possible: list[Move]) -> list[Stage]:
+    """Stop what also runs elsewhere as often as needed."""
+    left, chosen = list(state.running), list[Move]()
     for item in possible:
-        task = board.moves.task[item[0]]
-        if left[task] > board.moves.needed[task]:
-            left[task] -= 1
+        workload = state.moves.workload[item[0]]
+        if left[workload] > state.moves.needed[workload]:
+            left[workload] -= 1
             chosen.append(item)
-    return _wave(board, chosen) or _together(board, chosen)
+    return _wave(state, chosen) or _together(state, chosen)
 
 
-def _together(board: TransitionState, possible: list[Move]) -> list[Stage]:
-    """Do at once what only works at once, such as workloads that want each other near."""
-    flips = [column for item in possible for column in item]
-    while flips and (broken := board.broken(flips)):
+def _together(state: TransitionState, possible: list[Move]) -> list[Stage]:
+    """Make at once the moves that are only feasible together, such as mutual affinity."""
+    move = [column for item in possible for column in item]
+    while move and (broken := state.violated_rows(move)):
         spoiling = {
             column
             for row in broken
-            for column in board.moves.rows[row].columns.tolist()
-            if column in flips
+            for column in state.moves.rows[row].columns.tolist()
+            if column in move
         }
-        flips = [column for column in flips if column not in spoiling]
+        move = [column for column in move if column not in spoiling]
         if not spoiling:
             return []
-    if not flips:
+    if not move:
         return []
-    board.flip(flips)
-    return [Stage((tuple(flips),))]
+    state.make(move)
+    return [(tuple(move),)]
 
 
-class _Way(NamedTuple):
-    """How a change could be made possible: what has to stop for it."""
+class _Unblocking(NamedTuple):
+    """A blocked move and what has to stop for it; ordered by how much is uncovered."""
 
     uncovered: int
     stops: tuple[int, ...]
     change: Move
 
 
-def _unblocked(board: TransitionState, detours: tuple[int, ...]) -> Iterator[Stage]:
-    """Make the change for which least has to stop, and let what stops run elsewhere if it can."""
-    due = [item for item in board.moves.policy_changes if _due(board, item)]
-    blocked = [*due, *_starts(board)][:_MOST_COMPARED]
-    ways = [way for item in blocked if (way := _way(board, item)) is not None]
+def _unblocked(state: TransitionState, detours: tuple[int, ...]) -> Iterator[Stage]:
+    """Make the blocked move for which least has to stop; what stops runs elsewhere if it can."""
+    due = [item for item in state.moves.policy_changes if _due(state, item)]
+    blocked = [*due, *_starts(state)][:_MOST_COMPARED]
+    ways = [way for item in blocked if (way := _unblocking(state, item)) is not None]
     if not ways:
         return
     best = min(ways)
     for column in best.stops:
-        if not board.covered_without(column):
-            yield from _detour(board, column, detours, best)
-        yield _done(board, (column,))
-    if board.can(best.change):
-        yield _done(board, best.change)
+        if not state.covered_without(column):
+            yield from _detour(state, column, detours, best)
+        yield _done(state, (column,))
+    if state.is_feasible(best.change):
+        yield _done(state, best.change)
 
 
-def _way(board: TransitionState, change: Move) -> _Way | None:
-    """Return what must stop before a change; None where stopping does not help."""
-    moves, stops = board.moves, list[int]()
-    while broken := board.broken([*stops, *change]):
+def _unblocking(state: TransitionState, change: Move) -> _Unblocking | None:
+    """Return what must stop before a move; None where stopping does not help."""
+    moves, stops = state.moves, list[int]()
+    while broken := state.violated_rows([*stops, *change]):
         in_the_way = [
-            c for row in broken for c in _taking(board, row) if c not in (*stops, *change)
+            c for row in broken for c in _taking(state, row) if c not in (*stops, *change)
         ]
         if not in_the_way:
             return None
-        stops.append(min(in_the_way, key=lambda c: _loss(board, c)))
-    if any(not board.can(stops[: index + 1]) for index in range(len(stops))):
+        stops.append(min(in_the_way, key=lambda c: _loss(state, c)))
+    if any(not state.is_feasible(stops[: index + 1]) for index in range(len(stops))):
         return None
-    left = dict.fromkeys((moves.task[column] for column in stops), 0)
+    left = dict.fromkeys((moves.workload[column] for column in stops), 0)
     for column in stops:
-        left[moves.task[column]] += 1
+        left[moves.workload[column]] += 1
     uncovered = sum(
-        max(0, moves.needed[task] - board.running[task] + count) for task, count in left.items()
+        max(0, moves.needed[workload] - state.running[workload] + count)
+        for workload, count in left.items()
     )
-    return _Way(uncovered, tuple(stops), change)
+    return _Unblocking(uncovered, tuple(stops), change)
 
 
-def _taking(board: TransitionState, row: int) -> list[int]:
-    """Return the places that take something of a row."""
-    found, moves = board.moves.rows[row], board.moves
+def _taking(state: TransitionState, row: int) -> list[int]:
+    """Return the assignments that are made and add to the activity of a row."""
+    found, moves = state.moves.rows[row], state.moves
     pairs = zip(found.columns.tolist(), found.coefficients.tolist(), strict=True)
-    return [c for c, amount in pairs if amount > 0 and c in board.state and moves.task[c] >= 0]
+    return [
+        c for c, amount in pairs if amount > 0 and c in state.variables and moves.workload[c] >= 0
+    ]
 
 
-def _loss(board: TransitionState, column: int) -> tuple[bool, bool, int, int]:
-    """Order what could stop: covered first, then what has to go anyway, then low priorities."""
-    moves = board.moves
-    priority = moves.problem.workloads[moves.task[column]].priority
-    return not board.covered_without(column), column in moves.goal, priority, column
+def _loss(state: TransitionState, column: int) -> tuple[bool, bool, int, int]:
+    """Rank what could stop: covered workloads, those that leave anyway, then low priorities."""
+    moves = state.moves
+    priority = moves.problem.workloads[moves.workload[column]].priority
+    return not state.covered_without(column), column in moves.goal, priority, column
 
 
 def _detour(
-    board: TransitionState, column: int, detours: tuple[int, ...], way: _Way
+    state: TransitionState, column: int, detours: tuple[int, ...], way: _Unblocking
 ) -> Iterator[Stage]:
-    """Start a task elsewhere for a while, where that does not stand in the way itself."""
-    task = board.moves.task[column]
+    """Run a workload elsewhere for a while, where that does not block the move itself."""
+    workload = state.moves.workload[column]
     for other in detours:
-        if board.moves.task[other] == task and other not in board.state:
+        if state.moves.workload[other] == workload and other not in state.variables:
             planned = [*way.stops, *way.change]
-            left = [item for item in planned if _pending(board, item, way)]
-            if board.can((other,)) and board.can([other, *left]):
-                yield _done(board, (other,))
+            left = [item for item in planned if _pending(state, item, way)]
+            if state.is_feasible((other,)) and state.is_feasible([other, *left]):
+                yield _done(state, (other,))
                 return
 
 
-def _pending(board: TransitionState, column: int, way: _Way) -> bool:
+def _pending(state: TransitionState, column: int, way: _Unblocking) -> bool:
     """Tell whether a planned flip is still to come."""
-    return column in way.change or column in board.state
+    return column in way.change or column in state.variables
 
 
-def _done(board: TransitionState, flips: Move) -> Stage:
-    board.flip(flips)
-    return Stage((flips,))
+def _done(state: TransitionState, move: Move) -> Stage:
+    state.make(move)
+    return (move,)
 
 
-def _in_any_order(board: TransitionState, stops: Iterable[int], changes: Iterable[Move]) -> bool:
+def _in_any_order(state: TransitionState, stops: Iterable[int], changes: Iterable[Move]) -> bool:
     """Tell whether rows hold whichever part of the changes is done, once something has stopped."""
-    worst = board.taken.copy()
-    rows, amounts = board.delta(stops)
+    worst = state.activity.copy()
+    rows, amounts = state.change(stops)
     worst[rows] += amounts
     for item in changes:
-        rows, amounts = board.peak(item)
+        rows, amounts = state.peak_change(item)
         worst[rows] += amounts.clip(min=0)
-    return bool((worst <= board.moves.limits).all())
+    return bool((worst <= state.moves.limits).all())
 
 
-def _anew(board: TransitionState) -> Iterator[Stage]:
+def _anew(state: TransitionState) -> Iterator[Stage]:
     """Stop what moves, change policies, start the rest.
 
-    Where that breaks a rule what runs on the clusters of those policies stops too, or everything.
+    Where that breaks a rule, stop what runs on the clusters of those policies too, else everything.
     """
-    moves = board.moves
-    running = [c for c in board.state if moves.task[c] >= 0]
-    changes = [item for item in moves.policy_changes if _due(board, item)]
+    moves = state.moves
+    running = [c for c in state.variables if moves.workload[c] >= 0]
+    changes = [item for item in moves.policy_changes if _due(state, item)]
     moving = [c for c in running if c not in moves.goal]
     at = moves.problem.column_cluster
     under = {int(at[c]) for item in changes for c in item}
     for stops in (moving, [c for c in running if c in moving or int(at[c]) in under], running):
-        if board.can(stops) and _in_any_order(board, stops, changes):
+        if state.is_feasible(stops) and _in_any_order(state, stops, changes):
             break
     if stops:
-        yield _done(board, tuple(sorted(stops)))
-    while changes and (done := _wave(board, changes)):
+        yield _done(state, tuple(sorted(stops)))
+    while changes and (done := _wave(state, changes)):
         yield from done
-        changes = [item for item in changes if _due(board, item)]
+        changes = [item for item in changes if _due(state, item)]
     if changes:
-        yield _done(board, tuple(column for item in changes for column in item))
-    places = tuple(sorted(moves.goal - board.state))
-    if places:
-        yield _done(board, places)
+        yield _done(state, tuple(column for item in changes for column in item))
+    assignments = tuple(sorted(moves.goal - state.variables))
+    if assignments:
+        yield _done(state, assignments)

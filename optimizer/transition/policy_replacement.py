@@ -1,11 +1,12 @@
-"""What keeps running while the policy of a pool is replaced by another.
+"""What keeps running while one policy of a pool replaces another.
 
-mig-parted gives a GPU another layout only while nothing of it is in use, and passes over GPUs that
-have theirs already; but where MIG is turned on or off on one GPU of a node, it clears and resets
-all of the node (https://github.com/NVIDIA/mig-parted, cmd/nvidia-mig-parted/apply). So where the
-layouts are known, the GPUs that keep theirs keep their workloads; where they are not, none does.
-Kinds that have no devices, such as cpu, are no part of a GPU: what both policies supply stays.
-GPUs of no named device are GPUs all the same.
+mig-parted changes the layout of a GPU only while the GPU is idle, and skips GPUs that already have
+the wanted layout. Where MIG is turned on or off on one GPU of a node, it resets all GPUs of the
+node (https://github.com/NVIDIA/mig-parted, cmd/nvidia-mig-parted/apply). Therefore:
+
+- Where both layouts are known, workloads stay on the GPUs whose layout does not change.
+- Where a layout is unknown, no workload on a GPU stays.
+- A kind without devices, such as cpu, is no part of a GPU: the smaller supply of both stays.
 """
 
 from collections import Counter
@@ -20,63 +21,67 @@ from optimizer.model.problem import NO_DEVICE, ClusterResource
 
 
 class PolicyReplacement(NamedTuple):
-    """What replacing a policy asks.
+    """What stays during a replacement, and which GPUs have to be idle for it.
 
-    `stays`: by device, how much stays, but never more than both policies supply; None: all of
-    that. `idle`: the GPUs that must be idle before; None: all, which are not known by name.
+    `stays`: the amount of each device that stays, at most what both policies supply; None: all of
+    that. `idle`: names of the GPUs that must be idle first; None: all of the pool, names unknown.
     """
 
     stays: Mapping[str, float] | None
     idle: tuple[str, ...] | None
 
-    def kept(self, slot: ClusterResource, before: float, after: float, *, of_gpus: bool) -> float:
-        """Return what stays of a slot of which the policies supply so much."""
+    def kept(
+        self, resource: ClusterResource, before: float, after: float, *, of_gpus: bool
+    ) -> float:
+        """Return what stays of a resource of which the policies supply so much."""
         both = min(before, after)
         if self.stays is None or not of_gpus:
             return both
-        return min(both, self.stays.get(slot.device, 0.0))
+        return min(both, self.stays.get(resource.device, 0.0))
 
 
-def gpu_kinds(slots: Iterable[ClusterResource]) -> frozenset[str]:
-    """Return the kinds, of those that policies supply, that may be parts of GPUs."""
+def gpu_kinds(resources: Iterable[ClusterResource]) -> frozenset[str]:
+    """Return the kinds of these resources that may be parts of GPUs."""
     return frozenset(
-        slot.kind for slot in slots if slot.device != NO_DEVICE or slot.kind == GPU_KIND
+        resource.kind
+        for resource in resources
+        if resource.device != NO_DEVICE or resource.kind == GPU_KIND
     )
 
 
 ReplacementLookup = Callable[[PolicyEnforcement, PolicyEnforcement], PolicyReplacement]
-"""What replacing one policy of a pool by another asks."""
+"""Returns what stays and what must be idle when the second policy replaces the first."""
 
 _UNKNOWN = PolicyReplacement({}, None)
 _NOTHING = PolicyReplacement(None, ())
 
 
 def nothing_stays(_old: PolicyEnforcement, _new: PolicyEnforcement) -> PolicyReplacement:
-    """Take it that no device outlasts the replacing of a policy."""
+    """Return that no device stays: the safe assumption where layouts are unknown."""
     return _UNKNOWN
 
 
 def policy_replacements(fleet: Fleet) -> ReplacementLookup:
-    """Return what replacing policies asks by what a fleet's candidates say of their GPUs."""
+    """Return the lookup for a fleet, from the layouts that its candidate policies state."""
     known = {
         PolicyEnforcement(cluster.name, item.policy): item
         for cluster in fleet.clusters
         for item in cluster.candidates
     }
 
-    def found(old: PolicyEnforcement, new: PolicyEnforcement) -> PolicyReplacement:
+    def lookup(old: PolicyEnforcement, new: PolicyEnforcement) -> PolicyReplacement:
         if fleet.busy_devices_stay:
             return _NOTHING
-        return _swap(_layouts(known.get(old)), _layouts(known.get(new)))
+        return _replacement(_layouts(known.get(old)), _layouts(known.get(new)))
 
-    return found
+    return lookup
 
 
 def _layouts(item: CandidatePolicy | None) -> tuple[NodeLayout, ...]:
     return (item.layouts or item.declared_layouts) if item else ()
 
 
-def _swap(before: Iterable[NodeLayout], after: Iterable[NodeLayout]) -> PolicyReplacement:
+def _replacement(before: Iterable[NodeLayout], after: Iterable[NodeLayout]) -> PolicyReplacement:
     old, new = ({item.node: item for item in found} for found in (before, after))
     if not old or not new:
         return _UNKNOWN
@@ -93,7 +98,7 @@ def _swap(before: Iterable[NodeLayout], after: Iterable[NodeLayout]) -> PolicyRe
 
 
 def _kept(before: NodeLayout, after: NodeLayout) -> Iterator[int]:
-    """Yield the GPUs of a node that are not touched."""
+    """Yield the indexes of the GPUs of a node whose layout does not change."""
     pairs = list(zip(before.gpus, after.gpus, strict=False))
     switched = any((old is None) != (new is None) for old, new in pairs)
     if len(before.gpus) == len(after.gpus) and not switched:
@@ -105,7 +110,7 @@ def _same(old: ProfileCounts | None, new: ProfileCounts | None) -> bool:
 
 
 def _usable(before: NodeLayout, after: NodeLayout, gpu: int) -> dict[str, int]:
-    """Return what workloads can have of a GPU that stays, by device."""
+    """Return how much of each device of an unchanged GPU workloads can use."""
     taken = Counter[str]()
     for layout in (before, after):
         if layout.taken:

@@ -1,8 +1,12 @@
-"""The order with least disruption, by trying all orders of few changes."""
+"""The least disruptive order of few moves, as a shortest path over states (A*).
+
+P. E. Hart, N. J. Nilsson, B. Raphael, "A formal basis for the heuristic determination of minimum
+cost paths", IEEE Transactions on Systems Science and Cybernetics 4 (1968). The cost of a path is
+(replicas uncovered, moves made), compared in this order.
+"""
 
 import heapq
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from optimizer.domain.time_left import TimeLeft, unlimited
 from optimizer.transition.transition_state import (
@@ -13,25 +17,15 @@ from optimizer.transition.transition_state import (
 )
 
 
-class Found(NamedTuple):
-    """Flips one after another; None where the search was given up. `least`: nothing is better."""
-
-    flips: tuple[Move, ...] | None
-    least: bool
-
-
 def shortest_path(
     moves: TransitionProblem,
     detours: Iterable[int],
     *,
     most_states: int,
     time_left: TimeLeft = unlimited,
-) -> Found:
-    """Return the order with fewest replicas uncovered, then fewest changes.
-
-    Best first (A*): at least the differences to the goal remain.
-    """
-    possible = [*moves.policy_changes, *_places(moves, detours)]
+) -> tuple[Move, ...] | None:
+    """Return the moves of a shortest path from start to goal; None where none is found in time."""
+    possible = [*moves.policy_changes, *_assignments(moves, detours)]
     cost: dict[VariableSet, tuple[int, int]] = {moves.start: (0, 0)}
     came: dict[VariableSet, tuple[VariableSet, Move]] = {}
     queue = [((0, _left(moves, moves.start)), 0, moves.start)]
@@ -39,50 +33,52 @@ def shortest_path(
     while queue and len(closed) < most_states and time_left():
         state = heapq.heappop(queue)[2]
         if state == moves.goal:
-            return Found(tuple(_path(came, state)), least=True)
+            return tuple(_path(came, state))
         if state in closed:
             continue
         closed.add(state)
-        board = TransitionState(moves, state)
-        for flips in possible:
-            if not _allowed(board, flips):
+        current = TransitionState(moves, state)
+        for move in possible:
+            if not _allowed(current, move):
                 continue
-            after = state.symmetric_difference(flips)
-            price = cost[state][0] + _uncovers(board, flips), cost[state][1] + 1
+            after = state.symmetric_difference(move)
+            price = cost[state][0] + _uncovers(current, move), cost[state][1] + 1
             if after not in cost or price < cost[after]:
-                cost[after], came[after] = price, (state, flips)
+                cost[after], came[after] = price, (state, move)
                 rank = price[0], price[1] + _left(moves, after)
                 heapq.heappush(queue, (rank, len(cost), after))
-    return Found(None, least=not queue)
+    return None
 
 
-def _places(moves: TransitionProblem, detours: Iterable[int]) -> Iterator[Move]:
-    ours = {column for column in moves.start | moves.goal if moves.task[column] >= 0}
+def _assignments(moves: TransitionProblem, detours: Iterable[int]) -> Iterator[Move]:
+    ours = {column for column in moves.start | moves.goal if moves.workload[column] >= 0}
     yield from ((column,) for column in sorted(ours | set(detours)))
 
 
-def _allowed(board: TransitionState, flips: Move) -> bool:
-    """Policies change once, towards the goal; places come and go."""
-    moves = board.moves
-    if moves.task[flips[0]] < 0 and all((c in board.state) == (c in moves.goal) for c in flips):
+def _allowed(current: TransitionState, move: Move) -> bool:
+    """Tell whether a move is feasible; policies change only towards the goal."""
+    moves = current.moves
+    if moves.workload[move[0]] < 0 and all(
+        (c in current.variables) == (c in moves.goal) for c in move
+    ):
         return False
-    return board.can(flips)
+    return current.is_feasible(move)
 
 
-def _uncovers(board: TransitionState, flips: Move) -> int:
-    column = flips[0]
-    stops = board.moves.task[column] >= 0 and column in board.state
-    return int(stops and not board.covered_without(column))
+def _uncovers(current: TransitionState, move: Move) -> int:
+    column = move[0]
+    stops = current.moves.workload[column] >= 0 and column in current.variables
+    return int(stops and not current.covered_without(column))
 
 
 def _left(moves: TransitionProblem, state: VariableSet) -> int:
-    """Return how many changes are needed at least: one changes a place, or two policies."""
+    """Return a lower bound on the moves left: a move changes at most two variables."""
     return (len(state ^ moves.goal) + 1) // 2
 
 
 def _path(came: dict[VariableSet, tuple[VariableSet, Move]], state: VariableSet) -> list[Move]:
     found = []
     while state in came:
-        state, flips = came[state]
-        found.append(flips)
+        state, move = came[state]
+        found.append(move)
     return found[::-1]

@@ -1,13 +1,13 @@
-"""The transition: which moves come first, and what they leave uncovered."""
+"""Plans a transition: greedy stages, a shortest path where moves are few, then list scheduling."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.domain.time_left import TimeLeft, unlimited
+from optimizer.model.allocation import Allocation
 from optimizer.model.current_state import with_surge
 from optimizer.model.problem import Problem
 from optimizer.model.rules import chosen_part
@@ -18,15 +18,22 @@ from optimizer.transition.shortest_path import shortest_path
 from optimizer.transition.transition_state import Move, TransitionProblem, TransitionState
 
 MOST_STATES = 2_000
+"""States that the shortest path search closes before it gives up: about a second."""
+
 _FEW = 12
+"""Differing variables up to which the shortest path is searched: 2^12 states without detours."""
+
 _FEW_DETOURS = 200
+"""Detours up to which all are kept; every one adds columns to the rows of the moves."""
+
 _DETOURS_EACH = 3
+"""Detours that each workload keeps where there are too many."""
 
 
 class TransitionStage(NamedTuple):
-    """What is done at once, and what then runs on fewer clusters than it could.
+    """Changes that may happen in any order, and the workloads that run on too few clusters then.
 
-    `replaced`: of what is released and enforced, the policies that follow each other in a pool.
+    `replaced`: pairs of a released policy and the one that follows it in its pool.
     """
 
     enforced: tuple[PolicyEnforcement, ...]
@@ -40,7 +47,7 @@ class TransitionStage(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """Stages; `least`: fewer replicas uncovered is impossible, shown by trying or by being none."""
+    """Stages in order; `least`: proven that no order leaves fewer replicas uncovered."""
 
     stages: tuple[TransitionStage, ...]
     uncovered: tuple[str, ...]
@@ -52,27 +59,25 @@ def plan_transition(
     start: Decision,
     goal: Decision,
     time_left: TimeLeft = unlimited,
-    swaps: ReplacementLookup = nothing_stays,
+    replacements: ReplacementLookup = nothing_stays,
 ) -> Transition:
-    """Return stages from a start to a goal, both legal where replicas may surge.
+    """Return stages from a start to a goal, both of which are feasible if replicas may surge.
 
     After every stage all rules of `with_surge(problem, 1)` hold. While a policy is replaced, they
-    hold with nothing but what stays by `swaps` in its place.
+    hold with nothing but what stays by `replacements` in its place.
     """
-    moves, detours, left_out = _moves(problem, start, goal, swaps)
-    stages = in_parallel(
-        moves, [stage.flips for stage in greedy_stages(moves, detours, time_left)], time_left
-    )
-    found = _told(moves, stages, detours, least=False)
+    moves, detours, left_out = _moves(problem, start, goal, replacements)
+    stages = in_parallel(moves, greedy_stages(moves, detours, time_left), time_left)
+    found = _described(moves, stages, detours, least=False)
     if not found.uncovered and not any(stage.detours for stage in found.stages):
         return found
     if len(moves.start ^ moves.goal) > _FEW:
         return found
     better = shortest_path(moves, detours, most_states=MOST_STATES, time_left=time_left)
-    if better.flips is None:
+    if better is None:
         return found
-    stages = in_parallel(moves, [(item,) for item in better.flips], time_left)
-    other = _told(moves, stages, detours, least=not left_out)
+    stages = in_parallel(moves, [(item,) for item in better], time_left)
+    other = _described(moves, stages, detours, least=not left_out)
     return other if len(_events(other)) <= len(_events(found)) else found
 
 
@@ -81,114 +86,107 @@ def _events(found: Transition) -> list[str]:
 
 
 def _moves(
-    problem: Problem, start: Decision, goal: Decision, swaps: ReplacementLookup
+    problem: Problem, start: Decision, goal: Decision, replacements: ReplacementLookup
 ) -> tuple[TransitionProblem, list[int], bool]:
-    """Return the part of the problem that matters, detours, and whether some were left out."""
+    """Return the problem of the moves, detours, and whether some detours were left out."""
     wide = with_surge(problem, 1)
-    moving = {place.workload for place in set(start.assignments) ^ set(goal.assignments)}
+    moving = {assignment.workload for assignment in set(start.assignments) ^ set(goal.assignments)}
     both = Decision(
         tuple(dict.fromkeys((*start.policies, *goal.policies))),
         tuple(dict.fromkeys((*start.assignments, *goal.assignments))),
     )
     touched = moving | _under_changes(start, goal, both)
-    extra = _detours(wide, both, {place.workload for place in both.assignments})
+    extra = _detours(wide, both, {assignment.workload for assignment in both.assignments})
     many = len(extra) > _FEW_DETOURS
     if many:
-        extra = _roomy(wide, start, goal, sorted(touched), extra)
+        extra = _detours_with_capacity(wide, start, goal, sorted(touched), extra)
     part, _ = chosen_part(wide, Decision(both.policies, (*both.assignments, *extra)))
     number = {variable: index for index, variable in enumerate(part.variables)}
-    return TransitionProblem(part, start, goal, swaps), [number[place] for place in extra], many
+    return (
+        TransitionProblem(part, start, goal, replacements),
+        [number[assignment] for assignment in extra],
+        many,
+    )
 
 
 def _under_changes(start: Decision, goal: Decision, both: Decision) -> set[str]:
     """Return the workloads on clusters whose policies change."""
     changed = {choice.cluster for choice in set(start.policies) ^ set(goal.policies)}
-    return {place.workload for place in both.assignments if place.cluster in changed}
+    return {assignment.workload for assignment in both.assignments if assignment.cluster in changed}
 
 
 def _detours(problem: Problem, both: Decision, names: set[str]) -> tuple[Assignment, ...]:
-    """Return the other places of workloads on slots of the start or goal."""
+    """Return the other assignments of workloads on resources of the start or goal."""
     there = np.array(problem.base > 0)
     for choice in both.policies:
-        for slot, _ in problem.policies[problem.policy_index[choice]].supplies:
-            there[slot] = True
-    tasks = np.array(sorted(problem.workload_index[name] for name in names), dtype=np.int64)
-    rows, slots = np.nonzero(there & ~np.isnan(problem.values[tasks]))
+        for resource, _ in problem.policies[problem.policy_index[choice]].supplies:
+            there[resource] = True
+    workloads = np.array(sorted(problem.workload_index[name] for name in names), dtype=np.int64)
+    rows, resources = np.nonzero(there & ~np.isnan(problem.values[workloads]))
     taken = set(both.assignments)
-    pairs = zip(tasks[rows].tolist(), slots.tolist(), strict=True)
-    return tuple(place for pair in pairs if (place := problem.assignment(*pair)) not in taken)
+    pairs = zip(workloads[rows].tolist(), resources.tolist(), strict=True)
+    return tuple(
+        assignment for pair in pairs if (assignment := problem.assignment(*pair)) not in taken
+    )
 
 
-def _roomy(
+def _detours_with_capacity(
     problem: Problem,
     start: Decision,
     goal: Decision,
     names: Iterable[str],
     possible: Iterable[Assignment],
 ) -> tuple[Assignment, ...]:
-    """Return a few of the places of each workload that have room at the start or at the goal.
+    """Return a few assignments of each workload that have capacity left at start or goal.
 
-    They are on the clusters that follow its own: so not all workloads have the same ones.
+    Clusters are tried from the workload's own onwards, so that workloads get different ones.
     """
-    room = np.maximum(_free(problem, start), _free(problem, goal))
+    room = np.maximum(*(Allocation(problem, decision).residual for decision in (start, goal)))
     number, home = problem.cluster_index, {p.workload: p.cluster for p in start.assignments}
     found: dict[str, list[tuple[int, Assignment]]] = {name: [] for name in names}
-    for place in possible:
-        at = problem.indexes(place)
-        if place.workload in found and at and room[at[1]] >= problem.workloads[at[0]].amount:
-            own = number[home.get(place.workload, place.cluster)]
-            away = (number[place.cluster] - own) % len(number)
-            found[place.workload].append((away, place))
-    few = (sorted(places)[:_DETOURS_EACH] for places in found.values())
-    return tuple(place for places in few for _, place in places)
+    for assignment in possible:
+        at = problem.indexes(assignment)
+        if assignment.workload in found and at and room[at[1]] >= problem.workloads[at[0]].amount:
+            own = number[home.get(assignment.workload, assignment.cluster)]
+            away = (number[assignment.cluster] - own) % len(number)
+            found[assignment.workload].append((away, assignment))
+    few = (sorted(assignments)[:_DETOURS_EACH] for assignments in found.values())
+    return tuple(assignment for assignments in few for _, assignment in assignments)
 
 
-def _free(problem: Problem, decision: Decision) -> Floats:
-    """Return what each slot has left."""
-    free = problem.base.copy()
-    for choice in decision.policies:
-        for slot, amount in problem.policies[problem.policy_index[choice]].supplies:
-            free[slot] += amount
-    for place in decision.assignments:
-        found = problem.indexes(place)
-        if found is not None:
-            free[found[1]] -= problem.workloads[found[0]].amount
-    return free
-
-
-def _told(
+def _described(
     moves: TransitionProblem,
     stages: Sequence[tuple[Move, ...]],
     detours: Sequence[int],
     *,
     least: bool,
 ) -> Transition:
-    board = TransitionState(moves, moves.start)
-    told = tuple(_stage(board, flips, set(detours)) for flips in stages)
-    names = dict.fromkeys(name for stage in told for name in stage.uncovered)
-    return Transition(told, tuple(names), least or not names)
+    state = TransitionState(moves, moves.start)
+    described = tuple(_stage(state, move, set(detours)) for move in stages)
+    names = dict.fromkeys(name for stage in described for name in stage.uncovered)
+    return Transition(described, tuple(names), least or not names)
 
 
-def _stage(board: TransitionState, flips: tuple[Move, ...], detours: set[int]) -> TransitionStage:
-    problem = board.moves.problem
-    columns = [column for item in flips for column in item]
-    on = problem.decision(column for column in columns if column not in board.state)
-    off = problem.decision(column for column in columns if column in board.state)
-    before = set(board.uncovered())
-    board.flip(columns)
-    newly = [task for task in board.uncovered() if task not in before]
-    taken = problem.decision(c for c in columns if c in detours and c in board.state)
+def _stage(state: TransitionState, move: tuple[Move, ...], detours: set[int]) -> TransitionStage:
+    problem = state.moves.problem
+    columns = [column for item in move for column in item]
+    on = problem.decision(column for column in columns if column not in state.variables)
+    off = problem.decision(column for column in columns if column in state.variables)
+    before = set(state.uncovered())
+    state.make(columns)
+    newly = [workload for workload in state.uncovered() if workload not in before]
+    taken = problem.decision(c for c in columns if c in detours and c in state.variables)
     return TransitionStage(
         enforced=on.policies,
         released=off.policies,
         started=on.assignments,
         stopped=off.assignments,
-        uncovered=tuple(problem.workloads[task].name for task in newly),
+        uncovered=tuple(problem.workloads[workload].name for workload in newly),
         detours=taken.assignments,
         replaced=tuple(
             (problem.enforcement(item[0]), problem.enforcement(item[1]))
-            for item in board.moves.policy_changes
+            for item in state.moves.policy_changes
             if len(item) > 1 and item[1] in columns
         ),
-        state=problem.decision(board.state),
+        state=problem.decision(state.variables),
     )

@@ -1,4 +1,8 @@
-"""A state on its way: what is set, and how much of every rule's rows that takes."""
+"""A state between start and goal: the variables that are set, and the activity of every row.
+
+The activity of row i is sum_j a_ij x_j over the variables that are set; a state is feasible where
+each activity is at most its row's limit.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -15,15 +19,17 @@ VariableSet = frozenset[int]
 """The variables that are set, by number."""
 
 Move = tuple[int, ...]
-"""Variables that change at once: a place alone, or a policy and the one that it replaces."""
+"""Variables that change at once: an assignment alone, or a policy and the one that it replaces."""
 
 
 class TransitionProblem:
-    """What changes from a start to a goal, both of which a problem holds.
+    """The moves from a start to a goal, and the rows that hold throughout.
 
-    `needed` [tasks]: on how many clusters each task can run all the time. `policy_changes`: a
-    policy goes, comes, or replaces another. `between`: by the policy that replaces another, one
-    that supplies what stays meanwhile, numbered after all variables; it is never in a state.
+    `needed` [workloads]: on how many clusters each workload can run without interruption, which is
+    the smaller of its counts at start and goal. `policy_changes`: moves that enforce, release or
+    replace a policy. `between`: for each policy that replaces another, the number of a variable
+    that supplies what stays during the replacement. It comes after all other variables and is in no
+    state.
     """
 
     def __init__(
@@ -31,37 +37,39 @@ class TransitionProblem:
         problem: Problem,
         start: Decision,
         goal: Decision,
-        swaps: ReplacementLookup = nothing_stays,
+        replacements: ReplacementLookup = nothing_stays,
     ) -> None:
         self.problem = problem
         number = {variable: index for index, variable in enumerate(problem.variables)}
         self.start, self.goal = (
             frozenset(number[item] for item in _variables(decision)) for decision in (start, goal)
         )
-        self.task = [-1] * len(problem.policies) + problem.assignments.workload.tolist()
+        self.workload = [-1] * len(problem.policies) + problem.assignments.workload.tolist()
         self.needed = [
             min(both) for both in zip(*map(self.counts, (self.start, self.goal)), strict=True)
         ]
         self.policy_changes = self._changes()
         replaced = [change for change in self.policy_changes if len(change) > 1]
-        self.between = {new: len(self.task) + at for at, (_, new) in enumerate(replaced)}
-        self.rows = _rows(problem, [_between(problem, old, new, swaps) for old, new in replaced])
+        self.between = {new: len(self.workload) + at for at, (_, new) in enumerate(replaced)}
+        self.rows = _rows(
+            problem, [_between(problem, old, new, replacements) for old, new in replaced]
+        )
         self.limits = np.array([_limit(row) for row in self.rows])
-        self.task += [-1] * len(replaced)
-        self.terms = _terms(self.rows, len(self.task))
+        self.workload += [-1] * len(replaced)
+        self.terms = _terms(self.rows, len(self.workload))
 
     def counts(self, state: Iterable[int]) -> list[int]:
-        """Return on how many clusters each task runs."""
+        """Return on how many clusters each workload runs."""
         found = [0] * len(self.problem.workloads)
         for column in state:
-            if self.task[column] >= 0:
-                found[self.task[column]] += 1
+            if self.workload[column] >= 0:
+                found[self.workload[column]] += 1
         return found
 
     def _changes(self) -> tuple[Move, ...]:
-        options = self.problem.policies
-        old = {_pool(options[i]): i for i in sorted(self.start) if self.task[i] < 0}
-        new = {_pool(options[i]): i for i in sorted(self.goal) if self.task[i] < 0}
+        policies = self.problem.policies
+        old = {_pool(policies[i]): i for i in sorted(self.start) if self.workload[i] < 0}
+        new = {_pool(policies[i]): i for i in sorted(self.goal) if self.workload[i] < 0}
         pools = sorted({*old, *new})
         pairs = ((old.get(pool), new.get(pool)) for pool in pools)
         return tuple(
@@ -70,102 +78,112 @@ class TransitionProblem:
 
 
 class TransitionState:
-    """A state that keeps all rows; changes it and tells which changes keep them too.
+    """A feasible state that moves change; it tells which moves keep it feasible.
 
-    `running` [tasks]: on how many clusters each task runs.
+    `activity` [rows]: the activity of each row. `running` [workloads]: their clusters.
     """
 
     def __init__(self, moves: TransitionProblem, state: Iterable[int]) -> None:
         self.moves = moves
-        self.state: set[int] = set()
-        self.taken = np.zeros(len(moves.rows))
+        self.variables: set[int] = set()
+        self.activity = np.zeros(len(moves.rows))
         self.running = [0] * len(moves.problem.workloads)
-        self.flip(tuple(state))
+        self.make(tuple(state))
 
-    def can(self, flips: Iterable[int]) -> bool:
-        """Tell whether all rows hold while and after variables change together."""
-        return not self.broken(flips)
+    def is_feasible(self, move: Iterable[int]) -> bool:
+        """Tell whether all rows hold during and after a move."""
+        return not self.violated_rows(move)
 
-    def broken(self, flips: Iterable[int]) -> list[int]:
-        """Return the rows that would not hold while or after variables change together."""
-        rows, amounts = self.peak(flips)
-        return [int(row) for row in rows[self.taken[rows] + amounts > self.moves.limits[rows]]]
+    def violated_rows(self, move: Iterable[int]) -> list[int]:
+        """Return the rows that a move would violate, during or after it."""
+        rows, amounts = self.peak_change(move)
+        return [int(row) for row in rows[self.activity[rows] + amounts > self.moves.limits[rows]]]
 
-    def flip(self, flips: Iterable[int]) -> None:
-        """Change variables."""
-        columns = tuple(flips)
-        rows, amounts = self.delta(columns)
-        self.taken[rows] += amounts
+    def make(self, move: Iterable[int]) -> None:
+        """Make a move: set the variables that are not set, and unset the others."""
+        columns = tuple(move)
+        rows, amounts = self.change(columns)
+        self.activity[rows] += amounts
         for column in columns:
-            if self.moves.task[column] >= 0:
-                self.running[self.moves.task[column]] += -1 if column in self.state else 1
-        self.state.symmetric_difference_update(columns)
+            if self.moves.workload[column] >= 0:
+                self.running[self.moves.workload[column]] += -1 if column in self.variables else 1
+        self.variables.symmetric_difference_update(columns)
 
-    def peak(self, flips: Iterable[int]) -> tuple[Ints, Floats]:
-        """Return the most that a change adds to which rows, while it is made or after.
+    def peak_change(self, move: Iterable[int]) -> tuple[Ints, Floats]:
+        """Return rows and the most that a move adds to their activity, during or after it.
 
-        A policy that replaces another comes last: only what stays is supplied until then.
+        While a policy replaces another, only what both supply of devices that stay is supplied.
         """
-        columns = tuple(flips)
+        columns = tuple(move)
         between = self.moves.between
-        rows, after = self.delta(columns)
+        rows, after = self.change(columns)
         if between.keys().isdisjoint(columns):
             return rows, after
-        others, amid = self.delta([between.get(column, column) for column in columns])
+        others, amid = self.change([between.get(column, column) for column in columns])
         every = np.union1d(rows, others)
         most = np.zeros((2, len(every)))
         most[0, np.searchsorted(every, rows)] = after
         most[1, np.searchsorted(every, others)] = amid
         return every, most.max(axis=0)
 
-    def delta(self, flips: Iterable[int]) -> tuple[Ints, Floats]:
-        """Return what a change adds to which rows once it is made."""
-        parts = [(column, self.moves.terms[column]) for column in flips]
+    def change(self, move: Iterable[int]) -> tuple[Ints, Floats]:
+        """Return rows and what a finished move adds to their activity."""
+        parts = [(column, self.moves.terms[column]) for column in move]
         if not parts:
             return np.empty(0, dtype=np.int64), np.empty(0)
         rows = np.concatenate([rows for _, (rows, _) in parts])
-        signed = [-a if column in self.state else a for column, (_, a) in parts]
+        signed = [-a if column in self.variables else a for column, (_, a) in parts]
         distinct, inverse = np.unique(rows, return_inverse=True)
         amounts = np.bincount(inverse, weights=np.concatenate(signed), minlength=len(distinct))
         return distinct, amounts.astype(np.float64)
 
     def covered_without(self, column: int) -> bool:
-        """Tell whether a task still runs as often as needed when it stops somewhere."""
-        task = self.moves.task[column]
-        return bool(self.running[task] > self.moves.needed[task])
+        """Tell whether a workload still runs on as many clusters as needed after this one stops."""
+        workload = self.moves.workload[column]
+        return bool(self.running[workload] > self.moves.needed[workload])
 
     def uncovered(self) -> list[int]:
-        """Return the tasks that run on fewer clusters than needed."""
+        """Return the workloads that run on fewer clusters than needed."""
         pairs = zip(self.running, self.moves.needed, strict=True)
-        return [task for task, (running, needed) in enumerate(pairs) if running < needed]
+        return [workload for workload, (running, needed) in enumerate(pairs) if running < needed]
 
 
 def _variables(decision: Decision) -> tuple[Variable, ...]:
     return (*decision.policies, *decision.assignments)
 
 
-def _pool(option: ProblemPolicy) -> tuple[int, str]:
-    return option.cluster, option.pool
+def _pool(policy: ProblemPolicy) -> tuple[int, str]:
+    return policy.cluster, policy.pool
 
 
-def _between(problem: Problem, old: int, new: int, swaps: ReplacementLookup) -> ProblemPolicy:
-    """Return what stands for a pool's policy while one replaces another."""
-    swap = swaps(problem.enforcement(old), problem.enforcement(new))
+def _between(
+    problem: Problem, old: int, new: int, replacements: ReplacementLookup
+) -> ProblemPolicy:
+    """Return a policy that supplies what stays while one policy of a pool replaces another."""
+    replacement = replacements(problem.enforcement(old), problem.enforcement(new))
     before, after = (dict(problem.policies[item].supplies) for item in (old, new))
-    gpus, slots = (
-        gpu_kinds(problem.resources[slot] for slot in (*before, *after)),
+    gpus, resources = (
+        gpu_kinds(problem.resources[resource] for resource in (*before, *after)),
         problem.resources,
     )
     supplies = tuple(
-        (slot, swap.kept(slots[slot], amount, after[slot], of_gpus=slots[slot].kind in gpus))
-        for slot, amount in before.items()
-        if slot in after
+        (
+            resource,
+            replacement.kept(
+                resources[resource],
+                amount,
+                after[resource],
+                of_gpus=resources[resource].kind in gpus,
+            ),
+        )
+        for resource, amount in before.items()
+        if resource in after
     )
     return problem.policies[new]._replace(name="", supplies=supplies, current=False, value=0.0)
 
 
 def _rows(problem: Problem, between: Sequence[ProblemPolicy]) -> list[Row]:
-    """Return the rows of a problem with more options, which are numbered after all variables."""
+    """Return the rows of a problem with more policies, which are numbered after all variables."""
     first, more, last = len(problem.policies), len(between), len(problem.assignments.workload)
     limits = (
         replace(item, policies=np.concatenate([item.policies, np.zeros(more)]))

@@ -59,85 +59,94 @@ def _subsets(count: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     return ((numbers >> np.arange(count)) & 1).astype(np.float64)
 
 
-def _option(problem: Problem, choice: PolicyEnforcement) -> int:
+def _policy(problem: Problem, choice: PolicyEnforcement) -> int:
     return problem.policy_index[choice]
 
 
-def _task(problem: Problem, place: Assignment) -> int:
-    return problem.workload_index[place.workload]
+def _workload(problem: Problem, assignment: Assignment) -> int:
+    return problem.workload_index[assignment.workload]
 
 
 def _one_policy_per_pool(problem: Problem, decision: Decision) -> bool:
-    options = [problem.policies[_option(problem, choice)] for choice in decision.policies]
-    return max(Counter((item.cluster, item.pool) for item in options).values(), default=0) <= 1
+    policies = [problem.policies[_policy(problem, choice)] for choice in decision.policies]
+    return max(Counter((item.cluster, item.pool) for item in policies).values(), default=0) <= 1
 
 
 def _once_per_cluster_and_not_too_often(problem: Problem, decision: Decision) -> bool:
-    pairs = Counter((place.workload, place.cluster) for place in decision.assignments)
-    often = Counter(place.workload for place in decision.assignments)
+    pairs = Counter(
+        (assignment.workload, assignment.cluster) for assignment in decision.assignments
+    )
+    often = Counter(assignment.workload for assignment in decision.assignments)
     return max(pairs.values(), default=0) <= 1 and all(
-        often[task.name] <= task.replicas for task in problem.workloads
+        often[workload.name] <= workload.replicas for workload in problem.workloads
     )
 
 
 def _everything_fits(problem: Problem, decision: Decision) -> bool:
-    held = {slot: float(base) for slot, base in zip(problem.resources, problem.base, strict=True)}
-    there = {slot for slot, base in held.items() if base > 0}
+    held = {
+        resource: float(base)
+        for resource, base in zip(problem.resources, problem.base, strict=True)
+    }
+    there = {resource for resource, base in held.items() if base > 0}
     for choice in decision.policies:
-        for index, amount in problem.policies[_option(problem, choice)].supplies:
-            slot = problem.resources[index]
-            held[slot] += amount
-            there.add(slot)
-    for place in decision.assignments:
-        task, cluster = (
-            problem.workloads[_task(problem, place)],
-            problem.clusters.index(place.cluster),
+        for index, amount in problem.policies[_policy(problem, choice)].supplies:
+            resource = problem.resources[index]
+            held[resource] += amount
+            there.add(resource)
+    for assignment in decision.assignments:
+        workload, cluster = (
+            problem.workloads[_workload(problem, assignment)],
+            problem.clusters.index(assignment.cluster),
         )
-        slot = ClusterResource(cluster, task.kind, place.device)
-        if slot not in there:
+        resource = ClusterResource(cluster, workload.kind, assignment.device)
+        if resource not in there:
             return False
-        held[slot] -= task.amount
-        for kind, amount in task.extras:
+        held[resource] -= workload.amount
+        for kind, amount in workload.extras:
             held[ClusterResource(cluster, kind, NO_DEVICE)] -= amount
     return min(held.values(), default=0.0) >= -_SAME
 
 
 def _company(problem: Problem, decision: Decision) -> bool:
-    for place in decision.assignments:
-        task = problem.workloads[_task(problem, place)]
+    for assignment in decision.assignments:
+        workload = problem.workloads[_workload(problem, assignment)]
         neighbours = {
             other.workload
             for other in decision.assignments
-            if other.cluster == place.cluster and other.workload != place.workload
+            if other.cluster == assignment.cluster and other.workload != assignment.workload
         }
-        if neighbours & set(task.apart):
+        if neighbours & set(workload.apart):
             return False
-        if not all(neighbours & set(wanted) for wanted in task.near):
+        if not all(neighbours & set(wanted) for wanted in workload.near):
             return False
     return True
 
 
 def _spread(problem: Problem, decision: Decision) -> bool:
     counts = Counter[tuple[str, int, str, str]]()
-    for place in decision.assignments:
-        for key, most, group in problem.workloads[_task(problem, place)].spread:
-            value = problem.labels[key][problem.clusters.index(place.cluster)]
-            counts[key, most, group or f"alone {place.workload}", value] += 1
+    for assignment in decision.assignments:
+        for key, most, group in problem.workloads[_workload(problem, assignment)].spread:
+            value = problem.labels[key][problem.clusters.index(assignment.cluster)]
+            counts[key, most, group or f"alone {assignment.workload}", value] += 1
     return all(count <= most for (_, most, _, _), count in counts.items())
 
 
 def _limits(problem: Problem, decision: Decision) -> bool:
     for limit in problem.limits:
         total = 0.0
-        for place in decision.assignments:
-            found = problem.indexes(place)
+        for assignment in decision.assignments:
+            found = problem.indexes(assignment)
             assert found is not None
-            task, slot = found
-            if limit.counted[slot]:
-                total += float(limit.workloads[task])
-                total += 0.0 if limit.assignments is None else float(limit.assignments[task, slot])
+            workload, resource = found
+            if limit.counted[resource]:
+                total += float(limit.workloads[workload])
+                total += (
+                    0.0
+                    if limit.assignments is None
+                    else float(limit.assignments[workload, resource])
+                )
         for choice in decision.policies:
-            total += float(limit.policies[_option(problem, choice)])
+            total += float(limit.policies[_policy(problem, choice)])
         if total > limit.most + _SAME:
             return False
     return True

@@ -29,7 +29,7 @@ GPU = {"model": "H100-96GB", "node": "worker-node"}
 def asking(
     *gpus: dict[str, Any], score_name: str = "performance", **changed: Any
 ) -> dict[str, Any]:
-    """The guide's request, with GPUs in the place of policies."""
+    """The guide's request, with GPUs instead of policies."""
     asked = body(score_name)
     for cluster in asked["clusters"]:
         del cluster["availablePolicies"]

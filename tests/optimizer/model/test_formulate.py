@@ -31,7 +31,7 @@ def plain(**wishes: Any) -> Fleet:
     )
 
 
-def places(given: Fleet) -> list[str]:
+def assignments(given: Fleet) -> list[str]:
     """The clusters where `w` may run."""
     variables = formulate(given).variables
     return [v.cluster for v in variables if isinstance(v, Assignment) and v.workload == "w"]
@@ -55,20 +55,22 @@ def test_what_is_in_the_way_has_a_name(
     wishes: dict[str, Any], reason: str, left: list[str]
 ) -> None:
     given = plain(**wishes)
-    assert places(given) == left
+    assert assignments(given) == left
     found = ineligible(ResourceIndex(given), given.workloads[0])
-    assert {name for name, slots in found.items() if slots.any()} == ({reason} if reason else set())
+    assert {name for name, resources in found.items() if resources.any()} == (
+        {reason} if reason else set()
+    )
     assert (~np.any(list(found.values()), axis=0)).sum() == len(left)
 
 
-def test_a_place_without_a_cost_is_none_where_a_limit_counts_it() -> None:
+def test_an_assignment_without_a_cost_is_none_where_a_limit_counts_it() -> None:
     given = plain()
     costs = {(C1, "w", "d"): 1.0, (C1, "v", "d"): 1.0}
     scores = {**given.scores, "cost": ScoreMatrix.of(costs)}
     budget = FleetLimit("budget", 9.0, score="cost")
-    assert places(replace(given, scores=scores, limits=(budget,))) == [C1]
+    assert assignments(replace(given, scores=scores, limits=(budget,))) == [C1]
     elsewhere = replace(budget, selector="zone=a")
-    assert places(replace(given, scores=scores, limits=(elsewhere,))) == [C1, C2]
+    assert assignments(replace(given, scores=scores, limits=(elsewhere,))) == [C1, C2]
 
 
 def test_every_obstacle_says_what_it_is() -> None:
@@ -121,7 +123,7 @@ def test_changing_to_a_policy_costs_unless_it_is_enforced_now() -> None:
         for c in given.clusters
     )
     problem = formulate(replace(given, clusters=priced))
-    assert [option.value for option in problem.policies] == [0.0, -4.0]
+    assert [policy.value for policy in problem.policies] == [0.0, -4.0]
     assert (
         objective(problem, Decision((PolicyEnforcement(C2, "d"),), (Assignment("w", C2, "d"),)))
         == 15.0 - 4.0
@@ -151,15 +153,15 @@ def test_a_policy_may_supply_a_further_kind() -> None:
     cores = CandidatePolicy("cores", (Supply("cpu", "", 2),), "cpu")
     first, second = given.clusters
     given = replace(given, clusters=(replace(first, candidates=(*first.candidates, cores)), second))
-    assert places(given) == [C1]
+    assert assignments(given) == [C1]
     assert PolicyEnforcement(C1, "cores") in formulate(given).variables
 
 
-def test_a_part_is_the_same_problem_on_fewer_places() -> None:
+def test_a_part_is_the_same_problem_on_fewer_assignments() -> None:
     problem = formulate(plain(extras=()))
-    places_kept = np.zeros(problem.values.shape, dtype=np.bool_)
-    places_kept[0, problem.resource_cluster == 1] = True
-    part = problem.restricted(places_kept, np.array([False, True]))
+    assignments_kept = np.zeros(problem.values.shape, dtype=np.bool_)
+    assignments_kept[0, problem.resource_cluster == 1] = True
+    part = problem.restricted(assignments_kept, np.array([False, True]))
     assert part.variables == (PolicyEnforcement(C2, "d"), Assignment("w", C2, "d"))
     assert part.clusters == problem.clusters
     decision = Decision((PolicyEnforcement(C2, "d"),), (Assignment("w", C2, "d"),))
@@ -173,7 +175,7 @@ def test_a_fleet_of_nothing_is_a_problem_of_nothing() -> None:
         assert formulate(given).variables == ()
 
 
-def test_limits_of_one_score_share_what_places_use_also_in_a_part() -> None:
+def test_limits_of_one_score_share_what_assignments_use_also_in_a_part() -> None:
     given = plain()
     costs = ScoreMatrix.of({(c, w, "d"): 1.0 for c in (C1, C2) for w in ("v", "w")})
     limits = tuple(FleetLimit(name, 9.0, score="cost") for name in ("one", "two"))

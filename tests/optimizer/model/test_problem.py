@@ -26,7 +26,7 @@ def test_only_what_could_be_used_becomes_a_variable() -> None:
         )
     )
     assert problem.variables == (PolicyEnforcement("c", "large"), Assignment("w", "c", "large"))
-    assert [task.name for task in problem.workloads] == ["w"]
+    assert [workload.name for workload in problem.workloads] == ["w"]
 
 
 def test_the_value_of_a_decision_is_the_sum_of_its_scores() -> None:
@@ -43,16 +43,16 @@ def test_the_value_of_a_decision_is_the_sum_of_its_scores() -> None:
 @pytest.mark.parametrize("weight", [1.0, 0.1, 1e6])
 def test_a_problem_arrives_elsewhere_as_it_is_and_took_little_room(weight: float) -> None:
     values = np.array([[1.0, np.nan, -100.0], [np.nan, 0.0, 7.0]]) * weight
-    slots = tuple(ClusterResource(0, "gpu", device) for device in "abc")
-    tasks = tuple(ProblemWorkload(name, name, "gpu", 1.0) for name in "vw")
+    resources = tuple(ClusterResource(0, "gpu", device) for device in "abc")
+    workloads = tuple(ProblemWorkload(name, name, "gpu", 1.0) for name in "vw")
     limit = Limit("one", 9.0, np.ones(3, np.bool_), np.zeros(2), np.zeros(0), values * 0 + 3)
     limits = (limit, replace(limit, name="two"))
-    given = Problem(("c",), slots, (), tasks, values, np.zeros(3), limits=limits)
+    given = Problem(("c",), resources, (), workloads, values, np.zeros(3), limits=limits)
     assert given.__getstate__()["values"].itemsize == {1.0: 2, 0.1: 8, 1e6: 4}[weight]
     arrived = pickle.loads(pickle.dumps(given))  # noqa: S301 - our own
     assert arrived.values.dtype == np.float64
     assert np.array_equal(arrived.values, values, equal_nan=True)
-    assert arrived.resources == slots
+    assert arrived.resources == resources
     first, second = arrived.limits
     assert np.array_equal(first.assignments, limit.assignments, equal_nan=True)
     assert first.assignments is second.assignments

@@ -170,9 +170,9 @@ def test_capacity_of_large_quantities() -> None:
 
 
 def test_supplied() -> None:
-    place = Assignment("one", C1, "3g")
-    assert broken(supplied, PolicyEnforcement(C1, "3g"), place) == ()
-    assert broken(supplied, PolicyEnforcement(C1, "2g"), place) == (
+    assignment = Assignment("one", C1, "3g")
+    assert broken(supplied, PolicyEnforcement(C1, "3g"), assignment) == ()
+    assert broken(supplied, PolicyEnforcement(C1, "2g"), assignment) == (
         "workload one has 3g on cluster c1",
     )
 

@@ -35,9 +35,9 @@ def scores(
     return {(cluster, name, device): 10.0 for cluster in clusters for name in names}
 
 
-def decision(problem: Problem, places: dict[str, str], choices: dict[str, str]) -> Decision:
+def decision(problem: Problem, assignments: dict[str, str], choices: dict[str, str]) -> Decision:
     """Workload: cluster/device, cluster: policy, in the problem's order."""
-    wanted = {Assignment(name, *at.split("/")) for name, at in places.items()}
+    wanted = {Assignment(name, *at.split("/")) for name, at in assignments.items()}
     wanted_choices = {PolicyEnforcement(*item) for item in choices.items()}
     columns = [i for i, item in enumerate(problem.variables) if item in wanted | wanted_choices]
     return problem.decision(columns)
@@ -58,25 +58,25 @@ def replay(given: Fleet, before: Decision, goal: Decision, found: Transition) ->
     """Every state keeps the rules; what is told is what happens; the last state is the goal."""
     wide = with_surge(formulate(given), 1)
     assert violations(wide, before) == ()
-    choices, places = set(before.policies), set(before.assignments)
+    choices, assignments = set(before.policies), set(before.assignments)
     needed = {
         name: min(running(before, name), running(goal, name))
-        for name in {place.workload for place in (*before.assignments, *goal.assignments)}
+        for name in {assignment.workload for assignment in (*before.assignments, *goal.assignments)}
     }
     short: set[str] = set()
     for stage in found.stages:
-        assert set(stage.stopped) <= places
+        assert set(stage.stopped) <= assignments
         assert set(stage.released) <= choices
-        assert not set(stage.started) & places
-        check_amid(given, wide, Decision(tuple(choices), tuple(places)), stage)
+        assert not set(stage.started) & assignments
+        check_amid(given, wide, Decision(tuple(choices), tuple(assignments)), stage)
         choices = choices - set(stage.released) | set(stage.enforced)
-        places = places - set(stage.stopped) | set(stage.started)
-        assert (set(stage.state.policies), set(stage.state.assignments)) == (choices, places)
+        assignments = assignments - set(stage.stopped) | set(stage.started)
+        assert (set(stage.state.policies), set(stage.state.assignments)) == (choices, assignments)
         assert violations(wide, stage.state) == ()
         now = {name for name, count in needed.items() if running(stage.state, name) < count}
         assert now - short <= set(stage.uncovered)
         short = now
-    assert (choices, places) == (set(goal.policies), set(goal.assignments))
+    assert (choices, assignments) == (set(goal.policies), set(goal.assignments))
 
 
 def check_amid(given: Fleet, wide: Problem, before: Decision, stage: TransitionStage) -> None:
@@ -94,24 +94,24 @@ def check_amid(given: Fleet, wide: Problem, before: Decision, stage: TransitionS
 
 
 def pool_of(problem: Problem, choice: PolicyEnforcement) -> tuple[int, str]:
-    option = problem.policies[problem.policy_index[choice]]
-    return option.cluster, option.pool
+    policy = problem.policies[problem.policy_index[choice]]
+    return policy.cluster, policy.pool
 
 
 def with_what_stays(
     given: Fleet, problem: Problem, old: PolicyEnforcement, new: PolicyEnforcement
 ) -> tuple[Problem, PolicyEnforcement]:
     """Return a problem with a policy that supplies what runs on while one replaces another."""
-    options = [problem.policies[problem.policy_index[item]] for item in (old, new)]
+    policies = [problem.policies[problem.policy_index[item]] for item in (old, new)]
     stays = staying(given, old, new)
-    first, second = (dict(option.supplies) for option in options)
+    first, second = (dict(policy.supplies) for policy in policies)
     supplies = tuple(
-        (slot, min(amount, second[slot], stays[problem.resources[slot].device]))
-        for slot, amount in first.items()
-        if slot in second
+        (resource, min(amount, second[resource], stays[problem.resources[resource].device]))
+        for resource, amount in first.items()
+        if resource in second
     )
     made = ProblemPolicy(
-        options[0].cluster, options[0].pool, f"{old.policy} to {new.policy}", supplies
+        policies[0].cluster, policies[0].pool, f"{old.policy} to {new.policy}", supplies
     )
     limits = tuple(replace(item, policies=np.append(item.policies, 0.0)) for item in problem.limits)
     more = replace(problem, policies=(*problem.policies, made), limits=limits)
@@ -139,7 +139,7 @@ def staying(given: Fleet, old: PolicyEnforcement, new: PolicyEnforcement) -> Cou
 
 
 def running(state: Decision, name: str) -> int:
-    return sum(place.workload == name for place in state.assignments)
+    return sum(assignment.workload == name for assignment in state.assignments)
 
 
 def planned(
@@ -151,7 +151,7 @@ def planned(
     return found
 
 
-def test_a_workload_starts_at_its_new_place_before_it_leaves_the_old_one() -> None:
+def test_a_workload_starts_at_its_new_assignment_before_it_leaves_the_old_one() -> None:
     given = fleet({"c": [("3g", 1)], "d": [("3g", 1)]}, {"a": 1}, scores("a"))
     problem = formulate(given)
     before = decision(problem, {"a": "c/3g"}, {"c": "3g"})
@@ -183,7 +183,7 @@ def test_without_time_what_moves_stops_for_a_moment_and_what_stays_does_not() ->
     assert (found.uncovered, found.least) == (("a",), False)
 
 
-def test_two_that_swap_places_go_round_by_a_third_cluster() -> None:
+def test_two_that_swap_assignments_go_round_by_a_third_cluster() -> None:
     supplies = {name: [("3g", 1)] for name in "cde"}
     given = fleet(supplies, {"a": 1, "b": 1}, scores("a", "b", clusters="cde"))
     problem = formulate(given)
@@ -200,7 +200,10 @@ def test_two_that_swap_places_go_round_by_a_third_cluster() -> None:
 def test_disruption_is_not_called_least_where_detours_were_left_out(
     others: int, known: bool
 ) -> None:
-    """Where x makes room for a, nothing stops; but x does not move, and there are many places."""
+    """Where x makes room for a, nothing stops; but x does not move.
+
+    And there are many assignments.
+    """
     busy = {f"y{index}": f"z{index}/3g" for index in range(others)}
     clusters = ("c", "d", "e", "f", *(f"z{index}" for index in range(others)))
     far = [cluster for cluster in clusters if cluster[0] == "z"]
@@ -217,7 +220,7 @@ def test_disruption_is_not_called_least_where_detours_were_left_out(
     assert (not found.uncovered, found.least) == (known, known)
 
 
-def test_two_that_swap_places_without_room_cost_one_of_them_a_moment() -> None:
+def test_two_that_swap_assignments_without_room_cost_one_of_them_a_moment() -> None:
     supplies = {name: [("3g", 1)] for name in "cd"}
     given = fleet(supplies, {"a": 1, "b": 1}, scores("a", "b"))
     problem = formulate(given)
@@ -238,7 +241,7 @@ def test_moves_that_do_not_mind_each_other_share_stages() -> None:
     policies = dict.fromkeys(clusters, "3g")
     old, new = clusters[:6], clusters[6:]
     at = [{n: f"{c}/3g" for n, c in zip(names, on, strict=True)} for on in (old, new)]
-    found = planned(given, *(decision(problem, places, policies) for places in at))
+    found = planned(given, *(decision(problem, assignments, policies) for assignments in at))
     assert len(found.stages) == 2
     assert found.uncovered == ()
 
@@ -266,9 +269,9 @@ def test_what_wants_company_moves_together() -> None:
 def test_what_runs_now_is_read_from_the_problem() -> None:
     given = fleet({"c": [("3g", 1), ("2g", 1)], "d": [("3g", 1)]}, {"a": 1, "b": 1}, scores("a"))
     problem = formulate(given)
-    options = tuple(item._replace(current=item.cluster == 0) for item in problem.policies)
-    tasks = tuple(replace(task, current=(0, 1)) for task in problem.workloads)
-    found = current_state(replace(problem, policies=options, workloads=tasks), Decision())
+    policies = tuple(item._replace(current=item.cluster == 0) for item in problem.policies)
+    workloads = tuple(replace(workload, current=(0, 1)) for workload in problem.workloads)
+    found = current_state(replace(problem, policies=policies, workloads=workloads), Decision())
     assert found.decision == decision(problem, {"a": "c/3g"}, {"c": "3g"})
     assert found.infeasible == ("workload a on cluster d",)
 
@@ -350,7 +353,7 @@ def test_gpus_of_no_named_device_are_gpus_all_the_same(kind: str, stops: bool) -
     problem = formulate(given)
     before = decision(problem, {"a": "c/"}, {"c": "old"})
     goal = decision(problem, {"a": "c/", "b": "c/3g"}, {"c": "new"})
-    found = plan_transition(problem, before, goal, swaps=policy_replacements(given))
+    found = plan_transition(problem, before, goal, replacements=policy_replacements(given))
     assert found.uncovered == (("a",) if stops else ())
 
 
@@ -419,9 +422,9 @@ def test_without_time_a_policy_that_uses_of_a_limit_goes_before_another_comes() 
 def test_where_much_is_drained_each_finds_room_on_clusters_that_are_not_yet() -> None:
     """12 clusters with one device free each, which goes: only the last two stop anything."""
     names, per = [f"c{index:02}" for index in range(12)], 2
-    tasks = {f"{name}w{index}": name for name in names for index in range(per)}
-    table = {(cluster, task, "3g"): 10.0 for cluster in names for task in tasks}
-    given = fleet({name: [("3g", 1)] for name in names}, dict.fromkeys(tasks, 1), table)
+    workloads = {f"{name}w{index}": name for name in names for index in range(per)}
+    table = {(cluster, workload, "3g"): 10.0 for cluster in names for workload in workloads}
+    given = fleet({name: [("3g", 1)] for name in names}, dict.fromkeys(workloads, 1), table)
     policies = tuple(
         CandidatePolicy(name, (Supply("gpu", "3g", amount),))
         for name, amount in (("old", per + 1), ("new", per))
@@ -429,9 +432,9 @@ def test_where_much_is_drained_each_finds_room_on_clusters_that_are_not_yet() ->
     clusters = tuple(replace(cluster, candidates=policies) for cluster in given.clusters)
     given = replace(given, clusters=clusters)
     problem = formulate(given)
-    places = {task: f"{name}/3g" for task, name in tasks.items()}
+    assignments = {workload: f"{name}/3g" for workload, name in workloads.items()}
     before, goal = (
-        decision(problem, places, dict.fromkeys(names, policy)) for policy in ("old", "new")
+        decision(problem, assignments, dict.fromkeys(names, policy)) for policy in ("old", "new")
     )
     found = planned(given, before, goal)
     assert sum(len(stage.uncovered) for stage in found.stages) == 3
@@ -536,7 +539,7 @@ def check(seed: int) -> None:
 def check_least(seed: int) -> None:
     """Where little moves, no order of single changes uncovers fewer replicas."""
     given, before, goal = random_case(seed)
-    found = plan_transition(formulate(given), before, goal, swaps=policy_replacements(given))
+    found = plan_transition(formulate(given), before, goal, replacements=policy_replacements(given))
     best = fewest(given, before, goal, most=4_000)
     lost = sum(len(stage.uncovered) for stage in found.stages)
     if found.least and best is not None:
@@ -563,7 +566,10 @@ class Legal:
 
 
 class Replacing(NamedTuple):
-    """A policy change of a pool; `amid`: what holds, with what stays in place of the old one."""
+    """A policy change of a pool; `amid`: what holds.
+
+    With what stays in assignment of the old one.
+    """
 
     old: frozenset[PolicyEnforcement]
     new: frozenset[PolicyEnforcement]
@@ -583,8 +589,8 @@ def fewest(given: Fleet, before: Decision, goal: Decision, *, most: int) -> int 
     None where there are more than `most` situations.
     """
     wide = with_surge(formulate(given), 1)
-    names = {place.workload for place in (*before.assignments, *goal.assignments)}
-    places = [p for p in wide.variables if isinstance(p, Assignment) and p.workload in names]
+    names = {assignment.workload for assignment in (*before.assignments, *goal.assignments)}
+    assignments = [p for p in wide.variables if isinstance(p, Assignment) and p.workload in names]
     needed = {n: min(running(before, n), running(goal, n)) for n in names}
     begin: Situation = frozenset((*before.policies, *before.assignments))
     end: Situation = frozenset((*goal.policies, *goal.assignments))
@@ -599,7 +605,7 @@ def fewest(given: Fleet, before: Decision, goal: Decision, *, most: int) -> int 
         if here in closed:
             continue
         closed.add(here)
-        found: list[Situation] = [here ^ {place} for place in places]
+        found: list[Situation] = [here ^ {assignment} for assignment in assignments]
         found += [here - c.old | c.new for c in changes if c.old <= here and c.can(here)]
         for after in found:
             now = paid + sum(short(here, gone, needed) for gone in here - after)
@@ -610,13 +616,13 @@ def fewest(given: Fleet, before: Decision, goal: Decision, *, most: int) -> int 
 
 
 def short(here: Situation, gone: PolicyEnforcement | Assignment, needed: dict[str, int]) -> bool:
-    """Tell whether a workload lacks a replica once this place goes."""
+    """Tell whether a workload lacks a replica once this assignment goes."""
     if isinstance(gone, PolicyEnforcement):
         return False
-    places = [
+    assignments = [
         item for item in here if isinstance(item, Assignment) and item.workload == gone.workload
     ]
-    return len(places) <= needed[gone.workload]
+    return len(assignments) <= needed[gone.workload]
 
 
 def replacing(given: Fleet, wide: Problem, before: Decision, goal: Decision) -> Iterator[Replacing]:
