@@ -17,7 +17,7 @@ from dsf.kube.kinds import (
 from dsf.kube.port import Kube
 from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.domain.settings import DEFAULTS, OptimizerSettings
-from optimizer.explain.composition import case_of
+from optimizer.explain.case import case_of
 from optimizer.explain.process.run import explain
 from optimizer.model.formulate import formulate
 from optimizer.model.problem_size import too_large, too_large_to_read

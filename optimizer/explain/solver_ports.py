@@ -1,4 +1,4 @@
-"""What explanations ask of a solver; the shell passes it in, with a budget of its own."""
+"""What explanations need from outside: solvers with a time budget, and a listener for progress."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,19 +9,20 @@ from optimizer.domain.solution import Assignment, Decision, Solution
 from optimizer.domain.status import Status
 from optimizer.model.problem import Problem
 from optimizer.model.rules import Row
+from optimizer.wire.explanation import Explanation
 
 
 class BudgetExceeded(Exception):
-    """The time for explanations is over; raised by the shell, and caught where a part begins."""
+    """The time for explanations is over; raised by solvers, caught where a part begins."""
 
 
 ProblemSolver = Callable[[Problem], Solution]
-"""Solves a problem; raises Spent where the budget is."""
+"""Solves a problem; raises BudgetExceeded."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinearSolution:
-    """What a linear program gave: values by variable, and prices by row where it was relaxed."""
+    """Values by variable, and dual prices by row where the program was relaxed."""
 
     status: Status
     values: Floats
@@ -29,28 +30,28 @@ class LinearSolution:
 
 
 LinearSolver = Callable[[Floats, Sequence[Row], bool], LinearSolution]
-"""Maximises weights under rows, over 0 or 1, or anything between where the last is true.
+"""Maximises weights @ x under rows; x is 0 or 1, or in [0, 1] where the last argument is true.
 
-Raises Spent as Resolve does.
+Raises BudgetExceeded.
 """
 
 
 class NearOptimalDecisions(Protocol):
-    """Knows the decisions of a problem that lose little against its optimum."""
+    """The decisions of a problem that lose little against its optimum."""
 
-    def without(self, place: Assignment, most: float, /) -> Solution:
-        """Return the best decision that lacks a place and loses less than `most`.
+    def without(self, assignment: Assignment, most: float, /) -> Solution:
+        """Return the best decision that lacks an assignment and loses less than `most`.
 
         Infeasible: there is none. NotSolved: not known.
         """
         ...
 
-    def search_without(self, place: Assignment, /) -> Solution:
-        """Return a good decision that lacks a place; Optimal where nothing can be better."""
+    def search_without(self, assignment: Assignment, /) -> Solution:
+        """Return a good decision that lacks an assignment; Optimal: none is better."""
         ...
 
     def with_workload(self, name: str, /) -> Solution:
-        """Return the best decision that has a workload, or one just like it, as often as it runs.
+        """Return the best decision that has a workload, or an interchangeable one.
 
         NotSolved: not known.
         """
@@ -58,20 +59,27 @@ class NearOptimalDecisions(Protocol):
 
 
 FindNearOptimal = Callable[[Problem, float], NearOptimalDecisions]
-"""Returns what is near the optimum of a problem, given what that is worth."""
+"""Returns the near-optimal decisions of a problem, given the value of its optimum."""
+
+ReportProgress = Callable[[Callable[[], Explanation]], None]
+"""Called repeatedly with a function that returns the partial explanation found so far."""
+
+
+def report_nothing(_: Callable[[], Explanation]) -> None:
+    """Ignore progress."""
 
 
 class _NoDecisions:
-    def without(self, _place: Assignment, _most: float) -> Solution:
+    def without(self, _assignment: Assignment, _most: float) -> Solution:
         return Solution("NotSolved", Decision(), 0.0, None, 0.0, "none")
 
     def with_workload(self, _name: str) -> Solution:
         return Solution("NotSolved", Decision(), 0.0, None, 0.0, "none")
 
-    def search_without(self, _place: Assignment) -> Solution:
+    def search_without(self, _assignment: Assignment) -> Solution:
         return Solution("NotSolved", Decision(), 0.0, None, 0.0, "none")
 
 
 def find_none(_problem: Problem, _value: float) -> NearOptimalDecisions:
-    """Know nothing: whole problems are solved instead."""
+    """Find no near-optimal decisions: whole problems are solved instead."""
     return _NoDecisions()

@@ -1,8 +1,8 @@
-"""Whether all that is needed has room: by counting, by packing, and only then by solving.
+"""Whether all that is needed can run: by counting, by packing, and only then by solving.
 
-What is asked for is more than there is where it is so for some function of sizes that never grows
-when things are put together: the sizes themselves, or how often a smaller size fits into them
-(dual feasible functions: S. P. Fekete, J. Schepers, Mathematical Programming 91, 2001).
+Counting proves that there is no room where some dual feasible function of the sizes says so: the
+sizes themselves, or how often a smaller size fits into them (S. P. Fekete, J. Schepers, New classes
+of fast lower bounds for bin packing problems, Mathematical Programming 91, 2001).
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,20 +11,26 @@ from math import floor, prod
 
 import numpy as np
 
-from optimizer.domain.arrays import Bools, Floats
+from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Decision
 from optimizer.explain.conflicts.feasibility_problem import all_placed
 from optimizer.explain.solver_ports import ProblemSolver
-from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem
+from optimizer.model.allocation import Allocation
+from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
 
-_MOST_MODES = 64
-_MOST_SIZES = 12
+_MAX_COMBINATIONS = 64
+"""Combinations of a cluster's policies that are counted; above that, all count as enforced."""
+
+_MAX_SIZES = 12
+"""Sizes that are counted, the largest first: small ones rarely prove more."""
+
 _TOLERANCE = 1e-6
+"""Relative: amounts that differ by less count as equal."""
 
 
 def check_feasibility(
-    problem: Problem, needed: Mapping[str, int], resolve: ProblemSolver
+    problem: Problem, needed: Mapping[str, int], solve: ProblemSolver
 ) -> Decision | bool | None:
     """Return a decision that has all that is needed, False where none has, None if not known."""
     if exceeds_capacity(problem, needed):
@@ -32,30 +38,50 @@ def check_feasibility(
     packed = best_fit_decreasing(problem, needed)
     if packed is not None:
         return packed
-    solution = resolve(problem)
+    solution = solve(problem)
     answer = all_placed(solution, sum(needed.values()))
     return solution.decision if answer else answer
 
 
 def exceeds_capacity(problem: Problem, needed: Mapping[str, int]) -> bool:
-    """Tell whether all clusters together supply less of some kind than is needed of it."""
+    """Tell whether more of some kind is needed than all clusters together can supply."""
     sizes: dict[str, list[tuple[float, int]]] = {}
     for name, count in needed.items():
-        task = problem.workloads[problem.workload_index[name]]
-        for kind, amount in ((task.kind, task.amount), *task.extras):
+        workload = problem.workloads[problem.workload_index[name]]
+        for kind, amount in ((workload.kind, workload.amount), *workload.extras):
             sizes.setdefault(kind, []).append((amount, count))
-    return any(_lacking(problem, kind, asked) for kind, asked in sizes.items())
+    return any(_exceeds(problem, kind, asked) for kind, asked in sizes.items())
 
 
-def _lacking(problem: Problem, kind: str, asked: list[tuple[float, int]]) -> bool:
+def best_fit_decreasing(problem: Problem, needed: Mapping[str, int]) -> Decision | None:
+    """Return a decision that has all that is needed, if one greedy pass finds it.
+
+    Every pool enforces the policy that supplies most. The largest workload comes first and takes
+    the resource that has least left afterwards.
+    """
+    state = Allocation(problem)
+    for policy in _largest_policies(problem):
+        state.enforce(policy)
+    numbers = [problem.workload_index[name] for name in needed]
+    for number in sorted(numbers, key=lambda item: (-problem.workloads[item].amount, item)):
+        for _ in range(needed[problem.workloads[number].name]):
+            resource = _tightest(state, number)
+            if resource is None:
+                return None
+            state.assign(number, resource)
+    decision = state.decision()
+    return None if violations(problem, decision) else decision
+
+
+def _exceeds(problem: Problem, kind: str, asked: list[tuple[float, int]]) -> bool:
     clusters = list(_supplies(problem, kind))
     distinct = sorted({amount for amount, _ in asked if amount > 0}, reverse=True)
-    for size in distinct[:_MOST_SIZES]:
+    for size in distinct[:_MAX_SIZES]:
         count = sum(times * floor(amount / size) for amount, times in asked)
-        if count > sum(max(_fitting(mode, size) for mode in modes) for modes in clusters):
+        if count > sum(max(_fitting(amounts, size) for amounts in some) for some in clusters):
             return True
     total = sum(amount * times for amount, times in asked)
-    most = sum(max(float(mode.sum()) for mode in modes) for modes in clusters)
+    most = sum(max(float(amounts.sum()) for amounts in some) for some in clusters)
     return total > most * (1 + _TOLERANCE) + _TOLERANCE
 
 
@@ -64,82 +90,48 @@ def _fitting(amounts: Floats, size: float) -> float:
 
 
 def _supplies(problem: Problem, kind: str) -> Iterator[list[Floats]]:
-    """Yield for each cluster what its slots of a kind can be supplied with, mode by mode.
+    """Yield for each cluster the amounts of its resources of a kind under each policy combination.
 
-    Where there are too many modes, one that supplies as much as all together.
+    Above `_MAX_COMBINATIONS` it is one array, with the supplies of all policies added up.
     """
     numbers: dict[int, list[int]] = {}
-    for number, slot in enumerate(problem.resources):
-        if slot.kind == kind:
-            numbers.setdefault(slot.cluster, []).append(number)
+    for number, resource in enumerate(problem.resources):
+        if resource.kind == kind:
+            numbers.setdefault(resource.cluster, []).append(number)
     pools: dict[int, dict[str, list[Floats]]] = {cluster: {} for cluster in numbers}
-    for option in problem.policies:
-        own = numbers.get(option.cluster, [])
-        supplied = dict(option.supplies)
-        amounts = np.array([supplied.get(number, 0.0) for number in own])
+    for policy in problem.policies:
+        supplied = dict(policy.supplies)
+        amounts = np.array([supplied.get(at, 0.0) for at in numbers.get(policy.cluster, [])])
         if amounts.any():
-            pools[option.cluster].setdefault(option.pool, []).append(amounts)
+            pools[policy.cluster].setdefault(policy.pool, []).append(amounts)
     for cluster, own in numbers.items():
         base, choices = problem.base[own], list(pools[cluster].values())
-        if prod(1 + len(options) for options in choices) <= _MOST_MODES:
-            yield [base + sum(mode) for mode in product(*([0.0 * base, *o] for o in choices))]
+        if prod(1 + len(some) for some in choices) <= _MAX_COMBINATIONS:
+            yield [
+                base + sum(found) for found in product(*([0.0 * base, *some] for some in choices))
+            ]
         else:
-            yield [base + sum(np.sum(options, axis=0) for options in choices)]
+            yield [base + sum(np.sum(some, axis=0) for some in choices)]
 
 
-def best_fit_decreasing(problem: Problem, needed: Mapping[str, int]) -> Decision | None:
-    """Return a decision that has all that is needed, if the largest first find room at once.
-
-    Every pool takes the policy that supplies most; each takes the slot that it leaves least of.
-    """
-    options = _largest(problem)
-    left, exists = problem.base.copy(), problem.base > 0
-    for option in options:
-        for slot, amount in problem.policies[option].supplies:
-            left[slot] += amount
-            exists[slot] = True
-    pairs: list[tuple[int, int]] = []
-    tasks = [problem.workload_index[name] for name in needed]
-    for task in sorted(tasks, key=lambda task: (-problem.workloads[task].amount, task)):
-        for _ in range(needed[problem.workloads[task].name]):
-            found = _tightest(problem, task, left, exists, pairs)
-            if found is None:
-                return None
-            pairs.append((task, found))
-            for at, amount in _taken(problem, task, found):
-                left[at] -= amount
-    decision = Decision(
-        tuple(problem.enforcement(option) for option in options),
-        tuple(problem.assignment(*pair) for pair in sorted(pairs)),
-    )
-    return None if violations(problem, decision) else decision
-
-
-def _largest(problem: Problem) -> list[int]:
-    """Return the option of each pool that supplies most."""
+def _largest_policies(problem: Problem) -> list[int]:
+    """Return the policy of each pool that supplies most."""
     best: dict[tuple[int, str], tuple[float, int]] = {}
-    for number, option in enumerate(problem.policies):
-        supply = sum(amount for _, amount in option.supplies), -number
-        best[option[:2]] = max(best.get(option[:2], (-1.0, 0)), supply)
+    for number, policy in enumerate(problem.policies):
+        pool = policy.cluster, policy.pool
+        supply = sum(amount for _, amount in policy.supplies), -number
+        best[pool] = max(best.get(pool, (-1.0, 0)), supply)
     return sorted(-number for _, number in best.values())
 
 
-def _tightest(
-    problem: Problem, task: int, left: Floats, exists: Bools, pairs: list[tuple[int, int]]
-) -> int | None:
-    """Return the usable slot of which least is left afterwards; None where there is none."""
-    usable = ~np.isnan(problem.values[task]) & (left >= problem.workloads[task].amount) & exists
-    taken = [problem.resources[slot].cluster for own, slot in pairs if own == task]
-    usable &= ~np.isin(problem.resource_cluster, taken)
-    for slot in np.flatnonzero(usable)[np.argsort(left[usable], kind="stable")].tolist():
-        if all(left[at] >= amount for at, amount in _taken(problem, task, slot)):
-            return int(slot)
+def _tightest(state: Allocation, workload: int) -> int | None:
+    """Return the resource that fits and has least left; None where none fits."""
+    problem = state.problem
+    taken = [problem.resources[at].cluster for at in state.resources_of[workload]]
+    usable = ~np.isnan(problem.values[workload]) & ~np.isin(problem.resource_cluster, taken)
+    least = problem.workloads[workload].amount * (1 - _TOLERANCE)
+    usable &= state.exists & (state.residual >= least)  # only speed: `has_capacity` decides
+    for resource in np.flatnonzero(usable)[np.argsort(state.residual[usable], kind="stable")]:
+        if state.has_capacity(workload, int(resource)):
+            return int(resource)
     return None
-
-
-def _taken(problem: Problem, task: int, slot: int) -> Iterator[tuple[int, float]]:
-    """Yield what a place takes, by slot."""
-    found, cluster = problem.workloads[task], problem.resources[slot].cluster
-    yield slot, found.amount
-    for kind, amount in found.extras:
-        yield problem.resource_index[ClusterResource(cluster, kind, NO_DEVICE)], amount

@@ -97,7 +97,7 @@ def solve_forced(
     problem: Problem,
     before: Decision,
     changed: Problem,
-    resolve: ProblemSolver,
+    solve: ProblemSolver,
     *,
     times: int = 0,
     workload: str = "",
@@ -106,7 +106,7 @@ def solve_forced(
 
     What is lost is against the decision before, by the values of the problem as it is.
     """
-    solution = resolve(changed)
+    solution = solve(changed)
     decision, there = _without_force(solution.decision)
     if workload and not any(task.kind == FORCED for task in changed.workloads):
         there = sum(place.workload == workload for place in decision.assignments)

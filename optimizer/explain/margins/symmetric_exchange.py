@@ -1,7 +1,8 @@
-"""Decisions that are as good because equals change hands: two workloads, or two clusters.
+"""Decisions of equal value, made by swapping two interchangeable workloads or clusters.
 
-What is equal in everything that a rule or the objective speaks of can be exchanged in any decision.
-So nothing is lost without a place wherever an equal can stand in; that asks no solver.
+Swapping two that are equal in everything that a rule or the objective reads keeps every rule and
+the objective (exchange argument; keys in `model.symmetry`). So an assignment that such a swap
+removes has the margin 0, which needs no solver.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -13,13 +14,13 @@ from optimizer.model.symmetry import ClusterForm, classes, cluster_forms, worklo
 
 
 class SymmetricExchange:
-    """The workloads and clusters of a problem that can stand in for each other."""
+    """Swaps the interchangeable workloads and clusters of one problem."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
 
     def without(self, decision: Decision, place: Assignment) -> Decision | None:
-        """Return a decision that lacks a place and is as good; None where no exchange gives one."""
+        """Return a decision of equal value without an assignment; None where no swap gives one."""
         for name in self._workloads_like(place.workload, decision):
             other = _renamed(decision.assignments, {place.workload: name, name: place.workload})
             if place not in other:
@@ -31,24 +32,24 @@ class SymmetricExchange:
         return None
 
     def with_workload(self, decision: Decision, name: str) -> Decision | None:
-        """Return a decision as good in which a workload runs instead of an equal, if one does."""
+        """Return a decision of equal value in which a workload runs in place of an equal one."""
         running = {place.workload for place in decision.assignments}
         other = next((item for item in self._workloads.get(name, ()) if item in running), None)
         if other is None:
             return None
         return self._ordered(decision.policies, _renamed(decision.assignments, {other: name}))
 
-    def are(self, one: str, other: str) -> bool:
-        """Tell whether two workloads are equal."""
+    def interchangeable(self, one: str, other: str) -> bool:
+        """Tell whether two workloads can be swapped in any decision."""
         return other in self._workloads.get(one, ())
 
     def _workloads_like(self, name: str, decision: Decision) -> Iterator[str]:
-        """Yield the equals of a workload, first those that run."""
+        """Yield the workloads that one can be swapped with, first those that run."""
         running = {place.workload for place in decision.assignments}
         yield from sorted(self._workloads.get(name, ()), key=lambda other: other not in running)
 
     def _moved(self, decision: Decision, one: str, other: str) -> Decision:
-        """Return a decision in which two clusters have changed roles."""
+        """Return a decision in which two clusters are swapped."""
         clusters = {one: other, other: one}
         pairs = list(zip(self._policies[one], self._policies[other], strict=True))
         policies = dict(pairs) | {new: old for old, new in pairs}
@@ -61,32 +62,32 @@ class SymmetricExchange:
         )
 
     def _ordered(
-        self, choices: Iterable[PolicyEnforcement], places: Iterable[Assignment]
+        self, policies: Iterable[PolicyEnforcement], assignments: Iterable[Assignment]
     ) -> Decision:
         """Return a decision in the problem's order."""
         problem = self._problem
-        options = sorted(problem.policy_index[choice] for choice in choices)
-        pairs = sorted(at for place in places if (at := problem.indexes(place)) is not None)
+        numbers = sorted(problem.policy_index[item] for item in policies)
+        pairs = sorted(at for item in assignments if (at := problem.indexes(item)) is not None)
         return Decision(
-            tuple(problem.enforcement(option) for option in options),
+            tuple(map(problem.enforcement, numbers)),
             tuple(problem.assignment(*pair) for pair in pairs),
         )
 
     @cached_property
     def _workloads(self) -> Mapping[str, tuple[str, ...]]:
-        """By workload, its equals; what rules name has none."""
+        """By workload, those that it can be swapped with; what affinity rules name has none."""
         names = [item.name for item in self._problem.workloads]
         keys = workload_keys(self._problem)
         return _others({names[number]: key for number, key in keys.items()})
 
     @cached_property
     def _clusters(self) -> Mapping[str, tuple[str, ...]]:
-        """By cluster, its equals."""
+        """By cluster, those that it can be swapped with."""
         return _others({name: form.key for name, form in self._forms.items() if form.resources})
 
     @cached_property
     def _policies(self) -> Mapping[str, list[PolicyEnforcement]]:
-        """By cluster, its policies in an order that is the same for equals."""
+        """By cluster, its policies in an order that interchangeable clusters share."""
         return {
             name: list(map(self._problem.enforcement, form.policies))
             for name, form in self._forms.items()

@@ -1,4 +1,4 @@
-"""Why not another place or policy: what forcing it would cost the objective."""
+"""Why not another assignment or policy: what forcing it costs the objective."""
 
 from collections.abc import Iterable
 
@@ -18,10 +18,27 @@ from optimizer.model.predicates import PREDICATES, ineligible
 from optimizer.model.problem import Problem
 from optimizer.model.resource_index import ResourceIndex
 from optimizer.wire.explanation import WhyNotAnswer
+from optimizer.wire.explanation_request import WhyNotQuestion
 
-_SAYS = {
+_MEANINGS = {
     name: " ".join((found.__doc__ or "").split()).rstrip(".") for name, found in PREDICATES.items()
 }
+"""What each predicate says of a resource, in the words of its docstring."""
+
+
+def why_not(
+    fleet: Fleet,
+    problem: Problem,
+    solution: Solution,
+    question: WhyNotQuestion,
+    solve: ProblemSolver,
+) -> WhyNotAnswer:
+    """Return what it costs to force what a question names."""
+    cluster, device = question.cluster, question.device or None
+    if question.policy is not None:
+        return why_not_policy(problem, solution, cluster, question.policy, solve)
+    workload = question.workload or ""
+    return why_not_place(fleet, problem, solution, workload, cluster, device, solve)
 
 
 def why_not_place(
@@ -31,35 +48,33 @@ def why_not_place(
     workload: str,
     cluster: str,
     device: str | None,
-    resolve: ProblemSolver,
+    solve: ProblemSolver,
 ) -> WhyNotAnswer:
     """Return what it costs that a workload runs on a cluster, or on one of its devices."""
     on = f"{device} of cluster {cluster}" if device else f"cluster {cluster}"
     asked = f"workload {workload} on {on}"
     allowed = _allowed(problem, workload, cluster, device)
     if allowed is None:
-        return WhyNotAnswer(
-            asked=asked, possible=False, message=_in_the_way(fleet, workload, cluster)
-        )
-    number = problem.cluster_index[cluster]
-    forced = forcing_workload(allowed, workload, [number])
-    found = solve_forced(problem, solution.decision, forced, resolve, times=1, workload=workload)
+        message = _why_ineligible(fleet, workload, cluster)
+        return WhyNotAnswer(asked=asked, possible=False, message=message)
+    forced = forcing_workload(allowed, workload, [problem.cluster_index[cluster]])
+    found = solve_forced(problem, solution.decision, forced, solve, times=1, workload=workload)
     return _answer(solution, asked, found)
 
 
 def why_not_policy(
-    problem: Problem, solution: Solution, cluster: str, policy: str, resolve: ProblemSolver
+    problem: Problem, solution: Solution, cluster: str, policy: str, solve: ProblemSolver
 ) -> WhyNotAnswer:
     """Return what it costs that a cluster enforces a policy."""
     asked = f"policy {policy} on cluster {cluster}"
-    option = problem.policy_index.get(PolicyEnforcement(cluster, policy))
-    if option is None:
+    number = problem.policy_index.get(PolicyEnforcement(cluster, policy))
+    if number is None:
         message = "it is no candidate there, or supplies nothing that a workload can use"
         return WhyNotAnswer(asked=asked, possible=False, message=message)
-    found = solve_forced(
-        problem, solution.decision, forcing_policy(problem, option), resolve, times=1
+    forced = forcing_policy(problem, number)
+    return _answer(
+        solution, asked, solve_forced(problem, solution.decision, forced, solve, times=1)
     )
-    return _answer(solution, asked, found)
 
 
 def _answer(before: Solution, asked: str, found: ForcedSolution) -> WhyNotAnswer:
@@ -69,8 +84,8 @@ def _answer(before: Solution, asked: str, found: ForcedSolution) -> WhyNotAnswer
         message = "no decision that keeps all rules has it"
         return WhyNotAnswer(asked=asked, possible=False, message=message)
     old, new = set(before.decision.assignments), found.decision.assignments
-    moved = tuple(assignment_value(place) for place in new if place not in old)
-    gone = {place.workload for place in old} - {place.workload for place in new}
+    moved = tuple(assignment_value(item) for item in new if item not in old)
+    gone = {item.workload for item in old} - {item.workload for item in new}
     message = f"the best solution with it is worth {found.lost.total:g} less"
     if found.lost.total <= 0:
         message = "a solution with it is worth as much"
@@ -80,34 +95,37 @@ def _answer(before: Solution, asked: str, found: ForcedSolution) -> WhyNotAnswer
 
 
 def _allowed(problem: Problem, workload: str, cluster: str, device: str | None) -> Problem | None:
-    """Return the problem without the workload's other devices there; None: no place is left."""
-    task, number = problem.workload_index.get(workload), problem.cluster_index.get(cluster)
-    if task is None or number is None:
+    """Return the problem without the workload's other devices on the cluster.
+
+    None: the workload has no candidate assignment there.
+    """
+    number, at = problem.workload_index.get(workload), problem.cluster_index.get(cluster)
+    if number is None or at is None:
         return None
-    there = problem.resource_cluster == number
-    wanted = np.array([device is None or slot.device == device for slot in problem.resources])
-    if np.isnan(problem.values[task, there & wanted]).all():
+    there = problem.resource_cluster == at
+    asked = np.array([device is None or item.device == device for item in problem.resources])
+    if np.isnan(problem.values[number, there & asked]).all():
         return None
     usable = ~np.isnan(problem.values)
-    usable[task, there & ~wanted] = False
+    usable[number, there & ~asked] = False
     return problem.restricted(usable, np.ones(len(problem.policies), dtype=np.bool_))
 
 
-def _in_the_way(fleet: Fleet, workload: str, cluster: str) -> str:
-    """Return what keeps a workload from every device of a cluster, in words."""
+def _why_ineligible(fleet: Fleet, workload: str, cluster: str) -> str:
+    """Return what makes every resource of a cluster ineligible for a workload, in words."""
     target = next((item for item in fleet.workloads if item.name == workload), None)
     names = [item.name for item in fleet.clusters]
     if target is None:
         return f"the request names no workload {workload}, or it could not be read: see gaps"
     if cluster not in names:
         return f"the request names no cluster {cluster}"
-    ground = ResourceIndex(fleet)
-    if not len(ground.resources):
+    index = ResourceIndex(fleet)
+    if not len(index.resources):
         return f"no cluster supplies {target.kind}"
-    there = ground.cluster == names.index(cluster)
-    found = [name for name, slots in ineligible(ground, target).items() if slots[there].any()]
+    there = index.cluster == names.index(cluster)
+    found = [name for name, some in ineligible(index, target).items() if some[there].any()]
     return "; ".join(_words(found)) or f"cluster {cluster} supplies no {target.kind}"
 
 
 def _words(reasons: Iterable[str]) -> Iterable[str]:
-    return (f"{reason}: {_SAYS[reason]}" for reason in reasons)
+    return (f"{reason}: {_MEANINGS[reason]}" for reason in reasons)

@@ -1,4 +1,4 @@
-"""Explaining in a process of its own, for a limited time."""
+"""Runs explanations in a process of their own, for a limited time."""
 
 import time
 from collections.abc import Callable
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Solution
-from optimizer.explain.composition import Case, ReportProgress, report_nothing
-from optimizer.explain.solver_ports import BudgetExceeded
+from optimizer.explain.case import Case
+from optimizer.explain.solver_ports import BudgetExceeded, ReportProgress, report_nothing
 from optimizer.model.problem import Problem
 from optimizer.solve.supervised_process import run_supervised
 from optimizer.wire.explanation import Explanation
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 _REPORT_SECONDS = 1.0
+"""Between two partial explanations that are sent: each is pickled whole."""
 
 _UNTOLD = "everything: its process died, or the time limit was over before it had found anything"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExplanationJob:
-    """What to explain, by which solver, and for how long.
+    """What to explain, with which solver, and for how long.
 
-    `until`: when at the latest, by the monotonic clock that processes share.
+    `until`: the deadline by the monotonic clock, which all processes of a machine share.
     """
 
     case: Case
@@ -36,19 +37,20 @@ class ExplanationJob:
 
 
 async def explain(case: Case, *, solver: SolverName, time_limit_seconds: float) -> Explanation:
-    """Explain a solution; what the time did not allow is named in the explanation."""
-    until = time.monotonic() + time_limit_seconds  # it takes a while to start a process
-    task = ExplanationJob(case, solver, time_limit_seconds, until)
-    made = await run_supervised(run_job, task, seconds=time_limit_seconds)
-    if made is None:
-        return Explanation(not_computed=(_UNTOLD,))
-    return made
+    """Explain a solution; what the time did not allow is named in the explanation.
+
+    The time limit includes the start of the process.
+    """
+    until = time.monotonic() + time_limit_seconds
+    job = ExplanationJob(case, solver, time_limit_seconds, until)
+    found = await run_supervised(run_job, job, seconds=time_limit_seconds)
+    return Explanation(not_computed=(_UNTOLD,)) if found is None else found
 
 
-def run_job(task: ExplanationJob, answers: "Connection[Explanation, None]") -> None:
-    """Explain in the process that this is called in; runs there alone.
+def run_job(job: ExplanationJob, answers: "Connection[Explanation, None]") -> None:
+    """Explain in this process, which does nothing else.
 
-    What is known is sent now and then: it counts where the process does not come to its end.
+    Partial explanations are sent meanwhile; the last one counts if the process is killed.
     """
     sent = time.monotonic()
 
@@ -58,34 +60,35 @@ def run_job(task: ExplanationJob, answers: "Connection[Explanation, None]") -> N
             answers.send(known())
             sent = time.monotonic()
 
-    answers.send(explain_here(task, report))
+    answers.send(explain_here(job, report))
 
 
-def explain_here(task: ExplanationJob, report: ReportProgress = report_nothing) -> Explanation:
-    """Explain here and now; each problem is given the time that is left."""
-    from optimizer.explain.composition import compose  # noqa: PLC0415 - the parent needs none
+def explain_here(job: ExplanationJob, report: ReportProgress = report_nothing) -> Explanation:
+    """Explain in this thread; each problem is given all the time that is left."""
+    # The parent process imports this module, and needs neither PuLP nor the parts of explanations.
+    from optimizer.explain.composition import compose  # noqa: PLC0415
     from optimizer.explain.process.linear_programs import linear_solver  # noqa: PLC0415
     from optimizer.solve.search.near_optimal_columns import NearOptimalColumns  # noqa: PLC0415
-    from optimizer.solve.strategy import solve_problem  # noqa: PLC0415 - the parent never loads PuLP
+    from optimizer.solve.strategy import solve_problem  # noqa: PLC0415
 
-    until = min(task.until, time.monotonic() + task.time_limit_seconds)
+    until = min(job.until, time.monotonic() + job.time_limit_seconds)
 
     def left() -> float:
         return until - time.monotonic()
 
-    def resolve(problem: Problem) -> Solution:
+    def solve(problem: Problem) -> Solution:
         if left() <= 0:
             raise BudgetExceeded
-        return solve_problem(problem, solver=task.solver, time_limit_seconds=left())
+        return solve_problem(problem, solver=job.solver, time_limit_seconds=left())
 
     known = dict[Problem, NearOptimalColumns]()
 
-    def nearby(problem: Problem, value: float) -> NearOptimalColumns:
+    def find_near(problem: Problem, value: float) -> NearOptimalColumns:
         if problem not in known:
             known[problem] = NearOptimalColumns(
-                problem, value, solver=task.solver, seconds_left=left
+                problem, value, solver=job.solver, seconds_left=left
             )
         return known[problem]
 
-    prices = linear_solver(task.solver, until=until)
-    return compose(task.case, resolve, prices, report, lambda: left() > 0, nearby)
+    linear = linear_solver(job.solver, until=until)
+    return compose(job.case, solve, linear, report, lambda: left() > 0, find_near)

@@ -122,7 +122,10 @@ def _of_equal(
     """Return the best decision with a workload, derived from that of an interchangeable one."""
     symmetry = SymmetricExchange(problem)
     for name, found in forced:
-        if symmetry.are(name, required.workload) and required.counts[required.workload] == 1:
+        if (
+            symmetry.interchangeable(name, required.workload)
+            and required.counts[required.workload] == 1
+        ):
             decision = symmetry.with_workload(found.decision, required.workload)
             if decision is not None:
                 return found._replace(decision=decision)

@@ -48,7 +48,7 @@ def possible(
     fleet: Fleet,
     wanted: RequiredReplicas,
     without: Iterable[RelaxableLimit],
-    resolve: ProblemSolver,
+    solve: ProblemSolver,
 ) -> bool | None:
     """Tell whether all that is wanted can run without some limits, by solving; None: not known."""
     given_up = list(without)
@@ -56,4 +56,4 @@ def possible(
     problem = feasibility_problem(relaxed(fleet, given_up), needed)
     if problem is None:
         return False
-    return all_placed(resolve(problem), sum(needed.values()))
+    return all_placed(solve(problem), sum(needed.values()))

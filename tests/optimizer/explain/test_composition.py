@@ -15,7 +15,8 @@ from optimizer.cli.commands import plan
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution
-from optimizer.explain.composition import Case, Question, compose
+from optimizer.explain.case import Case
+from optimizer.explain.composition import compose
 from optimizer.explain.process.run import ExplanationJob, explain_here
 from optimizer.explain.solver_ports import BudgetExceeded, LinearSolution
 from optimizer.model.formulate import formulate
@@ -24,6 +25,7 @@ from optimizer.model.rules import Row
 from optimizer.plan.plan import Plan, result
 from optimizer.service import Optimizer
 from optimizer.wire.explanation import Explanation
+from optimizer.wire.explanation_request import WhyNotQuestion
 from optimizer.wire.request import OptimizeRequest
 from tests.optimizer.build import NOW, body, fleet, guide
 from tests.optimizer.explain.solvers import LINEAR, RESOLVE, spent
@@ -128,15 +130,17 @@ def within(solves: int) -> Explanation:
         if next(left, None) is None:
             raise BudgetExceeded
 
-    def resolve(problem: Problem) -> Solution:
+    def solve(problem: Problem) -> Solution:
         pay()
         return RESOLVE(problem)
 
     def linear(weights: Floats, rows: Sequence[Row], relaxed: bool) -> LinearSolution:
         raise BudgetExceeded
 
-    case = Case(given, problem, RESOLVE(problem), why_not=(Question("c", "b"),))
-    return compose(case, resolve, linear)
+    case = Case(
+        given, problem, RESOLVE(problem), why_not=(WhyNotQuestion(cluster="c", workload="b"),)
+    )
+    return compose(case, solve, linear)
 
 
 def test_what_a_budget_does_not_allow_is_named() -> None:
@@ -220,7 +224,9 @@ def test_what_is_known_is_told_while_more_is_sought() -> None:
     given = crowded()
     problem = formulate(given)
     told: list[Explanation] = []
-    case = Case(given, problem, RESOLVE(problem), why_not=(Question("c", "b"),))
+    case = Case(
+        given, problem, RESOLVE(problem), why_not=(WhyNotQuestion(cluster="c", workload="b"),)
+    )
     whole = compose(case, RESOLVE, LINEAR, lambda known: told.append(known()))
     assert [len(item.why_not) for item in told] == [1] * len(told)
     assert [len(item.unplaced) for item in told] == sorted(len(item.unplaced) for item in told)

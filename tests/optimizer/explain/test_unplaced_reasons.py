@@ -35,10 +35,10 @@ CASES, PARTS = 200, 8
 
 
 def explained(
-    given: Fleet, name: str, resolve: ProblemSolver = RESOLVE, nearby: FindNearOptimal = find_none
+    given: Fleet, name: str, solve: ProblemSolver = RESOLVE, find_near: FindNearOptimal = find_none
 ) -> UnplacedReason:
     problem = formulate(given)
-    return UnplacedReasons(given, problem, RESOLVE(problem), resolve, nearby).of(name)
+    return UnplacedReasons(given, problem, RESOLVE(problem), solve, find_near).of(name)
 
 
 def two_on_one(amount: int = 2) -> Fleet:
@@ -107,7 +107,7 @@ def test_a_place_worth_less_than_nothing_can_cost_least() -> None:
     scores |= {("d", "second", "3g"): -0.01, ("d", "third", "3g"): 40.0}
     sizes = {"first": 1, "second": 1, "third": 1}
     found = explained(
-        fleet({"c": [("3g", 1)], "d": [("3g", 2)]}, sizes, scores), "second", nearby=close
+        fleet({"c": [("3g", 1)], "d": [("3g", 2)]}, sizes, scores), "second", find_near=close
     )
     assert found.lost is not None
     assert found.lost.total == pytest.approx(0.01)

@@ -33,12 +33,12 @@ def test_many_that_are_alike_are_asked_about_once() -> None:
     solution = RESOLVE(problem)
     asked = []
 
-    def resolve(changed: Problem) -> Solution:
+    def solve(changed: Problem) -> Solution:
         asked.append(changed)
         return RESOLVE(changed)
 
     missing = set(names) - {place.workload for place in solution.decision.assignments}
-    found = explained(given, min(missing), resolve)
+    found = explained(given, min(missing), solve)
     assert found.irreducible
     assert len(found.limits) == 19 + 38
     assert len(asked) < 40

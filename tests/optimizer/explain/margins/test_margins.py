@@ -44,17 +44,17 @@ GUIDE = fleet(
 def margins(
     problem: Problem,
     solution: Solution,
-    resolve: ProblemSolver,
-    nearby: FindNearOptimal = find_none,
+    solve: ProblemSolver,
+    find_near: FindNearOptimal = find_none,
 ) -> list[Margin]:
-    sought = Margins(problem, solution, resolve, nearby)
+    sought = Margins(problem, solution, solve, find_near)
     return [*sought.bounds(), *sought.exact()]
 
 
 def reasons(
-    problem: Problem, solution: Solution, resolve: ProblemSolver = RESOLVE
+    problem: Problem, solution: Solution, solve: ProblemSolver = RESOLVE
 ) -> list[AssignmentReason]:
-    known = {item.place: item for item in margins(problem, solution, resolve)}
+    known = {item.number: item for item in margins(problem, solution, solve)}
     return list(assignment_reasons(problem, solution, placed(problem, solution), known))
 
 
@@ -148,10 +148,10 @@ def test_a_margin_is_bounded_before_it_is_known() -> None:
     numbers = set(range(len(solution.decision.assignments)))
     assert len(numbers) > 1
     bounds = list(sought.bounds())
-    assert {item.place for item in bounds} == numbers
-    known = {item.place for item in bounds if item.exact}
+    assert {item.number for item in bounds} == numbers
+    known = {item.number for item in bounds if item.exact}
     assert known < numbers
-    assert known | {item.place for item in sought.exact() if item.exact} == numbers
+    assert known | {item.number for item in sought.exact() if item.exact} == numbers
 
 
 def test_equals_settle_margins_without_any_solver() -> None:
@@ -177,9 +177,9 @@ def test_equals_change_hands_at_no_loss(seed: int) -> None:
 
 def check_close(problem: Problem) -> None:
     solution = RESOLVE(problem)
-    slow = {item.place: item.lost for item in margins(problem, solution, RESOLVE) if item.exact}
+    slow = {item.number: item.lost for item in margins(problem, solution, RESOLVE) if item.exact}
     quick = {
-        item.place: item.lost for item in margins(problem, solution, spent, close) if item.exact
+        item.number: item.lost for item in margins(problem, solution, spent, close) if item.exact
     }
     assert quick.items() <= slow.items()
     assert len(slow) == len(solution.decision.assignments)
@@ -190,7 +190,7 @@ def test_decisions_close_to_the_best_tell_every_margin(kind: Kind) -> None:
     problem = benchmark_problem(instance(3, 5, kind))
     solution = RESOLVE(problem)
     found = margins(problem, solution, spent, close)
-    assert {item.place for item in found if item.exact} == set(
+    assert {item.number for item in found if item.exact} == set(
         range(len(solution.decision.assignments))
     )
     check_close(problem)
@@ -213,7 +213,7 @@ def check(given: Fleet) -> None:
     solution = RESOLVE(problem)
     before = tier_values(problem, solution.decision)
     for item in margins(problem, solution, RESOLVE):
-        place = solution.decision.assignments[item.place]
+        place = solution.decision.assignments[item.number]
         assert place not in item.decision.assignments
         assert violations(problem, item.decision) == ()
         without = values_with(problem, place, chosen=False)
