@@ -218,6 +218,8 @@ class WriteTools:
             return asked
         with _hub_errors():
             result = await self._optimizer.reset(namespace)
+        if isinstance(result, RequestProblem):
+            raise _refused(result_text.refusal(result))
         view = reset_view(namespace, result)
         done = {"deleted": len(result.deleted), "failed": len(result.failed)}
         logger.info("reset a namespace", extra={"namespace": namespace, **done})

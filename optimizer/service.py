@@ -1,9 +1,10 @@
 """The optimizer as a service: observe the hub, decide, apply."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 
 from dsf.api.names import score_object_name
 from dsf.kube.apply import apply
@@ -21,6 +22,7 @@ from optimizer.explain.case import case_of
 from optimizer.explain.process.run import explain
 from optimizer.model.formulate import formulate
 from optimizer.model.problem_size import too_large, too_large_to_read
+from optimizer.namespace_lease import LEASE_SECONDS, NamespaceLease, write_alone
 from optimizer.observe import list_all, observe, retry_when_gone, score_pages
 from optimizer.plan.generated_objects import changes, failures, successes
 from optimizer.plan.manifests import GENERATED_SELECTOR
@@ -39,6 +41,8 @@ from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import TOO_MANY_REQUESTS, UNPROCESSABLE, RequestProblem
 from optimizer.wire.result import Applied, ObjectRef, ResetResult, ScoreObject
 
+T = TypeVar("T")
+
 
 class Optimizer:
     """Plans placements for the workloads of one hub, and applies the plans.
@@ -47,13 +51,18 @@ class Optimizer:
     """
 
     def __init__(
-        self, kube: Kube, settings: OptimizerSettings = DEFAULTS, *, now: Callable[[], datetime]
+        self,
+        kube: Kube,
+        settings: OptimizerSettings = DEFAULTS,
+        *,
+        now: Callable[[], datetime],
+        lease_seconds: float = LEASE_SECONDS,
     ) -> None:
         self._kube = kube
         self._settings = settings
         self._now = now
         self._solving = 0
-        self._writing = asyncio.Lock()
+        self._lease_seconds = lease_seconds
 
     async def ready(self) -> None:
         """Raise KubeError where the hub can't be read."""
@@ -89,26 +98,42 @@ class Optimizer:
             self._solving -= 1
 
     async def apply(self, plan: Plan) -> Applied | RequestProblem:
-        """Apply exactly the changes of a plan; refuse where what it rests on has moved."""
-        namespace = plan.request.namespace
-        async with self._writing:
-            observation = await observe(self._kube, namespace)
-            refused = await asyncio.to_thread(stale, plan, observation, self._settings)
-            if refused:
-                return refused
-            outcomes = await apply(self._kube, plan.changes)
+        """Apply exactly the changes of a plan.
+
+        Refused where what it rests on has moved, or while another optimizer writes to the
+        namespace, in this process or another one.
+        """
+        return await self._write_alone(
+            plan.request.namespace, lambda lease: self._apply(plan, lease)
+        )
+
+    async def reset(self, namespace: str) -> ResetResult | RequestProblem:
+        """Delete every generated Placement, PlacementBinding and Policy of a namespace."""
+        return await self._write_alone(namespace, lambda lease: self._reset(namespace, lease))
+
+    async def _write_alone(
+        self, namespace: str, work: Callable[[NamespaceLease], Awaitable[T]]
+    ) -> T | RequestProblem:
+        return await write_alone(self._kube, namespace, work, lease_seconds=self._lease_seconds)
+
+    async def _apply(self, plan: Plan, lease: NamespaceLease) -> Applied | RequestProblem:
+        observation = await observe(self._kube, plan.request.namespace)
+        refused = await asyncio.to_thread(stale, plan, observation, self._settings)
+        if refused:
+            return lease.name_last_plan(refused)
+        await lease.announce(plan.digest)
+        outcomes = await apply(self._kube, plan.changes)
         return Applied(digest=plan.digest, applied=successes(outcomes), failed=failures(outcomes))
 
-    async def reset(self, namespace: str) -> ResetResult:
-        """Delete every generated Placement, PlacementBinding and Policy of a namespace."""
-        async with self._writing:
-            placements, bindings, policies = await asyncio.gather(
-                list_all(self._kube, PLACEMENT, namespace, labels=GENERATED_SELECTOR),
-                list_all(self._kube, PLACEMENT_BINDING, namespace, labels=GENERATED_SELECTOR),
-                list_all(self._kube, POLICY, namespace, labels=GENERATED_SELECTOR),
-            )
-            observation = Observation(placements=placements, bindings=bindings, policies=policies)
-            outcomes = await apply(self._kube, changes((), observation))
+    async def _reset(self, namespace: str, lease: NamespaceLease) -> ResetResult:
+        placements, bindings, policies = await asyncio.gather(
+            list_all(self._kube, PLACEMENT, namespace, labels=GENERATED_SELECTOR),
+            list_all(self._kube, PLACEMENT_BINDING, namespace, labels=GENERATED_SELECTOR),
+            list_all(self._kube, POLICY, namespace, labels=GENERATED_SELECTOR),
+        )
+        observation = Observation(placements=placements, bindings=bindings, policies=policies)
+        await lease.announce("")
+        outcomes = await apply(self._kube, changes((), observation))
         deleted = tuple(
             ObjectRef(kind=change.kind, namespace=change.namespace, name=change.name)
             for change in successes(outcomes)

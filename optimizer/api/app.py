@@ -127,13 +127,15 @@ def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
         tags=["optimize"],
         summary="Delete what was generated in a namespace",
         operation_id="reset",
-        responses=documented(413, 422, 503),
+        response_model=ResetResult,
+        responses=documented(409, 413, 422, 503),
     )
     async def reset(
         request: Annotated[ResetRequest, Body(openapi_examples=RESET_EXAMPLES)],
-    ) -> ResetResult:
+    ) -> ResetResult | Response:
         """Delete the generated Placements, PlacementBindings and Policies of a namespace."""
-        return await optimizer.reset(request.namespace)
+        done = await optimizer.reset(request.namespace)
+        return refusal(done) if isinstance(done, RequestProblem) else done
 
 
 def _health_routes(app: FastAPI, optimizer: Optimizer) -> None:

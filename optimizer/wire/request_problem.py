@@ -25,7 +25,7 @@ class RequestProblem:
     """Why nothing was done: `reason` is CamelCase, `status` the HTTP status that fits it.
 
     Reasons: UnknownName (422), TooManyPlaces (422), TooManyScores (422), NotGenerated (409),
-    StalePlan (409), Busy (429), HubRefused (503).
+    StalePlan (409), AnotherWriter (409), Busy (429), HubRefused (503).
     """
 
     status: int

@@ -1,0 +1,157 @@
+"""Several optimizers write to one namespace: plans never mix, and the loser is told who won."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.kinds import Kind
+from dsf.kube.port import Object, Subresource
+from dsf.kube.wrappers.wrapper import WRITES, Call, Wrapper
+from optimizer.plan.plan import Plan
+from optimizer.service import Optimizer
+from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.result import Applied
+from tests.optimizer.build import NOW, request
+from tests.optimizer.hubs import bound, hub_of
+
+POLICIES = {
+    "performance": {"3g.48gb-worker01", "3g.48gb-worker02"},
+    "power": {"2g.24gb-worker01", "2g.24gb-worker02"},
+}
+
+
+class Slow(Wrapper):
+    """A hub whose calls take a few random milliseconds."""
+
+    def __init__(self, hub: EmbeddedHub, random_: random.Random) -> None:
+        super().__init__(hub)
+        self._random = random_
+
+    async def create(self, kind: Kind, obj: Mapping[str, Any]) -> Object:
+        await self._wait()
+        return await super().create(kind, obj)
+
+    async def patch(
+        self,
+        kind: Kind,
+        name: str,
+        patch: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        subresource: Subresource | None = None,
+    ) -> Object:
+        await self._wait()
+        return await super().patch(kind, name, patch, namespace, subresource=subresource)
+
+    async def delete(self, kind: Kind, name: str, *args: Any, **kwargs: Any) -> None:
+        await self._wait()
+        await super().delete(kind, name, *args, **kwargs)
+
+    async def _wait(self) -> None:
+        await asyncio.sleep(self._random.random() / 500)
+
+
+async def plans() -> dict[str, Plan]:
+    service = Optimizer(await hub_of(), now=lambda: NOW)
+    made = {}
+    for name in POLICIES:
+        plan = await service.plan(request(name))
+        assert isinstance(plan, Plan)
+        made[name] = plan
+    return made
+
+
+async def race(made: Mapping[str, Plan], seed: int) -> None:
+    random_ = random.Random(seed)  # noqa: S311 - a seeded schedule
+    hub = await hub_of()
+    names = random_.sample(list(made), 2)
+    services = [Optimizer(Slow(hub, random_), now=lambda: NOW) for _ in names]
+    outcomes = dict(
+        zip(
+            names,
+            await asyncio.gather(
+                *(service.apply(made[name]) for service, name in zip(services, names, strict=True))
+            ),
+            strict=True,
+        )
+    )
+    won = [name for name, outcome in outcomes.items() if isinstance(outcome, Applied)]
+    assert len(won) == 1, outcomes
+    assert await bound(hub) == POLICIES[won[0]]
+    (lost,) = (outcome for outcome in outcomes.values() if isinstance(outcome, RequestProblem))
+    assert lost.status == 409
+    assert made[won[0]].digest in lost.detail
+
+
+async def test_two_optimizers_never_mix_their_plans() -> None:
+    made = await plans()
+    for seed in range(20):
+        await race(made, seed)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("chunk", range(10))
+async def test_two_optimizers_never_mix_their_plans_in_500_races(chunk: int) -> None:
+    made = await plans()
+    for seed in range(50):
+        await race(made, 1_000 + 50 * chunk + seed)
+
+
+class Killed(BaseException):
+    """The process ends here: nothing that follows is done, not even what cleans up."""
+
+
+class Mortal(Wrapper):
+    """A hub that a process reaches until it is killed: right after a number of its writes."""
+
+    def __init__(self, hub: EmbeddedHub, after: int) -> None:
+        super().__init__(hub)
+        self._left = after
+        self.dead = False
+
+    def before(self, call: Call) -> None:
+        if self.dead or (call.verb in WRITES and self._left == 0):
+            self.dead = True
+            raise Killed
+        if call.verb in WRITES:
+            self._left -= 1
+
+
+async def killed_after(hub: EmbeddedHub, plan: Plan, writes: int) -> bool:
+    """Apply a plan in a process that is killed; tell whether it was, before it ended."""
+    mortal = Mortal(hub, writes)
+    service = Optimizer(mortal, now=lambda: NOW, lease_seconds=1)
+    with contextlib.suppress(Killed, BaseExceptionGroup):
+        await service.apply(plan)
+    return mortal.dead
+
+
+@pytest.mark.parametrize("next_score", POLICIES)
+async def test_the_next_caller_makes_whole_what_a_kill_at_any_write_left(next_score: str) -> None:
+    for writes in range(1, 40):
+        hub = await hub_of()
+        before = Optimizer(hub, now=lambda: NOW)
+        await apply_now(before, "performance")
+        plan = await before.plan(request("power"))
+        assert isinstance(plan, Plan)
+        if not await killed_after(hub, plan, writes):
+            return
+        clusters = [policy.rsplit("-", 1)[1] for policy in await bound(hub)]
+        assert len(clusters) == len(set(clusters)), "two policies on one cluster"
+        survivor = Optimizer(hub, now=lambda: NOW, lease_seconds=1)
+        await apply_now(survivor, next_score)
+        assert await bound(hub) == POLICIES[next_score]
+    pytest.fail("the process was killed at every write and never ended")
+
+
+async def apply_now(service: Optimizer, score_name: str) -> None:
+    plan = await service.plan(request(score_name))
+    assert isinstance(plan, Plan)
+    outcome = await service.apply(plan)
+    assert isinstance(outcome, Applied), outcome
+    assert outcome.failed == ()
