@@ -34,7 +34,7 @@ from .harness.ports import Ports
 from .harness.processes import Processes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from dsf.kube.kinds import Kind
@@ -86,20 +86,20 @@ async def test_an_api_server_that_dies_and_comes_back(
         assert task.cancelled()
 
 
-async def prepare(kube: Kube) -> None:
+async def prepare(kube: Kube, clusters: Sequence[str] = CLUSTERS) -> None:
     """Put the CRDs, the clusters, the config and a scorer there."""
     definitions = [*crds(), *ocm_crds()]
     await created(kube, CUSTOM_RESOURCE_DEFINITION, *definitions)
     for kind in (DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, MANIFEST_WORK, MANAGED_CLUSTER_ADD_ON):
         await eventually(lambda kind=kind: served(kube, kind), every=0.1, ignoring=KubeError)
-    await created(kube, NAMESPACE, *(named(name) for name in [HUB, *CLUSTERS]))
+    await created(kube, NAMESPACE, *(named(name) for name in [HUB, *clusters]))
     accepted = {"spec": {"hubAcceptsClient": True}}
-    await created(kube, MANAGED_CLUSTER, *(named(name, **accepted) for name in CLUSTERS))
+    await created(kube, MANAGED_CLUSTER, *(named(name, **accepted) for name in clusters))
     add_on = "dynamic-scoring-framework"
     await created(
         kube,
         MANAGED_CLUSTER_ADD_ON,
-        *(named(add_on, name, spec={"installNamespace": "x"}) for name in CLUSTERS),
+        *(named(add_on, name, spec={"installNamespace": "x"}) for name in clusters),
     )
     await created(kube, DYNAMIC_SCORING_CONFIG, named("dynamic-scoring-config", HUB, spec={}))
     spec = {
