@@ -5,6 +5,7 @@ from dataclasses import replace
 from dsf.api.conditions import Condition
 from dsf.hub.assess.scorer_assessment import AGENTS_FAIL, ScorerAssessment, ScorerHealth
 from dsf.hub.report.scorer_counts import ScorerCounts
+from dsf.hub.report.wording import counted
 
 
 def with_health_from_agents(assessment: ScorerAssessment, counts: ScorerCounts) -> ScorerAssessment:
@@ -20,12 +21,14 @@ def with_health_from_agents(assessment: ScorerAssessment, counts: ScorerCounts) 
 
 def _from_agents(health: ScorerHealth, counts: ScorerCounts) -> ScorerHealth:
     if counts.answered:
-        message = f"the hub can't reach it; agents of {counts.answered} managed clusters can"
+        message = (
+            f"the hub can't reach it; agents of {counted(counts.answered, 'managed cluster')} can"
+        )
         return ScorerHealth("Active", True, Condition("Healthy", "True", "AgentsReachIt", message))
     if counts.refused:
         message = (
-            f"neither the hub nor the agents of {counts.refused} managed clusters get scores from"
-            " it: see failingClusters"
+            f"neither the hub nor the agents of {counted(counts.refused, 'managed cluster')} get"
+            " scores from it: see failingClusters"
         )
         return ScorerHealth("Inactive", True, Condition("Healthy", "False", AGENTS_FAIL, message))
     return health

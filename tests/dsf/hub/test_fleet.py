@@ -70,6 +70,27 @@ def condition(obj: Object | None, type_: str) -> tuple[str, str, str]:
     return found["status"], found["reason"], found["message"]
 
 
+@pytest.mark.parametrize(
+    "withheld",
+    [
+        world(probes={target(scorer()): ProbeResult(ProbeFailure("BadStatus", "503"))}),
+        world(probes={target(scorer()): ProbeResult(None, ProbeFailure("NotJSON", "no"))}),
+        world(config=None),
+        world(add_ons=()),
+        world(config=scoring_config(*((name, "cpu_score") for name in FIVE))),
+    ],
+    ids=["sick", "without a config", "no DynamicScoringConfig", "no add-on", "masked everywhere"],
+)
+def test_of_what_is_not_distributed_no_scores_are_expected(withheld: World) -> None:
+    end = settled(withheld)
+    assert condition(end.scorers[0], "Scoring") == (
+        "Unknown",
+        "NotDistributed",
+        "see the condition Distributed",
+    )
+    assert condition(end.scorers[0], "Distributed")[0] == "False"
+
+
 def test_only_clusters_with_the_add_on_are_told() -> None:
     add_ons = (add_on("c1"), add_on("c3"), leaving(add_on("c4")))
     end = settled(world(add_ons=add_ons))
@@ -333,26 +354,59 @@ UNREACHABLE = ProbeResult(ProbeFailure("Unreachable", "no such host"))
 
 
 @pytest.mark.parametrize(
-    ("scores", "health", "reason"),
+    ("scores", "health", "healthy", "ready"),
     [
-        ((), "Unknown", "Unreachable"),
-        ((published("c1", "inner"),), "Active", "AgentsReachIt"),
+        (
+            (),
+            "Unknown",
+            (
+                "Unknown",
+                "Unreachable",
+                (
+                    "no such host; distributed nevertheless: managed clusters may reach an Internal"
+                    " scorer that the hub can't"
+                ),
+            ),
+            ("True", "Distributed"),
+        ),
+        (
+            (published("c1", "inner"),),
+            "Active",
+            ("True", "AgentsReachIt", "the hub can't reach it; agents of 1 managed cluster can"),
+            ("True", "Distributed"),
+        ),
         (
             (published("c1", "inner"), published("c2", "inner", failing=("Scored", "X"))),
             "Active",
-            "AgentsReachIt",
+            ("True", "AgentsReachIt", "the hub can't reach it; agents of 1 managed cluster can"),
+            ("True", "PartlyScoring"),
         ),
-        ((published("c1", "inner", failing=("Scored", "Refused")),), "Inactive", "AgentsFail"),
+        (
+            (published("c1", "inner", failing=("Scored", "Refused")),),
+            "Inactive",
+            (
+                "False",
+                "AgentsFail",
+                (
+                    "neither the hub nor the agents of 1 managed cluster get scores from it: see"
+                    " failingClusters"
+                ),
+            ),
+            ("False", "AgentsFail"),
+        ),
     ],
 )
 def test_the_agents_judge_an_api_that_only_clusters_reach(
-    scores: tuple[Any, ...], health: str, reason: str
+    scores: tuple[Any, ...], health: str, healthy: tuple[str, str, str], ready: tuple[str, str]
 ) -> None:
     obj = scorer("inner", mode="None", location="Internal", scoring={"params": {"name": "inner"}})
     start = world(scorers=(obj,), probes={target(obj): UNREACHABLE}, scores=scores)
     end = settled(start)
     assert status(end)["healthStatus"] == health
-    assert condition(end.scorers[0], "Healthy")[1] == reason
+    assert condition(end.scorers[0], "Healthy") == healthy
+    assert condition(end.scorers[0], "Ready")[:2] == ready
+    assert condition(end.scorers[0], "Distributed")[:2] == ("True", "Distributed")
+    assert condition(end.scorers[0], "ConfigSynced")[:2] == ("True", "SyncDisabled")
     assert told(end) == list(FIVE)
     assert json.loads(summaries_text(end.works[0])), "it stays distributed"
     assert planned(replace(end, probes={}), now=LATER) == []
@@ -378,6 +432,12 @@ def test_the_hub_deletes_expired_scores_that_nobody_is_told_to_publish() -> None
     start = world(scores=scores)
     assert deleted(start) == ["c1/old-score", "c2/never-scored", "gone/cpu-score"]
     assert settled(start).scores == ()
+
+
+def test_a_successor_of_an_orphaned_score_is_not_deleted_in_its_place() -> None:
+    start = world(scores=(published("c1", "old_score", until=EXPIRED),))
+    gone = [each for each in planned(start) if each.kind == ADD_ON_PLACEMENT_SCORE]
+    assert gone == [Delete(ADD_ON_PLACEMENT_SCORE, "old-score", "c1", uid="c1-old_score")]
 
 
 def test_it_leaves_alone_what_an_agent_may_still_own() -> None:

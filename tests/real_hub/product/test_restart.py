@@ -48,6 +48,7 @@ SEED = 13
 CHANGE_SECONDS = 60.0
 """A controller that was killed has to start, take over, probe and distribute in this time."""
 LATEST_KILL_SECONDS = 3.0
+LEADS = re.compile(r"^leader_election_master_status\S* 1", re.MULTILINE)
 ELECTION = (
     "--leader-elect",
     "--leader-elect-lease-duration=2s",

@@ -249,3 +249,36 @@ async def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -
             monkeypatch.setenv(name, proxy.url)
         assert (await probed(api.config_url)).config == GOOD
         assert proxy.asked == []
+
+
+REFUSED = {
+    "an error": b"HTTP/1.1 503 x\r\nContent-Length: 5\r\n\r\nsorry",
+    "a redirect": b"HTTP/1.1 302 x\r\nLocation: /\r\nContent-Length: 0\r\n\r\n",
+    "compression": b"HTTP/1.1 200 x\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n",
+    "too much": b"HTTP/1.1 200 x\r\nContent-Length: 9999999\r\n\r\n" + b" " * 300_000,
+    "too slow": b"HTTP/1.1 200 x\r\nContent-Length: 9\r\n\r\n",
+    "not HTTP": b"hello\r\n\r\n",
+    "a good answer": b"HTTP/1.1 200 x\r\nContent-Length: 2\r\n\r\n{}",
+}
+
+
+@pytest.mark.parametrize("reply", REFUSED)
+async def test_no_connection_stays_open_after_a_probe(reply: str) -> None:
+    closed = asyncio.Queue[bool]()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(REFUSED[reply])
+        with contextlib.suppress(ConnectionError):
+            while await reader.read(1024):
+                pass
+        closed.put_nowait(True)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        prober = Prober(ProbeLimits(seconds=1.0))
+        await prober.probe(ProbeTarget(f"http://127.0.0.1:{port}/config", full=True))
+        async with asyncio.timeout(5):
+            assert [await closed.get() for _ in ("health", "config")] == [True, True]
