@@ -27,13 +27,13 @@ from tests.dsf.hub.test_faults import Killed
 from tests.dsf.hub.test_run import (
     add_cluster,
     add_namespace,
-    eventually,
     named,
     register,
     two_clusters,
     until_ready,
     until_reason,
 )
+from tests.eventually import eventually
 
 CLUSTERS = ("c1", "c2", "c3", "c4")
 OLD_VIEW_SECONDS = 0.5

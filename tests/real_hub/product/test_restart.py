@@ -23,6 +23,7 @@ import pytest
 from dsf.hub.snapshot.summaries_work import summaries_text
 from dsf.kube.client.connect import connect
 from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK
+from tests.eventually import eventually
 
 from ..harness.ports import LOOPBACK
 from ..test_outage import (  # noqa: F401 - the fixture is found by its name
@@ -30,7 +31,6 @@ from ..test_outage import (  # noqa: F401 - the fixture is found by its name
     WORK,
     created,
     etcd_and_plane,
-    eventually,
     named,
     prepare,
 )
@@ -220,7 +220,7 @@ async def everywhere(watched: Watched, version: int) -> None:
     async def holds() -> bool:
         return watched.on(version) == len(CLUSTERS)
 
-    await eventually(holds)
+    await eventually(holds, seconds=CHANGE_SECONDS)
 
 
 async def moment(
@@ -231,6 +231,8 @@ async def moment(
         await asyncio.sleep(draw.uniform(0, LATEST_KILL_SECONDS))
         return
     wanted = draw.randrange(1, len(CLUSTERS))
-    async with asyncio.timeout(CHANGE_SECONDS):
-        while watched.on(version) < wanted:  # noqa: ASYNC110 - another process writes
-            await asyncio.sleep(0.001)
+
+    async def reached() -> bool:
+        return watched.on(version) >= wanted
+
+    await eventually(reached, seconds=CHANGE_SECONDS, every=0.001)
