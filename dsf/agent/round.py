@@ -7,6 +7,7 @@ from datetime import datetime
 
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.answer_budget import AnswerBudget, AnswerReservation
+from dsf.agent.fetch.answer_decoding import off_loop
 from dsf.agent.fetch.scoring_call import ScoringApi
 from dsf.agent.fetch.sources import Sources
 from dsf.agent.publish.plan import round_report
@@ -14,11 +15,12 @@ from dsf.agent.publish.plan.round_report import RoundReport
 from dsf.agent.score.explanation import RoundEvidence
 from dsf.agent.score.result_rules import MAX_SERIES, ConversionSettings, convert
 from dsf.agent.wire.encoded_series import EncodedSeries
+from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.prometheus_answer import FetchedSeries
+from dsf.agent.wire.scoring_answer import RESULT_BYTES, LabelledScore, ScoringAnswer
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.scoring.scorer_summary import ScorerSummary
-from dsf.api.scoring.scoring_api import ScoreResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,33 +53,51 @@ class RoundRunner:
     max_series: int = MAX_SERIES
     explaining: bool = False
 
+    @property
+    def max_memory(self) -> int:
+        """The most bytes that the answers of one round take, encoded and decoded.
+
+        Series are freed when the answer of the scoring API is complete, before it is decoded.
+        """
+        while_called = self.sources.max_memory + self.scoring.max_bytes
+        return max(while_called, self.scoring.max_memory)
+
     async def perform(self, summary: ScorerSummary) -> Round:
         """Run one round."""
-        with self.answer_budget.reserve(
-            self.sources.limits.max_bytes + self.scoring.max_bytes
-        ) as reservation:
+        with self.answer_budget.reserve(self.max_memory) as reservation:
             return await self._perform(summary, reservation)
 
     async def _perform(self, summary: ScorerSummary, reservation: AnswerReservation) -> Round:
         clock = asyncio.get_running_loop().time
         began = clock()
         fetched = await self.sources.fetch(summary, self.now().timestamp(), reservation)
-        reservation.expect(self.scoring.max_bytes)
+        series_bytes = reservation.kept
+        while_called = series_bytes + self.scoring.max_bytes
+        reservation.expect(max(while_called, self.scoring.max_memory))
         seconds = {"fetch": clock() - began}
         if isinstance(fetched, Failure):
             return Round(
                 summary, round_report.failed(fetched), fetched, seconds, self._evidence(summary)
             )
         began = clock()
-        response = await self.scoring.score(summary, fetched.series, reservation)
+        deadline = self.scoring.deadline(summary)
+        response: HttpAnswer | ScoringAnswer | Failure
+        response = await self.scoring.call(summary, fetched.series, deadline, reservation)
+        if not self.explaining:
+            fetched = FetchedSeries((), fetched.warnings)
+            reservation.drop(series_bytes)
+        if isinstance(response, HttpAnswer):
+            response = await self.scoring.results(summary, response, deadline, reservation)
         seconds["perform"] = clock() - began
         if isinstance(response, Failure):
             return self._unscored(summary, response, fetched, seconds)
         form = self._form(summary)
         if isinstance(form, Failure):
             return self._unscored(summary, form, fetched, seconds)
-        reported = round_report.success(convert(response.results, form), fetched.warnings)
-        evidence = self._evidence(summary, fetched.series, response.results, form)
+        results = response.results
+        scores = await off_loop(lambda: convert(results, form), len(results) * RESULT_BYTES)
+        reported = round_report.success(scores, fetched.warnings)
+        evidence = self._evidence(summary, fetched.series, results, form)
         return Round(summary, reported, None, seconds, evidence)
 
     def _unscored(
@@ -104,7 +124,7 @@ class RoundRunner:
         self,
         summary: ScorerSummary,
         series: Sequence[EncodedSeries] = (),
-        results: Sequence[ScoreResult] = (),
+        results: Sequence[LabelledScore] = (),
         form: ConversionSettings | None = None,
     ) -> RoundEvidence | None:
         if not self.explaining:

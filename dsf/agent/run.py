@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dsf.agent.otlp.memory.received_metrics import ReceivedMetrics
 
 ANSWERS_IN_FLIGHT = 48 << 20
-"""Bytes of answers of all rounds together: a little more than one round may need (42 MiB)."""
+"""Bytes of answers of all rounds together, unless one round may need more."""
 
 log = logging.getLogger(__name__)
 
@@ -154,15 +154,11 @@ async def round_runner(
     secrets = AgentSecrets(managed, settings.namespace, own, watched)
     async with http_client() as client:
         scoring = ScoringApi(client, secrets, settings.limits, observe, settings.max_series)
-        one_round = settings.limits.max_bytes + scoring.max_bytes
-        yield RoundRunner(
-            settings.cluster,
-            Sources(client, secrets, settings.limits, settings.prometheus_url, received),
-            scoring,
-            now,
-            AnswerBudget(max(settings.answers_in_flight, one_round)),
-            settings.max_series,
-        )
+        sources = Sources(client, secrets, settings.limits, settings.prometheus_url, received)
+        budget = AnswerBudget(settings.answers_in_flight)
+        runner = RoundRunner(settings.cluster, sources, scoring, now, budget, settings.max_series)
+        budget.total = max(budget.total, runner.max_memory)
+        yield runner
 
 
 @asynccontextmanager

@@ -108,8 +108,17 @@ class AnswerReservation:
         self.held = min(self.held, self._kept)
         self._shared.freed()
 
-    def expect(self, size: int) -> None:
-        """Limit what may still follow to `size` bytes."""
-        self.most = min(self.most, self._kept + size)
+    @property
+    def kept(self) -> int:
+        """The bytes of complete answers."""
+        return self._kept
+
+    def drop(self, size: int) -> None:
+        """Free `size` kept bytes."""
+        self.keep(-size)
+
+    def expect(self, most: int) -> None:
+        """Limit what the round may still hold to `most` bytes."""
+        self.most = min(self.most, most)
         self.held = min(self.held, self.most)
         self._shared.freed()

@@ -87,7 +87,7 @@ async def exchange(
         async with asyncio.timeout_at(deadline.at):
             return await _answer(client, request, max_bytes, reservation)
     except TimeoutError:
-        return Failure(stage, *_late(where, deadline, reservation))
+        return Failure(stage, *late(where, deadline, reservation))
     except UnusableBody as error:
         reason = "ResponseTooLarge" if isinstance(error, TooLarge) else "InvalidResponse"
         return Failure(stage, reason, f"the answer of {where} {error}")
@@ -98,7 +98,7 @@ async def exchange(
         return Failure(stage, *_broken(where, error))
 
 
-def _late(
+def late(
     where: str, deadline: CallDeadline, reservation: AnswerReservation | None
 ) -> tuple[str, str]:
     """Return reason and message for an answer that was not complete in time."""

@@ -4,19 +4,23 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pydantic import ValidationError
-
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.answer_budget import AnswerReservation
+from dsf.agent.fetch.answer_decoding import decode_within
 from dsf.agent.fetch.credentials import AgentSecrets, scoring_endpoint
 from dsf.agent.fetch.http_client import HttpClient
 from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequest, exchange
 from dsf.agent.score.result_rules import MAX_SERIES
 from dsf.agent.wire.encoded_series import EncodedSeries, ScoringRequestBody
-from dsf.agent.wire.http_answer import HttpAnswer, display_url, invalid_response, status_failure
+from dsf.agent.wire.http_answer import HttpAnswer
+from dsf.agent.wire.scoring_answer import (
+    RESULT_BYTES,
+    ScoringAnswer,
+    parse_scoring_answer,
+    result_count,
+)
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
-from dsf.api.scoring.scoring_api import ScoringResponse
 
 RESULTS_PER_SERIES = 5
 """Results that an answer may have for each label set of a score: some are dropped by the rules."""
@@ -48,18 +52,31 @@ class ScoringApi:
         return min(self.limits.max_bytes, self._room * BYTES_PER_SERIES)
 
     @property
+    def max_memory(self) -> int:
+        """The most memory that an answer may need, encoded and decoded, in bytes."""
+        return self.max_bytes + self._max_results * RESULT_BYTES
+
+    @property
+    def _max_results(self) -> int:
+        return self._room * RESULTS_PER_SERIES
+
+    @property
     def _room(self) -> int:
         return max(self.max_series, MAX_SERIES)
 
-    async def score(
+    def deadline(self, summary: ScorerSummary) -> CallDeadline:
+        """Return the deadline of a call that starts now."""
+        return CallDeadline.within(self.limits.deadline(summary.scoring_interval))
+
+    async def call(
         self,
         summary: ScorerSummary,
         series: Sequence[EncodedSeries],
+        deadline: CallDeadline,
         reservation: AnswerReservation | None = None,
-    ) -> ScoringResponse | Failure:
-        """Send series to a scorer's API and return its validated results."""
-        endpoint = scoring_endpoint(summary)
-        access = await self.secrets.credentials(endpoint)
+    ) -> HttpAnswer | Failure:
+        """Send series to a scorer's API and return its answer."""
+        access = await self.secrets.credentials(scoring_endpoint(summary))
         if isinstance(access, InvalidInput):
             return Failure("scoring", access.reason, access.message)
         headers = {"Content-Type": "application/json", **access.headers}
@@ -71,35 +88,33 @@ class ScoringApi:
                 "POST", summary.scoring_endpoint, ScoringRequestBody(series), headers, access.ca
             ),
             stage="scoring",
-            deadline=CallDeadline.within(self.limits.deadline(summary.scoring_interval)),
+            deadline=deadline,
             max_bytes=self.max_bytes,
             reservation=reservation,
         )
         code = answer.reason if isinstance(answer, Failure) else str(answer.status)
         self.observe(summary, code, clock() - began)
-        if isinstance(answer, Failure):
-            return answer
-        scored = parse(summary.scoring_endpoint, answer, self._room * RESULTS_PER_SERIES)
-        self.secrets.refused(endpoint, scored)
-        return scored
+        return answer
 
-
-def parse(
-    url: str, answer: HttpAnswer, max_results: int = MAX_SERIES * RESULTS_PER_SERIES
-) -> ScoringResponse | Failure:
-    """Return the results in an answer of `url`; a failure names the place of the first error."""
-    if not answer.ok:
-        return status_failure("scoring", url, answer)
-    # Counted before they are decoded: a result is an object, and its labels are another.
-    if answer.body.count(b"{") > 2 * max_results + 1:
-        return _too_many(url, max_results)
-    try:
-        response = ScoringResponse.model_validate_json(answer.body)
-    except ValidationError as error:
-        return invalid_response("scoring", url, answer, "a scoring response", error)
-    return response if len(response.results) <= max_results else _too_many(url, max_results)
-
-
-def _too_many(url: str, max_results: int) -> Failure:
-    message = f"the answer of {display_url(url)} has more than {max_results} results: return fewer"
-    return Failure("scoring", "ResponseTooLarge", message)
+    async def results(
+        self,
+        summary: ScorerSummary,
+        answer: HttpAnswer,
+        deadline: CallDeadline,
+        reservation: AnswerReservation | None = None,
+    ) -> ScoringAnswer | Failure:
+        """Return the validated results in an answer."""
+        url = summary.scoring_endpoint
+        results = await decode_within(
+            lambda: parse_scoring_answer(url, answer, self._max_results),
+            memory=min(result_count(answer.body), self._max_results) * RESULT_BYTES,
+            kept=lambda found: (
+                0 if isinstance(found, Failure) else len(found.results) * RESULT_BYTES
+            ),
+            stage="scoring",
+            url=url,
+            deadline=deadline,
+            reservation=reservation,
+        )
+        self.secrets.refused(scoring_endpoint(summary), results)
+        return results

@@ -6,11 +6,19 @@ from typing import Protocol
 
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.answer_budget import AnswerReservation
+from dsf.agent.fetch.answer_decoding import decode_within
 from dsf.agent.fetch.credentials import AgentSecrets, source_endpoint
 from dsf.agent.fetch.http_client import HttpClient
 from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequest, exchange
-from dsf.agent.wire.http_answer import display_url, excerpt
-from dsf.agent.wire.prometheus_answer import FetchedSeries, concatenate, parse_query_answer
+from dsf.agent.wire.http_answer import HttpAnswer, display_url, excerpt
+from dsf.agent.wire.prometheus_answer import (
+    SERIES_BYTES,
+    SERIES_LIMIT,
+    FetchedSeries,
+    concatenate,
+    parse_query_answer,
+    series_count,
+)
 from dsf.agent.wire.prometheus_query import PrometheusQuery, build_query, on_server, split_queries
 from dsf.api.crd.dynamic_scorer import TENANT_HEADER
 from dsf.api.invalid_input import InvalidInput
@@ -44,6 +52,11 @@ class Sources:
     limits: CallLimits
     prometheus_url: str = ""
     received: ReceivedSource | None = None
+
+    @property
+    def max_memory(self) -> int:
+        """The most memory that the answers of a round may need, encoded and decoded, in bytes."""
+        return self.limits.max_bytes + SERIES_LIMIT * SERIES_BYTES
 
     async def fetch(
         self, summary: ScorerSummary, now: float, reservation: AnswerReservation | None = None
@@ -115,8 +128,8 @@ class Sources:
         deadline: CallDeadline,
         reservation: AnswerReservation | None,
     ) -> FetchedSeries | Failure:
-        """Send one query after the other, all within one deadline and one limit of size."""
-        parts, room = list[FetchedSeries](), self.limits.max_bytes
+        """Send one query after the other; the limits of time, size and series apply to all."""
+        parts, room, max_series = list[FetchedSeries](), self.limits.max_bytes, SERIES_LIMIT
         for request in requests:
             answer = await exchange(
                 self.client,
@@ -129,11 +142,32 @@ class Sources:
             if isinstance(answer, Failure):
                 return answer
             room -= len(answer.body)
-            fetched = parse_query_answer(request.url, answer)
+            fetched = await self._decoded(request.url, answer, max_series, deadline, reservation)
             if isinstance(fetched, Failure):
                 return fetched
+            max_series -= len(fetched.series)
             parts.append(fetched)
         return concatenate(parts)
+
+    async def _decoded(
+        self,
+        url: str,
+        answer: HttpAnswer,
+        max_series: int,
+        deadline: CallDeadline,
+        reservation: AnswerReservation | None,
+    ) -> FetchedSeries | Failure:
+        return await decode_within(
+            lambda: parse_query_answer(url, answer, max_series),
+            memory=min(series_count(answer.body), max_series) * SERIES_BYTES,
+            kept=lambda found: (
+                0 if isinstance(found, Failure) else len(found.series) * SERIES_BYTES
+            ),
+            stage="source",
+            url=url,
+            deadline=deadline,
+            reservation=reservation,
+        )
 
     def _calls(
         self, summary: ScorerSummary, queries: Sequence[str], now: float

@@ -10,10 +10,10 @@ from dsf.agent.score.expiry import validity
 from dsf.agent.score.result_rules import ConversionSettings, JudgedResult, RoundScores, Rule, judge
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.http_answer import display_url, excerpt
+from dsf.agent.wire.scoring_answer import LabelledScore
 from dsf.api import names
 from dsf.api.scoring.dimension_format import PLACEHOLDERS
 from dsf.api.scoring.scorer_summary import ScorerSummary
-from dsf.api.scoring.scoring_api import ScoreResult
 from dsf.cli.columns import aligned
 
 NOTHING = "-"
@@ -29,7 +29,7 @@ class RoundEvidence:
 
     endpoint: str = ""
     series: Sequence[EncodedSeries] = ()
-    results: Sequence[ScoreResult] = ()
+    results: Sequence[LabelledScore] = ()
     form: ConversionSettings | None = None
 
 
@@ -92,7 +92,7 @@ def _published(
     yield "published", f"AddOnPlacementScore {name}: {entries}"
 
 
-def _table(form: ConversionSettings, results: Sequence[ScoreResult], scores: RoundScores) -> str:
+def _table(form: ConversionSettings, results: Sequence[LabelledScore], scores: RoundScores) -> str:
     header = ["labels", "score", "normalized", "floor", "value", "entry", "rules"]
     verdicts = judge(results, form)
     return aligned(header, [*_rows(form, results, verdicts, scores)])
@@ -100,7 +100,7 @@ def _table(form: ConversionSettings, results: Sequence[ScoreResult], scores: Rou
 
 def _rows(
     form: ConversionSettings,
-    results: Iterable[ScoreResult],
+    results: Iterable[LabelledScore],
     verdicts: Iterable[JudgedResult],
     scores: RoundScores,
 ) -> Iterator[list[str]]:

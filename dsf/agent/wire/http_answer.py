@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit, urlunsplit
 
-from pydantic import ValidationError
-
 from dsf.agent.failure import Failure, Stage
 from dsf.kube.redaction import redact
 
@@ -94,20 +92,12 @@ def status_failure(stage: Stage, url: str, answer: HttpAnswer) -> Failure:
     return Failure(stage, reason, message, answer.retry_after)
 
 
-def invalid_response(
-    stage: Stage, url: str, answer: HttpAnswer, form: str, why: str | ValidationError
-) -> Failure:
+def invalid_response(stage: Stage, url: str, answer: HttpAnswer, form: str, why: str) -> Failure:
     """Return the failure for a 2xx answer whose body is not `form` (a noun phrase)."""
     kind = excerpt(answer.content_type) or "no content type"
-    why = _first(why) if isinstance(why, ValidationError) else why
-    message = f"{display_url(url)} answered {answer.status} ({kind}), but not {form}: {why}"
+    where = display_url(url)
+    message = f"{where} answered {answer.status} ({kind}), but not {form}: {why}"
     return Failure(stage, "InvalidResponse", message)
-
-
-def _first(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return excerpt(f"{place}: {first['msg']}" if place else first["msg"])
 
 
 def status_meaning(status: int) -> tuple[str, str]:

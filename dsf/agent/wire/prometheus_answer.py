@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dsf.agent.failure import Failure
+from dsf.agent.wire.bounded_json import MALFORMED, decode_labels, describe, encoded_size
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.http_answer import (
     HttpAnswer,
@@ -23,42 +24,53 @@ from dsf.agent.wire.http_answer import (
 from dsf.api.scoring.scoring_api import Sample
 
 SERIES_LIMIT = 200_000
-"""Series of one answer: each takes several hundred bytes besides its samples."""
+"""Series of the answers of one round: each takes memory besides its samples."""
 
 REMARKS_LIMIT = 10
 """Warnings that are quoted; further ones are counted, because people read them in a Condition."""
 
+SERIES_BYTES = 192
+"""Memory of one series until it is scored, besides the answer's own bytes."""
+
+REMARKS_BYTES = 1 << 16
+"""Encoded warnings that are decoded: beyond that only their size is reported."""
+
+SAMPLES_BYTES = 1 << 16
+"""Samples that are validated at a time: decoded, they take ten times as much."""
+
 _REJECTED = {200, 400, 422}
+_OPEN = ord("[")
+_NO_TEXT, _NO_LIST = Raw(b'""'), Raw(b"null")
 
 
-class _QueryResult(Struct):
-    metric: dict[str, str] = {}
+class _QuerySeries(Struct, gc=False):
+    metric: Raw = Raw(b"{}")
     values: Raw | UnsetType = UNSET
     value: Raw | UnsetType = UNSET
 
 
 class _QueryData(Struct):
-    result_type: str = msgspec.field(name="resultType")
+    result_type: Raw = msgspec.field(name="resultType")
     result: Raw
 
 
 class _QueryAnswer(Struct):
-    status: str
+    status: Raw
     data: _QueryData | None = None
-    error_type: str = msgspec.field(default="", name="errorType")
-    error: str = ""
-    warnings: list[str] | None = None
-    infos: list[str] | None = None
+    error_type: Raw = msgspec.field(default=_NO_TEXT, name="errorType")
+    error: Raw = _NO_TEXT
+    warnings: Raw = _NO_LIST
+    infos: Raw = _NO_LIST
     partial: bool = msgspec.field(default=False, name="isPartial")
 
 
 _BODY = msgspec.json.Decoder(_QueryAnswer)
-_RESULTS = msgspec.json.Decoder(list[Raw])
-_RESULT = msgspec.json.Decoder(_QueryResult)
+_RESULTS = msgspec.json.Decoder(list[_QuerySeries])
+_REMARKS = msgspec.json.Decoder(list[str] | None)
+_TEXT = msgspec.json.Decoder(str)
 _SAMPLES = msgspec.json.Decoder(list[Sample])
 _SAMPLE = msgspec.json.Decoder(Sample)
 _ENCODER = msgspec.json.Encoder()
-_MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,91 +89,140 @@ def concatenate(parts: Sequence[FetchedSeries]) -> FetchedSeries:
     )
 
 
-def parse_query_answer(url: str, answer: HttpAnswer) -> FetchedSeries | Failure:
+def series_count(body: bytes | bytearray) -> int:
+    """Return an upper bound of the number of series in the body of an answer."""
+    return body.count(b"{")
+
+
+def parse_query_answer(
+    url: str, answer: HttpAnswer, max_series: int = SERIES_LIMIT
+) -> FetchedSeries | Failure:
     """Return the series of an answer of `url`; those of an instant vector have one sample each.
 
     If the server reports an error, its message becomes the failure's. Native histograms have no
     plain samples, so they are left out with a warning.
     """
     # Counted before they are decoded: a series is an object, and its labels are another.
-    if answer.body.count(b"{") > 2 * (SERIES_LIMIT + 1):
-        message = (
-            f"the answer of {display_url(url)} has more than {SERIES_LIMIT} series: ask for less"
-        )
-        return Failure("source", "ResponseTooLarge", message)
+    if series_count(answer.body) > 2 * (max_series + 1):
+        return _too_many(url)
     try:
         body = _BODY.decode(answer.body)
-    except _MALFORMED as error:
+        if _text(body.status) == "error":
+            return _rejected(url, answer, body)
+        found = _fetched(url, answer, body) if answer.ok else None
+    except MALFORMED as error:
         return _misfit(url, answer, error) if answer.ok else status_failure("source", url, answer)
-    if body.status == "error":
-        return _rejected(url, answer, body)
-    if not answer.ok:
+    if found is None:
         return status_failure("source", url, answer)
-    if body.data is None:
-        return _misfit(url, answer, "it has no data")
-    return _fetched(url, answer, body, body.data)
+    too_many = isinstance(found, FetchedSeries) and len(found.series) > max_series
+    return _too_many(url) if too_many else found
+
+
+def _too_many(url: str) -> Failure:
+    message = (
+        f"the answers of {display_url(url)} have more than {SERIES_LIMIT} series: ask for less"
+    )
+    return Failure("source", "ResponseTooLarge", message)
+
+
+def _text(encoded: Raw) -> str:
+    """Return decoded text, cut to what a message may quote."""
+    if encoded_size(encoded) > REMARKS_BYTES:
+        return excerpt(memoryview(encoded)[1:REMARKS_BYTES].tobytes())
+    return _TEXT.decode(encoded)
 
 
 def _misfit(url: str, answer: HttpAnswer, why: str | Exception) -> Failure:
-    why = f"malformed JSON: {why}" if isinstance(why, RecursionError) else str(why)
-    return invalid_response("source", url, answer, "a Prometheus query result", excerpt(why))
+    why = why if isinstance(why, str) else describe(why)
+    return invalid_response("source", url, answer, "a Prometheus query result", why)
 
 
 def _rejected(url: str, answer: HttpAnswer, body: _QueryAnswer) -> Failure:
     """Statuses 400 and 422 (and 200) mean the query; other statuses mean the server."""
-    kind = f" ({excerpt(body.error_type)})" if body.error_type else ""
-    said = excerpt(body.error) or "it did not say why"
+    error_type = excerpt(_text(body.error_type))
+    kind = f" ({error_type})" if error_type else ""
+    said = excerpt(_text(body.error)) or "it did not say why"
+    where = display_url(url)
     if answer.status in _REJECTED:
-        return Failure(
-            "source", "QueryRejected", f"{display_url(url)} rejected the query{kind}: {said}"
-        )
+        return Failure("source", "QueryRejected", f"{where} rejected the query{kind}: {said}")
     reason, advice = status_meaning(answer.status)
-    message = f"{display_url(url)} answered {answer.status}{kind}: {said}; {advice}"
+    message = f"{where} answered {answer.status}{kind}: {said}; {advice}"
     return Failure("source", reason, message, answer.retry_after)
 
 
-def _fetched(
-    url: str, answer: HttpAnswer, body: _QueryAnswer, data: _QueryData
-) -> FetchedSeries | Failure:
-    if data.result_type == "string":
+def _fetched(url: str, answer: HttpAnswer, body: _QueryAnswer) -> FetchedSeries | Failure:
+    data = body.data
+    if data is None:
+        return _misfit(url, answer, "it has no data")
+    result_type = _text(data.result_type)
+    if result_type == "string":
         return _misfit(url, answer, "the query's value is text; write a query for numbers")
-    try:
-        series, histograms = _series(data)
-    except _MALFORMED as error:
-        return _misfit(url, answer, error)
+    if result_type == "scalar":
+        series, histograms = [EncodedSeries(b"{}", _one_sample(data.result))], 0
+    else:
+        series, histograms = _series(data.result)
     return FetchedSeries(tuple(series), tuple(_remarks(body, histograms)))
 
 
-def _series(data: _QueryData) -> tuple[list[EncodedSeries], int]:
+def _series(result: Raw) -> tuple[list[EncodedSeries], int]:
     """Return the series that have samples, and the number of series without."""
-    if data.result_type == "scalar":
-        return [EncodedSeries(b"{}", _one_sample(data.result))], 0
-    results = _RESULTS.decode(data.result)
-    series = [found for index, raw in enumerate(results) if (found := _one(index, raw)) is not None]
-    return series, len(results) - len(series)
+    encoded = _RESULTS.decode(result)
+    encoded.reverse()
+    count, series = len(encoded), list[EncodedSeries]()
+    while encoded:  # frees each encoded series as soon as it is converted
+        found = _one(count - len(encoded), encoded.pop())
+        if found is not None:
+            series.append(found)
+    return series, count - len(series)
 
 
-def _one(index: int, raw: Raw) -> EncodedSeries | None:
+def _one(index: int, encoded: _QuerySeries) -> EncodedSeries | None:
     try:
-        result = _RESULT.decode(raw)
-        metric = _ENCODER.encode(result.metric)
-        if isinstance(result.values, Raw):
-            _SAMPLES.decode(result.values)
-            return EncodedSeries(metric, result.values)
-        if isinstance(result.value, Raw):
-            return EncodedSeries(metric, _one_sample(result.value))
-    except _MALFORMED as error:
+        metric = _ENCODER.encode(decode_labels(encoded.metric))
+        if isinstance(encoded.values, Raw):
+            _check_samples(encoded.values)
+            return EncodedSeries(metric, encoded.values)
+        if isinstance(encoded.value, Raw):
+            return EncodedSeries(metric, _one_sample(encoded.value))
+    except MALFORMED as error:
         raise msgspec.ValidationError(f"series {index}: {error}") from error
     return None
 
 
+def _check_samples(values: Raw) -> None:
+    """Validate samples, in pieces if there are many. Raises one of MALFORMED.
+
+    The samples are valid JSON already, so each `]` outside of text ends a sample.
+    """
+    view = memoryview(values)
+    if len(view) <= SAMPLES_BYTES or view[0] != _OPEN:
+        _SAMPLES.decode(values)
+        return
+    start = 1
+    while start < len(view):
+        piece = view[start : start + SAMPLES_BYTES].tobytes()
+        end = piece.rfind(b"]") + 1
+        if not end:
+            raise msgspec.ValidationError(f"a sample of more than {SAMPLES_BYTES} bytes")
+        start += end
+        closing = b"" if start >= len(view) else b"]"
+        _SAMPLES.decode(b"[" + piece[:end].lstrip(b", \t\r\n") + closing)
+
+
 def _one_sample(raw: Raw) -> bytes:
+    if encoded_size(raw) > SAMPLES_BYTES:
+        raise msgspec.ValidationError(f"a sample of more than {SAMPLES_BYTES} bytes")
     _SAMPLE.decode(raw)
     return b"[%b]" % bytes(raw)
 
 
 def _remarks(body: _QueryAnswer, histograms: int) -> Iterator[str]:
-    said = [*(body.warnings or ()), *(body.infos or ())]
+    said = list[str]()
+    for name, encoded in (("warnings", body.warnings), ("infos", body.infos)):
+        if encoded_size(encoded) > REMARKS_BYTES:
+            yield f"{encoded_size(encoded)} bytes of {name}, which are too many to show"
+        else:
+            said += _REMARKS.decode(encoded) or ()
     yield from (excerpt(remark) for remark in said[:REMARKS_LIMIT])
     if len(said) > REMARKS_LIMIT:
         yield f"{len(said) - REMARKS_LIMIT} more warnings"

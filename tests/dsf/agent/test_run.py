@@ -308,8 +308,12 @@ async def test_the_last_good_scores_stay(world: World) -> None:
     ("answer", "reason", "said"),
     [
         (replying(b"<html>oops</html>", 500), "ServerError", "oops"),
-        (replying({"results": [{"metric": {}}]}), "InvalidResponse", "results.0.score"),
-        (replying(b'{"results": [{"score": "\xff"}]}'), "InvalidResponse", "Invalid JSON"),
+        (
+            replying({"results": [{"metric": {}}]}),
+            "InvalidResponse",
+            "missing required field `score` - at `$.results[0]`",
+        ),
+        (replying(b'{"results": [{"score": "\xff"}]}'), "InvalidResponse", "results[0]: "),
         (replying(b"", 307, {"Location": "http://127.0.0.1/"}), "Redirected", "redirects"),
         (servers.endless, "ResponseTooLarge", "1048576 bytes"),
     ],

@@ -112,7 +112,7 @@ async def test_an_answer_takes_its_room_before_it_is_there(
             assert late.reason == "AgentBusy"
             assert "8 MiB" in late.message
             other.keep(0)
-            other.expect(0)
+            other.expect(other.kept)
             answer = await _get(client, server.url, reservation, seconds=60)
             assert not isinstance(answer, Failure)
             assert shared.held == len(answer.body) == len(body)

@@ -215,8 +215,8 @@ async def test_a_pause_that_the_server_asks_for_is_told(
 
 
 async def test_all_queries_share_one_limit_of_size(sources: Sources, prometheus: Server) -> None:
-    label = "x" * 300_000
-    prometheus.answer = replying(matrix(({"a": label}, [])))
+    series = [({"a": "x" * 60_000, "b": str(number)}, []) for number in range(5)]
+    prometheus.answer = replying(matrix(*series))
     assert isinstance(
         await sources.fetch(asking(prometheus, source_query="a;b;c"), NOW), FetchedSeries
     )

@@ -13,6 +13,7 @@ from dsf.agent.fetch.http_client import http_client
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.fetch.scoring_call import ScoringApi
 from dsf.agent.fetch.watched_secrets import BYTES_LIMIT, WatchedSecrets
+from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.secret_data import Token
 from dsf.api.invalid_input import InvalidInput
 from dsf.kube.embedded import EmbeddedHub
@@ -228,7 +229,10 @@ async def _calling(secrets: AgentSecrets, status: int) -> AsyncIterator[Callable
         )
 
         async def call() -> list[str]:
-            await api.score(scorer, [])
+            deadline = api.deadline(scorer)
+            answer = await api.call(scorer, [], deadline)
+            if isinstance(answer, HttpAnswer):
+                await api.results(scorer, answer, deadline)
             return [made.headers["Authorization"] for made in server.calls]
 
         yield call

@@ -139,7 +139,7 @@ def test_more_series_than_memory_is_there_for_are_refused() -> None:
 
 def test_what_does_not_fit_is_named_by_its_place() -> None:
     body = b'{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"a":1}}]}}'
-    assert "series 0: Expected `str`, got `int` - at `$.metric" in failed(answered(body)).message
+    assert "series 0: labels: Expected `str`, got `int`" in failed(answered(body)).message
 
 
 def test_an_echoed_token_is_not_repeated() -> None:

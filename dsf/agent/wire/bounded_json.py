@@ -1,0 +1,35 @@
+"""Decodes parts of foreign JSON whose size is limited, so that the cost follows the limit."""
+
+import msgspec
+from msgspec import Raw
+
+from dsf.agent.wire.http_answer import excerpt
+
+LABELS_BYTES = 1 << 16
+"""Encoded labels of one result or series: Prometheus' own limits allow a part of that."""
+
+MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding of foreign JSON may raise."""
+
+_LABELS = msgspec.json.Decoder(dict[str, str])
+
+
+def encoded_size(encoded: Raw) -> int:
+    """Return the bytes of an encoded value."""
+    return len(memoryview(encoded))
+
+
+def decode_labels(encoded: Raw) -> dict[str, str]:
+    """Return labels. Raises one of MALFORMED if they are not an object of text, or too long."""
+    if encoded_size(encoded) > LABELS_BYTES:
+        raise msgspec.ValidationError(f"labels of more than {LABELS_BYTES} bytes")
+    try:
+        return _LABELS.decode(encoded)
+    except MALFORMED as error:
+        raise msgspec.ValidationError(f"labels: {error}") from error
+
+
+def describe(error: Exception) -> str:
+    """Return what is wrong with JSON that raised one of MALFORMED."""
+    why = excerpt(str(error))
+    return why if isinstance(error, msgspec.ValidationError) else f"malformed JSON: {why}"

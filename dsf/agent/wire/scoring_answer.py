@@ -1,0 +1,158 @@
+"""Reads answers of scoring APIs.
+
+An answer may be anything, so its cost follows the limits and not its content: objects are counted
+before they are decoded, decoding stops at the first error, and labels stay encoded until a rule
+reads them.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+from msgspec import Raw, Struct
+
+from dsf.agent.failure import Failure
+from dsf.agent.wire.bounded_json import MALFORMED, decode_labels, describe, encoded_size
+from dsf.agent.wire.http_answer import (
+    HttpAnswer,
+    display_url,
+    excerpt,
+    invalid_response,
+    status_failure,
+)
+
+NUMBER_BYTES = 1024
+"""One number: the longest double has fewer than 800 significant digits."""
+
+RESULT_BYTES = 1024
+"""Memory of one decoded result until it is published, besides the answer's own bytes."""
+
+_NUMBER_TEXT = re.compile(
+    r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE
+)
+_STRING_OR_NOT_FINITE = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|-?(?:NaN|Infinity)', re.DOTALL)
+
+
+class LabelledScore(Protocol):
+    """A score and the labels that it belongs to."""
+
+    @property
+    def metric(self) -> Mapping[str, str]:
+        """The labels."""
+
+    @property
+    def score(self) -> float:
+        """The score, in the scorer's own units."""
+
+
+class ScoringResult(Struct, frozen=True, gc=False):
+    """One result of a scoring call; its labels are decoded at each access."""
+
+    labels: Raw
+    score: float
+
+    @property
+    def metric(self) -> dict[str, str]:
+        """The labels."""
+        return decode_labels(self.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringAnswer:
+    """The validated results of a scoring call, in their order."""
+
+    results: Sequence[ScoringResult]
+
+
+class _EncodedResult(Struct, gc=False):
+    score: Raw
+    metric: Raw = Raw(b"{}")
+
+
+class _EncodedAnswer(Struct):
+    results: list[_EncodedResult]
+
+
+_ANSWER = msgspec.json.Decoder(_EncodedAnswer)
+_TEXT = msgspec.json.Decoder(str)
+
+
+def result_count(body: bytes | bytearray) -> int:
+    """Return an upper bound of the number of results in the body of an answer."""
+    return body.count(b"{")
+
+
+def parse_scoring_answer(url: str, answer: HttpAnswer, max_results: int) -> ScoringAnswer | Failure:
+    """Return the results in an answer of `url`; a failure names the place of the first error.
+
+    A score is a JSON number, or text with a number as Prometheus writes it ("1.5", "NaN", "+Inf").
+    The literals NaN and Infinity, which are not JSON, are accepted because several libraries
+    write them.
+    """
+    if not answer.ok:
+        return status_failure("scoring", url, answer)
+    # Counted before they are decoded: a result is an object, and its labels are another.
+    if result_count(answer.body) > 2 * max_results + 1:
+        return _too_many(url, max_results)
+    try:
+        results = _decoded(answer.body, max_results)
+    except MALFORMED as error:
+        return invalid_response("scoring", url, answer, "a scoring response", describe(error))
+    return _too_many(url, max_results) if len(results) > max_results else ScoringAnswer(results)
+
+
+def _decoded(body: bytes | bytearray, max_results: int) -> list[ScoringResult]:
+    try:
+        encoded = _ANSWER.decode(body).results
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        if b"NaN" not in body and b"Infinity" not in body:
+            raise
+        encoded = _ANSWER.decode(_quoted(body, max_results)).results
+    encoded.reverse()
+    count, results = len(encoded), list[ScoringResult]()
+    while encoded:  # frees each encoded result as soon as it is decoded
+        results.append(_result(count - len(encoded), encoded.pop()))
+    return results
+
+
+def _result(index: int, encoded: _EncodedResult) -> ScoringResult:
+    try:
+        decode_labels(encoded.metric)
+        return ScoringResult(encoded.metric, _number(encoded.score))
+    except MALFORMED as error:
+        raise msgspec.ValidationError(f"results[{index}]: {error}") from error
+
+
+def _number(encoded: Raw) -> float:
+    """Return a number of JSON or Prometheus; one too large for a double is infinite."""
+    if encoded_size(encoded) > NUMBER_BYTES:
+        raise msgspec.ValidationError(f"score: more than {NUMBER_BYTES} bytes")
+    raw = bytes(encoded)
+    if raw[:1] in b"-0123456789":
+        return float(raw)
+    text = _TEXT.decode(raw) if raw[:1] == b'"' else ""
+    if not _NUMBER_TEXT.fullmatch(text):
+        raise msgspec.ValidationError(f"score: expected a number, got {excerpt(raw)[:32]}")
+    return float(text)
+
+
+def _quoted(body: bytes | bytearray, max_results: int) -> bytes:
+    """Return JSON with NaN and Infinity as text; at most one for each result."""
+    pieces, end = list[bytes](), 0
+    for found in _STRING_OR_NOT_FINITE.finditer(body):
+        if found[0][:1] == b'"':
+            continue
+        if len(pieces) > 2 * max_results:
+            raise msgspec.ValidationError(f"more than {max_results} scores that are not finite")
+        pieces += (bytes(body[end : found.start()]), b'"%b"' % found[0])
+        end = found.end()
+    return b"".join([*pieces, bytes(body[end:])])
+
+
+def _too_many(url: str, max_results: int) -> Failure:
+    message = f"the answer of {display_url(url)} has more than {max_results} results: return fewer"
+    return Failure("scoring", "ResponseTooLarge", message)
