@@ -1,4 +1,4 @@
-"""The shell that applies changes: many at a time, in order where order matters."""
+"""Apply changes to a cluster: concurrently, and in order where the order matters."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,13 +17,14 @@ _Numbered = tuple[int, Change]
 async def apply(
     kube: Kube, changes: Iterable[Change], *, at_once: int = AT_ONCE
 ) -> list[ChangeResult]:
-    """Apply changes, each whatever became of the others; a KubeError becomes an outcome.
+    """Apply every change and return a result for each, in order; a KubeError becomes its error.
 
-    Neighbours of one kind go at once, so many at a time, but changes of one object in order, and
-    deletes after what comes before them. The next kind begins when all of the one before are done.
+    Neighbouring changes of one kind run concurrently, up to the limit. Changes of one object stay
+    in order, and deletes wait for the changes before them. The next kind starts once all changes
+    of the kind before it have ended. One failure does not stop the others.
 
-    No error: a create of an object that exists already as desired, a delete of one that is gone or
-    whose name a successor has taken.
+    Two outcomes count as success: creating an object that already exists as desired, and deleting
+    an object that is gone or that was re-created under its name.
     """
     numbered = list(enumerate(changes))
     outcomes: dict[int, ChangeResult] = {}

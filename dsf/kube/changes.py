@@ -1,9 +1,9 @@
-"""Desired against observed: what has to change, as data.
+"""Changes as data: what turns observed objects into desired ones.
 
-A desired object names the fields that are ours. Of `metadata.labels`, `metadata.annotations` and
-`status`, the members that it lacks stay as they are. Every other field that it names (`spec`,
-`data`, `metadata.finalizers`, ...) is ours as a whole: what it lacks inside is removed, so values
-that the API server would default have to be stated. Null means absent, and so does an empty field.
+A desired object names the fields that we own. In `metadata.labels`, `metadata.annotations` and
+`status` we own only the members that it names. Every other field that it names (`spec`, `data`,
+`metadata.finalizers`, ...) we own as a whole: members that it lacks are removed, so it must also
+state the values that the API server would default. A null or an empty field means absent.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,19 +22,19 @@ _NOT_DATA = ("apiVersion", "kind", "metadata", "status")
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """An object to be created; its content, which may be secret, is not shown."""
+    """An object to create. Its text form omits the content, which may be secret."""
 
     kind: Kind
     obj: Object = field(repr=False)
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the object."""
         return str(self.obj["metadata"]["name"])
 
     @property
     def namespace(self) -> str | None:
-        """Its namespace; None where the kind has none."""
+        """The namespace of the object; None if the kind is cluster-scoped."""
         return key(self.obj)[0] or None
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A JSON merge patch to be applied to an object or to its status; its content is not shown."""
+    """A JSON merge patch of an object or its status. Its text form omits the content."""
 
     kind: Kind
     name: str
@@ -57,7 +57,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """An object to be deleted; with `uid` only that very object, not a successor of its name."""
+    """An object to delete; with `uid`, only that object and not one re-created under its name."""
 
     kind: Kind
     name: str
@@ -73,18 +73,18 @@ Change = Create | Patch | Delete
 
 @dataclass(frozen=True, slots=True)
 class ChangeResult:
-    """A change and the error that it met, if any."""
+    """A change, and the error if it failed."""
 
     change: Change
     error: KubeError | None = None
 
 
 def diff(kind: Kind, desired: Iterable[Object], observed: Iterable[Object]) -> list[Change]:
-    """Return what turns `observed` into `desired`: creates and patches, then deletes.
+    """Return the changes that turn `observed` into `desired`: creates and patches, then deletes.
 
-    `observed` holds only objects that may be deleted where nobody desires them. A desired `status`
-    becomes a patch of its own, since the API server drops it from a create. Objects that are being
-    deleted already are not deleted again.
+    Every object of `observed` that is not desired is deleted, so pass only objects that we own. A
+    desired `status` becomes a separate patch, because the API server drops it from a create.
+    Objects that are already being deleted are not deleted again.
     """
     wanted = {key(obj): obj for obj in desired}
     existing = {key(obj): obj for obj in observed}
@@ -101,7 +101,7 @@ def diff(kind: Kind, desired: Iterable[Object], observed: Iterable[Object]) -> l
 
 
 def merge_patch(observed: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the smallest JSON merge patch of all but the status; empty where nothing differs.
+    """Return the smallest JSON merge patch of everything except the status; empty if equal.
 
     A `metadata.resourceVersion` in `desired` becomes a precondition of the patch.
     """
@@ -120,7 +120,7 @@ def status_patch(observed: Mapping[str, Any], desired: Mapping[str, Any]) -> dic
 
 
 def key(obj: Mapping[str, Any]) -> tuple[str, str]:
-    """Return namespace (empty where there is none) and name."""
+    """Return the namespace (empty for a cluster-scoped object) and the name."""
     metadata = obj["metadata"]
     return str(metadata.get("namespace") or ""), str(metadata["name"])
 

@@ -1,4 +1,4 @@
-"""What can go wrong between us and an API server.
+"""Errors of calls to an API server.
 
     KubeError
     ├── ApiError              the API server answered with a Status
@@ -14,7 +14,7 @@
     │   └── ServerError       5xx
     └── Unreachable           no answer: refused, reset, timed out, bad TLS
 
-`retryable` tells whether the same call may succeed later without anybody changing it.
+`retryable` is true if the same call may succeed later without a change of the request.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 
 class KubeError(Exception):
-    """The root of the tree."""
+    """The base class of all errors of this module."""
 
     retryable: ClassVar[bool] = False
 
@@ -34,7 +34,7 @@ class Unreachable(KubeError):
 
 
 class ApiError(KubeError):
-    """The API server refused; carries the Kubernetes Status body."""
+    """The API server answered with an error; carries its Kubernetes Status body."""
 
     code: ClassVar[int] = 500
     reason: ClassVar[str] = "InternalError"
@@ -80,7 +80,7 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """The user lacks the right."""
+    """The user lacks a permission (RBAC), or the object may not be written now."""
 
     code, reason, retryable = 403, "Forbidden", True
 
@@ -110,7 +110,7 @@ class Gone(ApiError):
 
 
 class Invalid(ApiError):
-    """The object does not fit its schema or its rules."""
+    """The object breaks its schema or a validation rule."""
 
     code, reason = 422, "Invalid"
 
@@ -122,7 +122,7 @@ class TooManyRequests(ApiError):
 
 
 class ServerError(ApiError):
-    """The API server failed."""
+    """The API server failed with an internal error."""
 
     code, reason, retryable = 500, "InternalError", True
 

@@ -1,7 +1,7 @@
-"""JSON merge patch: apply one, and work out the smallest one between two documents.
+"""JSON merge patch: apply a patch, and compute the smallest patch between two documents.
 
-Arguments are never changed, and results share nothing with them. Source: RFC 7386; as in an API
-server, and unlike there, objects inside lists lose their null members too.
+Arguments are never changed, and results share nothing with them. Source: RFC 7386. As in an API
+server, but unlike the RFC, objects inside lists also lose their null members.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def merged(target: Any, patch: Any) -> Any:
-    """Return `target` with `patch` applied: null removes a key, anything but an object replaces."""
+    """Return `target` with `patch` applied: null removes, an object merges, the rest replaces."""
     if not isinstance(patch, Mapping):
         return without_nulls(patch)
     result = dict(deepcopy(target)) if isinstance(target, Mapping) else {}
@@ -23,9 +23,9 @@ def merged(target: Any, patch: Any) -> Any:
 
 
 def patch_between(source: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the smallest patch that turns `source` into `target`; empty where they are equal.
+    """Return the smallest patch that turns `source` into `target`; empty if they are equal.
 
-    A merge patch cannot say null, so a null counts as an absent key on both sides.
+    A merge patch cannot set null, so a null on either side counts as an absent key.
     """
     source, target = without_nulls(source), without_nulls(target)
     removed: dict[str, Any] = dict.fromkeys(key for key in source if key not in target)
@@ -38,7 +38,7 @@ def patch_between(source: Mapping[str, Any], target: Mapping[str, Any]) -> dict[
 
 
 def same(left: Any, right: Any) -> bool:
-    """Tell whether two JSON values are equal, where `true` is not 1."""
+    """Return whether two JSON values are equal; unlike in Python, `true` differs from 1."""
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
     if isinstance(left, list) and isinstance(right, list):

@@ -9,7 +9,7 @@ from dsf.api import names
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A served kind: what a client needs to know to build its URL."""
+    """A kind that an API server serves: what a client needs to build its URLs."""
 
     group: str
     version: str
@@ -19,12 +19,12 @@ class Kind:
 
     @property
     def api_version(self) -> str:
-        """The `apiVersion` of its objects: `v1` for the core group, else `group/version`."""
+        """The `apiVersion` of its objects: `v1` for the core group, otherwise `group/version`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def resource(self) -> str:
-        """The qualified resource, as Kubernetes names it in messages."""
+        """The qualified resource, such as `placements.cluster.open-cluster-management.io`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str | None = None, name: str | None = None) -> str:
@@ -103,5 +103,5 @@ _BY_NAME = {(kind.api_version, kind.kind): kind for kind in KINDS}
 
 
 def find(obj: Mapping[str, Any]) -> Kind | None:
-    """Return the kind of an object by its `apiVersion` and `kind`, or None where it isn't ours."""
+    """Return the kind with this `apiVersion` and `kind`, or None if the product does not use it."""
     return _BY_NAME.get((str(obj.get("apiVersion")), str(obj.get("kind"))))

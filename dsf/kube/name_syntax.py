@@ -1,4 +1,4 @@
-"""The syntax of names and labels; each check returns what is wrong, nothing where all is well.
+"""The syntax of names and labels; each check returns a list of problems, empty if valid.
 
 Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ and .../labels/
 """
@@ -102,5 +102,5 @@ def _described(rule: str, pattern: str, *examples: str) -> str:
 
 
 def joined(problems: Sequence[str]) -> str:
-    """Return problems as one text, as selectors report them."""
+    """Return the problems as one text, joined as the API server joins them for selectors."""
     return "; ".join(problems)

@@ -1,8 +1,8 @@
-"""The port: everything the product asks of a Kubernetes API server.
+"""The port to Kubernetes: every call that the product makes to an API server.
 
-Adapters and wrappers share this protocol, and one contract suite holds them to it. Objects are
-plain JSON dictionaries. What a call returns belongs to the caller; what it is given is not kept.
-All calls raise the errors of `dsf.kube.errors`.
+Adapters and wrappers implement this protocol, and one contract suite tests all of them. Objects
+are plain JSON dictionaries. The caller owns what a call returns, and a call keeps none of its
+arguments. All calls raise the errors of `dsf.kube.errors`.
 
 Source: https://kubernetes.io/docs/reference/using-api/api-concepts/
 """
@@ -21,7 +21,7 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 
 @dataclass(frozen=True, slots=True)
 class ObjectList:
-    """One page of a list, the resource version it shows, and the token of the next page."""
+    """One page of a list, the resource version that it shows, and the token of the next page."""
 
     items: tuple[Object, ...]
     resource_version: str
@@ -31,7 +31,7 @@ class ObjectList:
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One change; of a BOOKMARK only `metadata.resourceVersion` counts."""
+    """One event of a watch; a BOOKMARK carries only `metadata.resourceVersion`."""
 
     type: EventType
     object: Object
@@ -54,10 +54,10 @@ class Kube(Protocol):
         limit: int = 0,
         continue_token: str = "",
     ) -> ObjectList:
-        """Return a page of objects, of all namespaces where none is named.
+        """Return a page of objects; without a namespace, of all namespaces.
 
-        `labels` and `fields` are selectors in their string form. Gone is raised for a continue
-        token that is too old.
+        `labels` and `fields` are selectors in their string form. Raises Gone if the continue
+        token is too old.
         """
         ...
 
@@ -74,19 +74,19 @@ class Kube(Protocol):
         """Yield every change after `resource_version`, in order and without a gap.
 
         The iterator ends when the server closes the watch, at the latest after
-        `timeout_seconds`; a new watch from the last version seen goes on where it ended. Gone is
-        raised where the version is too old.
+        `timeout_seconds`. A new watch from the last version seen continues without a gap. Raises
+        Gone if the version is too old.
         """
         ...
 
     async def create(self, kind: Kind, obj: Mapping[str, Any]) -> Object:
-        """Create an object; its `status` is dropped where the kind has a status subresource."""
+        """Create an object; `status` is dropped if the kind has a status subresource."""
         ...
 
     async def update(
         self, kind: Kind, obj: Mapping[str, Any], *, subresource: Subresource | None = None
     ) -> Object:
-        """Replace an object, or its status; Conflict where `metadata.resourceVersion` is old."""
+        """Replace an object or its status; Conflict if `metadata.resourceVersion` is outdated."""
         ...
 
     async def patch(
@@ -111,8 +111,8 @@ class Kube(Protocol):
         resource_version: str | None = None,
         propagation: Propagation = "Background",
     ) -> None:
-        """Delete an object, or mark it as being deleted while it has finalizers.
+        """Delete an object; with finalizers, only set its `deletionTimestamp`.
 
-        `uid` and `resource_version` are preconditions: Conflict where they differ.
+        `uid` and `resource_version` are preconditions: raises Conflict if they differ.
         """
         ...

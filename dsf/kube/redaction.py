@@ -1,4 +1,4 @@
-"""Credentials taken out of text before anybody reads it."""
+"""Removal of credentials from text that is logged or shown."""
 
 import re
 
@@ -16,7 +16,7 @@ _MEMBER = re.compile(
 def redact(text: str) -> str:
     """Return `text` without bearer tokens, basic credentials, JWTs, passwords in URLs and fields.
 
-    A net under code that takes care not to log any, not a replacement for that care.
+    A safety net: code must not log credentials in the first place.
     """
     text = _SCHEME.sub(rf"\1 {REDACTED}", text)
     text = _JWT.sub(REDACTED, text)

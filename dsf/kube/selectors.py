@@ -36,7 +36,7 @@ class Requirement:
     values: frozenset[str] = frozenset()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether the labels meet it; a missing label meets NotIn and DoesNotExist only."""
+        """Return whether labels meet it; a missing label meets only NotIn and DoesNotExist."""
         value = labels.get(self.key)
         match self.operator:
             case "Exists":
@@ -58,18 +58,18 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """All requirements must be met; without any, everything matches."""
+    """Requirements that labels must all meet; an empty selector matches everything."""
 
     requirements: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether the labels meet every requirement."""
+        """Return whether labels meet every requirement."""
         return all(requirement.matches(labels) for requirement in self.requirements)
 
 
 @dataclass(frozen=True, slots=True)
 class FieldTerm:
-    """One condition on a field: equal to the value, or not."""
+    """One condition on a field: equal or not equal to a value."""
 
     field: str
     value: str
@@ -78,12 +78,12 @@ class FieldTerm:
 
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
-    """All terms must be met; without any, everything matches."""
+    """Terms that fields must all meet; an empty selector matches everything."""
 
     terms: tuple[FieldTerm, ...] = ()
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        """Tell whether the fields, by their paths, meet every term; a missing field is empty."""
+        """Return whether fields, keyed by path, meet every term; a missing field is empty."""
         return all((fields.get(term.field, "") == term.value) == term.equal for term in self.terms)
 
 
@@ -97,7 +97,7 @@ def label_selector(text: str) -> LabelSelector | InvalidInput:
 
 
 def valid_selector(text: str) -> LabelSelector:
-    """Return the label selector that a valid text spells; ValueError where it spells none."""
+    """Parse a label selector that is known to be valid; raises ValueError otherwise."""
     parsed = label_selector(text)
     if isinstance(parsed, InvalidInput):
         raise ValueError(parsed.message)  # noqa: TRY004 - the text is wrong, not its type

@@ -1,4 +1,4 @@
-"""Streams of bytes and of events."""
+"""Streams of an API server: lines of bytes, and watches that must be closed."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,9 +8,9 @@ from dsf.kube.port import WatchEvent
 
 
 async def lines(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
-    """Yield the lines of a stream, of any length, that are not empty.
+    """Yield the non-empty lines of a stream; a line may have any length.
 
-    Raises Unreachable where the stream ends within a line: what is cut off is not understood.
+    Raises Unreachable if the stream ends within a line, because a truncated line is not JSON.
     """
     rest = bytearray()
     async for chunk in chunks:
@@ -26,7 +26,7 @@ async def lines(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
 
 @asynccontextmanager
 async def closing(events: AsyncIterator[WatchEvent]) -> AsyncIterator[AsyncIterator[WatchEvent]]:
-    """Close a watch at the end of the context, where it can be closed."""
+    """Yield a watch and close it at the end of the context, if it has `aclose`."""
     try:
         yield events
     finally:

@@ -1,4 +1,4 @@
-"""How to reach an API server and who to be there: values, before any file is read."""
+"""The configuration of a client: server, authority and credentials, as values or file names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,12 +14,12 @@ Content = bytes | Path
 
 
 class BadKubeconfig(KubeError):
-    """No way to an API server could be worked out; the message says where and what to do."""
+    """No usable API server configuration; the message names the file and says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecPlugin:
-    """A program that prints an ExecCredential.
+    """A client-go credential plugin: a program that prints an ExecCredential.
 
     Source: https://kubernetes.io/docs/reference/config-api/client-authentication.v1/
     """
@@ -48,7 +48,7 @@ class ClientConfig:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that it refers to."""
+        """The files that the configuration refers to."""
         contents = (self.authority, self.certificate, self.key, self.token)
         return tuple(content for content in contents if isinstance(content, Path))
 
@@ -56,7 +56,7 @@ class ClientConfig:
 def in_cluster(
     environ: Mapping[str, str], directory: Path = SERVICE_ACCOUNT
 ) -> ClientConfig | None:
-    """Return the access of a pod's service account, None where the environment is no pod's."""
+    """Return the configuration of a pod's service account, or None outside a pod."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
         return None

@@ -1,4 +1,4 @@
-"""The way to an API server: find the credentials, and yield a client."""
+"""Connect to an API server: find the credentials and yield a client."""
 
 import os
 from collections.abc import AsyncIterator, Mapping
@@ -23,8 +23,8 @@ async def connect(
 ) -> AsyncIterator[Client]:
     """Yield a client for the API server that kubectl would talk to.
 
-    An explicit file comes first, then $KUBECONFIG, ~/.kube/config, and a pod's service account.
-    Nothing is sent yet. Raises BadKubeconfig, whose message is one line for the user.
+    It takes the first of: an explicit file, $KUBECONFIG, ~/.kube/config, a pod's service account.
+    It sends nothing yet. Raises BadKubeconfig with a message of one line for the user.
     """
     transport = Transport(
         find_source(kubeconfig, context, environ=environ, service_account=service_account)

@@ -1,4 +1,4 @@
-"""Credentials as they are now: files read, plugins run, and a stamp that shows when they moved."""
+"""Credentials in memory: read from files and plugins, and reloaded when a file changes."""
 
 import base64
 import os
@@ -23,7 +23,7 @@ Stamp = tuple[int, int, int] | None
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Everything that a connection needs, in memory."""
+    """The credentials that a connection needs, in memory."""
 
     server: str
     verify: bool
@@ -37,7 +37,7 @@ class Credentials:
 
 
 class CredentialSource:
-    """Where credentials come from; they can be loaded again whenever the files have changed."""
+    """Where credentials come from; loads them again after a file has changed."""
 
     def __init__(self, read: Callable[[], ClientConfig], files: Sequence[Path] = ()) -> None:
         self._read = read
@@ -46,17 +46,17 @@ class CredentialSource:
         self._loaded: tuple[Stamp, ...] = ()
 
     async def load(self) -> Credentials:
-        """Read everything anew. Raises BadKubeconfig."""
+        """Read all files and run the plugin again. Raises BadKubeconfig."""
         own = _stamps(self._own_files)
         access = self._read()
         self._files = self._own_files + access.files
-        # Taken before the files are read: what is written meanwhile counts as a change.
+        # Taken before the files are read, so that a write during the read counts as a change.
         self._loaded = own + _stamps(access.files)
         plugin = access.exec_plugin
         return _resolved(access, await exec_plugin.run(plugin) if plugin else None)
 
     def changed(self) -> bool:
-        """Tell whether a file has changed since it was loaded."""
+        """Return whether a file has changed since it was loaded."""
         return _stamps(self._files) != self._loaded
 
 
@@ -67,10 +67,10 @@ def find_source(
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> CredentialSource:
-    """Return the source that kubectl would use, and a pod's service account where there is none.
+    """Return the source that kubectl would use, or else a pod's service account.
 
-    An explicit file comes first, then $KUBECONFIG, ~/.kube/config, the service account. Raises
-    BadKubeconfig where there is nothing at all.
+    It takes the first of: an explicit file, $KUBECONFIG, ~/.kube/config, the service account.
+    Raises BadKubeconfig if none exists.
     """
     files = [kubeconfig] if kubeconfig else _default_files(environ)
     if files:

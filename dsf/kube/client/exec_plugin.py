@@ -1,4 +1,4 @@
-"""Credentials printed by a program, as kubectl's exec plugins do.
+"""Run a client-go credential plugin and read the credential that it prints.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 """
@@ -20,7 +20,7 @@ LONGEST_MESSAGE = 200
 
 @dataclass(frozen=True, slots=True)
 class ExecCredential:
-    """What a plugin printed."""
+    """The credential that a plugin printed."""
 
     token: str | None = field(repr=False)
     certificate: bytes | None = None
@@ -29,7 +29,7 @@ class ExecCredential:
 
 
 async def run(plugin: ExecPlugin) -> ExecCredential:
-    """Run a plugin, which may not ask questions. Raises BadKubeconfig."""
+    """Run a plugin without a terminal, so it cannot prompt. Raises BadKubeconfig."""
     try:
         process = await asyncio.create_subprocess_exec(
             plugin.command,
@@ -49,7 +49,7 @@ async def run(plugin: ExecPlugin) -> ExecCredential:
 
 
 def parse(plugin: ExecPlugin, output: bytes) -> ExecCredential:
-    """Return the credential in a plugin's output. Raises BadKubeconfig."""
+    """Parse the output of a plugin. Raises BadKubeconfig."""
     try:
         status = json.loads(output)["status"]
         credential = _credential(status)

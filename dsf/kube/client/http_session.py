@@ -1,6 +1,6 @@
-"""Connections made with one set of credentials, by the official Kubernetes client.
+"""HTTP connections with one set of credentials, over the official Kubernetes client.
 
-Its models aren't used, only its generic call: JSON in, JSON out.
+Only its generic call is used (JSON in, JSON out), not its models.
 """
 
 import ssl
@@ -25,7 +25,7 @@ CONNECT_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """One call; `seconds` is the longest that it may take, its answer's body included."""
+    """One HTTP request; `seconds` limits the whole call, the body of the answer included."""
 
     method: str
     path: str
@@ -35,7 +35,7 @@ class ApiRequest:
 
 
 class HttpSession:
-    """Sends requests; once retired, it closes as soon as the last of them has ended."""
+    """Sends requests; a retired session closes once its last request has ended."""
 
     def __init__(self, credentials: Credentials) -> None:
         self.credentials = credentials
@@ -46,7 +46,7 @@ class HttpSession:
 
     @asynccontextmanager
     async def send(self, request: ApiRequest) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request, and yield the answer, whatever its status. Raises Unreachable."""
+        """Send a request and yield the answer, whatever its status. Raises Unreachable."""
         self._requests += 1
         try:
             with _reachable(self.credentials.server, request):
@@ -58,7 +58,7 @@ class HttpSession:
                 await self.close()
 
     async def retire(self) -> None:
-        """Close when no request is under way any more."""
+        """Close as soon as no request is in flight."""
         self._retired = True
         if not self._requests:
             await self.close()
@@ -103,17 +103,17 @@ def _reachable(server: str, request: ApiRequest) -> Iterator[None]:
 
 
 def _api_client(credentials: Credentials) -> Any:
-    # Loaded here: it takes 25 MB and half a second, which nobody pays who doesn't connect.
+    # Imported here because it costs 25 MB and half a second, which only connecting should cost.
     from kubernetes.aio.client import ApiClient, Configuration  # noqa: PLC0415
 
     configuration = Configuration(host=credentials.server)
     configuration.verify_ssl = credentials.verify
     configuration.tls_server_name = credentials.server_name
     configuration.proxy = credentials.proxy
-    # Go's clients take the certificates of clusters whose authority predates RFC 5280's details.
+    # As Go's clients do, accept authorities that lack extensions which RFC 5280 requires.
     configuration.disable_strict_ssl_verification = True
     configuration.client_session_kwargs = {
-        # Neither proxies nor passwords from the environment or ~/.netrc: what counts is declared.
+        # Ignore proxies and passwords in the environment and ~/.netrc: only the kubeconfig counts.
         "trust_env": False,
         "cookie_jar": aiohttp.DummyCookieJar(),
         "middlewares": (_refuse_redirects,),
@@ -132,7 +132,7 @@ def _api_client(credentials: Credentials) -> Any:
 
 @contextmanager
 def _certificate_files(credentials: Credentials) -> Iterator[tuple[str | None, str | None]]:
-    """Lend the client certificate and its key as files, which is all that OpenSSL reads."""
+    """Yield the client certificate and its key as files, because OpenSSL reads only files."""
     if not credentials.certificate or not credentials.server.startswith("https"):
         yield None, None
         return

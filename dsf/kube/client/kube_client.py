@@ -34,10 +34,10 @@ _LONGEST_MESSAGE = 200
 
 
 class Client:
-    """Speaks to an API server; implements `dsf.kube.port.Kube`.
+    """A client of a real API server; implements `dsf.kube.port.Kube`.
 
-    A call takes at most `call_seconds`, and a watch at most `watch_grace_seconds` longer than the
-    server was asked to keep it open: a connection whose other end is gone is noticed then.
+    A call takes at most `call_seconds`. A watch lasts at most `watch_grace_seconds` longer than
+    the server was asked to keep it open, which detects a connection whose other end is gone.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Client:
         limit: int = 0,
         continue_token: str = "",
     ) -> ObjectList:
-        """Return a page of objects, of all namespaces where none is named."""
+        """Return a page of objects; without a namespace, of all namespaces."""
         query = _query(
             labelSelector=labels, fieldSelector=fields, limit=limit, **{"continue": continue_token}
         )
@@ -142,7 +142,7 @@ class Client:
         resource_version: str | None = None,
         propagation: Propagation = "Background",
     ) -> None:
-        """Delete an object, or mark it as being deleted while it has finalizers."""
+        """Delete an object; with finalizers, only set its `deletionTimestamp`."""
         preconditions = {"uid": uid, "resourceVersion": resource_version}
         options = {
             "apiVersion": "v1",
@@ -181,7 +181,7 @@ def _path(
 
 
 def _segment(kind: Kind, text: str) -> str:
-    """Return a name as a segment of a path; one that could lead elsewhere names no object."""
+    """Return a name as a path segment; raises NotFound for a name that would change the path."""
     if text in {"", ".", ".."} or "/" in text or "%" in text:
         raise NotFound(f'{kind.resource} "{text}" not found')
     return quote(text, safe="")
@@ -200,7 +200,7 @@ def _namespace(kind: Kind, obj: Mapping[str, Any]) -> str | None:
 
 
 def _typed(kind: Kind, obj: Mapping[str, Any]) -> Object:
-    """Return the object with its type, which the items of built-in lists lack."""
+    """Return the object with apiVersion and kind, which items of built-in lists lack."""
     return {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
 
 

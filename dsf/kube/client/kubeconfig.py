@@ -1,6 +1,6 @@
-"""Kubeconfig files: merged as kubectl merges them, and read into an `ClientConfig`.
+"""Kubeconfig files: merge them as kubectl does and return a `ClientConfig`.
 
-The files' text is passed in. No message quotes what a file holds, except for names.
+The text of the files is passed in. Messages quote names, never other content of a file.
 Source: https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
 """
 
@@ -46,7 +46,7 @@ class _Entry:
         return value
 
     def content(self, key: str) -> Content | None:
-        """Return `<key>-data`, decoded, or else the path in `key`."""
+        """Return the decoded `<key>-data`, or else the path in `key`."""
         data = self.text(f"{key}-data")
         if data is not None:
             return self._decoded(f"{key}-data", data)
@@ -64,9 +64,9 @@ class _Entry:
 
 
 def parse(files: Sequence[tuple[Path, str]], context: str | None = None) -> ClientConfig:
-    """Return the access that a context gives, the current one by default.
+    """Return the client configuration of a context, by default the current one.
 
-    Of two entries of one name the first counts. Raises BadKubeconfig.
+    Of two entries with the same name the first wins. Raises BadKubeconfig.
     """
     documents = [(file, _document(file, text)) for file, text in files]
     chosen = _find(documents, "context", context or _current_context(documents))

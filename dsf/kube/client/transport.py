@@ -1,4 +1,4 @@
-"""Requests to one API server with credentials that are always the current ones."""
+"""Requests to one API server that always use the current credentials."""
 
 import asyncio
 import logging
@@ -20,11 +20,11 @@ EARLY = timedelta(seconds=10)
 
 
 class Transport:
-    """Sends requests, and changes the connection where the credentials change.
+    """Sends requests, and opens a new session when the credentials change.
 
-    They are loaded again where a file of theirs has changed, shortly before they expire, and where
-    the API server answers 401; the request is then sent once more. Where that fails, the old ones
-    stay. Requests under way end on the connection that they began on.
+    It reloads the credentials when one of their files has changed, shortly before they expire, and
+    when the API server answers 401; then it sends the request once more. If loading fails, the old
+    credentials stay. Requests in flight finish on the session that they started on.
     """
 
     def __init__(self, source: CredentialSource, *, now: Callable[[], datetime] = utc_now) -> None:
@@ -40,14 +40,14 @@ class Transport:
         await self._current()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all sessions."""
         for connection in (self._connection, *self._retired):
             if connection:
                 await connection.close()
 
     @asynccontextmanager
     async def send(self, request: ApiRequest) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request, and yield the answer, whatever its status. Raises Unreachable."""
+        """Send a request and yield the answer, whatever its status. Raises Unreachable."""
         connection = await self._current()
         async with AsyncExitStack() as stack:
             response = await stack.enter_async_context(connection.send(request))

@@ -1,7 +1,7 @@
-"""The API server behind the embedded hub: every write, and what follows from it.
+"""The API server of the embedded hub: every write, and its consequences.
 
-Writes are synchronous and happen one after the other. Garbage collection and the clean-up of
-namespaces and definitions, which controllers do on a real cluster, happen before a write returns.
+Writes are synchronous and strictly sequential. Garbage collection and the clean-up of namespaces
+and CustomResourceDefinitions, which controllers do in a real cluster, end before a write returns.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ FieldValidation = Literal["Ignore", "Warn", "Strict"]
 
 @dataclass(slots=True)
 class WriteOptions:
-    """How a write is done: unknown fields are passed over, warned of, or refused."""
+    """Options of a write: dry run, and how to treat unknown fields."""
 
     field_validation: FieldValidation = "Warn"
     dry_run: bool = False
@@ -44,7 +44,7 @@ class WriteOptions:
 
 
 class ApiServer:
-    """Objects, the resources that they belong to, and the rules by which they change."""
+    """The stored objects, the resources that they belong to, and the writes that change them."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class ApiServer:
         }
 
     def current(self, kind: Kind, name: str, namespace: str | None) -> Object:
-        """Return the stored object; NotFound where there is none."""
+        """Return the stored object; raises NotFound if it does not exist."""
         resource = self.catalog.resource(kind)
         found = self.objects.find(resource.kind, name, namespace)
         if found is None:
@@ -129,7 +129,7 @@ class ApiServer:
         subresource: Subresource | None = None,
         options: WriteOptions | None = None,
     ) -> Object:
-        """Replace an object, or its status, by what a function makes of it."""
+        """Replace an object, or its status, with the result of a function of it."""
         options = options or WriteOptions()
         resource = self.catalog.resource(kind)
         old = self.current(kind, name, namespace)
@@ -177,8 +177,10 @@ class ApiServer:
         return result
 
     def restore(self, resource: Resource, obj: Mapping[str, Any]) -> Object:
-        """Store an object as it is, and its namespace where there is none; unknown fields are an
-        error. It may take the place of what the hub began with, and nothing is collected.
+        """Store an object as it is, and create its namespace if necessary.
+
+        Unknown fields are an error. The object may replace one of the initial objects of every
+        hub. The garbage collector does not run.
         """
         sent = self._decoded(resource, accepted(obj), WriteOptions("Strict"))
         kind, metadata = resource.kind, sent["metadata"]
@@ -199,7 +201,7 @@ class ApiServer:
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """Undo every write of the block where it raises; nothing may be awaited in it."""
+        """Undo every write of the block if it raises; the block must not await."""
         before = self.objects.snapshot()
         try:
             yield
@@ -208,7 +210,7 @@ class ApiServer:
             raise
 
     def worth_saving(self) -> list[tuple[Resource, Object]]:
-        """Return all objects but those that every hub begins with, in order of kind and key."""
+        """Return all objects except the initial ones of every hub, ordered by resource and key."""
         return [found for found in self._everything() if not self._is_initial(found[1])]
 
     def _everything(self) -> list[tuple[Resource, Object]]:
@@ -234,7 +236,7 @@ class ApiServer:
         return found.obj
 
     def _created(self, resource: Resource, sent: Object) -> Object:
-        """Return the new object, under a name that is free."""
+        """Return the new object, with a generated name if it asks for one."""
         kind, metadata = resource.kind, sent["metadata"]
         name, prefix = metadata.get("name", ""), metadata.get("generateName", "")
         for _ in range(_GENERATE_ATTEMPTS if prefix and not name else 1):
@@ -248,7 +250,7 @@ class ApiServer:
         raise status_errors.already_exists(kind, chosen, existing or new, generated=not name)
 
     def _check_room(self, resource: Resource, sent: Object) -> None:
-        """Raise where the namespace or the definition does not take new objects."""
+        """Raise if the namespace or the CustomResourceDefinition is terminating."""
         kind, metadata = resource.kind, sent["metadata"]
         name, namespace = metadata.get("name", ""), metadata.get("namespace")
         scope = (
@@ -288,7 +290,7 @@ class ApiServer:
     def _commit(
         self, resource: Resource, old: Object | None, new: Object, options: WriteOptions
     ) -> Object:
-        """Store an object, or remove it where nothing keeps it any longer."""
+        """Store an object, or remove it if it is being deleted and nothing holds it back."""
         if is_definition(resource):
             new = custom_resource_definitions.established(new, self._time())
         if options.dry_run:

@@ -1,4 +1,4 @@
-"""The embedded hub: the port to Kubernetes, in memory."""
+"""The adapter for an API server in memory."""
 
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -30,10 +30,10 @@ def _new_uid() -> str:
 class EmbeddedHub:
     """A Kubernetes API server in memory; implements `dsf.kube.port.Kube`.
 
-    It serves the built-in kinds that the product needs, OCM's kinds, and those of `crds`: the
-    product's own unless told otherwise; a definition given takes the place of OCM's. `history` is
-    how many changes of each resource a watch may be behind. Namespaces must exist before something
-    is created in them.
+    It serves the built-in kinds that the product needs, OCM's kinds, and the kinds of `crds`, by
+    default the product's own. A CRD in `crds` replaces OCM's of the same name. `history` is how
+    many writes of each resource a watch may be behind. A namespace must exist before an object is
+    created in it.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class EmbeddedHub:
     async def create(
         self, kind: Kind, obj: Mapping[str, Any], *, options: WriteOptions | None = None
     ) -> Object:
-        """Create an object; its `status` is dropped where the kind has a status subresource."""
+        """Create an object; `status` is dropped if the kind has a status subresource."""
         return _shown(kind, self.server.create(kind, obj, options))
 
     async def update(
@@ -144,7 +144,7 @@ class EmbeddedHub:
         resource_version: str | None = None,
         propagation: Propagation = "Background",
     ) -> None:
-        """Delete an object, or mark it as being deleted while it has finalizers."""
+        """Delete an object; with finalizers, only set its `deletionTimestamp`."""
         self.server.delete(
             kind,
             name,
@@ -155,7 +155,7 @@ class EmbeddedHub:
         )
 
     def end_watches(self) -> None:
-        """End all watches, as a server does that shuts down; their clients watch again."""
+        """End all watches, as a server does when it shuts down; clients then watch again."""
         self.server.objects.store.end_watches()
 
 

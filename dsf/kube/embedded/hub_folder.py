@@ -1,4 +1,4 @@
-"""The hub's objects as a folder of YAML."""
+"""Load the objects of a hub from YAML files, and save them as a folder of YAML files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,11 +20,11 @@ _TOP = ("apiVersion", "kind", "metadata", "spec")
 
 
 def load(hub: EmbeddedHub, place: Path) -> list[Object]:
-    """Put the objects of a file, or of all files below a folder, into a hub; return them.
+    """Store the objects of a file, or of all files below a folder, in a hub; return them.
 
-    They are taken as they are, their status, uid and times included; what is missing is filled in
-    as on creation, and so are namespaces that no file defines. Unknown fields are refused. Raises
-    YamlFileError, which names file, document and field; then nothing has been written.
+    Objects keep their status, uid and times. Missing metadata is set as on creation, and missing
+    namespaces are created. Unknown fields are refused. Raises YamlFileError, which names the file,
+    the document and the field; then nothing has been stored.
     """
     found = sorted(_objects(place), key=lambda document: _rank(document.value))
     with hub.server.all_or_nothing():
@@ -34,10 +34,10 @@ def load(hub: EmbeddedHub, place: Path) -> list[Object]:
 
 
 def save(hub: EmbeddedHub, folder: Path) -> list[Path]:
-    """Write every object of a hub to a file of its own; return the files in order.
+    """Write every object of a hub to its own file; return the files in order.
 
-    Equal hubs give equal files. What every hub begins with is left out. The folder must be empty
-    or absent: YamlFileError.
+    Equal hubs give equal files. The initial objects of every hub are omitted. Raises YamlFileError
+    unless the folder is empty or absent.
     """
     if folder.exists() and any(folder.iterdir()):
         raise YamlFileError(f"{folder}: it is not empty; choose another folder")

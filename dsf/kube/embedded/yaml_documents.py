@@ -1,4 +1,4 @@
-"""Documents in YAML and JSON files."""
+"""Read the documents of YAML and JSON files."""
 
 import json
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
 
 class YamlFileError(ValueError):
-    """A file or a document that can't be used; the message names it in one line."""
+    """A file or document is unusable; the message names it in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """One document of a file; documents are counted from 1."""
+    """One document of a file; `number` counts from 1."""
 
     path: Path
     number: int
@@ -37,16 +37,16 @@ def documents(place: Path) -> Iterator[YamlDocument]:
 
 
 def parsed_yaml(text: str | bytes, *, aliases: bool = True) -> list[Any]:
-    """Return the documents of a YAML text as JSON values; yaml.YAMLError where there are none.
+    """Return the documents of a YAML text as JSON values; raises yaml.YAMLError if it is malformed.
 
-    A key that stands twice in a mapping is an error, and times are text.
+    A duplicate key is an error. Timestamps stay text.
     """
     loader = _Loader if aliases else _LoaderWithoutAliases
     return list(yaml.load_all(text, Loader=loader))
 
 
 def parsed_json(text: str | bytes) -> Any:
-    """Return a JSON value; ValueError where a key stands twice or a number has no value."""
+    """Return a JSON value; raises ValueError for duplicate keys, NaN and Infinity."""
     return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
 
 
@@ -66,7 +66,7 @@ def _no_constant(name: str) -> None:
 def _files(place: Path) -> list[Path]:
     if not place.is_dir():
         return [place]
-    # A link that leads nowhere is read too: then the error names it.
+    # A dangling link is included, so that the error names it.
     return sorted(
         path
         for path in place.rglob("*")
@@ -92,7 +92,7 @@ class _Loader(yaml.SafeLoader):
     """YAML as Kubernetes reads it."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Return a mapping whose keys are text and stand there once."""
+        """Return a mapping; its keys must be text and unique."""
         seen: set[str] = set()
         for key_node, _ in node.value:
             if key_node.tag == "tag:yaml.org,2002:merge":
@@ -111,10 +111,10 @@ def _problem(text: str, node: yaml.Node) -> yaml.MarkedYAMLError:
 
 
 class _LoaderWithoutAliases(_Loader):
-    """YAML from strangers: an alias could stand for more than memory holds."""
+    """Refuses aliases, because untrusted YAML could expand them beyond the memory."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Return a node that is no alias."""
+        """Return a node; raises ComposerError for an alias."""
         if self.check_event(yaml.AliasEvent):
             raise yaml.composer.ComposerError(None, None, "aliases are not accepted", None)
         return super().compose_node(parent, index)

@@ -7,7 +7,7 @@ from dsf.kube.wrappers.wrapper import WRITES, Call, Verb, Wrapper
 
 
 class Counting(Wrapper):
-    """Counts calls by verb and qualified resource, also those that fail."""
+    """Counts calls by verb and qualified resource, failed calls included."""
 
     def __init__(self, inner: Kube) -> None:
         super().__init__(inner)
@@ -15,9 +15,9 @@ class Counting(Wrapper):
 
     @property
     def writes(self) -> int:
-        """How many of the calls were writes."""
+        """The number of calls that were writes."""
         return sum(count for (verb, _), count in self.calls.items() if verb in WRITES)
 
     def before(self, call: Call) -> None:
-        """Count."""
+        """Count the call."""
         self.calls[call.verb, call.kind.resource] += 1

@@ -1,4 +1,4 @@
-"""A wrapper that writes nothing and records what would have been written."""
+"""A wrapper that records writes instead of making them."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -25,10 +25,10 @@ _FIXED = frozenset(
 
 
 class DryRun(Wrapper):
-    """Passes reads on; writes are recorded in `changes` and answered as if they had been made.
+    """Passes reads on, records writes in `changes`, and answers as if they had been made.
 
-    `get` shows what was written, `list` and `watch` don't. Missing and existing objects and
-    preconditions are checked; schemas and rules are not.
+    `get` shows recorded writes, `list` and `watch` do not. It checks whether objects exist and
+    preconditions hold, but neither schemas nor validation rules.
     """
 
     def __init__(self, inner: Kube) -> None:
@@ -37,7 +37,7 @@ class DryRun(Wrapper):
         self._written: dict[tuple[str, str, str], Object | None] = {}
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
-        """Return one object as it would be."""
+        """Return an object as it would be after the recorded writes."""
         place = (kind.resource, namespace or "", name)
         if place not in self._written:
             return await super().get(kind, name, namespace)
@@ -66,7 +66,7 @@ class DryRun(Wrapper):
     async def update(
         self, kind: Kind, obj: Mapping[str, Any], *, subresource: Subresource | None = None
     ) -> Object:
-        """Record a replacement, as the patch that has the same effect."""
+        """Record a replacement as the patch with the same effect."""
         namespace, name = key(obj)
         old = await self.get(kind, name, namespace or None)
         body = json_merge_patch.patch_between(
@@ -124,13 +124,13 @@ class DryRun(Wrapper):
 
 
 def _part(obj: Mapping[str, Any], subresource: Subresource | None) -> dict[str, Any]:
-    """Return what a write to the object, or to its status, is about."""
+    """Return the part of an object that a write concerns: its status, or all except its status."""
     status = subresource is not None
     return {field: value for field, value in obj.items() if (field == "status") == status}
 
 
 def _kept(old: Object, new: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `new` with the metadata that no client can change."""
+    """Return `new` with the metadata that clients cannot change taken from the old object."""
     fixed = {field: value for field, value in old["metadata"].items() if field in _FIXED}
     return {**new, "metadata": {**new["metadata"], **fixed}}
 

@@ -1,4 +1,4 @@
-"""A wrapper that lets chosen calls fail."""
+"""A wrapper that makes chosen calls fail."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from dsf.kube.wrappers.wrapper import Call, Wrapper
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An error in place of an answer: the call never arrives, or, `after`, its answer is lost.
+    """An error in place of an answer: the call never arrives or, with `after`, its answer is lost.
 
-    A watch that fails after is cut at its first event.
+    A watch that fails `after` ends at its first event.
     """
 
     error: KubeError
@@ -24,18 +24,18 @@ Faults = Callable[[Call], Fault | None]
 
 
 class Faulty(Wrapper):
-    """Lets calls fail as a pure schedule says, which is asked before and after each."""
+    """Makes calls fail according to a function from the call to its fault, if any."""
 
     def __init__(self, inner: Kube, faults: Faults) -> None:
         super().__init__(inner)
         self._faults = faults
 
     def before(self, call: Call) -> None:
-        """Raise what the schedule has for the call."""
+        """Raise the fault of a call that is to fail before it arrives."""
         self._raise("before", call)
 
     def after(self, call: Call) -> None:
-        """Raise what the schedule has for the answer."""
+        """Raise the fault of a call whose answer is to be lost."""
         self._raise("after", call)
 
     def _raise(self, when: Literal["before", "after"], call: Call) -> None:
@@ -45,5 +45,5 @@ class Faulty(Wrapper):
 
 
 def at(faults: Mapping[int, Fault]) -> Faults:
-    """Return the schedule that lets the calls of these numbers fail."""
+    """Return the faults of calls by their number, counted from 1."""
     return lambda call: faults.get(call.number)

@@ -5,7 +5,7 @@ from dsf.kube.wrappers.wrapper import WRITES, Call, Wrapper
 
 
 class ReadOnly(Wrapper):
-    """Refuses every write with Forbidden."""
+    """Refuses every write with Forbidden, and passes reads on."""
 
     def before(self, call: Call) -> None:
         """Raise Forbidden for a write."""

@@ -14,7 +14,7 @@ WRITES: frozenset[Verb] = frozenset({"create", "update", "patch", "delete"})
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call: which in order, counted from 1, what it does, and to what."""
+    """One call: its number, counted from 1, its verb and the object or collection that it names."""
 
     number: int
     verb: Verb
@@ -24,17 +24,17 @@ class Call:
 
 
 class Wrapper:
-    """Passes every call on, after `before` and ahead of `after`, which may raise KubeErrors."""
+    """Passes every call on between `before` and `after`, which may raise KubeErrors."""
 
     def __init__(self, inner: Kube) -> None:
         self._inner = inner
         self._number = 0
 
     def before(self, call: Call) -> None:
-        """See a call before the inner one does."""
+        """Handle a call before it is passed on."""
 
     def after(self, call: Call) -> None:
-        """See a call that the inner one has answered; of a watch, each event."""
+        """Handle a call that was answered; for a watch, once per event."""
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
         """Return one object."""
@@ -132,7 +132,7 @@ class Wrapper:
         resource_version: str | None = None,
         propagation: Propagation = "Background",
     ) -> None:
-        """Delete an object, or mark it as being deleted while it has finalizers."""
+        """Delete an object; with finalizers, only set its `deletionTimestamp`."""
         call = self._called("delete", kind, namespace, name)
         await self._inner.delete(
             kind,

@@ -1,4 +1,4 @@
-"""Answers to HTTP requests about objects."""
+"""Handlers of HTTP requests for objects and collections."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -38,13 +38,13 @@ _PATCHERS: dict[str, Patcher] = {
 
 
 class ResourceHandlers:
-    """Answers for the objects of one hub."""
+    """The request handlers of one hub."""
 
     def __init__(self, hub: EmbeddedHub) -> None:
         self._hub = hub
 
     async def answer(self, request: Request, target: RequestInfo) -> Response:
-        """Answer a request for an object or for a collection."""
+        """Return the response to a request for an object or a collection."""
         handler = self._handler(request, target)
         if handler is None:
             raise ApiError(
@@ -264,7 +264,7 @@ class ResourceHandlers:
 
 
 def wants_table(request: Request) -> bool:
-    """Tell whether the first acceptable form that the hub can give is a table."""
+    """Return whether a table is the first acceptable media type that the hub supports."""
     for accepted in request.headers.get("accept", "").split(","):
         media_type, *parameters = (part.strip() for part in accepted.split(";"))
         if media_type in {"application/json", "*/*", "application/*"}:
@@ -273,7 +273,7 @@ def wants_table(request: Request) -> bool:
 
 
 def _checked(target: RequestInfo, body: RequestBody, options: WriteOptions) -> Any:
-    """Return the body's value; fields that stand in it twice are warned of, or refused."""
+    """Return the value of the body; duplicate fields are warned of or refused."""
     if body.duplicates and options.field_validation == "Strict":
         found = tuple(UnknownField(name) for name in body.duplicates)
         message = write_strategy.strict_problem(target.resource, found)

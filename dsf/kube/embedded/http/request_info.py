@@ -1,4 +1,4 @@
-"""What an HTTP request asks for: which object, with which options, with which body."""
+"""Parse an HTTP request: the resource and object of its path, its options, its body."""
 
 import json
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _TRUE = frozenset({"true", "1", "t", "T", "TRUE", "True"})
 
 @dataclass(frozen=True, slots=True)
 class RequestInfo:
-    """What a path names: a resource, all of its objects or one of them, or that one's status."""
+    """What a path names: a collection, an object, or the status of an object."""
 
     resource: Resource
     namespace: str | None
@@ -33,14 +33,14 @@ class RequestInfo:
 
 @dataclass(frozen=True, slots=True)
 class RequestBody:
-    """A parsed body, and the names of fields that stood in it twice."""
+    """A parsed body, and the names of its duplicate fields."""
 
     value: Any
     duplicates: tuple[str, ...] = ()
 
 
 def target(catalog: Catalog, path: str) -> RequestInfo | None:
-    """Return what a path names, None where nothing is served there."""
+    """Return what a path names, or None if nothing is served there."""
     match path.strip("/").split("/"):
         case ["api", version, *rest]:
             return _target(catalog, "", version, rest)
@@ -72,7 +72,7 @@ def flag(request: Request, name: str) -> bool:
 
 
 def number(request: Request, name: str, default: int = 0) -> int:
-    """Return a whole, non-negative parameter; BadRequest where it isn't one."""
+    """Return a non-negative integer parameter; raises BadRequest for other text."""
     text = request.query_params.get(name, "")
     if not text:
         return default
@@ -82,7 +82,7 @@ def number(request: Request, name: str, default: int = 0) -> int:
 
 
 def options(request: Request) -> WriteOptions:
-    """Return how a write is done; BadRequest where a parameter has another value."""
+    """Return the options of a write; raises BadRequest for an unknown value."""
     validation = request.query_params.get("fieldValidation") or "Warn"
     if validation not in get_args(FieldValidation):
         raise BadRequest(f"fieldValidation must be Ignore, Warn or Strict, not {validation!r}")
@@ -93,7 +93,7 @@ def options(request: Request) -> WriteOptions:
 
 
 async def read(request: Request) -> bytes:
-    """Return the body; 413 where it is too large."""
+    """Return the body; raises an ApiError (413) above the limit."""
     data = bytearray()
     async for chunk in request.stream():
         data += chunk
@@ -107,12 +107,12 @@ async def read(request: Request) -> bytes:
 
 
 def media_type(request: Request) -> str:
-    """Return the content type without its parameters, JSON where none is named."""
+    """Return the content type without parameters; JSON by default."""
     return request.headers.get("content-type", "").split(";")[0].strip().lower() or _JSON
 
 
 def check_media_type(request: Request, *accepted: str) -> str:
-    """Return the content type; 415 where it is not accepted."""
+    """Return the content type; raises an ApiError (415) if it is not accepted."""
     found = media_type(request)
     if found not in accepted:
         raise ApiError(
@@ -125,7 +125,7 @@ def check_media_type(request: Request, *accepted: str) -> str:
 
 
 async def body(request: Request, *accepted: str) -> RequestBody:
-    """Return the parsed body; BadRequest where it can't be parsed, 415 for other media types."""
+    """Return the parsed body; raises BadRequest, or an ApiError (415) for other media types."""
     found = check_media_type(request, *(accepted or (_JSON, _YAML, protobuf.MEDIA_TYPE)))
     data = await read(request)
     if found == protobuf.MEDIA_TYPE:
@@ -171,7 +171,7 @@ def _no_constant(name: str) -> None:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """Return a parsed body that must be an object."""
+    """Return a body that is a JSON object; raises BadRequest otherwise."""
     if not isinstance(value, Mapping):
         raise BadRequest("the body of the request is not an object")
     return value

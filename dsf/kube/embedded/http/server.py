@@ -1,7 +1,7 @@
-"""The embedded hub over HTTP, so that kubectl and every Kubernetes client can speak to it.
+"""The embedded hub over HTTP, for kubectl and every other Kubernetes client.
 
-There is no authentication: it is meant for loopback, and only requests that name a known host
-(`Host`) are answered, so that no web page can reach it by a name of its own.
+It has no authentication, so it must listen on loopback only. It refuses requests whose `Host` is
+unknown, which protects it from web pages that use DNS rebinding.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ def create_app(hub: EmbeddedHub, *, hosts: Collection[str] = LOOPBACK) -> Starle
 async def serving(hub: EmbeddedHub, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
     """Serve a hub and yield its URL; port 0 takes a free one.
 
-    Raises OSError where the port can't be had. Open watches end when the context does.
+    Raises OSError if the port is not available. Open watches end with the context.
     """
     hosts = {*LOOPBACK, f"[{host}]" if ":" in host else host}
     app = create_app(hub, hosts=hosts)
@@ -77,7 +77,7 @@ async def serving(hub: EmbeddedHub, host: str = "127.0.0.1", port: int = 0) -> A
 
 
 def kubeconfig(url: str, *, name: str = "embedded") -> Object:
-    """Return the kubeconfig of a served hub."""
+    """Return a kubeconfig for a served hub."""
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -89,26 +89,26 @@ def kubeconfig(url: str, *, name: str = "embedded") -> Object:
 
 
 class _LoopbackServer(uvicorn.Server):
-    """A server within a program that handles its signals itself."""
+    """A uvicorn server that leaves signal handling to the program."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.accepting = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to accept connections, and say so."""
+        """Start to accept connections, then set `accepting`."""
         await super().startup(sockets)
         self.accepting.set()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave the signals alone."""
+        """Install no signal handlers."""
         yield
 
 
 def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Only of a socket that names its protocol does asyncio turn Nagle's delay off.
+    # asyncio disables Nagle's algorithm only for a socket that names its protocol.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""What a client asks before it speaks of objects: versions, groups, resources, schemas.
+"""API discovery: the versions, groups, resources and OpenAPI schemas that the hub serves.
 
 Source: https://kubernetes.io/docs/concepts/overview/kubernetes-api/
 """
@@ -38,7 +38,7 @@ def groups(resources: Iterable[Resource]) -> Object:
 
 
 def group(resources: Iterable[Resource], name: str) -> Object | None:
-    """Return one group, None where it isn't served."""
+    """Return one group, or None if it is not served."""
     versions = sorted({r.kind.version for r in resources if r.kind.group == name}, key=_age)
     if not versions:
         return None
@@ -53,7 +53,7 @@ def group(resources: Iterable[Resource], name: str) -> Object | None:
 
 
 def resource_list(resources: Iterable[Resource], group_name: str, version: str) -> Object | None:
-    """Return the resources of a group and version, None where there are none."""
+    """Return the resources of a group and version, or None without any."""
     served = [r for r in resources if (r.kind.group, r.kind.version) == (group_name, version)]
     if not served:
         return None
@@ -66,7 +66,7 @@ def resource_list(resources: Iterable[Resource], group_name: str, version: str) 
 
 
 def openapi_index(resources: Iterable[Resource]) -> Object:
-    """Return where the schemas of each group and version are."""
+    """Return the paths of the OpenAPI documents by group and version."""
     places = dict.fromkeys(_place(resource) for resource in resources)
     return {
         "paths": {
@@ -76,7 +76,7 @@ def openapi_index(resources: Iterable[Resource]) -> Object:
 
 
 def openapi(resources: Iterable[Resource], place: str) -> Object | None:
-    """Return the OpenAPI document of `api/v1` or `apis/GROUP/VERSION`, None where there is none."""
+    """Return the OpenAPI document of `api/v1` or `apis/GROUP/VERSION`, or None."""
     served = [resource for resource in resources if _place(resource) == place]
     if not served:
         return None
@@ -89,7 +89,7 @@ def openapi(resources: Iterable[Resource], place: str) -> Object | None:
 
 
 def _age(version: str) -> tuple[int, int, int]:
-    """Return what sorts versions as Kubernetes does: stable first, then the newest."""
+    """Return the sort key of a version: stable versions first, then the newest."""
     found = re.fullmatch(r"v(\d+)(?:(alpha|beta)(\d+))?", version)
     if not found:
         return 3, 0, 0

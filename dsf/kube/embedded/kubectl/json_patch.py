@@ -1,4 +1,4 @@
-"""JSON Patch.
+"""JSON Patch: apply a list of operations.
 
 Source: RFC 6902, and RFC 6901 for its pointers.
 """
@@ -13,11 +13,11 @@ LONGEST = 10_000
 
 
 class PatchError(ValueError):
-    """An operation that can't be read, or that doesn't fit the document."""
+    """An operation is malformed or does not fit the document."""
 
 
 def patched(document: Any, operations: Any) -> Any:
-    """Return a document with the operations applied in order; PatchError where one can't be."""
+    """Return a document with the operations applied in order; raises PatchError."""
     if not isinstance(operations, list) or len(operations) > LONGEST:
         raise PatchError(f"a JSON patch is a list of at most {LONGEST} operations")
     result = copied(document)

@@ -34,7 +34,7 @@ _TESTS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def values(obj: Any, path: str) -> list[Any]:
-    """Return what a path finds; ValueError where it isn't a path of this form."""
+    """Return the values that a path finds; raises ValueError for an unsupported path."""
     found = [obj]
     for step in _steps(path):
         found = [item for before in found for item in step(before)]

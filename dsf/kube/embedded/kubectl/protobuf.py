@@ -1,8 +1,8 @@
 """Objects in Kubernetes' protobuf form, which `kubectl create configmap|secret|namespace` sends.
 
-Only these three kinds are read, and answers are JSON. Source:
+Only these three kinds are decoded; answers are JSON. Source:
 https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding and the
-`generated.proto` files of k8s.io/api and k8s.io/apimachinery, from which the field numbers are.
+`generated.proto` files of k8s.io/api and k8s.io/apimachinery, which define the field numbers.
 """
 
 import base64
@@ -26,7 +26,7 @@ class _Field:
 
 
 def decoded(data: bytes) -> dict[str, Any]:
-    """Return the object of a body; ValueError where it is malformed or of another kind."""
+    """Return the object in a body; raises ValueError if it is malformed or of another kind."""
     if not data.startswith(_MAGIC):
         raise ValueError("it is not Kubernetes protobuf")
     envelope = _message(_ENVELOPE)(data[len(_MAGIC) :])

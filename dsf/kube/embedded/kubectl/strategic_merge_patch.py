@@ -1,6 +1,6 @@
 """Strategic merge patch, as `kubectl apply` sends it for built-in kinds.
 
-Lists whose items have a merge key are merged by it, lists of finalizers as sets; all other lists
+Lists of items with a merge key merge by that key, and lists of finalizers as sets. All other lists
 are replaced. Source:
 https://kubernetes.io/docs/tasks/manage-kubernetes-objects/update-api-object-kubectl-patch/
 """

@@ -1,4 +1,4 @@
-"""Tables, as `kubectl get` asks for them.
+"""Server-side tables, which `kubectl get` asks for.
 
 Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables
 """
@@ -46,7 +46,7 @@ def table(
 
 
 def cell(column: Column, obj: Object, now: datetime) -> Any:
-    """Return what stands in a column for an object, None where there is nothing."""
+    """Return the value of a column for an object, or None if it has none."""
     if callable(column.path):
         return column.path(obj)
     found = jsonpath.values(obj, column.path)
@@ -64,7 +64,7 @@ def cell(column: Column, obj: Object, now: datetime) -> Any:
 
 
 def age(time: str, now: datetime) -> str:
-    """Return how long ago an RFC 3339 time was, as kubectl spells it."""
+    """Return the age of an RFC 3339 time in the format of kubectl."""
     try:
         seconds = int((now - datetime.fromisoformat(time)).total_seconds())
     except (ValueError, TypeError):
@@ -73,7 +73,7 @@ def age(time: str, now: datetime) -> str:
 
 
 def duration(seconds: int) -> str:
-    """Return a duration in two units at most, the smaller one only where it still counts."""
+    """Return a duration in at most two units, as `duration.HumanDuration` in apimachinery."""
     scales = (
         (2 * _MINUTE, ((1, "s"),)),
         (10 * _MINUTE, ((_MINUTE, "m"), (1, "s"))),

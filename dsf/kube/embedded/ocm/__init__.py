@@ -1,7 +1,7 @@
-"""Open Cluster Management's kinds, as far as the product reads and writes them.
+"""CustomResourceDefinitions of the Open Cluster Management kinds that the product uses.
 
-The definitions beside this file are our own: they have OCM's constraints where these matter and
-keep unknown fields elsewhere. Source: https://github.com/open-cluster-management-io/api
+The definitions in this folder are our own: they have OCM's constraints for the fields that we use
+and preserve all other fields. Source: https://github.com/open-cluster-management-io/api
 """
 
 from functools import cache

@@ -1,4 +1,4 @@
-"""The kinds that every API server serves, as far as the product needs them.
+"""The built-in kinds of Kubernetes that the product needs, with their own validation.
 
 Source: https://kubernetes.io/docs/reference/kubernetes-api/
 """

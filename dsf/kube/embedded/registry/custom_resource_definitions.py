@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: what makes one valid, and what it serves.
+"""CustomResourceDefinitions: their validation, and the resources that they define.
 
 Source: https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/custom-resource-definition-v1/
 """
@@ -19,12 +19,12 @@ _AGE = Column("Age", "date", ".metadata.creationTimestamp")
 
 
 def resources(crd: Object) -> list[Resource]:
-    """Return the served versions of a valid definition."""
+    """Return the resources of a valid CRD, one per served version."""
     return [_resource(crd, version) for version in crd["spec"]["versions"] if version["served"]]
 
 
 def prepared(crd: Object) -> Object:
-    """Return a definition with the names that follow from its kind."""
+    """Return a CRD with the names that default from its kind."""
     spec = crd.get("spec", {})
     names = spec.get("names", {})
     kind = names.get("kind", "")
@@ -34,7 +34,7 @@ def prepared(crd: Object) -> Object:
 
 
 def established(crd: Object, now: str) -> Object:
-    """Return a definition with the status of one that is served."""
+    """Return a CRD with the conditions NamesAccepted and Established."""
     versions = [v["name"] for v in crd["spec"]["versions"] if v["storage"]]
     conditions = [
         _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
@@ -52,7 +52,7 @@ def established(crd: Object, now: str) -> Object:
 
 
 def errors(crd: Object, old: Object | None) -> list[ObjectFieldError]:
-    """Return what is wrong with a definition."""
+    """Return the errors in a CRD; with `old`, also in what changed."""
     spec = crd.get("spec", {})
     return [
         *_name_errors(crd, spec),

@@ -1,4 +1,4 @@
-"""What the hub serves, kind by kind."""
+"""The resources that the hub serves, one per version of a kind."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ PAGE_NOT_FOUND = "the server could not find the requested resource"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of `kubectl get`; its path is a JSONPath, or a function where that can't say it."""
+    """A `kubectl get` column; `path` is a JSONPath, or a function if no JSONPath can express it."""
 
     name: str
     type: str
@@ -39,11 +39,11 @@ def _no_errors(_: Object, __: Object | None) -> list[ObjectFieldError]:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One version of one kind, and how its objects behave.
+    """One version of one kind, and how writes of its objects behave.
 
-    `prepare` completes an object that was written, `check` finds what schemas cannot say; it is
-    given the new and, on an update, the old object. Where it `counts_generations`, every change
-    outside metadata and status bumps `metadata.generation`. Some kinds `embed` other objects.
+    `prepare` completes a written object. `check` returns errors that no schema can express, from
+    the new and, on an update, the old object. With `counts_generations`, every change outside
+    metadata and status increments `metadata.generation`. `embeds`: objects contain other objects.
     """
 
     kind: Kind
@@ -67,23 +67,23 @@ class Resource:
 
     @property
     def has_status(self) -> bool:
-        """Whether the status is written through its own subresource."""
+        """Whether the kind has a status subresource."""
         return self.status_validator is not None
 
     @property
     def list_kind(self) -> str:
-        """The kind of its lists."""
+        """The kind of a list of its objects."""
         return f"{self.kind.kind}List"
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The paths that field selectors know."""
+        """The paths that field selectors support."""
         scoped = ("metadata.namespace",) if self.kind.namespaced else ()
         return ("metadata.name", *scoped, *self.selectable)
 
 
 class Catalog:
-    """The resources that are served now."""
+    """The resources that are currently served."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self._resources: dict[tuple[str, str, str], Resource] = {}
@@ -102,7 +102,7 @@ class Catalog:
         self._resources[kind.group, kind.version, kind.plural] = resource
 
     def withdraw(self, group: str, plural: str) -> None:
-        """Serve no version of a resource any longer."""
+        """Stop serving all versions of a resource."""
         for key in [key for key in self._resources if (key[0], key[2]) == (group, plural)]:
             del self._resources[key]
 
@@ -111,7 +111,7 @@ class Catalog:
         return self._resources.get((group, version, plural))
 
     def resource(self, kind: Kind) -> Resource:
-        """Return the resource of a kind; NotFound where it is not served."""
+        """Return the resource of a kind; raises NotFound if it is not served."""
         if found := self.find(kind.group, kind.version, kind.plural):
             return found
         served = sorted({f"{r.kind.plural}.{r.kind.group}".rstrip(".") for r in self.all()})
@@ -135,7 +135,7 @@ class Catalog:
 
 
 def selectable_fields(resource: Resource, obj: Mapping[str, Any]) -> dict[str, str]:
-    """Return the values of an object that field selectors see, by their paths."""
+    """Return the values of an object that field selectors can test, by path."""
     return {path: _text_at(obj, path) for path in resource.fields}
 
 

@@ -1,4 +1,4 @@
-"""The API server's refusals, worded as it words them."""
+"""Errors with the details and the wording of the real API server."""
 
 from typing import Any
 
@@ -13,18 +13,18 @@ MODIFIED = (
 
 
 def not_found(kind: Kind, name: str) -> NotFound:
-    """No object of that name exists."""
+    """Return the error for an object that does not exist."""
     return NotFound(f'{kind.resource} "{name}" not found', details=_details(kind, name))
 
 
 def conflict(kind: Kind, name: str, problem: str) -> Conflict:
-    """The object is not the one that was meant."""
+    """Return the error for an object that changed or was re-created."""
     message = f'Operation cannot be fulfilled on {kind.resource} "{name}": {problem}'
     return Conflict(message, details=_details(kind, name))
 
 
 def other_uid(kind: Kind, name: str, uid: str, actual: str) -> Conflict:
-    """An update names another uid."""
+    """Return the conflict of an update that names another uid."""
     problem = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}"
     return conflict(kind, name, problem)
 
@@ -32,7 +32,7 @@ def other_uid(kind: Kind, name: str, uid: str, actual: str) -> Conflict:
 def precondition(
     kind: Kind, obj: Object, uid: str | None, resource_version: str | None
 ) -> Conflict | None:
-    """Return the conflict of a deletion's preconditions with the object, if any."""
+    """Return the conflict if a precondition of a deletion does not hold, else None."""
     metadata = obj["metadata"]
     if uid and uid != metadata["uid"]:
         return conflict(
@@ -53,14 +53,14 @@ def precondition(
 
 
 def forbidden(kind: Kind, name: str, problem: str, causes: Any = None) -> Forbidden:
-    """The object may not be written now."""
+    """Return the error for a write that is not allowed now."""
     quoted = f' "{name}"' if name else ""
     details = {**_details(kind, name), **({"causes": causes} if causes else {})}
     return Forbidden(f"{kind.resource}{quoted} is forbidden: {problem}", details=details)
 
 
 def terminating_namespace(kind: Kind, name: str, namespace: str) -> Forbidden:
-    """The namespace is going away."""
+    """Return the error for a create in a namespace that is being deleted."""
     cause = {
         "reason": "NamespaceTerminating",
         "message": f"namespace {namespace} is being terminated",
@@ -73,19 +73,19 @@ def terminating_namespace(kind: Kind, name: str, namespace: str) -> Forbidden:
 
 
 def unreadable_patch(error: BadRequest) -> Invalid:
-    """What a patch would leave can't be read as an object of the kind."""
+    """Return the error for a patch whose result is not an object of the kind."""
     cause = {"reason": "FieldValueInvalid", "message": error.message, "field": "patch"}
     return Invalid(f"patch: {error.message}", details={"causes": [cause]})
 
 
 def unversioned(kind: Kind, name: str) -> Invalid:
-    """An update must name the version that it replaces."""
+    """Return the error for an update without the resourceVersion that it replaces."""
     problem = field_errors.wrong("metadata.resourceVersion", 0, "must be specified for an update")
     return field_errors.invalid(kind.plural, kind.group, name, [problem])
 
 
 def already_exists(kind: Kind, name: str, existing: Object, *, generated: bool) -> AlreadyExists:
-    """An object of that name exists."""
+    """Return the error for a create whose name is taken."""
     message = f'{kind.resource} "{name}" already exists'
     if generated:
         message += ", the server was not able to generate a unique name for the object"

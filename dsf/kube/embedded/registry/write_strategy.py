@@ -1,7 +1,8 @@
-"""What a write makes of an object: pure, from the old object and the one that was sent.
+"""The object that a write stores, computed from the old object and the object that was sent.
 
-Source: https://kubernetes.io/docs/reference/using-api/api-concepts/ and the behaviour of the API
-server, to which the contract suite holds it.
+Kubernetes calls this the strategy of a resource. Source:
+https://kubernetes.io/docs/reference/using-api/api-concepts/ and the behaviour of the real API
+server, against which the contract suite runs too.
 """
 
 from collections.abc import Mapping
@@ -27,14 +28,14 @@ _SYSTEM = (
 
 @dataclass(frozen=True, slots=True)
 class DecodedObject:
-    """An object as the resource understands it, and the fields that it does not have."""
+    """An object after pruning and defaulting, and its unknown fields."""
 
     obj: Object
     unknown: tuple[UnknownField, ...]
 
 
 def decoded(resource: Resource, sent: Mapping[str, Any]) -> DecodedObject:
-    """Read an object: unknown fields dropped, defaults set; BadRequest where it can't be read."""
+    """Prune and default an object; raises BadRequest if it is of another kind or malformed."""
     kind = resource.kind
     described = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
     api_version = sent.get("apiVersion") or kind.api_version
@@ -61,7 +62,7 @@ def decoded(resource: Resource, sent: Mapping[str, Any]) -> DecodedObject:
 
 
 def strict_problem(resource: Resource, unknown: tuple[UnknownField, ...]) -> str:
-    """Return the message for fields that are unknown, and what exists in their place."""
+    """Return the message for unknown fields, with the fields that exist at their place."""
     kind = resource.kind
     listed = ", ".join(map(str, unknown))
     known = {field.path.rpartition(".")[0]: field.known for field in unknown if field.known}
@@ -87,7 +88,7 @@ def created(resource: Resource, sent: Object, *, name: str, uid: str, now: str) 
 
 
 def restored(resource: Resource, sent: Object, *, uid: str, now: str) -> Object:
-    """Return an object taken as it is, with what it lacks; Invalid where it is not valid."""
+    """Return an object as it is, completed with missing metadata; raises Invalid."""
     given = {key: value for key, value in sent["metadata"].items() if key != "resourceVersion"}
     name = given.get("name", "")
     new = created(resource, sent, name=name, uid=given.get("uid", uid), now=now)
@@ -100,7 +101,7 @@ def restored(resource: Resource, sent: Object, *, uid: str, now: str) -> Object:
 
 
 def replaced(resource: Resource, old: Object, sent: Object) -> Object:
-    """Return the object that an update of all but the status stores."""
+    """Return the object that an update stores; the status stays as it is."""
     body = {key: value for key, value in sent.items() if key != "status" or not resource.has_status}
     if resource.has_status and "status" in old:
         body["status"] = old["status"]
@@ -111,13 +112,13 @@ def replaced(resource: Resource, old: Object, sent: Object) -> Object:
 
 
 def with_status(old: Object, sent: Object) -> Object:
-    """Return the object that a write of the status stores: nothing else changes."""
+    """Return the object that a write of the status stores; all else stays as it is."""
     body = {key: value for key, value in old.items() if key != "status"}
     return {**body, "status": sent["status"]} if "status" in sent else body
 
 
 def marked(old: Object, *, now: str, finalizers: list[str]) -> Object:
-    """Return an object that is being deleted but still has finalizers."""
+    """Return an object with deletionTimestamp and the given finalizers."""
     meta = {**old["metadata"], "finalizers": finalizers, "deletionGracePeriodSeconds": 0}
     if "deletionTimestamp" not in meta:
         meta["deletionTimestamp"] = now
@@ -127,7 +128,7 @@ def marked(old: Object, *, now: str, finalizers: list[str]) -> Object:
 
 
 def check_created(resource: Resource, new: Object) -> None:
-    """Raise Invalid where an object to be created is not valid."""
+    """Raise Invalid if a new object is not valid."""
     scoped = resource.kind.namespaced
     errors = object_metadata.errors(
         new["metadata"], namespaced=scoped, name_check=resource.name_check
@@ -136,13 +137,13 @@ def check_created(resource: Resource, new: Object) -> None:
 
 
 def check_replaced(resource: Resource, new: Object, old: Object) -> None:
-    """Raise Invalid where an object may not take the place of another."""
+    """Raise Invalid if an object must not replace the old object."""
     errors = object_metadata.update_errors(new["metadata"], old["metadata"])
     _raise(resource, new, errors + _content_errors(resource, new, old))
 
 
 def check_status(resource: Resource, new: Object, old: Object) -> None:
-    """Raise Invalid where a status may not take the place of another."""
+    """Raise Invalid if a status must not replace the old status."""
     errors: list[ObjectFieldError] = []
     if resource.status_validator and "status" in new:
         errors += resource.status_validator.errors(new["status"], "status")
@@ -150,7 +151,7 @@ def check_status(resource: Resource, new: Object, old: Object) -> None:
 
 
 def _kept(resource: Resource, old: Object, sent: Object) -> Object:
-    """Return the metadata that was sent, with what only the server sets taken from the old."""
+    """Return the metadata that was sent, with the server-set fields of the old metadata."""
     before, meta = old["metadata"], dict(sent["metadata"])
     for key in ("creationTimestamp", "generation", "resourceVersion"):
         meta.pop(key, None)
@@ -192,5 +193,5 @@ def _raise(resource: Resource, obj: Object, errors: list[ObjectFieldError]) -> N
 
 
 def invalid(resource: Resource, name: str, errors: list[ObjectFieldError]) -> Invalid:
-    """Return the 422 for an object of a resource."""
+    """Return the Invalid error (422) for an object of a resource."""
     return field_errors.invalid(resource.kind.kind, resource.kind.group, name, errors)

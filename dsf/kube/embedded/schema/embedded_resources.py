@@ -17,7 +17,7 @@ _TYPE = ("apiVersion", "kind")
 
 
 def has_any(schema: Schema) -> bool:
-    """Tell whether a schema, below its root, has a place for objects."""
+    """Return whether a schema embeds objects below its root."""
     inner = [*schema.get("properties", {}).values(), schema.get("items")]
     inner.append(schema.get("additionalProperties"))
     found = [member for member in inner if isinstance(member, Mapping)]
@@ -27,8 +27,9 @@ def has_any(schema: Schema) -> bool:
 def read(
     value: Any, schema: Schema | None, described: str, path: str = ""
 ) -> tuple[Any, list[UnknownField]]:
-    """Return a value whose inner objects have well-formed types and metadata, without the fields
-    that metadata doesn't have, and these. BadRequest where one of them has the wrong type.
+    """Return a value with the metadata of its embedded objects pruned, and the unknown fields.
+
+    Raises BadRequest if a type or a metadata field has the wrong type.
     """
     unknown: list[UnknownField] = []
 
@@ -49,7 +50,7 @@ def read(
 
 
 def errors(value: Any, schema: Schema | None, path: str = "") -> Iterator[ObjectFieldError]:
-    """Yield what is wrong with the types and the metadata of inner objects."""
+    """Yield the errors in the types and the metadata of embedded objects."""
     if schema is None:
         return
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Field errors, and the 422 made of them.
+"""Errors in fields of an object, and the Invalid error (422) that lists them.
 
 Source: https://pkg.go.dev/k8s.io/apimachinery/pkg/util/validation/field
 """
@@ -50,7 +50,7 @@ _BLOCKING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ObjectFieldError:
-    """What is wrong with one field."""
+    """An error in one field, as `field.Error` in apimachinery."""
 
     cause: Cause
     field: str
@@ -59,7 +59,7 @@ class ObjectFieldError:
 
     @property
     def body(self) -> str:
-        """The message without the field's name."""
+        """The message without the field path."""
         parts = [_TITLES[self.cause]]
         if self.value is not OMITTED and self.cause not in _WITHOUT_VALUE:
             parts.append(shown(self.value))
@@ -70,27 +70,27 @@ class ObjectFieldError:
 
     @property
     def blocking(self) -> bool:
-        """Whether it keeps validation rules from being evaluated."""
+        """Whether CEL validation rules are skipped because of this error."""
         return self.cause in _BLOCKING
 
 
 def required(field: str, detail: str = "") -> ObjectFieldError:
-    """A value that must be there is not."""
+    """Return the error for a missing value."""
     return ObjectFieldError("FieldValueRequired", field, detail)
 
 
 def wrong(field: str, value: Any, detail: str) -> ObjectFieldError:
-    """A value is malformed."""
+    """Return the error for a malformed value."""
     return ObjectFieldError("FieldValueInvalid", field, detail, value)
 
 
 def wrong_all(field: str, value: Any, problems: Iterable[str]) -> list[ObjectFieldError]:
-    """A value is malformed, once for every problem."""
+    """Return an error for a malformed value for each problem."""
     return [wrong(field, value, problem) for problem in problems]
 
 
 def unsupported(field: str, value: Any, supported: Iterable[Any]) -> ObjectFieldError:
-    """A value is not among those that are allowed."""
+    """Return the error for a value outside the allowed values."""
     named = ", ".join(
         json.dumps(item if isinstance(item, str) else shown(item)) for item in supported
     )
@@ -98,12 +98,12 @@ def unsupported(field: str, value: Any, supported: Iterable[Any]) -> ObjectField
 
 
 def too_long(field: str, limit: int) -> ObjectFieldError:
-    """A text has too many bytes or characters."""
+    """Return the error for a text with too many bytes or characters."""
     return ObjectFieldError("FieldValueTooLong", field, f"may not be more than {limit} bytes")
 
 
 def too_many(field: str, actual: int, limit: int) -> ObjectFieldError:
-    """A list or a map has too many members."""
+    """Return the error for a list or a map with too many members."""
     items = "item" if limit == 1 else "items"
     return ObjectFieldError(
         "FieldValueTooMany", field, f"must have at most {limit} {items}", actual
@@ -111,17 +111,17 @@ def too_many(field: str, actual: int, limit: int) -> ObjectFieldError:
 
 
 def duplicate(field: str, value: Any) -> ObjectFieldError:
-    """A value that must be unique occurs again."""
+    """Return the error for a value that must be unique but repeats."""
     return ObjectFieldError("FieldValueDuplicate", field, value=value)
 
 
 def forbidden(field: str, detail: str) -> ObjectFieldError:
-    """A value may not be set under the present conditions."""
+    """Return the error for a value that must not be set now."""
     return ObjectFieldError("FieldValueForbidden", field, detail)
 
 
 def invalid(kind: str, group: str, name: str, errors: Sequence[ObjectFieldError]) -> Invalid:
-    """Return the 422 for an object of a kind."""
+    """Return the Invalid error (422) for an object of a kind."""
     texts = list(dict.fromkeys(map(str, errors)))
     qualified = f"{kind}.{group}" if group else kind
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
@@ -140,5 +140,5 @@ def invalid(kind: str, group: str, name: str, errors: Sequence[ObjectFieldError]
 
 
 def shown(value: Any) -> str:
-    """Return a value as messages spell it."""
+    """Return a value as compact JSON, as messages quote it."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)

@@ -1,4 +1,4 @@
-"""JSON values at the door: copied on the way in and on the way out."""
+"""JSON values at the boundary of the hub: copied on the way in and on the way out."""
 
 import math
 from collections.abc import Mapping
@@ -21,10 +21,10 @@ def copied(value: Any) -> Any:
 
 
 def accepted(value: Any, depth: int = MAX_DEPTH) -> Any:
-    """Return a copy of a caller's value as JSON keeps it; BadRequest where JSON has no such value.
+    """Return a copy of a caller's value as JSON represents it; raises BadRequest for NaN etc.
 
-    A whole float that is exact is an integer, and an integer beyond 64 bits is a float.
-    Raises TypeError for objects that no JSON text could have been parsed into.
+    A float with an exact integer value becomes an integer, an integer beyond 64 bits a float.
+    Raises TypeError for Python objects that JSON cannot represent.
     """
     if depth == 0:
         raise BadRequest(f"the object is nested deeper than {MAX_DEPTH} levels")
@@ -49,7 +49,7 @@ def _key(key: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """Return a text whose lone surrogates are replaced, as UTF-8 cannot spell them."""
+    """Return a text with lone surrogates replaced, because UTF-8 cannot encode them."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

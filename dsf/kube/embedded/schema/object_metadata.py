@@ -1,4 +1,4 @@
-"""Object metadata: its form, its validation, and what may not change.
+"""Object metadata: its schema, its validation, and its immutable fields.
 
 Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
 """
@@ -62,14 +62,14 @@ _NOT_KEPT = ("selfLink", "managedFields")
 
 
 def is_deleting(obj: Object) -> bool:
-    """Tell whether an object is marked as being deleted."""
+    """Return whether an object has a deletionTimestamp."""
     return "deletionTimestamp" in obj["metadata"]
 
 
 def read(obj: Mapping[str, Any], described: str) -> tuple[Object, list[UnknownField]]:
-    """Return the metadata of an object without empty and unknown fields, and the latter.
+    """Return the metadata of an object without empty and unknown fields, and the unknown fields.
 
-    BadRequest where a field has the wrong type.
+    Raises BadRequest if a field has the wrong type.
     """
     metadata = obj.get("metadata")
     if not isinstance(metadata, Mapping | None):
@@ -90,7 +90,7 @@ def read(obj: Mapping[str, Any], described: str) -> tuple[Object, list[UnknownFi
 
 
 def errors(metadata: Object, *, namespaced: bool, name_check: NameCheck) -> list[ObjectFieldError]:
-    """Return what is wrong with the metadata of an object to be created."""
+    """Return the errors in the metadata of a new object."""
     found: list[ObjectFieldError] = []
     prefix, name = metadata.get("generateName", ""), metadata.get("name", "")
     if prefix:
@@ -106,7 +106,7 @@ def errors(metadata: Object, *, namespaced: bool, name_check: NameCheck) -> list
 
 
 def update_errors(new: Object, old: Object) -> list[ObjectFieldError]:
-    """Return what is wrong with metadata that shall replace other metadata."""
+    """Return the errors in metadata that replaces the `old` metadata."""
     found: list[ObjectFieldError] = []
     if "deletionTimestamp" in old:
         added = sorted(set(new.get("finalizers", ())) - set(old.get("finalizers", ())))
@@ -125,7 +125,7 @@ def update_errors(new: Object, old: Object) -> list[ObjectFieldError]:
 
 
 def common_errors(metadata: Object) -> list[ObjectFieldError]:
-    """Return what is wrong with labels, annotations, owner references and finalizers."""
+    """Return the errors in labels, annotations, owner references and finalizers."""
     return [
         *_label_errors(metadata.get("labels", {})),
         *_annotation_errors(metadata.get("annotations", {})),

@@ -1,4 +1,4 @@
-"""Structural schemas: unknown fields, nulls and defaults.
+"""Pruning and defaulting by a structural schema: unknown fields, nulls and defaults.
 
 Schemas are the `openAPIV3Schema` of a CustomResourceDefinition. Source:
 https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
@@ -19,7 +19,7 @@ _META = frozenset({"apiVersion", "kind", "metadata"})
 
 @dataclass(frozen=True, slots=True)
 class UnknownField:
-    """A field that the schema does not have, and the fields that it has in its place."""
+    """A field that the schema lacks, and the fields that it knows at that place."""
 
     path: str
     known: tuple[str, ...] = ()
@@ -29,9 +29,9 @@ class UnknownField:
 
 
 def pruned(value: Any, schema: Schema, *, root: bool = True) -> tuple[Any, list[UnknownField]]:
-    """Return a value without its unknown fields, and these, in order of their paths.
+    """Return a value without its unknown fields, and the unknown fields in order of their paths.
 
-    Of a whole object (`root`), `apiVersion`, `kind` and `metadata` are always known.
+    At the root of an object (`root`), `apiVersion`, `kind` and `metadata` are always known.
     """
     found: list[UnknownField] = []
     result = _pruned(value, {**schema, EMBEDDED: True} if root else schema, "", found)
@@ -68,7 +68,7 @@ _ANYTHING: Schema = {PRESERVE: True}
 
 
 def _child(schema: Schema | None, key: str) -> Schema | None:
-    """Return the schema of a member; everything is kept where the parent says nothing about it."""
+    """Return the schema of a member; without one, the member is kept as it is."""
     if schema is None:
         return None
     if schema.get(EMBEDDED) and key in _META:
@@ -91,7 +91,7 @@ def _names(schema: Schema | None) -> tuple[str, ...]:
 
 
 def without_nulls(value: Any, schema: Schema | None) -> Any:
-    """Return a value without the nulls that the schema neither allows nor replaces by a default."""
+    """Return a value without nulls that the schema neither allows nor replaces with a default."""
     if isinstance(value, list):
         items = schema.get("items") if schema else None
         return [without_nulls(item, items) for item in value]
@@ -105,7 +105,7 @@ def without_nulls(value: Any, schema: Schema | None) -> Any:
 
 
 def defaulted(value: Any, schema: Schema | None) -> Any:
-    """Return a value with defaults for what is missing and for nulls that may not be null."""
+    """Return a value with defaults for missing members and for nulls that are not nullable."""
     if schema is None:
         return value
     if isinstance(value, list):
@@ -137,7 +137,7 @@ def _not_nullable(schema: Schema | None) -> bool:
 def members(
     value: Mapping[str, Any], schema: Schema | None
 ) -> Iterator[tuple[str, Any, Schema | None]]:
-    """Yield the members of a mapping: key, value and the schema that says something of it."""
+    """Yield the members of a mapping: key, value and schema."""
     properties = schema.get("properties", {}) if schema else {}
     additional = schema.get("additionalProperties") if schema else None
     others = additional if isinstance(additional, Mapping) else None

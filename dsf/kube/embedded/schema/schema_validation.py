@@ -1,7 +1,7 @@
-"""Values against structural schemas, with the API server's messages.
+"""Validate values against structural schemas, with the API server's messages.
 
-Keywords are checked by the library `jsonschema`; what OpenAPI and Kubernetes add or see otherwise
-is here. Patterns are RE2 patterns and take linear time.
+The library `jsonschema` checks the keywords. This module adds what OpenAPI and Kubernetes add or
+treat differently. Patterns are RE2 patterns, which match in linear time.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -46,20 +46,20 @@ _MATCHES = cel.compile("text.matches(pattern)")
 
 
 class SchemaValidator:
-    """A structural schema, ready to validate."""
+    """A structural schema, compiled for validation."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._validator = _Validator(_translated(schema))
 
     def errors(self, value: Any, field: str = "") -> list[ObjectFieldError]:
-        """Return what is wrong with a value; `field` is where it stands in the object."""
+        """Return the errors in a value; `field` is its path in the object."""
         keywords = [_field_error(error, field) for error in self._validator.iter_errors(value)]
         return [*keywords, *list_errors(value, self._schema, field)]
 
 
 def list_errors(value: Any, schema: Schema | None, field: str = "") -> list[ObjectFieldError]:
-    """Return the duplicates in lists of type set and map."""
+    """Return an error for each duplicate in lists of type set and map."""
     if not schema:
         return []
     if isinstance(value, list):
@@ -81,7 +81,7 @@ def list_errors(value: Any, schema: Schema | None, field: str = "") -> list[Obje
 
 
 def pattern_problem(pattern: str) -> str | None:
-    """Return what is wrong with an RE2 pattern, or None."""
+    """Return the problem of an RE2 pattern, or None if it is valid."""
     try:
         matches("", pattern)
     except RuntimeError as error:
@@ -91,7 +91,7 @@ def pattern_problem(pattern: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def matches(text: str, pattern: str) -> bool:
-    """Tell whether an RE2 pattern occurs in a text; RuntimeError where it is not a pattern."""
+    """Return whether an RE2 pattern matches within a text; RuntimeError if it is malformed."""
     return bool(_MATCHES.execute({"text": text, "pattern": pattern}))
 
 
@@ -130,7 +130,7 @@ def _frozen(value: Any) -> Any:
 
 
 def _translated(schema: Schema) -> dict[str, Any]:
-    """Return the JSON Schema 2020-12 that says the same."""
+    """Return the equivalent JSON Schema 2020-12."""
     result: dict[str, Any] = {key: schema[key] for key in _SAME if key in schema}
     if schema.get("x-kubernetes-int-or-string"):
         result["type"] = ["integer", "string"]

@@ -1,4 +1,4 @@
-"""The string and number formats that schemas name; formats not listed here are not checked.
+"""The `format` keyword of schemas; formats that are not listed here are not checked.
 
 Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
 """
@@ -16,7 +16,7 @@ _TIME = re.compile(r"(\d{2}):(\d{2}):(\d{2})(\.\d+)?(z|[+-]\d{2}:\d{2})", re.ASC
 
 
 def fits(value: Any, format_: str) -> bool:
-    """Tell whether a value has a format; values of other types and unknown formats always fit."""
+    """Return whether a value has a format; other types and unknown formats always fit."""
     if isinstance(value, str):
         return _fits(value, _TEXTS.get(format_))
     if isinstance(value, int) and not isinstance(value, bool):

@@ -56,7 +56,7 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class ValidationRules:
-    """The rules of a schema and of the schemas inside it."""
+    """The validation rules of a schema and of its nested schemas."""
 
     schema: Schema
     rules: tuple[_Rule, ...]
@@ -65,7 +65,7 @@ class ValidationRules:
     additional: "ValidationRules | None"
 
     def errors(self, value: Any, old: Any = None, field: str = "") -> Iterator[ObjectFieldError]:
-        """Yield the rules that a value breaks; transition rules need an old value."""
+        """Yield an error for each rule that a value breaks; transition rules need an old value."""
         if value is None:
             return
         for rule in self.rules:
@@ -88,7 +88,7 @@ class ValidationRules:
 
 
 def compiled(schema: Schema) -> ValidationRules | None:
-    """Return the rules of a schema, None where it has none; ValueError where one is not CEL."""
+    """Return the rules of a schema, or None without any; ValueError if one is not valid CEL."""
     rules = tuple(_rule(item) for item in schema.get("x-kubernetes-validations", ()))
     inner = {key: compiled(member) for key, member in schema.get("properties", {}).items()}
     properties = {key: found for key, found in inner.items() if found is not None}
@@ -157,7 +157,7 @@ def _message(rule: _Rule, context: cel.Context) -> str:
 
 
 def _seen(schema: Schema, value: Any) -> Any:
-    """Return a value as rules see it: only fields that the schema names, with CEL's types."""
+    """Return a value as rules see it: only fields of the schema, with types of CEL."""
     if isinstance(value, list):
         items = schema.get("items", {})
         return [_seen(items, item) for item in value]

@@ -1,4 +1,4 @@
-"""The garbage collector: carries out what owner references and deletions ask for."""
+"""The garbage collector: deletes dependents and removes the finalizers of propagation policies."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,14 +15,14 @@ from dsf.kube.port import Object, Propagation
 
 
 class GarbageCollector:
-    """Deletes what nothing keeps, until nothing more follows."""
+    """Deletes objects without owners and orphans dependents, until nothing is left to do."""
 
     def __init__(self, objects: StoredObjects, time: Callable[[], str]) -> None:
         self._objects = objects
         self._time = time
 
     def collect(self) -> None:
-        """Act on every object that a write has affected."""
+        """Process every object that a write has affected."""
         affected = self._objects.affected
         while affected:
             place = affected.popleft()
@@ -37,7 +37,7 @@ class GarbageCollector:
                 self._decide(place, resource, found)
 
     def delete_contents(self, resource: Resource, obj: Object) -> None:
-        """Delete what is in a namespace, or the instances of a definition."""
+        """Delete the objects in a namespace, or the instances of a CRD."""
         for place in list(self._objects.contents(resource, obj)):
             self._delete(place, "Background")
 
@@ -65,7 +65,7 @@ class GarbageCollector:
                 self._delete(place, propagation)
 
     def _state(self, obj: Object, reference: Mapping[str, Any]) -> OwnerState:
-        """Return what has become of an owner; it must be in the same namespace, or in none."""
+        """Return the state of an owner, which must be in the same namespace or cluster-scoped."""
         resource = self._objects.catalog.by_kind(reference["apiVersion"], reference["kind"])
         namespace = obj["metadata"].get("namespace")
         if resource is None or (resource.kind.namespaced and not namespace):

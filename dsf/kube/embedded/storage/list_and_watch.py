@@ -1,4 +1,4 @@
-"""Lists page by page, and watches.
+"""Paginated lists, and watches with bookmarks.
 
 Source: https://kubernetes.io/docs/reference/using-api/api-concepts/
 """
@@ -30,7 +30,7 @@ _TOO_OLD = (
 
 @dataclass(frozen=True, slots=True)
 class SelectionPredicate:
-    """Which objects of a resource a list or a watch is about."""
+    """The objects of a resource that a list or a watch selects."""
 
     resource: Resource
     namespace: str | None
@@ -39,28 +39,28 @@ class SelectionPredicate:
 
     @property
     def selects(self) -> bool:
-        """Whether it looks at labels or fields at all."""
+        """Whether it has a label or field selector."""
         return bool(self.labels.requirements or self.fields.terms)
 
     def has_key(self, key: str) -> bool:
-        """Tell whether an object of that key may be meant."""
+        """Return whether the namespace of a key is selected."""
         return not self.namespace or key.startswith(f"{self.namespace}/")
 
     def matches(self, obj: Object) -> bool:
-        """Tell whether an object has the labels and the fields."""
+        """Return whether the labels and fields of an object are selected."""
         if self.fields.terms and not self.fields.matches(selectable_fields(self.resource, obj)):
             return False
         return self.labels.matches(obj["metadata"].get("labels", {}))
 
     def shown(self, obj: Object) -> Object:
-        """Return a copy of an object in the version that was asked for."""
+        """Return a copy of an object in the requested API version."""
         return {**copied(obj), "apiVersion": self.resource.kind.api_version}
 
 
 def selection(
     resource: Resource, namespace: str | None, labels: str, fields: str
 ) -> SelectionPredicate:
-    """Parse selectors; BadRequest where they can't be understood."""
+    """Parse the selectors of a request; raises BadRequest if one is malformed."""
     found_labels, found_fields = label_selector(labels), field_selector(fields)
     if isinstance(found_labels, InvalidInput):
         raise BadRequest(found_labels.message)
@@ -77,7 +77,7 @@ def selection(
 def page(
     chosen: SelectionPredicate, collection: Collection, revision: int, *, limit: int, token: str
 ) -> ObjectList:
-    """Return one page; Gone where the token's revision is forgotten."""
+    """Return one page; raises Gone if the revision of the token is no longer in the history."""
     objects, start = collection.objects, ""
     if token:
         revision, start = _opened(token)
@@ -100,10 +100,10 @@ def changes(
     resource_version: str,
     timeout_seconds: float,
 ) -> AsyncIterator[WatchEvent]:
-    """Return what happens after a version, with a bookmark now and then and at the end.
+    """Return the events after a resource version, with a bookmark every minute and at the end.
 
-    Without a version, or after version 0, it begins with what exists as ADDED. Gone is raised for
-    a version that is forgotten, or that this server never had.
+    Without a version, or with version 0, it starts with an ADDED event for each existing object.
+    Raises Gone for a version that is no longer in the history, or newer than the current one.
     """
     revision = version_number(resource_version)
     if revision > collection.revision():
@@ -145,7 +145,7 @@ async def _followed(
 
 
 def version_number(text: str) -> int:
-    """Return a resource version as a number, 0 where it is empty; BadRequest for other text."""
+    """Return a resource version as a number, 0 if empty; raises BadRequest for other text."""
     if text and not (text.isascii() and text.isdigit() and len(text) < 20):  # noqa: PLR2004 - 64 bits
         raise BadRequest(f'Invalid value: "{text}": a resource version is a number')
     return int(text or 0)
@@ -158,7 +158,7 @@ def _present(chosen: SelectionPredicate, collection: Collection) -> list[Object]
 
 
 def _event(chosen: SelectionPredicate, change: StoredWrite) -> WatchEvent | None:
-    """Return a change as one who sees only the selected objects sees it."""
+    """Return the event of a write for a watch that sees only the selected objects."""
     if not chosen.has_key(change.key):
         return None
     before = change.before if change.before and chosen.matches(change.before) else None

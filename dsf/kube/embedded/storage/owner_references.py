@@ -1,4 +1,4 @@
-"""Garbage collection by owner references: who depends on whom, and what that means.
+"""Owner references: the graph of dependents, and the decision to keep or collect an object.
 
 Source: https://kubernetes.io/docs/concepts/architecture/garbage-collection/
 """
@@ -17,17 +17,17 @@ ObjectKey = tuple[str, str]
 
 @dataclass(slots=True)
 class OwnerGraph:
-    """Where objects are by uid, and which objects name a uid as their owner's."""
+    """The keys of objects by uid, and the keys of the dependents of each uid."""
 
     places: dict[str, ObjectKey] = field(default_factory=dict)
     dependents: dict[str, dict[ObjectKey, None]] = field(default_factory=dict)
 
     def copy(self) -> "OwnerGraph":
-        """Return a graph of its own that says the same."""
+        """Return an independent copy."""
         return OwnerGraph(dict(self.places), {uid: dict(of) for uid, of in self.dependents.items()})
 
     def record(self, place: ObjectKey, before: Object | None, after: Object | None) -> None:
-        """Take in one write."""
+        """Update the graph for one write."""
         if before:
             self.places.pop(before["metadata"]["uid"], None)
             for uid in owner_uids(before):
@@ -44,14 +44,14 @@ class OwnerGraph:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The object stays; references to these owners are dropped."""
+    """Keep the object; drop its references to these owners."""
 
     without: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Collect:
-    """The object is deleted."""
+    """Delete the object."""
 
     propagation: Propagation
 
@@ -59,7 +59,7 @@ class Collect:
 def decide(
     obj: Object, owners: Iterable[tuple[str, OwnerState]], *, has_dependents: bool
 ) -> Keep | Collect:
-    """Decide about an object from the states of its owners, by uid."""
+    """Return whether to keep or collect an object, given its owners as (uid, state)."""
     states = list(owners)
     if not states or is_deleting(obj) or any(state == "unresolvable" for _, state in states):
         return Keep()
@@ -71,12 +71,12 @@ def decide(
 
 
 def waits_for(obj: Object, finalizer: str) -> bool:
-    """Tell whether an object is being deleted and has a finalizer."""
+    """Return whether an object is being deleted and has the finalizer."""
     return is_deleting(obj) and finalizer in obj["metadata"].get("finalizers", ())
 
 
 def blocks(dependent: Object, owner: Object) -> bool:
-    """Tell whether a dependent keeps its owner from going in the foreground."""
+    """Return whether a dependent blocks the foreground deletion of its owner."""
     uid = owner["metadata"]["uid"]
     return any(
         reference.get("uid") == uid and reference.get("blockOwnerDeletion")
@@ -90,7 +90,7 @@ def owner_uids(obj: Object) -> list[str]:
 
 
 def finalizers_for(obj: Object, propagation: Propagation | None) -> list[str]:
-    """Return the finalizers that an object has once it is deleted in that way."""
+    """Return the finalizers of an object after a delete with that propagation policy."""
     present = obj["metadata"].get("finalizers", [])
     if propagation is None:
         return list(present)

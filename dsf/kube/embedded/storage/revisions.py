@@ -1,7 +1,7 @@
-"""Versioned objects: the present, a bounded past, and whoever waits for the future.
+"""The revision store: current objects, a bounded history of writes, and the waiting watches.
 
-What etcd and the watch cache are to a real API server. Objects in here are never changed in
-place: a write puts a new object into the place of the old one.
+It does what etcd and the watch cache do for a real API server. Stored objects are never changed
+in place: a write replaces the old object with a new one.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ HISTORY = 10_000
 
 @dataclass(frozen=True, slots=True)
 class StoredWrite:
-    """One write: nothing before is a creation, nothing after a deletion.
+    """One write; `before` is None for a creation, `after` is None for a deletion.
 
-    `last` is the object as the write left it; of a deleted one the state before, with the
-    deletion's resource version.
+    `last` is the object after the write; for a deletion, the object before it with the resource
+    version of the deletion.
     """
 
     revision: int
@@ -33,7 +33,7 @@ class StoredWrite:
 
 
 class Collection:
-    """The objects of one resource by `namespace/name`, and their latest changes."""
+    """The objects of one resource by `namespace/name`, and the latest writes."""
 
     def __init__(self, store: "RevisionStore", history: int, forgotten: int = 0) -> None:
         self._store = store
@@ -45,7 +45,7 @@ class Collection:
         self._waiting: set[asyncio.Event] = set()
 
     def record(self, change: StoredWrite) -> None:
-        """Take in one write and wake whoever waits."""
+        """Record one write and wake the waiting watches."""
         if change.after is None:
             self.objects.pop(change.key, None)
         else:
@@ -61,22 +61,22 @@ class Collection:
         self._wake()
 
     def watches_ended(self) -> int:
-        """Return how often watches were ended."""
+        """Return how many times `end_watches` was called."""
         return self._ended
 
     def revision(self) -> int:
-        """Return the revision that the collection shows: the store's."""
+        """Return the current revision of the store."""
         return self._store.revision
 
     def since(self, revision: int) -> list[StoredWrite]:
-        """Return the changes after a revision, in order; Gone where some are forgotten."""
+        """Return the writes after a revision, in order; raises Gone if the history is too short."""
         if revision < self._forgotten:
             raise Gone(f"too old resource version: {revision} ({self._forgotten})")
         newest_first = takewhile(lambda change: change.revision > revision, reversed(self._changes))
         return list(newest_first)[::-1]
 
     def at(self, revision: int) -> dict[str, Object]:
-        """Return the objects as they were at a revision; Gone where the past is forgotten."""
+        """Return the objects at a revision; raises Gone if the history is too short."""
         objects = dict(self.objects)
         for change in reversed(self.since(revision)):
             if change.before is None:
@@ -86,7 +86,7 @@ class Collection:
         return objects
 
     def snapshot(self) -> tuple[dict[str, Object], deque[StoredWrite], int]:
-        """Return the present and the past."""
+        """Return the objects and the history."""
         return dict(self.objects), self._changes.copy(), self._forgotten
 
     def reset(self, snapshot: tuple[dict[str, Object], deque[StoredWrite], int]) -> None:
@@ -95,7 +95,7 @@ class Collection:
 
     @contextmanager
     def waiting(self) -> Iterator[asyncio.Event]:
-        """Yield an event that is set by every write."""
+        """Yield an event that every write sets."""
         event = asyncio.Event()
         self._waiting.add(event)
         try:
@@ -117,7 +117,7 @@ class RevisionSnapshot:
 
 
 class RevisionStore:
-    """All collections, under one count of revisions."""
+    """All collections; every write increments their common revision."""
 
     def __init__(self, history: int = HISTORY) -> None:
         self.revision = 1
@@ -137,7 +137,7 @@ class RevisionStore:
         return list(self._collections.items())
 
     def drop(self, resource: str) -> None:
-        """Forget a collection and end its watches."""
+        """Drop a collection and end its watches."""
         self._dropped[resource] = self.revision
         if collection := self._collections.pop(resource, None):
             collection.end_watches()
@@ -148,12 +148,12 @@ class RevisionStore:
             collection.end_watches()
 
     def snapshot(self) -> RevisionSnapshot:
-        """Return everything as it is now."""
+        """Return a snapshot of all collections."""
         content = {name: found.snapshot() for name, found in self._collections.items()}
         return RevisionSnapshot(self.revision, content)
 
     def reset(self, snapshot: RevisionSnapshot) -> None:
-        """Go back to a snapshot; nobody may have seen what came after it."""
+        """Go back to a snapshot; no reader may have seen a later revision."""
         self.revision = snapshot.revision
         for name in list(self._collections):
             if name in snapshot.collections:
@@ -186,7 +186,7 @@ def key_of(obj: Object) -> str:
 
 
 def key(namespace: str | None, name: str) -> str:
-    """Return the key of a name; keys sort as etcd sorts them."""
+    """Return the key of a namespace and a name; keys sort as in etcd."""
     return f"{namespace or ''}/{name}"
 
 

@@ -1,4 +1,4 @@
-"""Stored objects and what hangs together with them: the catalog, the graph of owners, contents."""
+"""Stored objects with all that depends on them: served resources, owner graph, namespaces."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ from dsf.kube.port import Object
 
 @dataclass(frozen=True, slots=True)
 class StorageSnapshot:
-    """Everything at one moment."""
+    """Objects, owner graph and served resources at one revision."""
 
     store: RevisionSnapshot
     graph: OwnerGraph
@@ -25,7 +25,7 @@ class StorageSnapshot:
 
 
 class StoredObjects:
-    """All objects; a write tells the catalog, the graph and whoever has to act on it."""
+    """All objects; a write also updates the resource catalog, the owner graph and `affected`."""
 
     def __init__(self, history: int) -> None:
         self.store = RevisionStore(history)
@@ -34,7 +34,7 @@ class StoredObjects:
         self.affected: deque[ObjectKey] = deque()
 
     def at(self, place: ObjectKey) -> Object | None:
-        """Return the object at a place, or None."""
+        """Return the object of a key, or None."""
         return self.store.collection(place[0]).objects.get(place[1])
 
     def find(self, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
@@ -42,7 +42,7 @@ class StoredObjects:
         return self.at((kind.resource, key(namespace if kind.namespaced else None, name)))
 
     def put(self, resource: Resource, old: Object | None, new: Object) -> Object:
-        """Store an object in the place of the old one; an equal one is not stored again."""
+        """Store an object in place of the old one, unless they are equal."""
         if new == old:
             return new
         stored = self.store.put(resource.kind.resource, new)
@@ -54,7 +54,7 @@ class StoredObjects:
         return stored
 
     def remove(self, resource: Resource, last: Object) -> Object:
-        """Remove an object whose last state is given, and what only waited for that."""
+        """Remove an object, and the terminating namespace or CRD that becomes empty."""
         place = (resource.kind.resource, key_of(last))
         self.affected += self.graph.dependents_of(last)
         self.affected += self._owners_of(last)
@@ -80,7 +80,7 @@ class StoredObjects:
         self.affected.clear()
 
     def contents(self, resource: Resource, obj: Object) -> Iterator[ObjectKey]:
-        """Yield the objects in a namespace, or the instances of a definition."""
+        """Yield the keys of the objects in a namespace, or of the instances of a CRD."""
         name = obj["metadata"]["name"]
         if resource.kind.resource == kinds.NAMESPACE.resource:
             for other, collection in self.store.collections():
@@ -92,13 +92,13 @@ class StoredObjects:
                 yield name, object_key
 
     def is_kept(self, resource: Resource, obj: Object) -> bool:
-        """Tell whether finalizers or contents keep an object that is deleted from going."""
+        """Return whether finalizers or contents delay the removal of a deleted object."""
         if obj["metadata"].get("finalizers"):
             return True
         return next(self.contents(resource, obj), None) is not None
 
     def dependents(self, obj: Object) -> list[tuple[ObjectKey, Object]]:
-        """Return the objects that name this one as their owner, with their places."""
+        """Return the objects that name this one as their owner, with their keys."""
         places: Iterable[ObjectKey] = self.graph.dependents_of(obj)
         return [(place, found) for place in places if (found := self.at(place))]
 
@@ -107,7 +107,7 @@ class StoredObjects:
         return [places[uid] for uid in owner_references.owner_uids(obj) if uid in places]
 
     def _finish(self, kind: Kind, name: str | None) -> None:
-        """Remove a namespace or a definition that only waited to become empty."""
+        """Remove a terminating namespace or CRD once it is empty."""
         owner = self.find(kind, name) if name else None
         if owner and object_metadata.is_deleting(owner):
             resource = self.catalog.resource(kind)
@@ -124,5 +124,5 @@ class StoredObjects:
 
 
 def is_definition(resource: Resource) -> bool:
-    """Tell whether the objects of a resource define other resources."""
+    """Return whether the objects of a resource are CustomResourceDefinitions."""
     return resource.kind.resource == kinds.CUSTOM_RESOURCE_DEFINITION.resource
