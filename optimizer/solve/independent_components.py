@@ -88,7 +88,7 @@ def _connected(reached: Flags) -> Iterator[Flags]:
 def _linked(problem: Problem, found: list[Flags]) -> list[Flags]:
     """Merge sets of clusters that have entries in the same coupling row."""
     for rule in COUPLING_RULES:
-        if rule is replicas:  # of one task, whose clusters are together already
+        if rule is replicas:  # it is about one workload, which joins its clusters already
             continue
         for row in rule(problem):
             found = _merged(found, np.unique(problem.column_cluster[row.columns]))

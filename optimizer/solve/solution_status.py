@@ -25,7 +25,7 @@ def with_status(
         return Solution("NotSolved", Decision(), 0.0, bound, seconds, solver)
     decision = trimmed(problem, decision)
     value, values = objective(problem, decision), tier_values(problem, decision)
-    # A solver that was stopped early may know no bound at all, or an infinite one.
+    # A solver that stopped early may return no bound, or an infinite one.
     known = [*map(min, bounds, limits), *limits[len(bounds) :]]
     tiers = tuple(
         Tier(priority, got, max(got, most))

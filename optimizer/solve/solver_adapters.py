@@ -49,8 +49,8 @@ class _PulpModel(pulp.LpProblem):  # type: ignore[misc] # pulp has no types
 class _WarmHighs(pulp.HiGHS):  # type: ignore[misc] # pulp has no types
     """HiGHS that starts from a given solution."""
 
-    def __init__(self, start: Floats | None, **policies: Any) -> None:
-        super().__init__(**policies)
+    def __init__(self, start: Floats | None, **options: Any) -> None:
+        super().__init__(**options)
         self._start = start
 
     def buildSolverModel(self, lp: Any) -> None:  # noqa: N802 - PuLP's name
@@ -91,7 +91,7 @@ class _WarmHighs(pulp.HiGHS):  # type: ignore[misc] # pulp has no types
     def findSolutionValues(self, lp: Any) -> tuple[int, int]:  # noqa: N802 - PuLP's name
         try:
             found: tuple[int, int] = super().findSolutionValues(lp)
-        except KeyError:  # PuLP has the values by then, but no word for a node limit
+        except KeyError:  # PuLP has no status for a node limit; the values are set by then
             feasible = np.isfinite(lp.solverModel.getInfo().objective_function_value)
             found = (
                 (constants.LpStatusOptimal, constants.LpSolutionIntegerFeasible)
@@ -125,7 +125,7 @@ def maximise(
     """
     model = _PulpModel("placement", constants.LpMaximize)
     kind = constants.LpContinuous if relaxed else constants.LpInteger
-    # PuLP sorts by name: padded, the columns stay in this order, and a start is what it should be
+    # PuLP sorts by name. Padded numbers keep the order, which a start relies on.
     names = (f"v{index:08}" for index in range(len(upper)))
     columns = [
         model.add_variable(name, 0, most, kind) for name, most in zip(names, upper, strict=True)
@@ -183,7 +183,7 @@ def _run_solver(
     if status == "NotSolved":
         return SolverResult(status, nothing.values, _bound(model), nothing.duals)
     values = np.array([column.varValue or 0.0 for column in columns])
-    # Rows are at most their limit: whatever sign a solver tells, the price is not negative.
+    # The price of a <= row is not negative in a maximisation; solvers differ in the sign.
     duals = np.abs(np.array([row.pi or 0.0 for row in rows]))
     return SolverResult(status, values, _bound(model), duals)
 
@@ -198,19 +198,19 @@ def _engine(
     cutoff: float | None,
 ) -> Any:
     if solver == "highs":
-        policies: dict[str, Any] = dict(_HIGHS_OPTIONS)
+        options: dict[str, Any] = dict(_HIGHS_OPTIONS)
         if nodes is not None:
-            policies["mip_max_nodes"] = nodes
+            options["mip_max_nodes"] = nodes
         if cutoff is not None:
-            policies["objective_bound"] = -cutoff
+            options["objective_bound"] = -cutoff
         if target is not None:
-            policies["objective_target"] = -target  # PuLP negates the objective
-        return _WarmHighs(start, msg=False, timeLimit=seconds, gapRel=gap, threads=1, **policies)
+            options["objective_target"] = -target  # PuLP negates the objective
+        return _WarmHighs(start, msg=False, timeLimit=seconds, gapRel=gap, threads=1, **options)
     return pulp.COIN_CMD(
         path=pulp.PULP_CBC_CMD.pulp_cbc_path,
         msg=False,
         timeLimit=seconds,
-        gapRel=0.0,  # it would call what is within a gap optimal, and tell no bound
+        gapRel=0.0,  # with a gap CBC calls the result optimal, and returns no bound
         threads=1,
         warmStart=start is not None,
         maxNodes=nodes,
@@ -230,5 +230,5 @@ def _status(sol_status: int) -> Status:
 def _bound(model: Any) -> float | None:
     if getattr(model, "solverModel", None) is None:
         return None
-    # PuLP hands HiGHS a minimisation of the negated objective.
+    # PuLP makes HiGHS minimise the negated objective.
     return -float(model.solverModel.getInfo().mip_dual_bound)

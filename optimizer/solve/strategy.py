@@ -108,6 +108,6 @@ def _solve_components(
         share = context.with_share_of_time(sizes[number] / sum(sizes[number:]))
         found, own = _solve_by_size(part, decisions[number], replace(share, report=tell), small)
         decisions[number] = decisions[number] if found is None else found
-        # Bounds that are not known stay what every task has at its best places.
+        # A tier without a proven bound keeps its upper bound: every workload at its best.
         limits[number][: len(own)] = map(min, own, limits[number])
     return combined(problem, decisions), [sum(most) for most in zip(*limits, strict=True)]

@@ -1,8 +1,8 @@
 """Every number that tunes the search, with its unit and its reason; imports nothing.
 
-A change is measured with `python -m benchmarks.optimizer`, `benchmarks.priorities` and
-`benchmarks.limits`: CPU and proven gap on the kinds `dist`, `prof` and `rand`. No number depends on
-the time that is left, so an answer does not depend on the machine.
+A change is measured with `python -m benchmarks.optimizer.speed`, `.priorities` and `.time_limits`:
+CPU and proven gap on the kinds `dist`, `prof` and `rand`. Apart from the shares of time, no number
+depends on the machine or on the time that is left.
 """
 
 # Tolerances

@@ -92,7 +92,7 @@ def _site_keys(blocks: BlockProblem) -> Iterable[Hashable]:
 
 
 def _members(keys: Iterable[Hashable]) -> tuple[Ints, ...]:
-    # Python's own hash of bytes differs from run to run; the order of a dict does not.
+    # The order of a dict is the same in every run; Python's hash of bytes is not.
     found: dict[int, list[int]] = {}
     firsts: dict[Hashable, int] = {}
     for index, key in enumerate(keys):

@@ -108,7 +108,7 @@ def _next_stage(best: Floats, gains: Floats, size: int) -> Floats:
         padded = np.full((len(best[part]), most * size + width), -np.inf)
         padded[:, most * size :] = best[part]
         across, along = padded.strides
-        # shifted[n, slot, capacity] is what is left beside n tasks
+        # By number of items n, resource and capacity: the table at the capacity that n items leave.
         shifted: Floats = np.ndarray(
             (most + 1, len(padded), width),
             buffer=padded,

@@ -132,7 +132,7 @@ def _entries(problem: Problem, rows: list[Row]) -> LinkingConstraints:
     number = np.repeat(np.arange(len(rows)), [len(row.columns) for row in rows])
     columns = np.concatenate([none, *(row.columns for row in rows)])
     coefficients = np.concatenate([nothing, *(row.coefficients for row in rows)])
-    # Rows of bytes and rows of workloads move prices alike if their coefficients are alike.
+    # Subgradient steps suit all rows alike if their largest coefficients are equal.
     scale = np.array([float(np.abs(row.coefficients).max(initial=0.0)) or 1.0 for row in rows])
     coefficients = coefficients / scale[number]
     first = len(problem.policies)

@@ -50,7 +50,7 @@ class Reduction:
             for at in range(int(columns.starts[index]), int(columns.starts[index + 1])):
                 resource = site.resources[int(columns.resources[at] - first_resource[kind])]
                 placed[int(columns.workloads[at])].append((site.cluster, resource))
-        # In the order of clusters, so that no task gets two places on one of them.
+        # Members take turns in the order of clusters, so none gets two assignments on one cluster.
         pairs = sorted(
             (int(members[position % len(members)]), resource)
             for members, own in zip(self.workloads, placed, strict=True)
@@ -141,7 +141,7 @@ def reduce_to_blocks(
         linking = with_priority_floors(problem, linking, floors)
     values = problem.values * weights[:, None]
     dropped = np.isnan(values)
-    # A task that counts for nothing here is there for the rules alone.
+    # A workload of weight 0 matters only where it helps to satisfy a linking row.
     dropped |= ((values < 0) | (weights == 0)[:, None]) & ~linking.wanted(values.shape)
     if stop():
         return None
@@ -155,7 +155,7 @@ def reduce_to_blocks(
         policies -= fixed.pools(problem)
         problem = replace(problem, base=fixed.base(problem))
     values[dropped] = -np.inf
-    # Slots on which nothing runs by itself still supply what requests take besides.
+    # Resources without a device still supply the extra kinds of requests.
     extras = {kind for workload in problem.workloads for kind, _ in workload.extras}
     shared = [
         resource.kind in extras and resource.device == NO_DEVICE for resource in problem.resources
@@ -239,7 +239,7 @@ def _supplies(
                 for resource, amount in problem.policies[policy].supplies:
                     if resource in at:
                         supplied[resource] = supplied.get(resource, 0.0) + amount
-            # A slot supplied with 0 exists: a task of size 0 runs there.
+            # A resource that is supplied with 0 exists: a workload of size 0 runs there.
             found += [
                 (mode_number, at[resource], units.supply(problem.resources[resource].kind, amount))
                 for resource, amount in supplied.items()

@@ -24,7 +24,7 @@ def greedy(problem: Problem, stop: Callable[[], bool]) -> Decision:
     The costs of policies are compared at the end only: if they are too high, the decision is empty.
     """
     state = _State(problem)
-    # Those that want to be near others find them there the second time.
+    # In the second pass workloads with `near` find what they need near.
     for workload in np.tile(_order(problem), 2 if state.linking.limits else 1).tolist():
         if stop():
             break
@@ -155,7 +155,7 @@ class _State:
         after = linking.assignment_coefficients[own]
         rows = linking.assignment_rows[own]
         if ((after > 0) & (after > self._limits[rows] + AMOUNT_TOLERANCE)).any():
-            return False  # the policies took it
+            return False  # the new policies used up the row
         np.subtract.at(self._limits, rows, after)
         self._allocation.assign(workload, resource)
         return True

@@ -121,7 +121,7 @@ def solve_lagrangian_dual(
     if repeated and items is not None and small and not stop():
         pool.extend(
             heuristic.incumbent.columns
-        )  # without them the master may have no choice that is legal
+        )  # without these columns the master may be infeasible
         bound, found, columns = generate_columns(
             blocks, items, best, pool, solver=context.solver, seconds_left=context.seconds_left
         )

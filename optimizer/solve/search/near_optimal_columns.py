@@ -106,7 +106,7 @@ class NearOptimalColumns:
         workload = next(number for number, own in enumerate(reduction.workloads) if at in own)
         if (
             self._problem.values[reduction.workloads[workload]] < 0
-        ).any():  # the columns lack such places
+        ).any():  # such assignments are in no column
             return self._solution("NotSolved")
         if workload not in self._having:
             blocks = replace(reduction.blocks, linking=_with_one_of(reduction.blocks, workload))
