@@ -1,1 +1,4 @@
-"""The optimizer over HTTP: routes, problem details, limits of bodies and hosts."""
+"""The optimizer over HTTP: routes, problem details (RFC 9457), guards of bodies and hosts.
+
+Shell: answers requests. Decides nothing; calls the service.
+"""

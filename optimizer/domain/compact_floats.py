@@ -1,4 +1,4 @@
-"""Arrays of numbers that need little room: as narrow as holds each of them exactly."""
+"""Arrays of floats in the narrowest type that represents each number exactly."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.floating[Any]]
 
 WIDTHS = (np.float16, np.float32, np.float64)
-"""Scores are whole numbers up to 100: the narrowest holds those up to 2,048."""
+"""From narrow to wide. float16 is exact for whole numbers up to 2,048; scores are up to 100."""
 
 
 def narrow(values: FloatArray) -> FloatArray:
-    """Return the same numbers in a narrower array, or the array itself where there is none.
+    """Return the numbers in the narrowest array that is exact; NaN stays NaN.
 
-    `values` has rows; NaN stays NaN.
+    `values` [rows, columns] is checked row by row, which needs less memory.
     """
     for width in WIDTHS:
         if values.dtype == width or all(is_exact(row, width) for row in values):
@@ -23,18 +23,18 @@ def narrow(values: FloatArray) -> FloatArray:
 
 
 def widen(values: FloatArray) -> FloatArray:
-    """Return the same numbers in the usual width."""
+    """Return the numbers as float64."""
     return values.astype(np.float64, copy=False)
 
 
 def wide_enough(values: FloatArray, added: NDArray[np.float64]) -> FloatArray:
-    """Return the array, of wider numbers where it could not hold what is added exactly."""
+    """Return `values` in a type that also represents the numbers of `added` exactly."""
     widths = (width for width in WIDTHS if np.can_cast(values.dtype, width))
     return values.astype(next(width for width in widths if is_exact(added, width)), copy=False)
 
 
 def is_exact(values: FloatArray, width: type[np.floating[Any]]) -> bool:
-    """Tell whether numbers of this width are the same numbers."""
+    """Tell whether a type represents each number exactly."""
     with np.errstate(over="ignore"):
         same = values.astype(width) == values
     return bool((same | np.isnan(values)).all())

@@ -17,14 +17,14 @@ CLUSTER_NAME_KEY = "metadata.name"
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """How a Placement selects one managed cluster: by a label, or by name where `key` is empty."""
+    """How a Placement selects one managed cluster: by the label `key`, by name if it is empty."""
 
     cluster: str
     key: str = ""
 
 
 class Supply(NamedTuple):
-    """`amount` devices of a kind; an empty device for kinds that have none, such as cpu."""
+    """An amount of a device of a kind; kinds without devices, such as cpu, have an empty device."""
 
     kind: str
     device: str
@@ -33,12 +33,12 @@ class Supply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CandidatePolicy:
-    """A policy that a cluster may enforce, and what it supplies then.
+    """A policy that a cluster may enforce, and what the policy supplies.
 
-    Of the candidates of one pool of a cluster at most one is enforced. `cost`: what changing to
-    it costs where it is not `current`. `uses`: what it uses of fleet-wide limits, by name.
-    `layouts`: what its GPUs become, where the policy is to be generated; `divided`: the same of a
-    listed one that says so.
+    At most one candidate of a pool is enforced. `current`: it is enforced now; otherwise changing
+    to it costs `cost`. `uses`: amounts that it takes of fleet-wide limits, by name. `layouts`: the
+    MIG layouts of a policy to be generated; `declared_layouts`: those that an existing policy
+    declares in its annotation.
     """
 
     policy: str
@@ -53,9 +53,10 @@ class CandidatePolicy:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A managed cluster, its candidates in the order of the request, what it has without any.
+    """A managed cluster and its candidate policies, in the order of the request.
 
-    `enforced`: policies in force that the request does not list.
+    `base`: what the cluster supplies without any policy. `enforced`: policies in force that the
+    request does not list.
     """
 
     name: str
@@ -71,16 +72,16 @@ class Cluster:
 
     @property
     def supplies(self) -> Iterator[Supply]:
-        """Everything that a candidate supplies, and what the cluster has without any."""
+        """What the candidates supply, and what the cluster supplies without any policy."""
         for candidate in self.candidates:
             yield from candidate.supplies
         yield from self.base
 
 
 class TopologySpread(NamedTuple):
-    """At most `most` places per value of a cluster label, for all workloads of `group` together.
+    """At most `most` replicas per value of a cluster label, for all workloads of `group` together.
 
-    Workloads share a spread where key, most and group are equal; an empty group is the workload
+    Workloads with equal key, most and group share the constraint; an empty group is the workload
     alone.
     """
 
@@ -91,13 +92,14 @@ class TopologySpread(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A ManifestWorkReplicaSet: what it asks for, and the Placement that says where it runs.
+    """A ManifestWorkReplicaSet: its request, its constraints and preferences, its Placement.
 
-    `extras`: (kind, amount) asked beside `amount` of `kind`. `clusters`: only these, where any are
-    named. `affinity`, `anti_affinity`: label selectors that a cluster must and must not meet.
-    `near`, `apart`: label selectors of workloads that must and must not run on the same cluster.
-    `minimum`: least acceptable value of a place. `current`: clusters where it runs now; leaving
-    one costs `move_cost`. `uses`: what each replica uses of fleet-wide limits, by name.
+    `extras`: further requested (kind, amount) besides `amount` of `kind`. `clusters`: the only
+    clusters allowed, unless empty. `affinity`, `anti_affinity`: label selectors that a cluster must
+    and must not match. `near`, `apart`: label selectors of workloads that must and must not run on
+    the same cluster. `minimum`: the least acceptable value of an assignment. `current`: the
+    clusters where it runs now; leaving one costs `move_cost`. `uses`: amounts that each replica
+    takes of fleet-wide limits, by name.
     """
 
     name: str
@@ -124,10 +126,11 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """A named score and its weight in the value of a place.
+    """A named score and its weight in the objective.
 
-    With `minimum` and `maximum` a score counts from 0 (at the minimum or below) to 100 (at the
-    maximum or above), else as it is. `invert`: less is better, 100 - score or -score.
+    With `minimum` and `maximum` a score is clipped and scaled to 0..100:
+    100 * (score - minimum) / (maximum - minimum). `invert`: less is better, so 100 - scaled score,
+    or -score without a range.
     """
 
     score: str
@@ -137,11 +140,11 @@ class Objective:
     invert: bool = False
 
     def value(self, score: float) -> float:
-        """Return what a score is worth."""
+        """Return the weighted value of a score."""
         return float(self.values(np.array([score]))[0])
 
     def values(self, scores: Floats) -> Floats:
-        """Return what scores are worth, NaN where there is none."""
+        """Return the weighted values of scores; NaN stays NaN."""
         if self.minimum is None or self.maximum is None:
             return self.weight * (-scores if self.invert else scores)
         share = (np.clip(scores, self.minimum, self.maximum) - self.minimum) / (
@@ -152,10 +155,10 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class FleetLimit:
-    """At most `most` of a named score, or of what `uses` calls it, over all places and policies.
+    """A fleet-wide limit: at most `most` of a score, or of an amount named in `uses`.
 
-    `selector`: only on clusters whose labels meet it. `per`: for each value of this cluster label
-    by itself.
+    It sums over all assignments and enforced policies of the clusters that match `selector`. With
+    `per`, the limit holds for each value of this cluster label separately.
     """
 
     name: str
@@ -168,12 +171,12 @@ class FleetLimit:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """What can be placed where, and named scores.
+    """Clusters, workloads, scores and limits: everything that a problem is formulated from.
 
-    `issues`: what the hub holds but could not be used, and pairs without a usable score, of
-    which there can be too many: `unlisted_issues` more are only counted.
-    `left_out`: the GPU pools of which not every candidate that matters was generated.
-    `busy_stay`: busy devices outlast the replacing of a policy (MigOptions.reconfigure `instance`).
+    `issues`: what could not be used of the input, missing scores included; `unlisted_issues` counts
+    the issues that are not listed because there are too many.
+    `left_out`: the GPU pools for which some useful candidates were not generated.
+    `busy_devices_stay`: devices in use survive a change of policy (mig.reconfigure `instance`).
     """
 
     namespace: str

@@ -1,4 +1,4 @@
-"""What a cluster's GPUs become: layouts per node, and the layouts that no candidate covers."""
+"""The MIG layouts of a cluster's GPUs, and the layouts for which no candidate was generated."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,9 +15,9 @@ ProfileCounts = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class NodeLayout:
-    """What the GPUs of a node become, by index; None is MIG off.
+    """The layout of each GPU of a node, by index; None is MIG off.
 
-    `taken`: what others than target workloads use of each GPU, by device; empty where of none.
+    `taken`: the devices of each GPU that other than target workloads use; empty if they use none.
     """
 
     node: str
@@ -26,7 +26,7 @@ class NodeLayout:
 
 
 def gpu_name(node: str, index: int) -> str:
-    """Return how a GPU is spelt: `gpu-node-1/0`, or `0` where its node has no name."""
+    """Return the name of a GPU: `gpu-node-1/0`, or `0` if its node has no name."""
     return f"{node}/{index}" if node else str(index)
 
 

@@ -30,7 +30,7 @@ _MAX_DEFAULT_PRECISION = 1e6
 
 
 def parse_quantity(text: str) -> float | None:
-    """Return the number that a quantity such as `500m` or `16Gi` spells; None where it is none."""
+    """Return the number of a quantity such as `500m` or `16Gi`; None if the text is not one."""
     found = _QUANTITY.fullmatch(text)
     if found is None:
         return None
@@ -41,7 +41,7 @@ def parse_quantity(text: str) -> float | None:
 
 
 def format_quantity(amount: float) -> str:
-    """Return a number as a quantity: whole ones exactly, `16Gi` where it fits, others rounded."""
+    """Return a number as a quantity: whole ones exactly, as `16Gi` if divisible, others rounded."""
     if not amount.is_integer():
         return f"{amount:.12g}" if abs(amount) >= _MAX_DEFAULT_PRECISION else f"{amount:g}"
     whole = int(amount)
@@ -53,9 +53,9 @@ def format_quantity(amount: float) -> str:
 
 
 def parse_pairs(text: str) -> list[tuple[str, str]] | None:
-    """Return the names and values of `a=1,b=2`; None where a part has another form.
+    """Return the names and values of `a=1,b=2`; None if a part has another form.
 
-    A value reaches from the last `=` of its part.
+    The last `=` of a part separates its value.
     """
     parts = [part.strip().rpartition("=") for part in text.split(",")]
     if not all(name.strip() and value.strip() for name, _, value in parts):
@@ -66,7 +66,7 @@ def parse_pairs(text: str) -> list[tuple[str, str]] | None:
 def parse_resource(text: str) -> tuple[str, str]:
     """Return the kind and device of `gpu/3g.48gb`, of `cpu`, of `nvidia.com/gpu/3g.48gb`.
 
-    A part before the first slash that has a dot is a domain, which belongs to the kind.
+    If the part before the first slash has a dot, it is a domain and belongs to the kind.
     """
     first, slash, rest = text.partition("/")
     if not slash or "." not in first:

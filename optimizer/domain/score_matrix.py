@@ -1,4 +1,4 @@
-"""One named score of every app on every device, as an array: there can be millions."""
+"""One named score of every app on every device, as an array because there can be millions."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ ClusterDevice = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreMatrix(Mapping[ScoreKey, float]):
-    """A score by cluster, app and device, read like a dictionary.
+    """The scores of one name: a mapping from (cluster, app, device) to the score.
 
-    `table` [apps, places]: NaN where there is none. `apps`, `places`: their numbers; a place is a
-    device of a cluster.
+    `table` [apps, places] is NaN where there is no score. `apps` and `places` give the row and the
+    column; a place is a device of a cluster.
     """
 
     apps: Mapping[str, int]
@@ -31,11 +31,11 @@ class ScoreMatrix(Mapping[ScoreKey, float]):
 
     @classmethod
     def of(cls, values: Mapping[ScoreKey, float]) -> Self:
-        """Return the scores that a dictionary spells."""
+        """Return the scores of a dictionary."""
         return cls({}, {}, empty_scores(0, 0)).with_values(values)
 
     def __getitem__(self, key: ScoreKey) -> float:
-        """Return a score; KeyError where there is none."""
+        """Return a score; raises KeyError if there is none."""
         cluster, app, device = key
         value = float(self.table[self.apps[app], self.places[cluster, device]])
         if np.isnan(value):
@@ -62,7 +62,7 @@ class ScoreMatrix(Mapping[ScoreKey, float]):
         return row
 
     def lacks(self, app: str) -> bytes:
-        """Return for which places an app has no score: equal bytes tell of the same places."""
+        """Return the places without a score of an app, as bytes; equal bytes mean equal places."""
         return np.isnan(self.of_app(app)).tobytes()
 
     def known(self) -> frozenset[ClusterDevice]:
@@ -71,7 +71,7 @@ class ScoreMatrix(Mapping[ScoreKey, float]):
         return frozenset(place for place, found in zip(self.places, scored, strict=True) if found)
 
     def with_values(self, added: Mapping[ScoreKey, float]) -> Self:
-        """Return the scores and others, which may be of further apps, clusters and devices."""
+        """Return the scores with others added; new apps, clusters and devices extend the matrix."""
         apps, places = dict(self.apps), dict(self.places)
         for cluster, app, device in added:
             apps.setdefault(app, len(apps))
@@ -88,5 +88,5 @@ class ScoreMatrix(Mapping[ScoreKey, float]):
 
 
 def empty_scores(apps: int, places: int) -> FloatArray:
-    """Return an array for scores [apps, places] that has none."""
+    """Return an array [apps, places] without any score."""
     return np.full((apps, places), np.nan, dtype=WIDTHS[0])

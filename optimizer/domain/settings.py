@@ -1,4 +1,4 @@
-"""What an operator of the optimizer can choose."""
+"""The settings that an operator of the optimizer chooses."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,12 +11,13 @@ SolverName = Literal["highs", "cbc"]
 
 @dataclass(frozen=True, slots=True)
 class OptimizerSettings:
-    """Settings of the optimizer; `missing_score` is the value of a pair without a usable score.
+    """Settings of the optimizer.
 
-    `gap`: how far from the best, as a share of the value, a proven decision may be.
-    `memory_mib`: the address space of a solver's process; 0 for no limit. `seed`: of the search.
-    `max_places`: workloads x devices of one request, which sets the memory that a solve needs.
-    `max_listed`: entries of scores that one answer lists.
+    `missing_score`: the value of an app on a device without a usable score. `gap`: the relative
+    optimality gap at which solving stops. `memory_mib`: the address space of the solver's process
+    in MiB; 0 for no limit. `seed`: of the heuristic search. `max_solves`: plans made at once.
+    `max_places`: workloads x devices of one request, which bounds the memory of a solve.
+    `max_listed`: score entries in one response.
     """
 
     cluster_label_key: str = "cluster-name"

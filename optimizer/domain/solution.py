@@ -1,4 +1,4 @@
-"""What solving returns."""
+"""A decision, and the solution that says how good it is known to be."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -58,7 +58,7 @@ class Solution:
 
     @property
     def gap(self) -> float | None:
-        """How much better a decision could be, relative to this one; None where unknown."""
+        """The optimality gap, (bound - objective_value) / |objective_value|; None where unknown."""
         if self.bound is None:
             return None
         missing = max(0.0, self.bound - self.objective_value)

@@ -1,1 +1,4 @@
-"""The plan: what a decision changes on the hub, as objects, a digest and text."""
+"""The plan: the objects that a decision generates, the changes they imply, digest and text.
+
+Pure: a plan is data; the service applies it. May import every folder except api and cli.
+"""

@@ -1,4 +1,4 @@
-"""Digests: the identity of a plan, and of the facts that it rests on."""
+"""Digests that identify a plan, and the facts that it depends on."""
 
 import hashlib
 import json

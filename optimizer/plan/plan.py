@@ -1,4 +1,4 @@
-"""The plan: a decision, what it rests on, and the changes that it implies."""
+"""The plan: a decision, the facts that it depends on, and the changes that it implies."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -71,7 +71,7 @@ def plan(
     solution: Solution,
     settings: OptimizerSettings,
 ) -> Plan | RequestProblem:
-    """Turn a solution into a plan; a decision that places nothing changes nothing."""
+    """Return the plan of a solution; a decision without placements implies no changes."""
     objects = manifests(fleet, solution.decision, claim_name=settings.claim_name, mig=settings.mig)
     refused = _foreign(objects, observation, request.namespace)
     if refused:
@@ -97,9 +97,9 @@ def plan(
 def stale(
     made: Plan, observation: Observation, settings: OptimizerSettings
 ) -> RequestProblem | None:
-    """Tell what moved on the hub since a plan was made, if that matters to it.
+    """Return why a plan is out of date; None if it can be applied.
 
-    Scores may move, so that they are not read: they change what is best, not what is possible.
+    Scores are not compared: they change which plan is best, not which plans are possible.
     """
     scores = [score.score_name for _, score in made.request.read_scores]
     refused = unknown_names(observation, made.request, scores)
@@ -169,7 +169,7 @@ def _basis(observation: Observation, request: OptimizeRequest, settings: Optimiz
 
 
 def _net_of_stays(solution: Solution, stays: Mapping[int, float]) -> Solution:
-    """Return a solution whose values count what moves cost, not what staying saves."""
+    """Return a solution that counts the cost of moves, not the savings of staying."""
     saved = sum(stays.values())
     return replace(
         solution,

@@ -1,4 +1,4 @@
-"""Why a workload runs nowhere, or on fewer clusters than it asked for."""
+"""The workloads without all of their replicas, each with a reason and a message."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ SAYS: Mapping[str, str] = {
     "BelowMinimumScore": "are worth less than its minimum score",
     "NoUsableCost": "have no usable score that says what it takes of a limit (see gaps)",
 }
-"""What each obstacle means for the places in whose way it is."""
+"""What the reason of each predicate says about the devices that it rules out."""
 
 
 def unplaced(
     request: OptimizeRequest, fleet: Fleet, problem: Problem, solution: Solution
 ) -> tuple[Unplaced, ...]:
-    """Return every workload of the request without all its places, and what is in its way."""
+    """Return the workloads of the request that lack replicas, each with the reason."""
     on: dict[str, set[str]] = {}
     for place in solution.decision.assignments:
         on.setdefault(place.workload, set()).add(place.cluster)
@@ -88,15 +88,15 @@ class _Reasons:
         found = "the optimal placement" if proven else "the best placement found"
         fits = f"{len(usable)} places would fit it alone, but {found}"
         use = "uses those devices for others or enforces policies that supply none for it"
-        wishes = self._wishes(task)
-        if not wishes:
+        constraints = self._coupling_constraints(task)
+        if not constraints:
             return "NoCapacityLeft", f"{fits} {use}"
         return "NoRoomLeft", (
-            f"{fits} {use}, or {' or '.join(wishes)} forbids it; an explanation says which"
+            f"{fits} {use}, or {' or '.join(constraints)} forbids it; an explanation says which"
         )
 
-    def _wishes(self, task: ProblemWorkload) -> list[str]:
-        """Return what can keep a task from places that fit it alone, beside capacity."""
+    def _coupling_constraints(self, task: ProblemWorkload) -> list[str]:
+        """Return the constraints, besides capacity, that couple the workload with others."""
         couplings = (
             ("spread", bool(task.spread)),
             ("workloadAffinity", bool(task.near)),
@@ -114,7 +114,7 @@ class _Reasons:
         return ResourceIndex(self.fleet)
 
     def _impossible(self, workload: Workload) -> tuple[str, str]:
-        """Return what is in the way of every place, obstacle by obstacle."""
+        """Return how many devices each predicate rules out, one predicate after the other."""
         wanted = f"{workload.amount:g} {workload.kind}"
         left = self._ground.kind.get(workload.kind, self._ground.none)
         if not left.any():

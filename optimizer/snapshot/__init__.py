@@ -1,1 +1,4 @@
-"""From hub objects, or from files, to the fleet that a request speaks of."""
+"""Reads Kubernetes objects and files into a fleet; what can't be used becomes an issue.
+
+Pure: objects in, values out; nothing is optimized here. Imports wire, mig, domain and dsf.
+"""

@@ -1,6 +1,6 @@
-"""What runs where now: what was decided last, read from the generated objects.
+"""Reads the decision in force from the generated Placements and PlacementBindings.
 
-PlacementDecisions are no source: they lag behind until the clusters' claims are compliant.
+PlacementDecisions are no source: they lag until the clusters' claims are compliant.
 """
 
 import re
@@ -28,7 +28,7 @@ class CurrentDecisions:
 def read_current_decisions(
     observation: Observation, selectors: Mapping[str, Selector]
 ) -> CurrentDecisions:
-    """Read the generated Placements and PlacementBindings; others say nothing about decisions."""
+    """Return the decision in force; objects that were not generated are ignored."""
     by_label = {(item.key, item.cluster): name for name, item in selectors.items()}
     placements = {
         name_of(obj): tuple(
@@ -50,7 +50,7 @@ def _generated(objects: Iterable[Object]) -> Iterator[Object]:
 
 
 def _clusters(placement: Object, by_label: Mapping[tuple[str, str], str]) -> Iterator[str]:
-    """Yield the clusters named by selectors of the form that is generated."""
+    """Yield the clusters that a generated Placement selects."""
     for predicate in (placement.get("spec") or {}).get("predicates") or ():
         wanted = predicate.get("requiredClusterSelector") or {}
         labels = wanted.get("labelSelector") or {}

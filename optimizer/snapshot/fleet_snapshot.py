@@ -91,14 +91,14 @@ def _clusters(
 ) -> tuple[tuple[Cluster, ...], list[Issue]]:
     policies = {name_of(obj): obj for obj in observation.policies}
     managed = {name_of(obj): obj for obj in observation.managed_clusters}
-    clusters, gaps = list[Cluster](), list[Issue]()
+    clusters, issues = list[Cluster](), list[Issue]()
     for choice in request.clusters:
         read = [
             read_policy(policies[policy.name], choice.name, policy)
             for policy in choice.available_policies
         ]
         base = read_allocatable(managed[choice.name], choice)
-        gaps += [item for item in (*read, base) if isinstance(item, Issue)]
+        issues += [item for item in (*read, base) if isinstance(item, Issue)]
         cluster = Cluster(
             choice.name,
             select[choice.name],
@@ -108,13 +108,13 @@ def _clusters(
             tuple(_enforced(choice, policies, running)),
         )
         clusters.append(cluster)
-    return tuple(clusters), sorted(dict.fromkeys(gaps), key=lambda gap: gap.policy)
+    return tuple(clusters), sorted(dict.fromkeys(issues), key=lambda issue: issue.policy)
 
 
 def _relevant(
     clusters: Iterable[Cluster], workloads: Sequence[Workload], limits: Iterable[FleetLimit]
 ) -> tuple[Cluster, ...]:
-    """Leave out labels and kinds that nobody asks for: a plan must not rest on them."""
+    """Drop labels and kinds that no constraint mentions: a plan must not depend on them."""
     texts = [text for item in workloads for text in (item.affinity, item.anti_affinity)]
     texts += [limit.selector for limit in limits]
     keys = _keys(texts) | {item.key for workload in workloads for item in workload.spread}
@@ -143,7 +143,7 @@ def _candidates(
 def _enforced(
     choice: RequestedCluster, policies: Mapping[str, Object], running: CurrentDecisions
 ) -> Iterator[CandidatePolicy]:
-    """Yield the policies in force that a request leaves out, as far as they can be read."""
+    """Yield the policies in force that the request does not list; unreadable ones are skipped."""
     listed = {policy.name for policy in choice.available_policies}
     for name in sorted(policies.keys() - listed):
         if PolicyEnforcement(choice.name, name) in running.policies:
@@ -164,12 +164,12 @@ def _workloads(
     ]
     shared = _shared_placements(workloads)
     alone = _with_labels_asked_for([item for item in workloads if item.placement not in shared])
-    gaps = [item for item in read if isinstance(item, Issue)]
-    return alone, gaps + [_shared(item) for item in workloads if item.placement in shared]
+    issues = [item for item in read if isinstance(item, Issue)]
+    return alone, issues + [_shared(item) for item in workloads if item.placement in shared]
 
 
 def _with_labels_asked_for(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
-    """Leave out labels that no workload's affinity speaks of: a plan must not rest on them."""
+    """Drop labels that no workload affinity mentions: a plan must not depend on them."""
     keys = _keys(text for item in workloads for text in (*item.near, *item.apart))
     return tuple(
         replace(item, labels={key: text for key, text in item.labels.items() if key in keys})

@@ -1,4 +1,4 @@
-"""What the hub knows of a managed cluster's GPUs.
+"""Discovers a managed cluster's GPUs from its labels or ClusterClaims.
 
 Keys: labels of the ManagedCluster named as GPU feature discovery names those of a node
 (https://github.com/NVIDIA/k8s-device-plugin docs/gpu-feature-discovery), or ClusterClaims,
@@ -19,19 +19,19 @@ MAX_GPUS_PER_NODE = 16
 
 
 def discover_gpus(managed_cluster: Object) -> tuple[GpuPool, ...] | Issue:
-    """Return the pool of a managed cluster's GPUs, none where the hub knows of none, or a Gap."""
+    """Return the pool of a managed cluster's GPUs, empty if it names none, or an Issue."""
     name = str(managed_cluster["metadata"]["name"])
     product = _fact(managed_cluster, PRODUCT)
     if not product:
         return ()
     known = geometry(product)
     if MIG_PRODUCT_MARK in product:
-        return _gap(name, f"{product} counts MIG devices, not GPUs; list clusters[].gpus instead")
+        return _issue(name, f"{product} counts MIG devices, not GPUs; list clusters[].gpus instead")
     if isinstance(known, InvalidInput):
-        return _gap(name, known.message)
+        return _issue(name, known.message)
     count = _fact(managed_cluster, COUNT) or "1"
     if not count.isdecimal() or not 1 <= int(count) <= MAX_GPUS_PER_NODE:
-        return _gap(name, f"{COUNT} is {count!r}, not a number from 1 to {MAX_GPUS_PER_NODE}")
+        return _issue(name, f"{COUNT} is {count!r}, not a number from 1 to {MAX_GPUS_PER_NODE}")
     gpu = Gpu(known, mig_disabled=_fact(managed_cluster, CONFIG) == ALL_DISABLED)
     return (GpuPool(name, (NodeGpus("", (gpu,) * int(count)),)),)
 
@@ -46,5 +46,5 @@ def _fact(managed_cluster: Object, key: str) -> str:
     return next((str(item.get("value")) for item in claims if item.get("name") == wanted), "")
 
 
-def _gap(cluster: str, why: str) -> Issue:
+def _issue(cluster: str, why: str) -> Issue:
     return Issue(reason="UnknownGpus", message=f"cluster {cluster}: {why}", cluster=cluster)

@@ -1,4 +1,4 @@
-"""What was said without effect, perhaps because a name is misspelt: each is a named gap."""
+"""Finds input without effect, such as a misspelt name; each case becomes an issue."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -18,7 +18,7 @@ from optimizer.wire.request import OptimizeRequest
 def unknown_kinds(
     clusters: Iterable[Cluster], pools: GpuPools, workloads: Iterable[Workload]
 ) -> Iterator[Issue]:
-    """Yield workloads that ask for what no candidate and no cluster supplies at all."""
+    """Yield the workloads that request a kind which no candidate and no cluster supplies."""
     known = {
         supply.kind
         for cluster in clusters
@@ -37,7 +37,7 @@ def unknown_kinds(
 
 
 def unknown_annotations(observation: Observation, request: OptimizeRequest) -> Iterator[Issue]:
-    """Yield annotations with our prefix that say nothing known."""
+    """Yield the annotations with our prefix that the optimizer does not know."""
     policies = {item.name for cluster in request.clusters for item in cluster.available_policies}
     workloads = {item.name for item in request.target_workloads}
     clusters = {item.name for item in request.clusters}
@@ -55,9 +55,9 @@ def unknown_annotations(observation: Observation, request: OptimizeRequest) -> I
 def ineffective_constraints(
     clusters: Sequence[Cluster], workloads: Sequence[Workload], limits: Sequence[FleetLimit]
 ) -> Iterator[Issue]:
-    """Yield limits that count nothing, labels, clusters and company that are not there.
+    """Yield limits that count nothing, and labels, clusters and workloads that do not exist.
 
-    `clusters` with all their labels.
+    `clusters` have all of their labels.
     """
     yield from _unused_limits(clusters, workloads, limits)
     yield from _unknown_labels(clusters, workloads, limits)

@@ -1,4 +1,4 @@
-"""What labels and annotations say: supplies of policies, requests of workloads, selectors."""
+"""Reads single objects: policies, workloads, managed clusters, and how to select a cluster."""
 
 import re
 from collections import Counter
@@ -45,9 +45,9 @@ def labels_of(obj: Object) -> Mapping[str, str]:
 def read_policy(
     policy: Object, cluster: str = "", said: PolicySpec | None = None
 ) -> CandidatePolicy | Issue:
-    """Read what a Policy supplies, from its supplies annotation, else from its supply labels.
+    """Return the candidate of a Policy; its supplies are in an annotation or in labels.
 
-    `said`: what the request says about it, which wins.
+    `said`: what the request says about the policy; it wins over annotations.
     """
     name = name_of(policy)
     annotated = read_annotations(policy, PolicySpec)
@@ -71,9 +71,9 @@ def read_policy(
 
 
 def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Workload | Issue:
-    """Read the request and the first placement reference of a ManifestWorkReplicaSet.
+    """Return the workload of a ManifestWorkReplicaSet, with its first placement reference.
 
-    `said`: what the request says about it, which wins over its annotations.
+    `said`: what the request says about the workload; it wins over annotations.
     """
     labels, name = labels_of(replica_set), name_of(replica_set)
     annotated = read_annotations(replica_set, WorkloadSpec)
@@ -117,10 +117,10 @@ def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Work
 def read_allocatable(
     cluster: Object, said: ClusterSpec | None = None
 ) -> tuple[Supply, ...] | Issue:
-    """Read what workloads can have on a ManagedCluster without any policy.
+    """Return what a ManagedCluster supplies without any policy.
 
-    From `status.allocatable`; the allocatable annotation, and before it what the request says,
-    win kind by kind.
+    It is `status.allocatable`; for each kind the annotation wins over it, and the request over
+    both.
     """
     name = name_of(cluster)
     annotated = read_annotations(cluster, ClusterSpec)
@@ -139,10 +139,10 @@ def read_allocatable(
 
 
 def cluster_selectors(managed_clusters: Iterable[Object], key: str) -> dict[str, Selector]:
-    """Return how to select each managed cluster by itself.
+    """Return a selector for each managed cluster.
 
-    By the label `key`, else by the label `name`, where its value is the cluster's name and no
-    other cluster carries it; else by `metadata.name`.
+    It uses the label `key`, or else the label `name`, if the value is the cluster's name and no
+    other cluster has it; otherwise it uses `metadata.name`.
     """
     clusters = list(managed_clusters)
     carried = Counter(pair for cluster in clusters for pair in labels_of(cluster).items())
@@ -186,7 +186,7 @@ def _layouts(specs: Iterable[GpuLayoutSpec]) -> tuple[NodeLayout, ...]:
 
 
 def _supplies(specs: Iterable[SupplySpec]) -> tuple[Supply, ...]:
-    """Return supplies of which each (kind, device) is named once, the amounts added up."""
+    """Return one supply for each (kind, device), with the sum of the amounts."""
     amounts: dict[tuple[str, str], float] = {}
     for item in specs:
         key = item.kind, item.device
@@ -195,7 +195,7 @@ def _supplies(specs: Iterable[SupplySpec]) -> tuple[Supply, ...]:
 
 
 def _spreads(specs: Iterable[TopologySpreadSpec], group: str) -> tuple[TopologySpread, ...]:
-    """Return each rule once, however often it was said."""
+    """Return each constraint once."""
     return tuple(dict.fromkeys(TopologySpread(item.key, item.most, group) for item in specs))
 
 

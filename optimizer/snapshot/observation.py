@@ -1,4 +1,4 @@
-"""What was read from the hub for one namespace."""
+"""The objects that a plan for one namespace depends on, as the hub returned them."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The GPUs that a request speaks of, or that the hub knows of where the request asks for it."""
+"""The GPUs that a request lists, or that are discovered if it asks for discovery."""
 
 from collections.abc import Iterable
 
@@ -16,22 +16,22 @@ from optimizer.wire.request import OptimizeRequest, RequestedCluster
 def read_gpu_pools(
     managed_clusters: Iterable[Object], request: OptimizeRequest
 ) -> tuple[GpuPools, tuple[Issue, ...]]:
-    """Return the GPU pools by cluster, and what the hub says of GPUs that can't be used."""
+    """Return the GPU pools by cluster, and issues for GPU labels that can't be used."""
     managed = {name_of(obj): obj for obj in managed_clusters}
     workloads = frozenset(item.name for item in request.target_workloads)
     discover = bool(request.mig and request.mig.discover)
-    pools, gaps = dict[str, tuple[GpuPool, ...]](), list[Issue]()
+    pools, issues = dict[str, tuple[GpuPool, ...]](), list[Issue]()
     for cluster in request.clusters:
         found = _pools(cluster, managed[cluster.name] if discover else None, workloads)
         if isinstance(found, Issue):
-            gaps.append(found)
+            issues.append(found)
         elif found:
             pools[cluster.name] = found
-    return pools, tuple(gaps)
+    return pools, tuple(issues)
 
 
 def mig_rules(request: OptimizeRequest) -> ReconfigurationRules:
-    """Return how a request lets GPUs be reconfigured."""
+    """Return the reconfiguration rules of a request."""
     return (request.mig or MigOptions()).rules(len(request.clusters))
 
 

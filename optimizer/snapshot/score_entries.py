@@ -1,4 +1,4 @@
-"""AddOnPlacementScores as tables: which entry is the score of an app on a device."""
+"""Finds the entry of an AddOnPlacementScore that holds the score of an app on a device."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -10,7 +10,7 @@ from optimizer.wire.result import ScoreEntry, ScoreObject
 _KNOWN = frozenset({"cluster", "app", "device"})
 
 EntryKey = str | tuple[str, str]
-"""Under which an entry is found: its name, or the app and device that its name spells."""
+"""The key of an entry: its name, or the app and device that its name contains."""
 
 
 def key_of(dimension: DimensionFormat, cluster: str, app: str, device: str) -> EntryKey:

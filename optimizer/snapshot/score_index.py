@@ -1,4 +1,4 @@
-"""Which scores a request reads: of which apps, on which devices of which clusters."""
+"""The score index: the apps and devices whose scores a fleet needs, by number."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ AppNumbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterShape:
-    """The devices of clusters that supply the same, and the apps (numbers) asked of each."""
+    """The devices of clusters with equal supplies, and the numbers of the apps that need each."""
 
     devices: tuple[str, ...]
     asked: tuple[AppNumbers, ...]
@@ -25,9 +25,9 @@ class ClusterShape:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreIndex:
-    """Apps and places (devices of clusters) by number; of each cluster its first place and shape.
+    """Apps and places (devices of clusters) by number; each cluster has a first place and a shape.
 
-    The places of a cluster follow each other, in the order of its shape's devices.
+    The places of a cluster are consecutive, in the order of its shape's devices.
     """
 
     apps: Mapping[str, int]
@@ -81,6 +81,6 @@ def _shape(
 
 
 def _asked(asking: Sequence[set[str]], kinds: frozenset[str]) -> AppNumbers:
-    """Return the apps that ask for one of these kinds."""
+    """Return the numbers of the apps that request one of these kinds."""
     numbers = [number for number, own in enumerate(asking) if not own.isdisjoint(kinds)]
     return np.array(numbers, dtype=np.int64)

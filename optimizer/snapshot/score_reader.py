@@ -1,4 +1,4 @@
-"""AddOnPlacementScores to an array: one named score, filled object by object, or named gaps."""
+"""Reads one named score from AddOnPlacementScores into an array, with issues for the rest."""
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -26,20 +26,20 @@ from optimizer.snapshot.score_index import ClusterShape, ScoreIndex
 from optimizer.wire.request import ScoreRef
 
 MAX_ISSUES_PER_DEVICE = 20
-"""Pairs of one cluster's device that are named; of more only their number is kept."""
+"""Issues listed for one device of a cluster; the further ones are counted in one issue."""
 
 MAX_CACHED_SHAPES = 32
-"""Shapes of which the keys are kept: clusters can all be different."""
+"""Shapes whose keys are cached. Memory must stay bounded when every cluster is different."""
 
 _ANY_CLUSTER = "\0"
-"""Stands for the cluster in keys that are made once for all clusters."""
+"""Placeholder for the cluster in keys that all clusters share; no cluster has this name."""
 
 LazyIssue = Callable[[], Issue]
-"""Makes a gap: there can be more of them than anybody looks at."""
+"""Makes an issue on demand, because there can be millions that nobody lists."""
 
 
 class _MissingScores(NamedTuple):
-    """On how many apps a device has no usable score; the first ones by number, and why."""
+    """The number of apps without a usable score on a device, and the first of them with reasons."""
 
     device: str
     apps: int
@@ -47,9 +47,10 @@ class _MissingScores(NamedTuple):
 
 
 class ScoreReader:
-    """Reads one named score of what a grid asks for.
+    """Reads one named score of the apps and devices in a score index.
 
-    `missing`: the value of a pair without a usable score; None leaves it out. `now` is aware.
+    `missing`: the value of an app on a device without a usable score; None makes it NaN. `now` is
+    aware.
     """
 
     def __init__(
@@ -69,9 +70,9 @@ class ScoreReader:
             self._leave_out(cluster)
 
     def add(self, obj: Object) -> None:
-        """Read an AddOnPlacementScore if it is of this name and of a cluster that is asked for.
+        """Read an AddOnPlacementScore if its name and cluster are needed.
 
-        One that was read before for the same cluster gives way.
+        It replaces one that was read before for the same cluster.
         """
         cluster = str(obj["metadata"].get("namespace") or "")
         if name_of(obj) != self._score.score_name or cluster not in self._wanted.clusters:
@@ -89,9 +90,9 @@ class ScoreReader:
         return ScoreMatrix(self._wanted.apps, self._wanted.places, self._values)
 
     def issues(self, asked: Container[ClusterDevice] | None) -> Iterator[LazyIssue]:
-        """Yield what could not be used, cluster by cluster.
+        """Yield the issues, cluster by cluster.
 
-        `asked`: missing scores of other devices are no gaps; None where all are.
+        `asked`: only on these devices a missing score is an issue; None for all devices.
         """
         for cluster in self._wanted.clusters:
             read = self._read.get(cluster)
@@ -147,15 +148,15 @@ class ScoreReader:
         for row, device, why in sorted(pairs):
             if why != "MissingScore" or asked is None or (cluster, device) in asked:
                 app = self._apps[row]
-                yield partial(_pair_gap, why, self._score, cluster, app, device)
+                yield partial(_entry_issue, why, self._score, cluster, app, device)
         for item in sorted(lost, key=lambda item: (item.first[0][0], item.device)):
             more = item.apps - len(item.first)
             if more and (asked is None or (cluster, item.device) in asked):
-                yield partial(_more_gap, cluster, item.device, more)
+                yield partial(_further_issue, cluster, item.device, more)
 
 
 def _unusable(obj: Object, cluster: str, score: ScoreRef, now: datetime) -> Issue | None:
-    """Return why nothing of an AddOnPlacementScore can be used."""
+    """Return why no entry of an AddOnPlacementScore can be used; None if some can."""
     name = score.score_name
     if validity(obj, now=now)[1]:
         until = (obj.get("status") or {}).get("validUntil")
@@ -189,11 +190,11 @@ def _why(key: EntryKey, entries: Mapping[EntryKey, int | None]) -> str:
     return "AmbiguousScore" if key in entries else "MissingScore"
 
 
-def _same(gap: Issue) -> Issue:
-    return gap
+def _same(issue: Issue) -> Issue:
+    return issue
 
 
-def _pair_gap(reason: str, score: ScoreRef, cluster: str, app: str, device: str) -> Issue:
+def _entry_issue(reason: str, score: ScoreRef, cluster: str, app: str, device: str) -> Issue:
     entry = entry_name(score.dimension, cluster, app, device)
     what = "no entry" if reason == "MissingScore" else "several entries"
     where = f"device {device}" if device else "a supply that names no device"
@@ -206,7 +207,7 @@ def _pair_gap(reason: str, score: ScoreRef, cluster: str, app: str, device: str)
     )
 
 
-def _more_gap(cluster: str, device: str, count: int) -> Issue:
+def _further_issue(cluster: str, device: str, count: int) -> Issue:
     where = f"for device {device}" if device else "for a supply that names no device"
     return Issue(
         reason="MissingScore",

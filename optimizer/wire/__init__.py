@@ -1,1 +1,4 @@
-"""The JSON of requests and results as pydantic models, and what is wrong with a request."""
+"""The JSON of requests and results as pydantic models, and the problems of a request.
+
+Pure: validation only. Imports domain, mig and dsf.
+"""

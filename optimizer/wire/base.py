@@ -1,6 +1,6 @@
-"""What every part of a request's body has in common.
+"""The base class of every part of a request body.
 
-Unknown fields are refused, so that a misspelt one is not silently without effect.
+Unknown fields are refused, so that a misspelt field is not ignored silently.
 """
 
 from collections import Counter
@@ -43,7 +43,7 @@ class RequestPart(BaseModel):
 
 
 def require_unique(names: Sequence[str], what: str) -> None:
-    """Raise ValueError where a name occurs twice."""
+    """Raise ValueError if a name occurs twice."""
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise ValueError(f"{what} named twice: {', '.join(twice[:10])}")

@@ -1,4 +1,4 @@
-"""What pydantic found wrong, as fields and messages that never echo what was sent."""
+"""Turns pydantic's errors into fields and messages that never echo what was sent."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

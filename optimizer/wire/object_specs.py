@@ -1,8 +1,8 @@
-"""What workloads, policies and clusters may say beyond the labels of the wire contract.
+"""Constraints and preferences of workloads, policies and clusters, besides the contract's labels.
 
-Every wish has two doors: a field of the request, and an annotation of the object that is named
+Each field can be given in two ways: in the request, or as an annotation of the object that is named
 after it (`moveCost`: `dynamic-scoring.open-cluster-management.io/move-cost`). The request wins.
-Lists have a short form for annotations, which the request takes too.
+Lists have a short form for annotations, which the request accepts too.
 """
 
 from collections.abc import Mapping
@@ -17,9 +17,13 @@ from optimizer.mig.mig_parted import LAYOUT_REGEX
 from optimizer.wire.base import ObjectName, RequestPart
 
 MAX_AMOUNT = 1e18
+"""The largest quantity; sums of many stay far below the range of a float."""
+
 MAX_NAMED_AMOUNTS = 20
+"""Kinds or limits that one field names."""
+
 _FIRST_ERROR_ONLY = Field(fail_fast=True)
-"""The first wrong item of a list says enough; FailFast can't be hashed, as unions ask."""
+"""Validation stops at the first wrong item. FailFast can't be used: unions need it hashable."""
 
 
 def _number(value: Any) -> Any:
@@ -149,7 +153,7 @@ class TopologySpreadSpec(RequestPart):
 
 
 class WorkloadSpec(RequestPart):
-    """What a workload asks for beyond its labels."""
+    """Constraints and preferences of a workload."""
 
     replicas: Annotated[
         int | None, Field(ge=1, le=20_000, description="Clusters to run on at most.")
@@ -208,7 +212,7 @@ class WorkloadSpec(RequestPart):
 
 
 class PolicySpec(RequestPart):
-    """What a policy says beyond its labels."""
+    """Supplies, costs and layouts of a policy."""
 
     pool: Annotated[
         str | None,
@@ -234,7 +238,7 @@ class PolicySpec(RequestPart):
 
 
 class ClusterSpec(RequestPart):
-    """What a managed cluster says beyond its status."""
+    """What a managed cluster supplies without a policy."""
 
     allocatable: Annotated[
         Supplies | None,

@@ -1,8 +1,8 @@
 """The requests of the HTTP API: POST /optimize and POST /reset.
 
 Field names are the wire contract's. Unknown fields are refused, so that a misspelt one is not
-silently without effect. A list is read up to its first wrong member, so that what is said about a
-body stays small however much of it is wrong.
+ignored silently. Each list is validated up to its first wrong item, so that the error stays small
+however much of the body is wrong.
 """
 
 from typing import Annotated, Any, Literal, Self

@@ -1,4 +1,4 @@
-"""The answers of the HTTP API and of the MCP tools, as values."""
+"""The results of the HTTP API and of the MCP tools."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -11,7 +11,7 @@ from optimizer.wire.explanation import Explanation
 
 
 class ResultPart(BaseModel):
-    """A frozen answer; names are snake_case as in the wire contract's answers."""
+    """A frozen part of a result; names are snake_case, as in the wire contract."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -83,7 +83,7 @@ class FailedChange(ObjectRef):
 
 
 class Applied(ResultPart):
-    """What became of the changes of one plan."""
+    """The changes of a plan that were made, and those that failed."""
 
     digest: str
     applied: tuple[PlannedChange, ...]

@@ -1,4 +1,4 @@
-"""What an unknown field of a request may have been meant to be."""
+"""Suggests the known field that an unknown field of a request resembles."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -22,7 +22,7 @@ def known_fields(model: type[BaseModel]) -> dict[str, list[str]]:
 
 
 def suggested_field(location: Sequence[str | int], known: KnownFields) -> str | None:
-    """Return the field that is most like the unknown one at a location; None where none is."""
+    """Return the known field most similar to the unknown one at a location; None if none is."""
     *outer, name = (part for part in location if isinstance(part, str))
     possible = {field.lower(): field for field in known.get(outer[-1] if outer else "", ())}
     near = get_close_matches(name[:MAX_COMPARED_LENGTH].lower(), possible, n=1)
