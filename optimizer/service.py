@@ -1,4 +1,4 @@
-"""The optimizer as a service: observe the hub, decide, apply."""
+"""The optimizer as a service: observe, read, generate candidates, formulate, solve, plan, apply."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
@@ -18,9 +18,11 @@ from dsf.kube.kinds import (
 from dsf.kube.port import Kube
 from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.domain.settings import DEFAULTS, OptimizerSettings
-from optimizer.explain.case import case_of
+from optimizer.domain.solution import Solution
+from optimizer.explain.case import Case, case_of
 from optimizer.explain.process.run import explain
 from optimizer.model.formulate import formulate
+from optimizer.model.problem import Problem
 from optimizer.model.problem_size import too_large, too_large_to_read
 from optimizer.namespace_lease import LEASE_SECONDS, NamespaceLease, write_alone
 from optimizer.observe import list_all, observe, retry_when_gone, score_pages
@@ -37,6 +39,7 @@ from optimizer.snapshot.score_list import score_list
 from optimizer.snapshot.unknown_names import unknown_names
 from optimizer.solve.solver_process import solve
 from optimizer.solve.supervised_process import start_fork_server
+from optimizer.wire.explanation import Explanation
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import TOO_MANY_REQUESTS, UNPROCESSABLE, RequestProblem
 from optimizer.wire.result import Applied, ObjectRef, ResetResult, ScoreObject
@@ -73,7 +76,7 @@ class Optimizer:
     ) -> tuple[ScoreObject, ...] | RequestProblem:
         """Return the AddOnPlacementScores of all clusters, or of one namespace or name.
 
-        Refused are more entries than an answer lists.
+        More entries than `max_listed` are refused.
         """
         names = () if name is None else (score_object_name(name),)
         if names == ("",):
@@ -88,7 +91,7 @@ class Optimizer:
         return tuple(await retry_when_gone(self._score_names))
 
     async def plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
-        """Observe and decide, write nothing."""
+        """Make a plan; write nothing."""
         if self._solving >= self._settings.max_solves:
             return _busy(self._settings.max_solves)
         self._solving += 1
@@ -160,6 +163,7 @@ class Optimizer:
         ]
 
     async def _plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
+        """Observe, read, generate candidates, formulate, solve, explain, plan."""
         start_fork_server()
         observation = await observe(self._kube, request.namespace)
         read = await retry_when_gone(lambda: self._read(observation, request))
@@ -172,14 +176,7 @@ class Optimizer:
         if refused:
             return refused
         problem = await asyncio.to_thread(formulate, fleet)
-        solution = await solve(
-            problem,
-            solver=self._settings.solver,
-            time_limit_seconds=self._settings.time_limit_seconds,
-            gap=self._settings.gap if request.gap is None else request.gap,
-            seed=self._settings.seed,
-            memory_mib=self._settings.memory_mib,
-        )
+        solution = await self._solve(problem, request)
         made = await asyncio.to_thread(
             plan,
             observation,
@@ -191,12 +188,25 @@ class Optimizer:
         )
         if isinstance(made, RequestProblem) or not request.explained:
             return made
-        explanation = await explain(
-            case_of(request, fleet, problem, solution),
+        case = case_of(request, fleet, problem, solution)
+        return replace(made, explanation=await self._explain(case))
+
+    async def _solve(self, problem: Problem, request: OptimizeRequest) -> Solution:
+        return await solve(
+            problem,
+            solver=self._settings.solver,
+            time_limit_seconds=self._settings.time_limit_seconds,
+            gap=self._settings.gap if request.gap is None else request.gap,
+            seed=self._settings.seed,
+            memory_mib=self._settings.memory_mib,
+        )
+
+    async def _explain(self, case: Case) -> Explanation:
+        return await explain(
+            case,
             solver=self._settings.solver,
             time_limit_seconds=self._settings.time_limit_seconds,
         )
-        return replace(made, explanation=explanation)
 
     async def _read(
         self, observation: Observation, request: OptimizeRequest
