@@ -1,1 +1,5 @@
-"""Candidate MIG policies for a fleet, and bounds over the layouts that have none."""
+"""Candidate policies for the GPUs of a fleet, and bounds on what omitted layouts are worth.
+
+Pure: fleets go in, fleets with candidates and bounds come out.
+Imports optimizer.model, optimizer.mig and optimizer.domain.
+"""

@@ -1,4 +1,4 @@
-"""What workloads bring to a cluster beside their own value: those that run only near them."""
+"""The value that a workload adds to a cluster through workloads that run only near it."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -6,14 +6,14 @@ from dsf.kube.selectors import valid_selector
 from optimizer.domain.fleet import Cluster, Workload
 
 Dependents = Mapping[str, tuple[Workload, ...]]
-"""By workload, those that can't run on a cluster without it, or without others that can't."""
+"""For each workload, those that may need it near them, directly or through others."""
 
 Value = Callable[[str, str], float | None]
 """What an app's assignment on a device of a cluster is worth; None where it has none."""
 
 
 def dependents(workloads: Iterable[Workload]) -> Dependents:
-    """Return the guests of each workload that may have some, of all of its choices of company."""
+    """Return the dependents of each workload that an affinity selector matches."""
     every = list(workloads)
     direct: dict[str, list[Workload]] = {}
     for text in dict.fromkeys(text for item in every for text in item.near):
@@ -24,11 +24,11 @@ def dependents(workloads: Iterable[Workload]) -> Dependents:
     return {name: _all(name, direct) for name in direct}
 
 
-def affinity_bonus(guests_: Dependents, cluster: Cluster, value: Value) -> Mapping[str, float]:
-    """Return what the guests of each workload are worth on a cluster, at most."""
-    known = {item.name: item for found in guests_.values() for item in found}
+def affinity_bonus(needing: Dependents, cluster: Cluster, value: Value) -> Mapping[str, float]:
+    """Return an upper bound on what the dependents of each workload are worth on a cluster."""
+    known = {item.name: item for found in needing.values() for item in found}
     best = {name: max(0.0, _best(item, cluster, value)) for name, item in known.items()}
-    return {host: sum(best[item.name] for item in found) for host, found in guests_.items()}
+    return {host: sum(best[item.name] for item in found) for host, found in needing.items()}
 
 
 def _all(host: str, direct: Mapping[str, Iterable[Workload]]) -> tuple[Workload, ...]:
@@ -40,8 +40,8 @@ def _all(host: str, direct: Mapping[str, Iterable[Workload]]) -> tuple[Workload,
     return tuple(item for name, item in found.items() if name != host)
 
 
-def _best(guest: Workload, cluster: Cluster, value: Value) -> float:
-    devices = dict.fromkeys(item.device for item in cluster.supplies if item.kind == guest.kind)
-    values = [found for name in devices if (found := value(guest.app, name)) is not None]
-    stays = guest.move_cost if cluster.name in guest.current else 0.0
+def _best(dependent: Workload, cluster: Cluster, value: Value) -> float:
+    devices = dict.fromkeys(item.device for item in cluster.supplies if item.kind == dependent.kind)
+    values = [found for name in devices if (found := value(dependent.app, name)) is not None]
+    stays = dependent.move_cost if cluster.name in dependent.current else 0.0
     return max(values, default=0.0) + stays

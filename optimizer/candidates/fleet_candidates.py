@@ -23,9 +23,16 @@ from optimizer.mig.gpu_patterns import ReconfigurationRules
 from optimizer.mig.gpu_pools import GpuPool, GpuPools, possible_devices
 
 Classes = Mapping[tuple[str, float, float, float], int]
-"""How many workloads have an app, an amount, what they gain by staying, and what they bring."""
+"""Number of workloads by app, amount, move cost saved by staying, and affinity bonus."""
 
-_MOST_PRICED, _PRICED_SHARE, _FINE = 6, 8, 1e6
+_MOST_PRICED = 6
+"""Candidates that the relaxation adds to a pool at most."""
+
+_PRICED_SHARE = 8
+"""One candidate of the relaxation for so many of `mig.maxCandidates`."""
+
+_FINE = 1e6
+"""Mean counts are rounded to this fraction: their sums are whole but for rounding errors."""
 
 
 def with_candidates(
@@ -43,11 +50,11 @@ def with_candidates(
     if not pools:
         return fleet
     clusters, issues, left_out = [], list[Issue](), list[OmittedLayouts]()
-    company = dependents(fleet.workloads)
+    needing = dependents(fleet.workloads)
     for cluster in fleet.clusters:
         own = cluster.candidates
         wide = _with_any_device(cluster, pools)
-        classes = _classes(fleet, wide, company) if pools.get(cluster.name) else {}
+        classes = _classes(fleet, wide, needing) if pools.get(cluster.name) else {}
         for pool in pools.get(cluster.name, ()):
             helped = _helped(cluster, pool, pools[cluster.name])
             demand = _demand(fleet, pool, classes, helped)
@@ -82,7 +89,7 @@ def _with_priced(
 ) -> Fleet:
     """Return a fleet with a few candidates more where many were left out.
 
-    They have the layouts that all workloads and all GPUs together make the dearest.
+    They have the layouts that the relaxation over all workloads and all GPUs prefers.
     """
     clusters, left_out = {item.name: item for item in fleet.clusters}, list[OmittedLayouts]()
     for item, found in zip(fleet.left_out, mean_pattern_counts(fleet), strict=True):
@@ -100,9 +107,9 @@ def _with_priced(
     return replace(fleet, clusters=tuple(clusters.values()), left_out=tuple(left_out))
 
 
-def rounded(shares_: Iterable[Floats], times: int) -> Iterator[tuple[tuple[int, ...], ...]]:
-    """Yield whole numbers of the same sums, near to the shares of each group, in different ways."""
-    ends = [np.concatenate([[0.0], np.cumsum(found)]) for found in shares_]
+def rounded(mean_counts: Iterable[Floats], times: int) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Yield distinct integer roundings of the mean counts of each group, with the same sums."""
+    ends = [np.concatenate([[0.0], np.cumsum(found)]) for found in mean_counts]
     ends = [np.round(found * _FINE) / _FINE for found in ends]  # sums are whole, but for errors
     ways = [
         tuple(
@@ -117,7 +124,7 @@ def rounded(shares_: Iterable[Floats], times: int) -> Iterator[tuple[tuple[int, 
 def _generated(
     namespace: str, cluster: Cluster, pool: GpuPool, demand: Demand, rules: ReconfigurationRules
 ) -> mig.PoolCandidates:
-    """Return candidates, and what is in force among them: to change it has to be worth it."""
+    """Return candidates, the policy in force included, so that a change must be worth its cost."""
     found = mig.pool_candidates(namespace, pool, demand, rules)
     known = {item.name for item in found.items}
     enforced = [item for item in cluster.enforced if known and item.policy not in known]
@@ -154,8 +161,8 @@ def _joined(
     return (*(item for item in own if item.policy not in names), *made)
 
 
-def _classes(fleet: Fleet, cluster: Cluster, company: Dependents) -> Classes:
-    more = affinity_bonus(company, cluster, partial(_value, fleet, cluster.name))
+def _classes(fleet: Fleet, cluster: Cluster, needing: Dependents) -> Classes:
+    more = affinity_bonus(needing, cluster, partial(_value, fleet, cluster.name))
     return Counter(
         (
             item.app,
@@ -192,7 +199,7 @@ def _demand(fleet: Fleet, pool: GpuPool, classes: Classes, helped: Collection[st
 def _worth(
     fleet: Fleet, cluster: str, device: str, classes: Classes
 ) -> list[tuple[float, float, int]]:
-    """Return (value, amount, workloads) of what is asked of a device, the dearest first."""
+    """Return (value, amount, workloads) of what is asked of a device, the highest value first."""
     values = {app: _value(fleet, cluster, app, device) for app, *_ in classes}
     found = [
         (max(value + gain, 0.0) + brings, amount, count)

@@ -1,17 +1,19 @@
-"""The supplies that a set of GPUs can be configured for, as few of them as matter.
+"""The Pareto frontier of supplies that GPUs can be configured for, thinned where it is large.
 
-Adding GPU after GPU, only supplies are kept that no other one covers for no more cost: exact,
-because a demand that fits a supply fits a larger one. Where that leaves too many, those are kept
-that are farthest apart, and the most value that a dropped one can be worth more than the kept one
-nearest to it is the bound (farthest-first traversal: Gonzalez, "Clustering to minimize the maximum
-intercluster distance", 1985).
+GPU after GPU is added, as in dynamic programming; a supply that another one covers for no more cost
+is dropped. That is exact, because a demand that fits a supply fits a larger one. Where too many
+remain, farthest-first traversal keeps those that differ most (T. F. Gonzalez, "Clustering to
+minimize the maximum intercluster distance", Theoretical Computer Science 38, 1985). The bound is
+the most that a dropped supply can be worth more than the nearest one kept.
 
-That value, per device, of requests that fit s instances where only t < s remain: leaving out
-ceil((s - t) / smallest amount) of them, whichever, is enough. Or the dearest per instance are kept
-as long as they fit, the first t - (largest amount - 1) instances at least, and since the instances
-of a choice of requests, dearest first, are worth no more than those of all requests at the same
-rank, at most W(s) - W(t - largest amount + 1) is lost, W being Demand.worth. The smaller counts.
-Neither grows when both s and t do, so that the losses of several steps add up.
+For one device, of which a dropped supply has s and the kept one t < s instances, that is at most
+
+    min( ceil((s - t) / a) * v,  W(s) - W(max(0, t - A + 1)) )
+
+where a and A are the smallest and largest amounts requested, v is the highest value of a request,
+and W is `Demand.fractional_values`. First term: removing that many requests, whichever, is enough.
+Second term: filling t by value per instance uses at least t - A + 1 instances, and W is concave.
+Both terms do not grow when s and t grow together, so the losses of several steps add up.
 """
 
 from collections.abc import Sequence
@@ -23,16 +25,20 @@ from numpy.typing import NDArray
 from optimizer.domain.gpu_layout import GpuPattern
 from optimizer.mig.demand import Demand
 
-# Sizes at which a cluster of 8 GPUs takes less than a tenth of a second even with 6 devices.
 _COMPARED = 1500
+"""Points up to which all pairs are compared: below 0.1 s for 8 GPUs and 6 devices, with _KEPT."""
+
 _KEPT = 200
-_ON_THE_WAY = 64
+"""Points that stay while GPUs are added; more are thinned."""
+
+_KEPT_AFTER_THINNING = 64
+"""Points that thinning leaves while GPUs are added."""
 
 
 class FrontierPoint(NamedTuple):
-    """A reachable supply: usable amounts by device, cost, and the pattern of each GPU.
+    """A supply on the frontier: usable amounts by device, cost, and the pattern of each GPU.
 
-    `changed` GPUs get another layout; `pieces` is how fragmented all of them are.
+    `changed`: GPUs that get another layout. `pieces`: instances plus unused compute slices.
     """
 
     supply: tuple[int, ...]
@@ -43,7 +49,7 @@ class FrontierPoint(NamedTuple):
 
 
 class Frontier(NamedTuple):
-    """Points, best first, and the most value that leaving out the others can cost."""
+    """Points, best first, and a bound on the value that dropped points can add."""
 
     points: tuple[FrontierPoint, ...]
     bound: float
@@ -52,15 +58,15 @@ class Frontier(NamedTuple):
 def frontier(gpus: Sequence[Sequence[GpuPattern]], demand: Demand, *, most: int) -> Frontier:
     """Return at most `most` points that GPUs with these patterns can reach.
 
-    The bound is 0 where nothing that could matter was left out.
+    The bound is 0 where the points cover every supply that the GPUs can reach.
     """
     points, bound = [FrontierPoint((0,) * len(demand.devices), 0.0, 0, 0, ())], 0.0
     for patterns in gpus:
-        points, lost = _fewer(points, demand, keep=_KEPT, most=min(most, _ON_THE_WAY))
+        points, lost = _fewer(points, demand, keep=_KEPT, most=min(most, _KEPT_AFTER_THINNING))
         points = _grown(points, patterns, demand.caps)
         bound += lost
     if bound:
-        points += [_climbed(gpus, part, demand.caps) for part in demand.subdemands]
+        points += [_coordinate_ascent(gpus, part, demand.caps) for part in demand.subdemands]
     usable = [point._replace(supply=demand.usable(point.supply)) for point in points]
     points, lost = _fewer(_cheapest(usable), demand, keep=most, most=most)
     return Frontier(tuple(sorted(points, key=_preference)), bound + lost)
@@ -78,9 +84,9 @@ def _fewer(
 def _grown(
     points: Sequence[FrontierPoint], patterns: Sequence[GpuPattern], caps: Sequence[int]
 ) -> list[FrontierPoint]:
-    before, more = _Prices.of(points), _Prices.of(patterns)
+    before, more = _PointArrays.of(points), _PointArrays.of(patterns)
     supplies = np.minimum(before.supplies[:, None] + more.supplies, np.array(caps))
-    every = _Prices(
+    every = _PointArrays(
         supplies.reshape(-1, len(caps)),
         (before.costs[:, None] + more.costs).ravel(),
         (before.changed[:, None] + more.changed).ravel(),
@@ -101,7 +107,7 @@ def _grown(
     return found
 
 
-def _climbed(
+def _coordinate_ascent(
     gpus: Sequence[Sequence[GpuPattern]], demand: Demand, caps: Sequence[int]
 ) -> FrontierPoint:
     """Return a point that serves a demand well: GPU by GPU the best pattern, and once more."""
@@ -126,7 +132,7 @@ def _climbed(
     )
 
 
-class _Prices(NamedTuple):
+class _PointArrays(NamedTuple):
     """Supplies [points, devices], and by what those of equal ones are preferred."""
 
     supplies: NDArray[np.int64]
@@ -135,7 +141,7 @@ class _Prices(NamedTuple):
     pieces: NDArray[np.int64]
 
     @classmethod
-    def of(cls, items: Sequence[FrontierPoint | GpuPattern]) -> "_Prices":
+    def of(cls, items: Sequence[FrontierPoint | GpuPattern]) -> "_PointArrays":
         """Return those of points or patterns."""
         return cls(
             np.array([item.supply for item in items], dtype=np.int64),
@@ -153,7 +159,7 @@ class _Prices(NamedTuple):
 
 
 def _cheapest(points: Sequence[FrontierPoint]) -> list[FrontierPoint]:
-    return [points[at] for at in _Prices.of(points).cheapest()]
+    return [points[at] for at in _PointArrays.of(points).cheapest()]
 
 
 def _nondominated(points: list[FrontierPoint]) -> list[FrontierPoint]:
@@ -180,14 +186,14 @@ def _spread(
 
 
 def _promising(demand: Demand, losses: "_Losses") -> list[int]:
-    """Return the points that serve the demand best, and parts of it such as others may leave."""
+    """Return the best points for the demand and for its subdemands."""
     whole = int(np.argmax(losses.value(demand)))
     parts = (int(np.argmax(losses.worth(part))) for part in demand.subdemands)
     return list(dict.fromkeys((whole, *parts)))
 
 
 class _Losses:
-    """What every point may be worth more than another one."""
+    """Bounds on how much more each point can be worth than another one."""
 
     def __init__(self, points: list[FrontierPoint], demand: Demand) -> None:
         self._supplies = np.array([point.supply for point in points], dtype=np.int64)

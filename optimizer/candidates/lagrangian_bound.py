@@ -1,8 +1,13 @@
-"""Prices of devices and limits at which demand and supply, each at its best, are worth least.
+"""Minimises the Lagrangian dual of resources and limits: an upper bound on every decision.
 
-What is minimised is convex, and not smooth: steps along subgradients, the average of this one and
-those before, as long as they would have to be to reach the value aimed at.
-`optimizer.candidates.layout_relaxation` says what follows.
+With a multiplier (price) u_r >= 0 for each resource and limit r, base b_r, demand d and supply s:
+
+    L(u) = sum_r u_r b_r
+         + sum_w max { sum_i (v_wi - sum_r u_r d_wir) y_wi : at most replicas_w assignments i }
+         + sum_pools max { 0, sum_r u_r s_pr - cost_p : one policy p, or a layout for each GPU }
+
+L(u) is an upper bound for every u; L is convex and piecewise linear. `model.subgradient` lowers it.
+`layout_relaxation` explains why the bound holds.
 """
 
 from collections.abc import Sequence
@@ -18,20 +23,28 @@ from optimizer.model.subgradient import StepRule, minimise
 _ROUNDS = 400
 _PATIENCE = 11
 CLOSE = 1e-6
-"""Relative: what is closer is taken to be equal, as by solvers."""
+"""Relative: values that are closer count as equal, as for solvers."""
 
-_MOST_CELLS = 40_000_000  # rounds times what each of them looks at: two seconds or so
+_MOST_CELLS = 40_000_000
+"""Evaluations times coefficients per evaluation: about two seconds."""
+
 _FRESH = 0.6
+"""Weight of the subgradient in the direction; the previous direction has the rest."""
+
 _SHORTEST = 1e-2
-_AIM = 0.97  # of the least bound: nothing that is known to be possible may be near to it
+"""The descent ends when its step has shrunk to this share of the first one."""
+
+_AIM = 0.97
+"""Target of a Polyak step, as a share of the lowest bound; a known better value replaces it."""
 
 Key = TypeVar("Key", bound=tuple[object, ...])
 
 
 class SupplyOffer(NamedTuple):
-    """What a policy or each of so many equal `gpus` can be: (resource, amount) pairs and costs.
+    """Alternatives of which one is chosen: what a policy, or each of `gpus` equal GPUs, supplies.
 
-    Of a `pool` one `way` is chosen, and of each offer of that way one.
+    `supplies`: (resource, amount) pairs of each alternative; `costs`: one cost each. A `pool` takes
+    one of its ways to be configured, `way`, and one alternative of each offer of that way.
     """
 
     pool: tuple[int, str]
@@ -42,10 +55,7 @@ class SupplyOffer(NamedTuple):
 
 
 class DemandSubproblem:
-    """What workloads take of resources, the resources and then the limits.
-
-    At their best assignments.
-    """
+    """The best assignments of each workload at given prices, and their demand."""
 
     def __init__(self, problem: Problem, values: Floats) -> None:
         assignments, uses, resources = problem.assignments, problem.demand, len(problem.resources)
@@ -69,7 +79,7 @@ class DemandSubproblem:
 
     @property
     def cells(self) -> int:
-        """How much there is to look at."""
+        """The number of coefficients that one evaluation reads."""
         return len(self._row) + len(self._values)
 
     def largest(self) -> Floats:
@@ -79,7 +89,7 @@ class DemandSubproblem:
         return np.where(most > 0, most, 1.0)
 
     def best(self, prices: Floats) -> tuple[float, Floats]:
-        """Return what the best assignments are worth, and what they take of each resource."""
+        """Return the value of the best assignments, and their demand for each resource."""
         paid = _sums(self._assignment, self._amount * prices[self._row], len(self._values))
         left = self._values - paid
         order = np.nonzero(left > 0)[0]
@@ -93,7 +103,7 @@ class DemandSubproblem:
 
 
 class SupplySubproblem:
-    """What pools supply of resources at their best."""
+    """The best configuration of each pool at given prices, and its supply."""
 
     def __init__(self, offers: Sequence[SupplyOffer], resources: int) -> None:
         self._resources = resources
@@ -115,14 +125,14 @@ class SupplySubproblem:
         return len(self._row)
 
     def best(self, prices: Floats) -> tuple[float, Floats, Ints]:
-        """Return what the best supplies are worth, what they are, and the best of each offer."""
+        """Return the value of the best supplies, their amounts, and each offer's alternative."""
         if not len(self._costs):
             return 0.0, np.zeros(self._resources), np.zeros(0, dtype=np.int64)
         earned = _sums(self._item, self._amount * prices[self._row], len(self._costs))
-        item = _dearest(earned - self._costs, self._starts)
+        item = _first_maxima(earned - self._costs, self._starts)
         of_offer = self._count * (earned - self._costs)[item]
         of_way = _sums(self._way, of_offer, len(self._pool))
-        way = _dearest(of_way, np.searchsorted(self._pool, np.unique(self._pool)))
+        way = _first_maxima(of_way, np.searchsorted(self._pool, np.unique(self._pool)))
         way = way[of_way[way] > 0]
         amounts = np.zeros(len(self._costs))
         chosen = np.isin(self._way, way)
@@ -132,18 +142,18 @@ class SupplySubproblem:
 
 
 class DualBound(NamedTuple):
-    """The least bound that was met, and what was the best of each offer, round by round."""
+    """The lowest bound found, and the best alternative of each offer in every evaluation."""
 
     bound: float
     chosen: list[NDArray[np.int16]]
 
 
 def minimised_dual(
-    demanded: DemandSubproblem, supplied: SupplySubproblem, room: Floats, found: float
+    demanded: DemandSubproblem, supplied: SupplySubproblem, right_hand_sides: Floats, found: float
 ) -> DualBound:
-    """Return the least bound that was met; `found` is what is known to be possible.
+    """Return the lowest bound found; `found` is the value of a known decision, which is below it.
 
-    `room`: what there is of each resource anyway. Any prices give a bound.
+    `right_hand_sides` [resources and limits]: b_r.
     """
     chosen, lowest = list[NDArray[np.int16]](), np.inf
     rounds = min(_ROUNDS, _MOST_CELLS // max(1, demanded.cells + supplied.cells))
@@ -154,9 +164,9 @@ def minimised_dual(
         nonlocal lowest
         (worth, taken), (more, given, items) = demanded.best(prices), supplied.best(prices)
         chosen.append(items.astype(np.int16))
-        bound = worth + more + float((room * prices).sum())
+        bound = worth + more + float((right_hand_sides * prices).sum())
         lowest = min(lowest, bound)
-        return bound, room + given - taken
+        return bound, right_hand_sides + given - taken
 
     def stop() -> bool:
         closed = lowest - found <= CLOSE * max(1.0, abs(found))
@@ -172,11 +182,11 @@ def minimised_dual(
         restart=True,
         project_direction=True,
     )
-    minimise(evaluate, np.zeros(len(room)), rule, stop, demanded.largest())
+    minimise(evaluate, np.zeros(len(right_hand_sides)), rule, stop, demanded.largest())
     return DualBound(float(lowest), chosen)
 
 
-def _dearest(values: Floats, starts: Ints) -> Ints:
+def _first_maxima(values: Floats, starts: Ints) -> Ints:
     """Return the first position of the highest value from each start to the next."""
     most = np.maximum.reduceat(values, starts)
     sizes = np.diff(np.append(starts, len(values)))

@@ -1,4 +1,4 @@
-"""How good a decision is where some candidates were not generated."""
+"""Widens the bounds of a solution where some layouts have no candidate."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -12,11 +12,11 @@ from optimizer.domain.solution import Solution, Tier
 from optimizer.domain.status import Status
 
 _LESS: Mapping[Status, Status] = {"Optimal": "Feasible", "Infeasible": "NotSolved"}
-"""What is known where layouts that were left out may be worth more."""
+"""The status that is still proven where omitted layouts may be worth more."""
 
 
 def bounded_over_all_layouts(fleet: Fleet, solution: Solution) -> Solution:
-    """Return a solution whose bounds hold over all layouts, and that claims no more than it can."""
+    """Return the solution with bounds and a status that hold over all layouts."""
     if not fleet.left_out or solution.bound is None:
         return solution
     values = {tier.priority: tier.value for tier in solution.tiers}
@@ -26,13 +26,13 @@ def bounded_over_all_layouts(fleet: Fleet, solution: Solution) -> Solution:
 def with_wider_bounds(
     solution: Solution, left_out: Iterable[OmittedLayouts], most: Mapping[int, float]
 ) -> Solution:
-    """Return a solution with bounds over all layouts; `most`: what nothing exceeds, by priority.
+    """Return the solution with bounds over all layouts; `most`: an upper bound by priority.
 
-    For the highest priority there is another bound: from any decision one over the candidates is
-    had by leaving out workloads, in each pool worth at most what its candidates lack. For the next
-    ones that is none: the decision so had may be worse in the highest, and so better in them than
-    their bounds, which only hold for the best in it. Nor is it one where the candidates have no
-    assignment for a priority: costs count in the last one, which may be another then.
+    The highest priority has a second bound. Every feasible decision becomes feasible over the
+    candidates after removing some workloads, which are worth at most the sum of the pools' bounds.
+    Lower priorities have no such bound, because the smaller decision may be worse in the highest
+    priority, for whose optimum alone their bounds hold. It does not hold either where the
+    candidates leave a priority without assignments: costs then count in another tier.
     """
     known = {tier.priority: tier for tier in solution.tiers}
     tiers = [known.get(priority, Tier(priority, 0.0, 0.0)) for priority in sorted(most)[::-1]]
@@ -47,13 +47,13 @@ def with_wider_bounds(
 
 
 def _widened(tier: Tier, bound: float) -> Tier:
-    """Return a tier with another bound, if solvers would tell it from its own."""
+    """Return a tier with another bound, if it differs by more than solvers' tolerances."""
     alike = abs(bound - tier.bound) <= CLOSE * max(1.0, abs(tier.bound))
     return tier if alike else tier._replace(bound=max(tier.value, bound))
 
 
 def omitted_layout_issues(left_out: Iterable[OmittedLayouts], more: float) -> Iterator[Issue]:
-    """Yield what may be lost by leaving out layouts: `more` in all, and less in single pools."""
+    """Yield an issue for each pool with omitted layouts; `more`: the most that all can be worth."""
     for item in left_out if more > 0 else ():
         yield Issue(
             reason="FewerLayouts",

@@ -1,21 +1,21 @@
-"""What no decision over all layouts is worth more than, candidates for them or not.
+"""Bounds the value of every decision over all layouts, whether candidates cover them or not.
 
-Give each device of each cluster, and each fleet-wide limit, a price that is not below 0. Then a
-decision is worth no more than the sum of
-- of each workload, its best assignments (as many as its replicas) less what they take at those
-prices, none below 0; - of each pool, the dearest supply at those prices, less its cost: of one of
-its policies, or, where layouts were left out, GPU by GPU of the patterns open to it; or nothing; -
-what clusters have without a policy, and what limits allow, at those prices.
+Relax what couples workloads and pools, the capacity of each resource and each fleet-wide limit,
+with a price u >= 0. Then no decision is worth more than the sum of
 
-Proof: what a decision takes is no more than what there is, so adding what remains of it times its
-price makes no decision worth less. Then nothing couples workloads and pools any more, and each of
-their parts is at most its best. A pool's supply is the sum over its GPUs, so the best combination
-of layouts is the best of each. Rules that have no price only forbid decisions.
+- for each workload, its best assignments at those prices, at most as many as its replicas;
+- for each pool, the best supply at those prices less its cost: of one of its policies or, where
+  layouts were omitted, of the best pattern of each GPU; or nothing;
+- the price of what clusters have without a policy, and of what limits allow.
 
-The lowest such sum is the optimum of the linear relaxation (Geoffrion, "Lagrangean relaxation for
-integer programming", 1974), in which the GPUs of a pool may have layouts in parts: much is bound by
-it that a single cluster by itself, with a demand of its choice, would not be. Prices are found by
-subgradients with steps after Polyak ("Minimization of unsmooth functionals", 1969).
+Proof: a feasible decision takes at most what there is, so adding price times slack lowers no value.
+Afterwards nothing couples workloads and pools, and each is worth at most its own best. The supply
+of a pool is the sum over its GPUs, so the best combination of layouts is the best pattern of each GPU.
+Rules without a price only forbid decisions.
+
+The lowest such sum is the bound of the linear relaxation (A. M. Geoffrion, "Lagrangean relaxation
+for integer programming", Mathematical Programming Study 2, 1974), in which GPUs have fractions of
+layouts. `lagrangian_bound` gives the formula and finds the prices.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,9 +41,9 @@ _EVERYTHING = ""
 
 
 def value_bounds(fleet: Fleet, found: Mapping[int, float]) -> Mapping[int, float]:
-    """Return what no decision is worth more than in each priority by itself.
+    """Return an upper bound on the value of every decision, for each priority by itself.
 
-    `found`: what one is worth; the closer to the best, the better the answer.
+    `found`: the value of a known decision; the closer it is to the best, the tighter the bound.
     """
     problem = formulate(_with_everything(fleet))
     return {
@@ -55,9 +55,9 @@ def value_bounds(fleet: Fleet, found: Mapping[int, float]) -> Mapping[int, float
 def value_bound(
     problem: Problem, left_out: Sequence[OmittedLayouts], tier: int, found: float
 ) -> float:
-    """Return what no decision is worth more than in a priority.
+    """Return an upper bound on the value of every decision in one priority.
 
-    Policies without a name only stand for assignments; no decision has them.
+    A policy without a name only makes assignments possible; no decision enforces it.
     """
     costs = tier == len(problem.tiers) - 1
     offers = _offers(problem, left_out, problem.weights(tier), costs=costs)
@@ -65,9 +65,10 @@ def value_bound(
 
 
 def mean_pattern_counts(fleet: Fleet) -> list[list[Floats]]:
-    """Return how many GPUs of each group have which pattern at prices that suit the fleet.
+    """Return the mean number of GPUs with each pattern over the last prices of the descent.
 
-    By pool that leaves out layouts, group and pattern; an average over prices, so no whole numbers.
+    By pool with omitted layouts, then group; arrays [patterns]. The means approximate a solution of
+    the linear relaxation, so they are fractional.
     """
     problem = formulate(_with_everything(fleet))
     weights, first = problem.weights(), len(problem.policies)
@@ -94,13 +95,13 @@ def _lowered(
 def _offers(
     problem: Problem, left_out: Iterable[OmittedLayouts], weights: Floats, *, costs: bool
 ) -> list[SupplyOffer]:
-    """Return all offers, those of a way together; `costs`: those of layouts count."""
+    """Return all offers, ordered by pool and way; `costs`: whether costs of layouts count."""
     found = [*_policies(problem, weights), *_layouts(problem, left_out, costs=costs)]
     return sorted(found, key=lambda item: (item.pool, item.way))
 
 
 def _with_everything(fleet: Fleet) -> Fleet:
-    """Return a fleet in which each assignment exists that some layout left out has room for."""
+    """Return the fleet with every assignment that some omitted layout makes possible."""
     every = {
         name: tuple(_everything(item) for item in found)
         for name, found in groupby(fleet.left_out, key=lambda item: item.cluster)
@@ -135,7 +136,7 @@ def _policies(problem: Problem, weights: Floats) -> Iterator[SupplyOffer]:
 def _layouts(
     problem: Problem, left_out: Iterable[OmittedLayouts], *, costs: bool
 ) -> Iterator[SupplyOffer]:
-    """Yield what each GPU can be, in ways beside those of the policies."""
+    """Yield the patterns of each GPU group, as further ways to configure a pool."""
     for way, item in enumerate(left_out, len(problem.policies)):
         cluster = problem.cluster_index[item.cluster]
         resources = [

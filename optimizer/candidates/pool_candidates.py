@@ -1,4 +1,4 @@
-"""Candidate policies of a cluster: for each supply that its GPUs can be configured for, one."""
+"""Candidate policies of a GPU pool: one for each supply on the frontier of its GPUs."""
 
 import hashlib
 import json
@@ -21,8 +21,11 @@ from optimizer.mig.gpu_patterns import (
 )
 from optimizer.mig.gpu_pools import GpuPool
 
-_NAME_LIMIT = 63  # OCM joins namespace and name of a policy into one object name of 63 characters
+_NAME_LIMIT = 63
+"""Characters of `<namespace>.<policy>`, the name that OCM gives a replicated policy."""
+
 _DIGITS = 8
+"""Hexadecimal digits of the layouts' digest in a policy's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class GeneratedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PoolCandidates:
-    """Candidates of one pool, the first winning ties, and what is to be known of others."""
+    """Candidates of one pool in order of preference, and what was omitted."""
 
     items: tuple[GeneratedPolicy, ...]
     left_out: OmittedLayouts | None = None
@@ -54,7 +57,7 @@ def pool_candidates(
 ) -> PoolCandidates:
     """Return the candidates that serve a demand: what is there now first, then the cheapest.
 
-    Every supply that the GPUs can be configured for is covered by one of them, except for at most
+    One of them covers every supply that the GPUs can be configured for, except for at most
     `left_out.bound` of the demand's value.
     """
     gpus = tuple(chain.from_iterable(node.gpus for node in pool.nodes))
@@ -81,7 +84,7 @@ def pool_candidates(
 def composed_candidate(
     namespace: str, pool: GpuPool, left_out: OmittedLayouts, counts: Sequence[Sequence[int]]
 ) -> GeneratedPolicy:
-    """Return the candidate with so many GPUs of each group in each pattern."""
+    """Return the candidate with these numbers of GPUs by group and pattern."""
     gpus = [gpu for node in pool.nodes for gpu in node.gpus]
     queues = {
         gpu: [pattern for pattern, times in zip(patterns_, some, strict=True) for _ in range(times)]
@@ -165,7 +168,7 @@ def _made(namespace: str, pool: GpuPool, chosen: Sequence[GpuPattern]) -> Genera
 
 
 def _sorted_alike(pool: GpuPool, chosen: Sequence[GpuPattern]) -> list[GpuPattern]:
-    """Hand the patterns of equal GPUs out in a stable order, so that equal decisions look alike."""
+    """Assign patterns to equal GPUs in a stable order, so that equal decisions look alike."""
     gpus = [gpu for node in pool.nodes for gpu in node.gpus]
     queues: dict[Gpu, list[GpuPattern]] = {}
     for gpu, pattern in zip(gpus, chosen, strict=True):

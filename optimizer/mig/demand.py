@@ -74,7 +74,7 @@ class Demand:
 
     @cached_property
     def subdemands(self) -> tuple["Demand", ...]:
-        """Parts of the demand, as other clusters may leave them: every n-th request."""
+        """Parts of the demand that other clusters may leave to this one: every n-th request."""
         return tuple(
             Demand(tuple((device, items[offset::step] or items[-1:]) for device, items in cut))
             for step in (1, 2, 3, 4, 6, 8, 12, 16)

@@ -1,4 +1,4 @@
-"""How much room a layout leaves, and how much of it is lost by where its instances are."""
+"""How many instances a layout still has room for, and how many are lost by its placement starts."""
 
 from functools import cache
 
@@ -18,10 +18,11 @@ def addable_instances(geometry: Geometry, layout: Layout) -> tuple[int, ...]:
 
 @cache
 def fragmentation(geometry: Geometry, layout: Layout) -> int:
-    """Return the compute slices lost, summed over the profiles; 0 where nothing is.
+    """Return the compute slices lost by the placement starts; 0 where none are.
 
-    Per profile: what fits beside the same instances where they stand best, less what fits here.
-    A 1g at memory slice 0 loses the 4g that fits where it stands at 6.
+    Sum over profiles p of compute_p * (most instances of p that any layout with the same instances
+    has room for - instances of p that this layout has room for). A 1g at memory slice 0 loses the
+    4g that fits where the 1g starts at 6.
     """
     here = addable_instances(geometry, layout)
     best = _best_room(geometry, profile_counts(geometry, layout))

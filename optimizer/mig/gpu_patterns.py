@@ -1,4 +1,4 @@
-"""What one GPU may become: the patterns open to it, given what it is and what is in use."""
+"""The patterns of one GPU: the layouts that it may get, given its layout and what is in use."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from optimizer.mig.geometry import Geometry
 from optimizer.mig.layouts import Layout, maximal_profile_counts, profile_counts
 
 ReconfigurationMode = Literal["gpu", "instance", "drain"]
-"""What reconfiguring asks: an idle GPU, only that busy instances stay, or that it be drained."""
+"""When a GPU may change: `gpu` while idle, `instance` if busy instances stay, `drain` always."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A GPU and what is known of it; `held` is None where nothing is known or MIG is off.
+    """A GPU and what is known of it; `layout` is None where it is unknown or MIG is disabled.
 
-    `busy` are the held instances in use; `foreign` those of them used by what is not to be placed,
-    which therefore supply nothing. `whole`: MIG is off; `in_use`: and so is the whole GPU busy.
-    `beside_busy`: another GPU of its node is in use, which turning MIG on or off here would reset.
+    `busy`: GPU instances in use. `foreign`: those of them that other workloads than the request's
+    use, which therefore supply nothing. `mig_disabled`, and `in_use` where the whole GPU is busy
+    then. `node_busy`: another GPU of its node is in use, which turning MIG on or off would reset.
     """
 
     geometry: Geometry
@@ -57,10 +57,10 @@ def patterns(
     mode: ReconfigurationMode = "gpu",
     costs: ReconfigurationCosts = NO_COST,
 ) -> tuple[GpuPattern, ...]:
-    """Return the patterns open to a GPU: what changes nothing, and those that serve best.
+    """Return the current pattern of a GPU and the nondominated ones that it may change to.
 
-    Of the latter none supplies no more than another for no less cost. Among equals the least
-    fragmented stays. The order is stable.
+    A pattern is dominated where another one supplies as much for no more cost. Of equal patterns
+    the least fragmented stays. The order is stable.
     """
     found = sorted(dict.fromkeys(_open(gpu, demand, mode, costs)), key=_preference)
     kept: list[GpuPattern] = []
@@ -79,7 +79,7 @@ def pattern_with(
     mode: ReconfigurationMode,
     costs: ReconfigurationCosts,
 ) -> GpuPattern | None:
-    """Return the pattern with given instances, their profiles by device or not, if it is open."""
+    """Return the possible pattern with these instances, or None; names are profiles or devices."""
     wanted = dict(device_counts(instances))
     found = (item for item in _open(gpu, demand, mode, costs) if _made_of(item) == wanted)
     return min(found, key=_preference, default=None)
@@ -95,7 +95,7 @@ def current_pattern(gpu: Gpu, demand: Demand) -> GpuPattern | None:
 
 
 def device_counts(instances: ProfileCounts | None) -> tuple[tuple[str, int], ...]:
-    """Return how many of which device a layout has; None is MIG off."""
+    """Return the number of each device that a layout has; None stands for MIG disabled."""
     if instances is None:
         return ((WHOLE_GPU, 1),)
     return tuple((name.replace("+", "."), amount) for name, amount in instances)

@@ -1,4 +1,4 @@
-"""Fleet to Problem: what could be used gets a number."""
+"""Formulates a fleet as a placement problem: only what can be used gets a variable."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain

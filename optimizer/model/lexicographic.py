@@ -1,4 +1,4 @@
-"""Which of two decisions is better: tier by tier, highest priority first."""
+"""Compares decisions tier by tier, highest priority first."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,11 @@ from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import violations
 
 SAME_VALUE = 1e-6
-"""Sums that differ by so little differ by rounding alone."""
+"""Values of a tier that differ by at most this much are equal: sums of scores are rounded."""
 
 
 def better(problem: Problem, one: Decision | None, other: Decision | None) -> Decision | None:
-    """Return the better of two decisions, the first of equal ones; what breaks a rule is none."""
+    """Return the better of two decisions, the first where equal; infeasible ones never win."""
     if other is None or other == one or violations(problem, other):
         return one
     if one is None or worth_more(tier_values(problem, other), tier_values(problem, one)):
@@ -20,7 +20,7 @@ def better(problem: Problem, one: Decision | None, other: Decision | None) -> De
 
 
 def worth_more(values: Sequence[float], than: Sequence[float]) -> bool:
-    """Tell whether the first tier that differs has more."""
+    """Tell whether the first tier with different values has the larger one."""
     for value, other in zip(values, than, strict=True):
         if abs(value - other) > SAME_VALUE:
             return value > other
@@ -28,7 +28,7 @@ def worth_more(values: Sequence[float], than: Sequence[float]) -> bool:
 
 
 def equal(problem: Problem, one: Decision, other: Decision) -> bool:
-    """Tell whether another decision keeps every rule and has as much in every tier."""
+    """Tell whether another decision is feasible and has the same value in every tier."""
     if other == one:
         return True
     values = zip(tier_values(problem, one), tier_values(problem, other), strict=True)

@@ -1,6 +1,6 @@
-"""The terms of a placement problem: resources, policies, workloads, limits.
+"""The parameters of a placement problem: resources, policies, workloads and limits, by number.
 
-By number and in arrays.
+Each is an index set of the integer program with its coefficients, in tuples or numpy arrays.
 """
 
 from collections.abc import Mapping, Sequence

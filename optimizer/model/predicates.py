@@ -1,6 +1,7 @@
-"""Reasons why a workload can never run somewhere, each one a named function.
+"""Predicates: reasons why a workload is not eligible for a resource, each one a named function.
 
-What can be told of one workload and one cluster is a predicate; what couples several is a rule.
+A predicate reads one workload and one resource, as the filters of the Kubernetes scheduler read one
+Pod and one node; what couples several is a rule (`optimizer.model.rules`).
 """
 
 from collections.abc import Callable, Mapping

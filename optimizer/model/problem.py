@@ -1,10 +1,7 @@
-"""The placement problem: numbered clusters, resources, policies and workloads.
+"""The placement problem: numbered clusters, resources, policies and workloads, and their values.
 
-And an array of values.
-
-Made for large fleets: assignments (a workload on a resource) are entries of an array, never Python
-objects. Variables are numbered too: first the policies, then the usable assignments workload by
-workload.
+It is made for large fleets: a candidate assignment (workload on resource) is an entry of an array,
+never a Python object. Variables are numbered: first policies, then candidate assignments.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

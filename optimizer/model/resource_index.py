@@ -1,4 +1,4 @@
-"""A fleet numbered: its resources, what they could hold, what apps are worth on them."""
+"""Numbers the resources of a fleet: their capacities, and the values of apps on them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

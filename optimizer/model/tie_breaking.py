@@ -1,9 +1,9 @@
-"""Which of several equally good decisions is taken.
+"""Chooses among equally good decisions.
 
-More workloads placed; then what runs now stays; then the order of the request: workloads listed
-first take clusters listed first, and policies listed first are preferred. Problems too large for a
-second solve take what the solver finds first, which is the same every time, and bring back what can
-be at no loss (`engine.staying`).
+More workloads placed wins; then more of what runs now; then the order of the request: workloads
+listed first get clusters listed first, and policies listed first are preferred. A problem that is
+too large for a second solve keeps what the solver finds first, which is deterministic;
+`solve.heuristics.move_reduction` then undoes moves that gain nothing.
 """
 
 import numpy as np
@@ -13,12 +13,13 @@ from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem
 
 LARGEST_SAFE_COEFFICIENT = 1e6
+"""Weights above it are too close to a solver's tolerances, relative to weights of 1."""
 
 
 def tie_weights(problem: Problem) -> Floats | None:
-    """Return what a second solve maximises among decisions of equal value, by variable.
+    """Return the weight of each variable in a second solve over decisions of equal value.
 
-    None where the weights would grow beyond what a solver tells apart safely.
+    None where the weights would exceed LARGEST_SAFE_COEFFICIENT.
     """
     assignments, workloads, clusters = (
         problem.assignments,
@@ -37,7 +38,7 @@ def tie_weights(problem: Problem) -> Floats | None:
 
 
 def trimmed(problem: Problem, decision: Decision) -> Decision:
-    """Return the decision without the policies that supply nothing of what runs."""
+    """Return the decision without policies whose supply no assignment uses."""
     used = {
         resource
         for assignment in decision.assignments
