@@ -9,8 +9,8 @@ with a price u >= 0. Then no decision is worth more than the sum of
 - the price of what clusters have without a policy, and of what limits allow.
 
 Proof: a feasible decision takes at most what there is, so adding price times slack lowers no value.
-Afterwards nothing couples workloads and pools, and each is worth at most its own best. The supply
-of a pool is the sum over its GPUs, so the best combination of layouts is the best pattern of each GPU.
+Afterwards nothing couples workloads and pools, and each is worth at most its own best. A pool's
+supply is the sum over its GPUs, so its best layouts are the best pattern of each GPU.
 Rules without a price only forbid decisions.
 
 The lowest such sum is the bound of the linear relaxation (A. M. Geoffrion, "Lagrangean relaxation
