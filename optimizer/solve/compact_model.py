@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optimizer.domain.arrays import Floats
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision
 from optimizer.domain.status import Status
 from optimizer.model.problem import Problem
 from optimizer.model.rules import RULES, Row
-from optimizer.solve.blocks.block_problem import Floats
 from optimizer.solve.solver_adapters import maximise
 
 

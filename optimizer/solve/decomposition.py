@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optimizer.domain.arrays import Floats
+from optimizer.domain.arrays import Bools, Floats
 from optimizer.domain.solution import Decision
 from optimizer.model.lexicographic import SAME_VALUE, better
 from optimizer.model.problem import Problem, tier_values
-from optimizer.solve.blocks.block_problem import Flags, Prices
+from optimizer.solve.blocks.block_problem import Prices
 from optimizer.solve.blocks.columns import ColumnSelection
 from optimizer.solve.blocks.fixed_priorities import fix_priorities
 from optimizer.solve.blocks.reduction import Reduction, reduce_to_blocks
@@ -30,7 +30,7 @@ from optimizer.solve.tuning import (
     WRITING_SECONDS,
 )
 
-Unfixed = tuple[Flags, Flags]
+Unfixed = tuple[Bools, Bools]
 """Places [workloads, resources] and options [options]."""
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from optimizer.domain.arrays import Bools, Ints
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import Problem
 from optimizer.model.rules import COUPLING_RULES, replicas
-from optimizer.solve.blocks.block_problem import Flags, Ints
 
 
 def independent_components(problem: Problem) -> list[Problem]:
@@ -61,7 +61,7 @@ def within_component(part: Problem, decision: Decision) -> Decision:
     )
 
 
-def _clusters_of(problem: Problem, usable: Flags) -> Flags:
+def _clusters_of(problem: Problem, usable: Bools) -> Bools:
     """Return on which clusters each workload can run, [workloads, clusters]."""
     found = np.zeros((len(problem.workloads), len(problem.clusters)), np.bool_)
     order = np.argsort(problem.resource_cluster, kind="stable")
@@ -70,7 +70,7 @@ def _clusters_of(problem: Problem, usable: Flags) -> Flags:
     return found
 
 
-def _connected(reached: Flags) -> Iterator[Flags]:
+def _connected(reached: Bools) -> Iterator[Bools]:
     """Yield the clusters of each component, as flags, with workloads as the edges."""
     left = reached[reached.any(axis=1)]
     while len(left):
@@ -85,7 +85,7 @@ def _connected(reached: Flags) -> Iterator[Flags]:
         left = left[~touching]
 
 
-def _linked(problem: Problem, found: list[Flags]) -> list[Flags]:
+def _linked(problem: Problem, found: list[Bools]) -> list[Bools]:
     """Merge sets of clusters that have entries in the same coupling row."""
     for rule in COUPLING_RULES:
         if rule is replicas:  # it is about one workload, which joins its clusters already
@@ -95,10 +95,10 @@ def _linked(problem: Problem, found: list[Flags]) -> list[Flags]:
     return found
 
 
-def _merged(found: list[Flags], clusters: Ints) -> list[Flags]:
+def _merged(found: list[Bools], clusters: Ints) -> list[Bools]:
     hit = [own for own in found if own[clusters].any()]
     if len(hit) <= 1:
         return found
     rest = [own for own in found if not own[clusters].any()]
-    whole: Flags = np.logical_or.reduce(hit)
+    whole: Bools = np.logical_or.reduce(hit)
     return [*rest, whole]

@@ -13,9 +13,9 @@ import numpy as np
 import pulp
 from pulp import constants
 
+from optimizer.domain.arrays import Floats
 from optimizer.domain.settings import SolverName
 from optimizer.domain.status import Status
-from optimizer.solve.blocks.block_problem import Floats
 from optimizer.solve.tuning import VALUE_TOLERANCE
 
 _HIGHS_OPTIONS = {

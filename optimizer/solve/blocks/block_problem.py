@@ -17,11 +17,8 @@ G. B. Dantzig, P. Wolfe, "Decomposition principle for linear programs", Operatio
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from optimizer.domain.arrays import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +106,7 @@ def residual_subproblem(
 
 
 def subproblem_of(
-    blocks: BlockProblem, kept_workloads: Flags, copies: Ints, counts: Ints, limits: Floats
+    blocks: BlockProblem, kept_workloads: Bools, copies: Ints, counts: Ints, limits: Floats
 ) -> Subproblem:
     """Return the problem of some workloads and of the sites that have copies."""
     kept_sites = copies > 0
@@ -158,6 +155,13 @@ def subproblem_of(
     )
 
 
-def _positions(kept: Flags) -> Ints:
+def _positions(kept: Bools) -> Ints:
     """Return the new position of what is kept, -1 elsewhere."""
     return np.where(kept, np.cumsum(kept) - 1, -1)
+
+
+def entries_by_owner(owners: Ints, count: int) -> list[Ints]:
+    """Return the positions of the entries of every owner."""
+    order = np.argsort(owners, kind="stable")
+    cuts = np.searchsorted(owners[order], np.arange(1, count))
+    return np.split(order, cuts) if count else []

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.solve.blocks.block_problem import BlockProblem, Floats, Ints, Prices, Subproblem
+from optimizer.domain.arrays import Floats, Ints
+from optimizer.solve.blocks.block_problem import BlockProblem, Prices, Subproblem
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from optimizer.domain.arrays import Floats, Ints
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem
 from optimizer.model.tie_breaking import trimmed
-from optimizer.solve.blocks.block_problem import Floats, Ints
 from optimizer.solve.blocks.linking_constraints import LinkingConstraints
 
 

@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from optimizer.solve.blocks.block_problem import BlockProblem, Ints, subproblem_of
+from optimizer.domain.arrays import Ints
+from optimizer.solve.blocks.block_problem import BlockProblem, entries_by_owner, subproblem_of
 
 
 def merge_identical_workloads(blocks: BlockProblem) -> tuple[BlockProblem, tuple[Ints, ...]]:
     """Return the problem with identical workloads merged, and the members of each class."""
     rows = blocks.linking
-    entries = _entries(rows.assignment_workloads, len(blocks.sizes))
+    entries = entries_by_owner(rows.assignment_workloads, len(blocks.sizes))
     keys = (
         (
             int(blocks.sizes[workload]),
@@ -68,8 +69,8 @@ def _site_keys(blocks: BlockProblem) -> Iterable[Hashable]:
     first_resource = np.searchsorted(blocks.resource_sites, np.arange(sites + 1))
     first_mode = np.searchsorted(blocks.mode_sites, np.arange(sites + 1))
     first_part = np.searchsorted(blocks.supply_modes, first_mode)
-    assignments = _entries(blocks.resource_sites[rows.assignment_resources], sites)
-    chosen = _entries(blocks.mode_sites[rows.mode_modes], sites)
+    assignments = entries_by_owner(blocks.resource_sites[rows.assignment_resources], sites)
+    chosen = entries_by_owner(blocks.mode_sites[rows.mode_modes], sites)
     for site in range(sites):
         resources = slice(first_resource[site], first_resource[site + 1])
         modes = slice(first_mode[site], first_mode[site + 1])
@@ -98,13 +99,6 @@ def _members(keys: Iterable[Hashable]) -> tuple[Ints, ...]:
     for index, key in enumerate(keys):
         found.setdefault(firsts.setdefault(key, index), []).append(index)
     return tuple(np.array(own, np.int64) for own in found.values())
-
-
-def _entries(owners: Ints, count: int) -> list[Ints]:
-    """Return the positions of the entries of every owner."""
-    order = np.argsort(owners, kind="stable")
-    cuts = np.searchsorted(owners[order], np.arange(1, count))
-    return np.split(order, cuts) if count else []
 
 
 def _kept(chosen: Ints, count: int) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], Ints]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.solve.blocks.block_problem import Floats, Ints
+from optimizer.domain.arrays import Floats, Ints
 from optimizer.solve.blocks.knapsack_items import KnapsackItems
 from optimizer.solve.tuning import COMPARED_SUMS, PARTITION_WIDTH
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.solve.blocks.block_problem import BlockProblem, Floats, Ints, LinkingRows
+from optimizer.domain.arrays import Floats, Ints
+from optimizer.solve.blocks.block_problem import BlockProblem, LinkingRows
 
 
 @dataclass(frozen=True, slots=True)

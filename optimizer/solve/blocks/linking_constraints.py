@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from optimizer.domain.arrays import Bools, Ints
 from optimizer.model import rules
 from optimizer.model.lexicographic import SAME_VALUE
 from optimizer.model.problem import Problem, grouped
 from optimizer.model.rules import Row
-from optimizer.solve.blocks.block_problem import Flags, Ints
 
 _BLOCK_RULES = (
     rules.one_policy_per_pool,
@@ -45,7 +45,7 @@ class LinkingConstraints:
         """The policies that have an entry in some row."""
         return frozenset(self.policy_numbers.tolist())
 
-    def wanted(self, shape: tuple[int, ...]) -> Flags:
+    def wanted(self, shape: tuple[int, ...]) -> Bools:
         """Return the assignments that help to satisfy a row: they may pay with a value below 0."""
         found = np.zeros(shape, np.bool_)
         helps = self.assignment_coefficients < 0

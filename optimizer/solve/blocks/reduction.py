@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from optimizer.domain.arrays import Bools, Floats, Ints
 from optimizer.domain.solution import Decision
 from optimizer.model.problem import NO_DEVICE, Problem
-from optimizer.solve.blocks.block_problem import BlockProblem, Flags, Floats, Ints, LinkingRows
+from optimizer.solve.blocks.block_problem import BlockProblem, LinkingRows
 from optimizer.solve.blocks.capacity_units import CapacityUnits, capacity_units
 from optimizer.solve.blocks.columns import Columns
 from optimizer.solve.blocks.fixed_priorities import FixedPriorities
@@ -96,7 +97,7 @@ class Reduction:
             np.array([resource for _, resource in pairs], np.int64),
         ), np.array(list(met.values()), np.int64)
 
-    def spread(self, assignments: Flags, modes: Flags, problem: Problem) -> tuple[Flags, Flags]:
+    def spread(self, assignments: Bools, modes: Bools, problem: Problem) -> tuple[Bools, Bools]:
         """Return flags over assignments and modes of the blocks as flags over the problem's.
 
         The result is two arrays: [workloads, resources] and [policies].
@@ -125,7 +126,7 @@ def reduce_to_blocks(
     fixed: FixedPriorities | None = None,
     *,
     floors: Sequence[float] = (),
-    unfixed: tuple[Flags, Flags] | None = None,
+    unfixed: tuple[Bools, Bools] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Reduction | None:
     """Return the blocks of a problem; None where a site has too many modes, or `stop` returns True.

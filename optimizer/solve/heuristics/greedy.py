@@ -8,12 +8,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from optimizer.domain.arrays import Floats, Ints
 from optimizer.domain.solution import Decision
 from optimizer.model.allocation import Allocation
 from optimizer.model.lexicographic import worth_more
 from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import violations
-from optimizer.solve.blocks.block_problem import Floats, Ints
+from optimizer.solve.blocks.block_problem import entries_by_owner
 from optimizer.solve.blocks.linking_constraints import linking_constraints
 from optimizer.solve.tuning import AMOUNT_PRICE, AMOUNT_TOLERANCE
 
@@ -60,14 +61,16 @@ class _State:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self.linking = linking_constraints(problem, frozenset())
-        self._of_workloads = _entries(self.linking.assignment_workloads, len(problem.workloads))
-        self._of_policies = _entries(self.linking.policy_numbers, len(problem.policies))
+        self._of_workloads = entries_by_owner(
+            self.linking.assignment_workloads, len(problem.workloads)
+        )
+        self._of_policies = entries_by_owner(self.linking.policy_numbers, len(problem.policies))
         self._limits = np.array(self.linking.limits, np.float64)
         self._allocation = Allocation(problem)
         self._open: dict[int, dict[str, list[int]]] = {}
         for number, policy in enumerate(problem.policies):
             self._open.setdefault(policy.cluster, {}).setdefault(policy.pool, []).append(number)
-        self._resources = _entries(problem.resource_cluster, len(problem.clusters))
+        self._resources = entries_by_owner(problem.resource_cluster, len(problem.clusters))
         self._more = np.zeros(len(problem.resources))
         for cluster in self._open:
             self._promise(cluster)
@@ -214,9 +217,3 @@ class _State:
                     most[resource] = max(most.get(resource, 0.0), amount)
             for resource, amount in most.items():
                 self._more[resource] += amount
-
-
-def _entries(owners: Ints, count: int) -> list[Ints]:
-    """Return the positions of the entries of every owner."""
-    order = np.argsort(owners, kind="stable")
-    return np.split(order, np.searchsorted(owners[order], np.arange(1, count))) if count else []

@@ -8,13 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from optimizer.solve.blocks.block_problem import (
-    BlockProblem,
-    Floats,
-    Ints,
-    Prices,
-    residual_subproblem,
-)
+from optimizer.domain.arrays import Floats, Ints
+from optimizer.solve.blocks.block_problem import BlockProblem, Prices, residual_subproblem
 from optimizer.solve.blocks.columns import (
     ColumnPool,
     Columns,

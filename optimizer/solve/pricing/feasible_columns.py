@@ -6,7 +6,8 @@ extra kind than the cluster has. Without some of its assignments it can be taken
 
 import numpy as np
 
-from optimizer.solve.blocks.block_problem import BlockProblem, Flags, Floats, Ints
+from optimizer.domain.arrays import Bools, Floats, Ints
+from optimizer.solve.blocks.block_problem import BlockProblem
 from optimizer.solve.blocks.columns import Columns
 from optimizer.solve.tuning import ROW_TOLERANCE
 
@@ -29,7 +30,7 @@ def feasible_columns(
     ), full
 
 
-def _drop(blocks: BlockProblem, columns: Columns, limits: Floats, kept: Flags) -> None:
+def _drop(blocks: BlockProblem, columns: Columns, limits: Floats, kept: Bools) -> None:
     """Unmark assignments of the columns that exceed limits by themselves."""
     assignments, rows, amounts = columns.uses_of_assignments(blocks)
     owners, mode_rows, mode_amounts = columns.uses_of_modes(blocks)
@@ -54,7 +55,7 @@ def _drop(blocks: BlockProblem, columns: Columns, limits: Floats, kept: Flags) -
 
 
 def _keep_fitting(
-    left: Floats, assignments: Ints, rows: Ints, amounts: Floats, worth: Floats, kept: Flags
+    left: Floats, assignments: Ints, rows: Ints, amounts: Floats, worth: Floats, kept: Bools
 ) -> None:
     """Unmark assignments of one column until no row is exceeded, or none helps any more."""
     while (short := np.flatnonzero(left < -ROW_TOLERANCE)).size:

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optimizer.domain.arrays import Floats, Ints
 from optimizer.model.subgradient import StepRule, minimise
-from optimizer.solve.blocks.block_problem import BlockProblem, Floats, Ints, Prices
+from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.knapsack import KnapsackTable, knapsack_contents, solve_knapsacks
 from optimizer.solve.blocks.knapsack_items import (
     KnapsackItems,
@@ -81,6 +82,15 @@ def price_blocks(
         mode_profits,
         filling,
     )
+
+
+def assignment_profits(blocks: BlockProblem, prices: Prices) -> Floats:
+    """Return the value of every assignment less its prices, [workloads, resources]."""
+    profits: Floats = blocks.values - prices.workloads[:, None]
+    rows = blocks.linking
+    charged = rows.assignment_coefficients * prices.linking[rows.assignment_rows]
+    np.subtract.at(profits, (rows.assignment_workloads, rows.assignment_resources), charged)
+    return profits
 
 
 def assignments_of_modes(

@@ -6,26 +6,24 @@ less than U - V against the best columns. A variable that alone loses more is fi
 
 import numpy as np
 
-from optimizer.solve.blocks.block_problem import BlockProblem, Flags, Prices
-from optimizer.solve.pricing.lagrangian_relaxation import PricingResult
+from optimizer.domain.arrays import Bools
+from optimizer.solve.blocks.block_problem import BlockProblem, Prices
+from optimizer.solve.pricing.lagrangian_relaxation import PricingResult, assignment_profits
 from optimizer.solve.tuning import VALUE_TOLERANCE
 
 
 def unfixed_variables(
     blocks: BlockProblem, prices: Prices, pricing: PricingResult, slack: float
-) -> tuple[Flags, Flags]:
+) -> tuple[Bools, Bools]:
     """Return the assignments [workloads, resources] and modes that lose at most `slack`.
 
     A site that has to take a workload w on resource r in a mode loses at least best_r(c) - best_r(c
     - size_w) - profit_wr more than the mode does, where c is its supply and best_r the knapsack
     table.
     """
-    profits = blocks.values - prices.workloads[:, None]
-    rows = blocks.linking
-    charged = rows.assignment_coefficients * prices.linking[rows.assignment_rows]
-    np.subtract.at(profits, (rows.assignment_workloads, rows.assignment_resources), charged)
+    profits = assignment_profits(blocks, prices)
     lost = pricing.site_profits[blocks.mode_sites] - pricing.mode_profits
-    modes: Flags = lost <= slack + VALUE_TOLERANCE
+    modes: Bools = lost <= slack + VALUE_TOLERANCE
     assignments = np.zeros(profits.shape, np.bool_)
     for mode, resource, supply in zip(
         blocks.supply_modes.tolist(),

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optimizer.domain.arrays import Floats, Ints
 from optimizer.domain.settings import SolverName
-from optimizer.solve.blocks.block_problem import BlockProblem, Floats, Ints, Prices
+from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.columns import Columns
 from optimizer.solve.solver_adapters import SolverResult, maximise
 from optimizer.solve.tuning import ROW_TOLERANCE

@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optimizer.solve.blocks.block_problem import BlockProblem, Floats, Ints, Prices
+from optimizer.domain.arrays import Floats, Ints
+from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.columns import Columns, concatenated_columns
-from optimizer.solve.pricing.lagrangian_relaxation import PricingResult
+from optimizer.solve.pricing.lagrangian_relaxation import PricingResult, assignment_profits
 from optimizer.solve.tuning import ENUMERATED_CELLS, VALUE_TOLERANCE
 
 
@@ -105,15 +106,6 @@ def best_columns_within(
         np.concatenate([np.zeros(0), *losses]), complete_loss, limit
     )
     return EnumeratedColumns(_without_repeats(blocks, columns.pick(kept)), complete_loss)
-
-
-def assignment_profits(blocks: BlockProblem, prices: Prices) -> Floats:
-    """Return the value of every assignment less its prices, [workloads, resources]."""
-    profits: Floats = blocks.values - prices.workloads[:, None]
-    rows = blocks.linking
-    charged = rows.assignment_coefficients * prices.linking[rows.assignment_rows]
-    np.subtract.at(profits, (rows.assignment_workloads, rows.assignment_resources), charged)
-    return profits
 
 
 class _Labelling:

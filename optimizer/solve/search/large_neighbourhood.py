@@ -8,11 +8,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from optimizer.domain.arrays import Floats, Ints
 from optimizer.domain.settings import SolverName
 from optimizer.solve.blocks.block_problem import (
     BlockProblem,
-    Floats,
-    Ints,
     Prices,
     Subproblem,
     residual_subproblem,

@@ -10,18 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from optimizer.domain.arrays import Bools, Floats, Ints
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Assignment, Decision, Solution
 from optimizer.domain.status import Status
 from optimizer.model.problem import Problem, objective
-from optimizer.solve.blocks.block_problem import (
-    BlockProblem,
-    Flags,
-    Floats,
-    Ints,
-    LinkingRows,
-    Prices,
-)
+from optimizer.solve.blocks.block_problem import BlockProblem, LinkingRows, Prices
 from optimizer.solve.blocks.columns import Columns
 from optimizer.solve.blocks.reduction import Reduction, reduce_to_blocks
 from optimizer.solve.pricing.column_generation import generate_columns
@@ -218,7 +212,7 @@ class NearOptimalColumns:
             yield _LossWindow(columns, self._value - loss, lost)
             loss *= LOSS_GROWTH
 
-    def _lacking(self, assignment: Assignment, columns: Columns) -> Flags | None:
+    def _lacking(self, assignment: Assignment, columns: Columns) -> Bools | None:
         """Return which columns a decision without the assignment may have; None if not known.
 
         Any of several identical workloads can be the one that lacks it.
@@ -246,7 +240,7 @@ class NearOptimalColumns:
             return None
         resource = int(first[site]) + resources[site].index(at[1])
         holds = (columns.workloads == workload) & (columns.resources == resource)
-        lacking: Flags = np.bincount(columns.owners, holds, len(columns)) < equal
+        lacking: Bools = np.bincount(columns.owners, holds, len(columns)) < equal
         return lacking
 
 
@@ -293,8 +287,8 @@ def _with_one_of(blocks: BlockProblem, workload: int) -> LinkingRows:
     )
 
 
-def _all_but(problem: Problem, assignment: Assignment) -> Flags:
-    usable: Flags = ~np.isnan(problem.values)
+def _all_but(problem: Problem, assignment: Assignment) -> Bools:
+    usable: Bools = ~np.isnan(problem.values)
     at = problem.indexes(assignment)
     if at is not None:
         usable[at] = False
