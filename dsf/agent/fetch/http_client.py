@@ -1,4 +1,9 @@
-"""An agent's connections: one pool for public authorities, one for each that a Secret names."""
+"""HTTP clients of an agent: one that trusts public authorities, one for each authority in a Secret.
+
+Each call has a connection of its own. On a kept connection a server may send an answer that nobody
+asked for, which would then be taken for the answer to the next call, maybe of another scorer behind
+the same address. Calls are seconds apart, so kept connections would save little.
+"""
 
 import ssl
 from collections.abc import AsyncIterator
@@ -9,11 +14,8 @@ import httpx
 
 from dsf import __version__
 
-KEEPALIVE_SECONDS = 3.0
-"""Shorter than common servers wait (uvicorn: 5 s), lest a call meets a closing connection."""
-
 AUTHORITIES_LIMIT = 32
-"""Pools kept for authorities; those that rotated away are the first to go."""
+"""Clients that are kept for authorities; the one that was not used for longest is dropped first."""
 
 
 class HttpClient:
@@ -66,13 +68,12 @@ def _client(verify: ssl.SSLContext | bool) -> httpx.AsyncClient:
         trust_env=False,
         follow_redirects=False,
         timeout=None,  # noqa: S113 - exchange() sets one deadline over everything
-        limits=httpx.Limits(
-            max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEPALIVE_SECONDS
-        ),
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         headers={
             "Accept": "application/json",
             "Accept-Encoding": "gzip",
+            "Connection": "close",
             "User-Agent": f"dynamic-scoring-agent/{__version__}",
         },
     )
