@@ -34,8 +34,8 @@ from optimizer.snapshot.fleet_snapshot import FleetSnapshot, read_objects
 from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.requested_gpus import mig_rules
-from optimizer.snapshot.score_entries import score_object
-from optimizer.snapshot.score_list import score_list
+from optimizer.snapshot.scores.score_entries import score_object
+from optimizer.snapshot.scores.score_list import score_list
 from optimizer.snapshot.unknown_names import unknown_names
 from optimizer.solve.solver_process import solve
 from optimizer.solve.supervised_process import start_fork_server

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from optimizer.domain.fleet import Fleet, FleetLimit, Workload
 from optimizer.model.resource_index import ResourceIndex
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot
-from optimizer.snapshot.score_index import ScoreIndex
+from optimizer.snapshot.scores.score_index import ScoreIndex
 from optimizer.wire.request_problem import UNPROCESSABLE, RequestProblem
 
 _SCORES_PER_PLACE = 8

@@ -11,7 +11,7 @@ from optimizer.domain.score_matrix import ClusterDevice
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot
 from optimizer.snapshot.object_readers import name_of
-from optimizer.snapshot.score_reader import ScoreReader
+from optimizer.snapshot.scores.score_reader import ScoreReader
 from optimizer.wire.request import OptimizeRequest
 
 MAX_ISSUES = 1_000

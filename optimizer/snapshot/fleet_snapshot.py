@@ -34,7 +34,7 @@ from optimizer.snapshot.object_readers import (
 )
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.requested_gpus import mig_rules, read_gpu_pools
-from optimizer.snapshot.score_index import ScoreIndex, score_index
+from optimizer.snapshot.scores.score_index import ScoreIndex, score_index
 from optimizer.wire.request import OptimizeRequest, RequestedCluster
 
 

@@ -14,7 +14,7 @@ from optimizer.domain.compact_floats import wide_enough
 from optimizer.domain.issue import Issue
 from optimizer.domain.score_matrix import ClusterDevice, ScoreMatrix, empty_scores
 from optimizer.snapshot.object_readers import name_of
-from optimizer.snapshot.score_entries import (
+from optimizer.snapshot.scores.score_entries import (
     EntryKey,
     entries_of,
     entry_name,
@@ -22,7 +22,7 @@ from optimizer.snapshot.score_entries import (
     scores_by_key,
     validity,
 )
-from optimizer.snapshot.score_index import ClusterShape, ScoreIndex
+from optimizer.snapshot.scores.score_index import ClusterShape, ScoreIndex
 from optimizer.wire.request import ScoreRef
 
 MAX_ISSUES_PER_DEVICE = 20
