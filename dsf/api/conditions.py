@@ -1,4 +1,4 @@
-"""Kubernetes conditions as values.
+"""Kubernetes conditions: set, find and test them.
 
 Source: the Kubernetes API conventions, `meta/v1` Condition.
 """
@@ -14,7 +14,7 @@ MESSAGE_LIMIT = 32768
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition to be set; the time of its last transition is worked out by `merged`."""
+    """A condition to set; `merged` determines its lastTransitionTime."""
 
     type: str
     status: Status
@@ -29,10 +29,10 @@ def merged(
     now: str,
     generation: int | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the observed conditions with the desired ones set, the order of types kept.
+    """Return the observed conditions with the desired ones set, in stable order.
 
-    `now` is an RFC 3339 time. `lastTransitionTime` changes only where the status does; conditions
-    of other types stay as they are.
+    `now` is an RFC 3339 time. `lastTransitionTime` changes only with the status. Conditions of
+    other types stay as they are.
     """
     result = {str(item.get("type")): dict(item) for item in observed}
     for condition in desired:
@@ -55,6 +55,6 @@ def find(conditions: Iterable[Mapping[str, Any]], type_: str) -> Mapping[str, An
 
 
 def is_true(obj: Mapping[str, Any], type_: str) -> bool:
-    """Tell whether an object's `status.conditions` holds the type with status True."""
+    """Return whether the condition of a type is True in an object's `status.conditions`."""
     condition = find(obj.get("status", {}).get("conditions") or [], type_)
     return condition is not None and condition.get("status") == "True"

@@ -1,4 +1,4 @@
-"""Names of the wire contract: API groups, fixed object names, labels, ports."""
+"""Fixed names of the wire contract: API groups, objects, labels, ports."""
 
 import re
 
@@ -34,9 +34,8 @@ _NOT_DNS = re.compile(r"[^a-z0-9.-]+")
 def score_object_name(score_name: str) -> str:
     """Return the AddOnPlacementScore name of a score: lower case, DNS-1123, at most 253 characters.
 
-    `_` and every other character that DNS does not know become `-`, which goes where a label, the
-    part between two dots, would begin or end with it. The result is empty when nothing usable is
-    left.
+    `_` and every other character that DNS-1123 forbids become `-`. A `-` at either end of a label
+    (the part between two dots) is removed. The result is empty if no usable character is left.
     """
     labels = _NOT_DNS.sub("-", score_name.lower())[:253].split(".")
     return ".".join(filter(None, (label.strip("-") for label in labels)))

@@ -1,8 +1,8 @@
-"""Times as Kubernetes writes them."""
+"""Times in the format of Kubernetes."""
 
 from datetime import UTC, datetime
 
 
 def rfc3339(moment: datetime) -> str:
-    """Return an aware time as `meta/v1` Time: RFC 3339 in UTC, whole seconds, cut down."""
+    """Return an aware time as `meta/v1` Time: RFC 3339 in UTC, truncated to seconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -5,7 +5,7 @@ from pydantic.alias_generators import to_camel
 
 
 class WireModel(BaseModel):
-    """A frozen wire value; unknown fields are ignored so that newer peers are understood."""
+    """A frozen wire value; it ignores unknown fields, so that newer peers can add fields."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,

@@ -1,7 +1,7 @@
 """The `dsf` command line.
 
-Commands are named by import path and loaded when they are called, so that `dsf --help` costs
-nothing and a missing extra is a sentence, not a traceback.
+Shell. A command is imported when it is called, so `dsf --help` is fast, and a missing extra is an
+error message, not a traceback. May import `dsf.kube` and `dsf.api`; commands live in their parts.
 """
 
 from dsf.cli.root import main

@@ -1,11 +1,11 @@
-"""Which commands there are, where each one lives, and which extra it needs."""
+"""The table of commands: import path, help and required extra."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command by its import path `module:attribute`."""
+    """A command; `target` is its import path `module:attribute`."""
 
     target: str
     help: str

@@ -1,4 +1,4 @@
-"""The options that several commands share, so that they are named and explained alike."""
+"""Options that several commands share, with the same names and help everywhere."""
 
 from collections.abc import Callable
 from math import isnan
@@ -16,12 +16,12 @@ KUBECONFIG = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 class Namespace(click.ParamType[str]):
-    """The name of a Kubernetes namespace: what is none is refused before anything starts."""
+    """A click type: the name of a Kubernetes namespace, validated before the command starts."""
 
     name = "namespace"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name; fails where no namespace can have it."""
+        """Return the name; fails if it is not a valid namespace name."""
         text = str(value)
         if problems := dns_label(text):
             self.fail(f"{text[:SHOWN]!r} is no name of a namespace: {problems[0]}", param, ctx)
@@ -36,7 +36,7 @@ def cluster_options(whose: str) -> Callable[[Command], Command]:
         return click.option(
             "--kubeconfig",
             type=KUBECONFIG,
-            help=f"Kubeconfig of {whose}; else KUBECONFIG, ~/.kube/config, or the pod's account.",
+            help=f"Kubeconfig of {whose}; default: $KUBECONFIG, ~/.kube/config, the pod's account.",
         )(command)
 
     return added
@@ -50,7 +50,7 @@ def endpoint_option(command: Command) -> Command:
         "metrics_bind_address",
         default="127.0.0.1:8080",
         show_default=True,
-        help="Where /metrics, /healthz and /readyz are served.",
+        help="Address of /metrics, /healthz and /readyz.",
     )(command)
 
 
@@ -59,14 +59,14 @@ def http_options(command: Command) -> Command:
     command = click.option(
         "--allowed-host",
         multiple=True,
-        help="Host name under which it may be called besides its address; repeatable.",
+        help="Accepted Host name besides the address itself; repeatable.",
     )(command)
     command = click.option(
         "--port",
         type=click.IntRange(0, 65535),
         default=8338,
         show_default=True,
-        help="0: a free one.",
+        help="Port; 0 takes a free one.",
     )(command)
     return click.option(
         "--bind-address", default="127.0.0.1", show_default=True, help="Address to serve HTTP on."
@@ -87,11 +87,11 @@ def log_options(command: Command) -> Command:
 
 
 class NumberRange(click.FloatRange):
-    """A range of numbers without NaN, which click takes to lie in every range."""
+    """A range of numbers that excludes NaN, which click accepts in every range."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the number; refuse what is none."""
+        """Return the number; fails for NaN."""
         number: float = super().convert(value, param, ctx)
         return self.fail(f"{value!r} is not a number.", param, ctx) if isnan(number) else number

@@ -1,4 +1,4 @@
-"""The root command: lazy subcommands, and every failure as one line and an exit code."""
+"""The root command: lazily imported commands, and failures as one line and an exit code."""
 
 import importlib
 import os
@@ -14,14 +14,14 @@ EXIT_INTERNAL = 70
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command when it is called."""
+    """A click group that imports a command only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the commands in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command, or explain which extra is missing."""
+        """Import the command; fails with the name of a missing extra."""
         command = COMMANDS.get(cmd_name)
         if command is None:
             return super().get_command(ctx, cmd_name)
@@ -35,7 +35,7 @@ class LazyGroup(click.Group):
         return loaded
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """List the commands with the help of the table, importing none."""
+        """List the commands with their help from the table, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.help) for name, command in COMMANDS.items()])
 

@@ -1,4 +1,4 @@
-"""`dsf scores`: what the agents published, managed clusters by dimension."""
+"""`dsf scores`: the published scores as tables of managed clusters by dimension."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ Expired = Mapping[tuple[str, str], str]
 @cluster_options("the hub")
 @click.option("--cluster", "-c", "clusters", multiple=True, help="Only this managed cluster.")
 @click.option("--score", "-s", "scores_", multiple=True, help="Only this AddOnPlacementScore.")
-@click.option("--valid", is_flag=True, help="Leave out scores that have expired.")
+@click.option("--valid", is_flag=True, help="Omit expired scores.")
 @click.option("--output", "-o", type=click.Choice(["table", "json", "yaml"]), default="table")
 def scores(
     kubeconfig: Path | None,
@@ -66,7 +66,7 @@ async def _read(kubeconfig: Path | None, context: str | None) -> list[Object]:
 def _only(
     objects: Sequence[Object], field: str, names: Sequence[str], what: str
 ) -> Sequence[Object]:
-    """Return the objects whose metadata has one of the names; all of them where none is given."""
+    """Return the objects with one of the names; all objects if none is given."""
     if not names:
         return objects
     there = {obj["metadata"][field] for obj in objects}

@@ -1,4 +1,4 @@
-"""How long to wait after failures."""
+"""Exponential back-off: how long to wait after failures."""
 
 import math
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ LONGEST_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Delays that double from `base` to `ceiling` seconds, each jittered down to half at most."""
+    """Delays that double from `base` to `ceiling` seconds, with jitter."""
 
     base: float = 0.5
     ceiling: float = LONGEST_SECONDS
 
     def delay(self, failures: int, draw: float) -> float:
-        """Return the seconds to wait after the n-th failure in a row; `draw` is in [0, 1)."""
+        """Return min(base 2^(failures-1), ceiling) (1 - draw/2) seconds; `draw` is in [0, 1)."""
         doublings = min(failures - 1, math.ceil(math.log2(self.ceiling / self.base)))
         return min(self.base * 2.0**doublings, self.ceiling) * (1 - draw / 2)
 
 
 def retry_after(error: BaseException) -> float:
-    """Return the seconds, five minutes at most, that an API server asks to stay away, else 0."""
+    """Return the `retryAfterSeconds` of an error, at most 300, or 0 if it has none."""
     value = error.details.get("retryAfterSeconds") if isinstance(error, ApiError) else None
     if not isinstance(value, int | float) or not value > 0:
         return 0.0

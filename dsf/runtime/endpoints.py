@@ -1,6 +1,6 @@
 """Liveness, readiness and metrics over HTTP: `/healthz`, `/readyz`, `/metrics`.
 
-Served by aiohttp, which the Kubernetes client has loaded already.
+aiohttp serves them, because the Kubernetes client has imported it already.
 """
 
 import errno
@@ -17,7 +17,7 @@ Ready = Callable[[], str | None]
 
 
 class CannotListen(Exception):
-    """An address that cannot be listened on; the message says which and what to do."""
+    """The address cannot be bound; the message names it and says what to do."""
 
 
 @asynccontextmanager
@@ -26,9 +26,9 @@ async def serve_endpoints(
 ) -> AsyncIterator[str]:
     """Serve the endpoints on `host:port` while the context lasts, and yield their base URL.
 
-    Port 0 takes a free one. `ready` returns None, or what is still missing, which `/readyz` answers
-    with 503. `/metrics` answers in the format that the client asks for (Prometheus text or
-    OpenMetrics). Raises CannotListen.
+    Port 0 takes a free port. `ready` returns None, or what is still missing; then `/readyz` answers
+    503 with that text. `/metrics` answers in the format that the client accepts (Prometheus text
+    or OpenMetrics). Raises CannotListen.
     """
     async with serving(_app(registry, ready), bind) as url:
         yield url
@@ -40,7 +40,7 @@ async def serving(
 ) -> AsyncIterator[str]:
     """Serve an application on `host:port` while the context lasts, and yield its base URL.
 
-    `flag` is what chooses the address on the command line. Raises CannotListen.
+    `flag` is the command-line flag of the address, for the message. Raises CannotListen.
     """
     host, port = _address(bind)
     runner = web.AppRunner(

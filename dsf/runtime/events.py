@@ -1,8 +1,8 @@
-"""Kubernetes Events: told once, counted where they repeat, and never in anybody's way.
+"""Record Kubernetes Events: deduplicated, rate-limited, and without blocking the caller.
 
-Events of core/v1: every version of kubectl shows them with their count, and a repetition is one
-small patch. What is told again within their life has the same name, so that a restart, or another
-replica, goes on counting.
+They are events of core/v1, because every version of kubectl shows these with their count, and a
+repetition costs one small patch. A repeated event gets the same name, so the count continues after
+a restart and in another replica.
 
 Source: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
 """
@@ -33,36 +33,43 @@ Type = Literal["Normal", "Warning"]
 _Body = dict[str, Any]
 
 MOST_WAITING = 1000
+"""Events in the queue; bounds the memory while the API server is down."""
 MOST_OBJECTS = 4096
+"""Objects with a token bucket; bounds the memory in a large fleet."""
 BURST = 25
+"""Events that one object may have at once, as in client-go's EventCorrelator."""
 REFILL_SECONDS = 300.0
+"""Seconds until an object may have one event more, as in client-go."""
 ATTEMPTS = 5
+"""Attempts to write one event."""
 _MESSAGE_LIMIT = 1024
+"""Characters; the API server refuses longer messages."""
 _NAME_LIMIT = 230
+"""Characters of an object's name in the name of an event, which has at most 253 with its suffix."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenBucket:
-    """How many events about an object may still be written, as of a time."""
+    """The event budget of one object: `left` tokens at time `at`."""
 
     left: float
     at: float
 
     def after(self, now: float) -> "TokenBucket":
-        """Return the allowance once some time has passed."""
+        """Return the bucket at time `now`, refilled."""
         return TokenBucket(min(BURST, self.left + (now - self.at) / REFILL_SECONDS), now)
 
     def spent(self) -> "TokenBucket":
-        """Return what is left after one event."""
+        """Return the bucket after one event."""
         return TokenBucket(self.left - 1, self.at)
 
 
 class EventRecorder:
-    """Records events about objects while `run` runs; `component` is who tells them.
+    """Writes events about objects while `run` runs; `component` is their source.
 
-    `record` returns at once. About one object 25 events may come in a burst, then one every five
-    minutes; of those waiting to be written the oldest are dropped. What can't be written is tried
-    a few times and dropped. Metric: `dsf_events_total{result}` (written, limited, dropped, failed).
+    `record` returns at once. Each object may have a burst of 25 events, then one every five
+    minutes. If too many wait to be written, the oldest are dropped. A failed write is retried a few
+    times. Metric: `dsf_events_total{result}` (written, limited, dropped, failed).
     """
 
     def __init__(
@@ -88,7 +95,7 @@ class EventRecorder:
     def record(
         self, kind: Kind, obj: Mapping[str, Any], type_: Type, reason: str, message: str
     ) -> None:
-        """Have an event about an object written some time soon, or not at all."""
+        """Queue an event about an object, unless its budget is used up."""
         if not self._allowed(str(obj["metadata"].get("uid") or obj["metadata"]["name"])):
             self._results.labels("limited").inc()
             return
@@ -99,7 +106,7 @@ class EventRecorder:
         self._arrived.set()
 
     async def run(self) -> None:
-        """Write what is recorded until cancelled."""
+        """Write the queued events until cancelled."""
         while True:
             await self._arrived.wait()
             while self._waiting:
@@ -177,5 +184,5 @@ class EventRecorder:
             }
             await self._kube.patch(EVENT, name, body, namespace)
         except NotFound:
-            # Its time was over just now: the next telling creates it anew.
+            # The event has just expired: create it again.
             return

@@ -1,4 +1,4 @@
-"""Structured logs on standard error: one line each, as `key=value` pairs or as JSON."""
+"""Structured logs on standard error: one line per record, as `key=value` pairs or as JSON."""
 
 import json
 import logging
@@ -17,8 +17,8 @@ _TALKATIVE = ("aiohttp", "asyncio", "httpx", "httpcore", "kubernetes", "urllib3"
 def set_up(level: str = "info", format_: Format = "text", stream: IO[str] | None = None) -> None:
     """Send the logs of this process to `stream`, standard error by default.
 
-    `level` is a name of the logging module in any case. What is passed to a logger as `extra`
-    becomes fields. Raises ValueError for an unknown level.
+    `level` is a name of the logging module in any letter case. The `extra` of a record becomes
+    fields. Raises ValueError for an unknown level.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if format_ == "json" else TextFormatter())
@@ -28,7 +28,7 @@ def set_up(level: str = "info", format_: Format = "text", stream: IO[str] | None
 
 
 class TextFormatter(logging.Formatter):
-    """One line of `key=value` pairs; values with spaces, quotes or controls as JSON strings."""
+    """One line of `key=value` pairs; values with spaces, quotes or controls are JSON strings."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -36,7 +36,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object."""
+    """Formats a record as one JSON object."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""

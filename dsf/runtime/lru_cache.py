@@ -1,4 +1,4 @@
-"""A mapping that forgets: bounded, whatever users make it remember."""
+"""A bounded mapping that evicts the least recently used entry."""
 
 from collections import OrderedDict
 from typing import Generic, TypeVar
@@ -8,26 +8,26 @@ V = TypeVar("V")
 
 
 class LruCache(Generic[K, V]):
-    """Keeps the last `size` entries put or got."""
+    """Keeps the `size` entries that were put or got most recently."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._items: OrderedDict[K, V] = OrderedDict()
 
     def get(self, key: K) -> V | None:
-        """Return a value that is still known."""
+        """Return the value of a key, or None if it is unknown or evicted."""
         if key not in self._items:
             return None
         self._items.move_to_end(key)
         return self._items[key]
 
     def put(self, key: K, value: V) -> None:
-        """Remember a value, and forget the one that was used least recently."""
+        """Store a value; evict the least recently used entry if there are too many."""
         self._items[key] = value
         self._items.move_to_end(key)
         if len(self._items) > self._size:
             self._items.popitem(last=False)
 
     def forget(self, key: K) -> None:
-        """Forget a key, known or not."""
+        """Remove a key, if it is present."""
         self._items.pop(key, None)

@@ -1,9 +1,9 @@
-"""Metrics of the runtime.
+"""Metrics of controllers and leader election.
 
 dsf_reconcile_total{controller, result}   result: success, error, broken
 dsf_reconcile_seconds{controller}         histogram
 dsf_queue_depth{controller}
-leader_election_master_status{name}       1 while leading, as Kubernetes' own controllers have it
+leader_election_master_status{name}       1 while leading, as in Kubernetes' own controllers
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 @dataclass(frozen=True, slots=True)
 class ControllerMetrics:
-    """What all control loops and electors of one registry share."""
+    """The metrics that all controllers and leader electors of one registry share."""
 
     results: Counter
     seconds: Histogram

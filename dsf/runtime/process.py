@@ -1,4 +1,4 @@
-"""A process that stops when it is told to."""
+"""Run a coroutine as a process that stops on SIGTERM and SIGINT."""
 
 import asyncio
 import signal
@@ -9,9 +9,9 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
-    """Run `main` until it ends, or until SIGTERM or SIGINT cancels it, which is no error.
+    """Run `main` until it ends, or until SIGTERM or SIGINT cancels it, which is not an error.
 
-    Where task groups have wrapped a single error, that error is raised itself.
+    If task groups wrap a single error, that error itself is raised.
     """
     try:
         asyncio.run(_until_signalled(main))

@@ -100,7 +100,7 @@ class AddOnLease:
         observed = self._observed or await self._read()
         at = asyncio.get_running_loop().time()
         verdict = decide(self._candidacy, observed, self._seen, at=at, now=micro_time(self.now()))
-        self._seen, self._observed = verdict.sighting, None  # read again if the write fails
+        self._seen, self._observed = verdict.observed, None  # read again if the write fails
         if verdict.write is None:
             self._note(observed or {}, rival=str((observed or {})["spec"]["holderIdentity"]))
         else:

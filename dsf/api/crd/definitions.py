@@ -13,7 +13,7 @@ CustomResourceDefinition = dict[str, Any]
 
 
 def crds() -> list[CustomResourceDefinition]:
-    """Return the CRDs of DynamicScorer and DynamicScoringConfig, ready to be applied."""
+    """Return the CRDs of DynamicScorer and DynamicScoringConfig as objects to apply."""
     return [_dynamic_scorer(), _dynamic_scoring_config()]
 
 

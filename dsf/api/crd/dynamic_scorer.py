@@ -40,9 +40,7 @@ class SecretKeyRef(WireModel):
     """A key of a Secret in the agent's namespace on the managed cluster."""
 
     name: Annotated[str, Field(min_length=1, max_length=253, description="Name of the Secret.")]
-    key: Annotated[
-        str, Field(min_length=1, max_length=253, description="Key whose value is meant.")
-    ]
+    key: Annotated[str, Field(min_length=1, max_length=253, description="Key within the Secret.")]
 
 
 class Tls(WireModel):
@@ -52,7 +50,7 @@ class Tls(WireModel):
         SecretKeyRef | None,
         Field(
             default=None,
-            description="PEM certificates of the only authorities that are trusted; public ones"
+            description="PEM certificates of the only trusted authorities; public ones"
             " where it is missing.",
         ),
     ]
@@ -92,7 +90,7 @@ class SourceAuth(Auth):
 
 
 class SourceParams(WireModel):
-    """What is asked of the source."""
+    """The query of the source."""
 
     query: Annotated[
         str | None,
@@ -109,7 +107,7 @@ class SourceParams(WireModel):
             default=None,
             ge=0,
             le=31_622_400,
-            description="Seconds of history; 0 asks for the instant value.",
+            description="Seconds of history; 0 queries the instant value.",
         ),
     ]
     step: Annotated[
@@ -176,7 +174,7 @@ class Source(WireModel):
 
 
 class ScoringParams(WireModel):
-    """The score's name and pace."""
+    """The name of the score and the scoring interval."""
 
     name: Annotated[
         str | None,
@@ -202,7 +200,7 @@ class Scoring(WireModel):
             default=None,
             max_length=2048,
             pattern=rf"^$|{_URL}",
-            description="URL of the scoring API; the host of configURL where it is missing.",
+            description="URL of the scoring API; by default the host of configURL.",
         ),
     ]
     path: Annotated[
@@ -213,16 +211,16 @@ class Scoring(WireModel):
     tls: Tls | None = None
     normalize: Annotated[
         Normalize | None,
-        Field(default=None, description="How the scorer's own units become 0..100."),
+        Field(default=None, description="Linear map of the scores to 0..100."),
     ]
     on_failure: Annotated[
         OnFailure | None,
-        Field(default=None, description="What counts once the last good scores have expired."),
+        Field(default=None, description="Policy once the last good scores have expired."),
     ]
 
 
 class DynamicScorerSpec(WireModel):
-    """A scoring API and how it is used."""
+    """A scoring API and how the agents use it."""
 
     model_config = ConfigDict(
         json_schema_extra=_rules(
@@ -242,7 +240,7 @@ class DynamicScorerSpec(WireModel):
         )
     )
 
-    description: Annotated[str, Field(max_length=4096, description="What the score tells.")]
+    description: Annotated[str, Field(max_length=4096, description="What the score means.")]
     config_url: Annotated[
         str,
         Field(
@@ -258,7 +256,7 @@ class DynamicScorerSpec(WireModel):
             default="Full",
             max_length=4,
             pattern=r"(?i)^(full|none)$",
-            description="Full: what the API's config endpoint says wins, and is polled."
+            description="Full: the API's config endpoint is polled and takes precedence."
             " None: this object's source and scoring are used as they are.",
         ),
     ]
@@ -270,7 +268,9 @@ class DynamicScorerSpec(WireModel):
     scoring: Scoring | None = None
     score_destination: Annotated[
         Literal["AddOnPlacementScore", "None"],
-        Field(default="AddOnPlacementScore", description="Where the scores go besides metrics."),
+        Field(
+            default="AddOnPlacementScore", description="Destination of the scores besides metrics."
+        ),
     ]
     score_dimension_format: Annotated[
         str,
@@ -286,12 +286,12 @@ class DynamicScorerSpec(WireModel):
 
 
 class ClusterCounts(WireModel):
-    """How many managed clusters a scorer has come to, and how far."""
+    """Numbers of managed clusters by the state of a scorer on them."""
 
     desired: Annotated[int, Field(description="Managed clusters that should score.")]
-    distributed: Annotated[int, Field(description="Those whose ManifestWork says so.")]
-    scoring: Annotated[int, Field(description="Those whose scores are fresh.")]
-    failing: Annotated[int, Field(description="Those that fail; the others have not said yet.")]
+    distributed: Annotated[int, Field(description="Those with it in their ManifestWork.")]
+    scoring: Annotated[int, Field(description="Those with valid scores.")]
+    failing: Annotated[int, Field(description="Those that fail; all others have not reported.")]
 
 
 class FailingCluster(WireModel):
@@ -304,7 +304,7 @@ class FailingCluster(WireModel):
 
 
 class DynamicScorerStatus(WireModel):
-    """What the hub controller found out."""
+    """The state that the hub controller observed."""
 
     health_status: Annotated[
         Literal["Active", "Inactive", "Unknown"] | None,
@@ -312,14 +312,15 @@ class DynamicScorerStatus(WireModel):
     ]
     score_name: Annotated[str | None, Field(default=None, description="Name of the score in use.")]
     clusters: Annotated[
-        ClusterCounts | None, Field(default=None, description="Managed clusters by how they stand.")
+        ClusterCounts | None,
+        Field(default=None, description="Numbers of managed clusters by state."),
     ]
     failing_clusters: Annotated[
         list[FailingCluster] | None,
         Field(
             default=None,
             max_length=FAILING_CLUSTERS,
-            description="The first failing managed clusters by name, and what each complains of.",
+            description="The first failing managed clusters by name, with their errors.",
             json_schema_extra={"x-kubernetes-list-type": "atomic"},
         ),
     ]
@@ -340,6 +341,6 @@ class DynamicScorerStatus(WireModel):
         ),
     ]
     observed_generation: Annotated[
-        int | None, Field(default=None, description="Generation this status speaks of.")
+        int | None, Field(default=None, description="Generation that this status describes.")
     ]
     conditions: ConditionList | None = None

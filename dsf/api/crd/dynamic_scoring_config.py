@@ -11,14 +11,16 @@ SOURCE_OVERRIDES = 5000
 
 
 class Mask(WireModel):
-    """A score that is kept away from a cluster."""
+    """A score that is not distributed to a managed cluster."""
 
     cluster_name: Annotated[
         str, Field(min_length=1, max_length=253, description="Name of the managed cluster.")
     ]
     score_name: Annotated[
         str,
-        Field(min_length=1, max_length=253, description="Name of the score, as the API has it."),
+        Field(
+            min_length=1, max_length=253, description="Name of the score, as in the scoring API."
+        ),
     ]
 
 
@@ -38,7 +40,7 @@ class ClusterSelector(WireModel):
 
 
 class SourceOverride(WireModel):
-    """Where some managed clusters have their source."""
+    """Another source host for some managed clusters."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -60,7 +62,7 @@ class SourceOverride(WireModel):
         str | None,
         Field(
             default=None,
-            description="The only score that is meant; every one with a source where missing.",
+            description="Only this score; by default every score with a source.",
         ),
     ]
     source_host: Annotated[
@@ -79,22 +81,24 @@ _MaskList = Annotated[
 
 
 class DynamicScoringConfigSpec(WireModel):
-    """What is distributed to the fleet."""
+    """The distribution of scores to managed clusters."""
 
-    masks: Annotated[_MaskList | None, Field(default=None, description="Scores kept away.")]
+    masks: Annotated[
+        _MaskList | None, Field(default=None, description="Scores that are not distributed.")
+    ]
     mask: Annotated[
         _MaskList | None, Field(default=None, description="An older spelling of masks; both count.")
     ]
 
     cluster_selector: Annotated[
         ClusterSelector | None,
-        Field(default=None, description="The managed clusters that are told, by their labels."),
+        Field(default=None, description="Distribute to managed clusters with these labels."),
     ]
     cluster_sets: Annotated[
         list[str] | None,
         Field(
             default=None,
-            description="The managed clusters that are told, by their ManagedClusterSets; global"
+            description="Distribute to managed clusters of these ManagedClusterSets; global"
             " means all. Where clusterSelector is given too, both must hold.",
             json_schema_extra={"x-kubernetes-list-type": "atomic"},
         ),
@@ -104,22 +108,22 @@ class DynamicScoringConfigSpec(WireModel):
         Field(
             default=None,
             max_length=SOURCE_OVERRIDES,
-            description="Where managed clusters have their source; the first that matches counts.",
+            description="Sources per managed cluster; the first match wins.",
             json_schema_extra={"x-kubernetes-list-type": "atomic"},
         ),
     ]
 
     @property
     def all_masks(self) -> tuple[Mask, ...]:
-        """The masks of both spellings."""
+        """The masks of `masks` and of the older `mask`."""
         return (*(self.masks or ()), *(self.mask or ()))
 
 
 class DynamicScoringConfigStatus(WireModel):
-    """What the hub controller did with it."""
+    """The state of the distribution."""
 
     observed_generation: Annotated[
-        int | None, Field(default=None, description="Generation this status speaks of.")
+        int | None, Field(default=None, description="Generation that this status describes.")
     ]
     scorers: Annotated[
         int | None, Field(default=None, description="Number of scorers distributed.")
@@ -128,6 +132,6 @@ class DynamicScoringConfigStatus(WireModel):
         int | None, Field(default=None, description="Number of managed clusters reached.")
     ]
     desired_clusters: Annotated[
-        int | None, Field(default=None, description="Number of managed clusters to be reached.")
+        int | None, Field(default=None, description="Number of managed clusters to reach.")
     ]
     conditions: ConditionList | None = None

@@ -1,4 +1,4 @@
-"""What a scorer declares about its scores: their units, and what counts after failures."""
+"""Rules that a scorer declares for its scores: normalization, and the policy after failures."""
 
 import math
 from fractions import Fraction
@@ -22,8 +22,8 @@ def _rule(rule: str, message: str) -> dict[str, Any]:
 class Normalize(WireModel):
     """A linear map of the scorer's own units to 0..100.
 
-    `min` becomes 0 and `max` 100, the other way round where `invert` is set. Scores beyond the two
-    ends go on along the same line, until the range of AddOnPlacementScore clamps them.
+    score = 100 (x - min) / (max - min), or 100 minus that with `invert`. Scores outside follow
+    the same line until the range of AddOnPlacementScore clamps them.
     """
 
     model_config = ConfigDict(
@@ -43,8 +43,8 @@ class Normalize(WireModel):
         return self
 
     def of(self, score: float) -> float:
-        """Return a finite score on the scale; infinite where the numbers are too large for it."""
-        # In fractions: a score that should become 57 must not become 56.99999999999999.
+        """Return the normalized score; infinite on overflow."""
+        # Fractions, because a score of exactly 57 must not become 56.99999999999999.
         low, high = Fraction(self.min), Fraction(self.max)
         part = high - Fraction(score) if self.invert else Fraction(score) - low
         try:

@@ -1,4 +1,4 @@
-"""From a pydantic JSON schema to a structural OpenAPI v3 schema.
+"""Convert a pydantic JSON schema to a structural OpenAPI v3 schema.
 
 Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema
 """
@@ -13,7 +13,7 @@ Schema = dict[str, Any]
 
 
 def structural(model: type[BaseModel]) -> Schema:
-    """Return the structural schema of a model: no references, titles, unions with null."""
+    """Return the structural schema of a model: without references, titles and unions with null."""
     schema = model.model_json_schema(by_alias=True)
     return _inline(schema, schema.get("$defs", {}))
 
@@ -43,7 +43,7 @@ def _inline(node: Mapping[str, Any], definitions: Mapping[str, Schema]) -> Schem
 
 
 def _resolve(node: Mapping[str, Any], definitions: Mapping[str, Schema]) -> Schema:
-    """Follow references and drop the null branch; what stands beside them wins."""
+    """Follow references and drop the null branch; sibling keywords win."""
     outer = {key: value for key, value in node.items() if key not in {"$ref", "anyOf"}}
     inner: Mapping[str, Any] = {}
     if "$ref" in node:

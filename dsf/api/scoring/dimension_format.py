@@ -1,4 +1,4 @@
-"""The score dimension format: how a result's labels become the name of one score entry."""
+"""The score dimension format: the name of a score entry from the labels of a result."""
 
 import re
 from collections.abc import Mapping
@@ -54,10 +54,10 @@ class DimensionFormat:
         return "".join(parts)
 
     def match(self, name: str) -> dict[str, str] | None:
-        """Return the labels that an entry name spells, or None where it has another form.
+        """Return the labels of an entry name, or None if it does not match the format.
 
-        Each value ends at the first occurrence of the literal after it, so the work is linear in
-        the name. A placeholder that stands twice must have the same value both times.
+        Each value ends at the first occurrence of the next literal, so the time is linear in the
+        name. A placeholder that occurs twice must have the same value both times.
         """
         if not name.startswith(self.literals[0]):
             return None

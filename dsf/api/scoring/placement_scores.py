@@ -1,4 +1,4 @@
-"""Reading AddOnPlacementScores: which entry has which value on which managed cluster."""
+"""Read AddOnPlacementScores: the value of each entry on each managed cluster."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -25,9 +25,9 @@ def by_score(objects: Iterable[Mapping[str, Any]]) -> dict[str, ByDimension]:
 
 
 def expired_at(obj: Mapping[str, Any], now: datetime) -> str:
-    """Return when an object's scores expired, as it says it; empty where they are valid.
+    """Return the `validUntil` of expired scores; empty if they are valid.
 
-    Scores without a readable `validUntil` never expire, as for OCM.
+    Scores without a readable `validUntil` never expire, as in OCM.
     """
     text = str((obj.get("status") or {}).get("validUntil") or "")
     try:

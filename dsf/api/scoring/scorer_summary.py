@@ -1,4 +1,4 @@
-"""The scorer summary: what the hub tells each agent about one scorer."""
+"""The scorer summary: the configuration of one scorer that the hub sends to agents."""
 
 import json
 from collections.abc import Iterable
@@ -21,10 +21,10 @@ _OptionalFlag = Annotated[bool, Field(exclude_if=_absent)]
 
 
 class ScorerSummary(WireModel):
-    """A DynamicScorer flattened for the agent; field names and order are the wire's.
+    """A DynamicScorer flattened for the agent; field names and order are those of the wire.
 
-    `source_range`, `source_step` and `scoring_interval` are seconds. Fields that the contract got
-    later are left out of the text unless they are set.
+    `source_range`, `source_step` and `scoring_interval` are seconds. Fields that were added to the
+    contract later are omitted from the text unless they are set.
     """
 
     name: str
@@ -59,7 +59,7 @@ _SUMMARIES = TypeAdapter(list[ScorerSummary])
 
 
 def dump_summaries(summaries: Iterable[ScorerSummary]) -> str:
-    """Return the JSON text of `data.summaries`, ordered by name: equal input gives equal bytes."""
+    """Return the JSON text of `data.summaries`, sorted by name: equal input gives equal bytes."""
     ordered = sorted(summaries, key=lambda summary: (summary.name, summary.score_name))
     return json.dumps(
         [summary.model_dump(by_alias=True) for summary in ordered],
@@ -69,7 +69,7 @@ def dump_summaries(summaries: Iterable[ScorerSummary]) -> str:
 
 
 def load_summaries(text: str) -> tuple[ScorerSummary, ...] | InvalidInput:
-    """Parse `data.summaries`; what does not fit is named by its place in the list."""
+    """Parse `data.summaries`; an invalid summary is reported with its index in the list."""
     try:
         return tuple(_SUMMARIES.validate_json(text))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The HTTP interface of a scoring API: its config, a scoring call, its results."""
+"""The HTTP bodies of a scoring API: its config, a scoring call, and the results."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ Sample = tuple[float, str]
 
 
 class ConfiguredSource(WireModel):
-    """The source that a scoring API wishes for."""
+    """The source in the config of a scoring API."""
 
     type: Annotated[
         str, Field(default="Prometheus", pattern=r"(?i)^(prometheus|opentelemetry|none)$")
@@ -24,7 +24,7 @@ class ConfiguredSource(WireModel):
 
 
 class ConfiguredScoring(WireModel):
-    """The scoring endpoint that a scoring API names; without a host it is configURL's."""
+    """The scoring endpoint in such a config; the default host is that of configURL."""
 
     host: str | None = None
     path: str | None = None
@@ -56,7 +56,7 @@ class ScoringRequest(WireModel):
 
 
 class ScoreResult(WireModel):
-    """One score and the labels it speaks of."""
+    """One score and its labels."""
 
     metric: Annotated[dict[str, str], Field(default_factory=dict)]
     score: float

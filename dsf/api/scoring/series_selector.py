@@ -1,10 +1,10 @@
-"""The query of a scorer with source type OpenTelemetry: which received series it wants.
+"""The query of a scorer with source type OpenTelemetry: a selector of received series.
 
     http.server.request.duration_bucket{service.name="shop",http.route=~"/api/.*"}
 
-Several selectors are joined by `;`. The matchers are Prometheus': `=`, `!=`, `=~`, `!~` with a
-whole-value regular expression; an attribute that is missing is empty. Names may be written as
-OpenTelemetry or as Prometheus has them: `service.name` and `service_name` are the same. Source:
+`;` joins several selectors. The matchers are those of Prometheus: `=`, `!=`, `=~`, `!~`; regular
+expressions match the whole value, and a missing attribute is empty. Names may be in the form of
+OpenTelemetry or Prometheus: `service.name` and `service_name` are equal. Source:
 https://prometheus.io/docs/prometheus/latest/querying/basics/#time-series-selectors
 """
 
@@ -52,7 +52,7 @@ def label_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """One condition on a label; a regular expression is RE2's and has to match the whole value."""
+    """One condition on a label; a regular expression has RE2 syntax and matches the whole value."""
 
     label: str
     operator: Operator
@@ -61,13 +61,13 @@ class Matcher:
 
 @dataclass(frozen=True, slots=True)
 class SeriesSelector:
-    """Conditions that all have to hold; the metric's name is the label `__name__`."""
+    """Matchers that must all hold; the metric name is the label `__name__`."""
 
     matchers: tuple[Matcher, ...]
 
 
 def parse(text: str) -> tuple[SeriesSelector, ...] | InvalidInput:
-    """Return the selectors in a query; names are as Prometheus writes them."""
+    """Parse a query; names in the selectors are in the form of Prometheus."""
     try:
         tokens = list(_tokens(text))
         selectors = [_selector(part) for part in _split(tokens, ";") if part]

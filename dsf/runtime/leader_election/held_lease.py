@@ -54,7 +54,7 @@ class HeldLease:
         lease = self.found = await self._read()
         at = asyncio.get_running_loop().time()
         decision = decide(self._candidacy, lease, self._seen, at=at, now=self._stamp())
-        self._seen = decision.sighting
+        self._seen = decision.observed
         if decision.write is None:
             return False
         write = _annotated(decision.write, annotations or {})

@@ -1,4 +1,4 @@
-"""Leader election: of several processes, one at a time does the work."""
+"""Leader election: of several replicas, only one does the work at a time."""
 
 import asyncio
 import logging
@@ -24,11 +24,11 @@ JITTER = 0.2
 
 
 class LeaderElector:
-    """Has work done while this process leads.
+    """Runs work while this process leads.
 
-    A leader that could not renew for `renew_seconds`, or finds another one, has its work
-    cancelled, and waits to lead again. It gives the Lease back when it ends, so that the next one
-    leads at once. Metric: `leader_election_master_status{name}`, 1 while leading.
+    If a leader cannot renew its Lease for `renew_seconds`, or finds another holder, its work is
+    cancelled and it waits to lead again. It releases the Lease when it ends, so that another
+    replica can lead at once. Metric: `leader_election_master_status{name}`, 1 while leading.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class LeaderElector:
         return self._lease.held
 
     async def run(self, work: Work) -> None:
-        """Do the work whenever leading, until it ends or raises, or until cancelled."""
+        """Run the work whenever leading, until the work ends or raises, or until cancelled."""
         ended = False
         while not ended:
             asked = await self._acquire()
@@ -61,7 +61,7 @@ class LeaderElector:
                 await self._lease.release()
 
     async def _acquire(self) -> float:
-        """Return when the Lease was asked for: others may count from that time on."""
+        """Return when the Lease was requested: others may measure its duration from then on."""
         while True:
             asked = asyncio.get_running_loop().time()
             try:
@@ -72,7 +72,7 @@ class LeaderElector:
             await asyncio.sleep(self._retry_seconds * (1 + JITTER * self._draw()))
 
     async def _lead(self, work: Work, asked: float) -> bool:
-        """Return whether the work has ended, False where the Lease is lost."""
+        """Return True if the work ended, False if the Lease was lost."""
         self._note(leading=True)
         try:
             await self._lease.run(work, asked)

@@ -1,8 +1,8 @@
-"""Who leads: the decision on one Lease, pure; times are passed in.
+"""Decide who holds a Lease; pure, the times are passed in.
 
-The rules are client-go's. A Lease counts as held as long as its holder has been seen to renew it
-within its duration by our own clock: times written by others are never compared with ours, so
-clocks that differ do no harm.
+The rules are client-go's. A Lease is held until its duration has passed on our own clock since we
+last saw it change. Times written by others are never compared with our clock, so clock skew between
+replicas does no harm.
 
 Source: https://kubernetes.io/docs/concepts/architecture/leases/ (coordination.k8s.io/v1)
 """
@@ -19,7 +19,7 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class LeaderElectionConfig:
-    """Who wants to lead what; `identity` is unique to a process. Durations are seconds."""
+    """The Lease to hold, and who wants it; `identity` is unique per process."""
 
     name: str
     namespace: str
@@ -31,7 +31,7 @@ class LeaderElectionConfig:
 
 @dataclass(frozen=True, slots=True)
 class ObservedLease:
-    """A version of the Lease, and when it was first seen, in seconds of a monotonic clock."""
+    """A version of the Lease, and when we first saw it, in seconds of a monotonic clock."""
 
     version: str
     at: float
@@ -39,10 +39,10 @@ class ObservedLease:
 
 @dataclass(frozen=True, slots=True)
 class LeaseDecision:
-    """What is to be written, if anything, and what has been seen."""
+    """The Lease to write, or None, and the Lease as observed."""
 
     write: dict[str, Any] | None
-    sighting: ObservedLease | None
+    observed: ObservedLease | None
 
 
 def decide(
@@ -53,27 +53,27 @@ def decide(
     at: float,
     now: str,
 ) -> LeaseDecision:
-    """Return the Lease that makes or keeps us the leader; None to write while another leads.
+    """Return the Lease that makes or keeps us the holder; nothing to write while another holds it.
 
-    `at` is a monotonic clock's time in seconds, `now` the wall clock's as MicroTime.
+    `at` is monotonic time in seconds, `now` is wall-clock time as MicroTime.
     """
     if lease is None:
         return LeaseDecision(_lease(candidacy, {}, {}, now=now, taken=True), None)
     version = str(lease["metadata"].get("resourceVersion", ""))
-    sighting = seen if seen and seen.version == version else ObservedLease(version, at)
+    observed = seen if seen and seen.version == version else ObservedLease(version, at)
     spec = lease.get("spec") or {}
     holder = spec.get("holderIdentity") or ""
-    held = bool(holder) and at < sighting.at + _duration(spec, candidacy)
+    held = bool(holder) and at < observed.at + _duration(spec, candidacy)
     if held and holder != candidacy.identity:
-        return LeaseDecision(None, sighting)
+        return LeaseDecision(None, observed)
     ours = holder == candidacy.identity
     return LeaseDecision(
-        _lease(candidacy, lease["metadata"], spec, now=now, taken=not ours), sighting
+        _lease(candidacy, lease["metadata"], spec, now=now, taken=not ours), observed
     )
 
 
 def released(candidacy: LeaderElectionConfig, lease: Object, *, now: str) -> dict[str, Any] | None:
-    """Return the Lease without a holder, so that the next one need not wait; None if not ours."""
+    """Return the Lease without a holder, so that others need not wait; None if it is not ours."""
     spec = lease.get("spec") or {}
     if spec.get("holderIdentity") != candidacy.identity:
         return None

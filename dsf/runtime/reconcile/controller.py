@@ -1,4 +1,4 @@
-"""A control loop: names from a queue, reconciled one at a time each."""
+"""A controller: takes names from a work queue and reconciles them, one call per name at a time."""
 
 import asyncio
 import logging
@@ -17,12 +17,12 @@ Reconcile = Callable[[str], Awaitable[float | None]]
 
 
 class Controller:
-    """Calls `reconcile` with names that were enqueued.
+    """Calls `reconcile` with the names that were enqueued.
 
-    `reconcile` is given a name, never an event, and returns after how many seconds it wants to be
-    called again, or None. Whatever it raises leads to another call: after the name's back-off, or
-    after the longest one where the error says that trying again won't help. A name that fails
-    holds up no other. Where the API server asks to be left alone, no news cuts that short.
+    `reconcile` gets a name, never an event. It returns the seconds after which it wants to be
+    called again, or None. Every exception leads to another call: after the back-off of the name,
+    or after the longest back-off if the error is not retryable. A failing name does not delay
+    others. If the API server sets `retryAfterSeconds`, the name is not reconciled before.
     Metrics: see `dsf.runtime.metrics`.
     """
 
@@ -43,7 +43,7 @@ class Controller:
         self._metrics.depth.labels(name).set_function(lambda: len(self.queue))
 
     def enqueue(self, key: str, after: float = 0.0) -> None:
-        """Have a name reconciled after some seconds."""
+        """Reconcile a name after some seconds."""
         self.queue.add(key, after)
 
     async def run(self) -> None:

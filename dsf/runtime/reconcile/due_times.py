@@ -1,11 +1,11 @@
-"""When which key is due: pure, the time is passed in."""
+"""The due times of the keys of a work queue; pure, the time is passed in."""
 
 import heapq
 from itertools import count
 
 
 class DueTimes:
-    """Keys with due times. A key is in it once, and is never handed out to two at a time."""
+    """Keys with due times. Each key occurs once and is never processed twice at the same time."""
 
     def __init__(self) -> None:
         self._due: dict[str, float] = {}
@@ -18,21 +18,21 @@ class DueTimes:
         return len(self._due)
 
     def add(self, key: str, at: float) -> None:
-        """Make a key due at a time; the earlier of two times counts, but no rest is broken."""
+        """Make a key due at a time; the earlier of two times wins, but not before a `rest` ends."""
         at = max(at, self._rests.get(key, at))
         if at < self._due.get(key, float("inf")):
             self._due[key] = at
             self._push(key)
 
     def rest(self, key: str, until: float) -> None:
-        """Hand a key out no sooner than a time, whatever was added or will be."""
+        """Do not return a key before a time, whatever was or will be added."""
         self._rests[key] = until
         if self._due.get(key, until) < until:
             self._due[key] = until
             self._push(key)
 
     def take(self, now: float) -> str | None:
-        """Hand out the key that has been due for longest, None where none is due."""
+        """Return the key that has been due longest, or None; `done` must follow."""
         at = self.next_at()
         if at is None or at > now:
             return None
@@ -43,13 +43,13 @@ class DueTimes:
         return key
 
     def done(self, key: str) -> None:
-        """Take back a key that was handed out; what was added meanwhile becomes available."""
+        """End the processing of a key; if it was added meanwhile, it becomes available again."""
         self._active.discard(key)
         if key in self._due:
             self._push(key)
 
     def next_at(self) -> float | None:
-        """Return when the next key can be handed out, None where there is none."""
+        """Return the time at which `take` has a key next, or None without any key."""
         while self._heap and not self._available(*self._heap[0]):
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None

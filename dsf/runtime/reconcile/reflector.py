@@ -1,4 +1,4 @@
-"""A local copy of a collection, kept fresh by list and watch.
+"""A local copy of a collection, kept up to date by list and watch.
 
 Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 """
@@ -28,13 +28,13 @@ SHORT_SECONDS = 1.0
 
 
 class View(Generic[T]):
-    """Keeps `items`, by namespace (empty where there is none) and name: what `read` makes of each.
+    """Keeps `items`: `read(object)` by (namespace, name); the namespace is empty if cluster-scoped.
 
-    A change that `read` doesn't show (its results are equal) is taken over, and nobody is called.
-    `synced` is set once the first list is complete. No KubeError ends `run`: after a back-off it
-    goes on from the last version seen, or lists again where that is gone, and notices then what
-    was deleted meanwhile. `watch_seconds` are the shortest and the longest time that a watch is
-    asked to stay open; `draw` returns random numbers in [0, 1).
+    A change is reported only if the result of `read` differs. `synced` is set once the first list
+    is complete. A KubeError does not end `run`: after a back-off it watches again from the last
+    version seen, or lists again if that version is gone, which also detects deletions. A watch is
+    asked to stay open for a random time between the two `watch_seconds`; `draw` returns random
+    numbers in [0, 1).
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class View(Generic[T]):
         self._callbacks: list[Callable[[Key], None]] = []
 
     def on_change(self, callback: Callable[[Key], None]) -> None:
-        """Have `callback` called with the key of every object that came, changed or went."""
+        """Call `callback` with the key of every object that is added, modified or deleted."""
         self._callbacks.append(callback)
 
     async def run(self) -> None:
@@ -82,9 +82,9 @@ class View(Generic[T]):
                 await self._recover(error)
 
     async def refresh(self) -> None:
-        """List again, and return once `items` has all that was written before the call.
+        """List again, and return once `items` contains every write made before the call.
 
-        A watch may be behind. `run` does the work, so it has to be running.
+        Use it where a watch may lag behind. `run` does the work, so it must be running.
         """
         self._refreshed.clear()
         self._outdated.set()
@@ -147,7 +147,7 @@ class View(Generic[T]):
             except Gone:
                 if not token:
                     raise
-                # The pages outlived what the server remembers: only one big page is consistent.
+                # The continue token expired while paging: only one large page is consistent.
                 return await self._list(limit=0)
             items.update((_key(obj), self._read(obj)) for obj in page.items)
             token = page.continue_token
@@ -199,7 +199,7 @@ class View(Generic[T]):
 
 
 class Reflector(View[Object]):
-    """A view of whole objects, without `managedFields`; they are shared, so don't change them."""
+    """A view of whole objects without `managedFields`; they are shared, so do not change them."""
 
     def __init__(
         self,
@@ -227,7 +227,7 @@ class Reflector(View[Object]):
 
 
 def _key(obj: Object) -> Key:
-    """Return namespace and name; equal ones share their memory, as there may be 100,000."""
+    """Return (namespace, name), interned because there may be 100,000 of them."""
     namespace, name = key(obj)
     return sys.intern(namespace), sys.intern(name)
 

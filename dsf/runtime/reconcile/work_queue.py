@@ -1,4 +1,4 @@
-"""A work queue of names: deduplicating, with delays and a back-off for each name."""
+"""A work queue of names: deduplicated, with delays and a back-off per name."""
 
 import asyncio
 import random
@@ -10,9 +10,9 @@ from dsf.runtime.reconcile.due_times import DueTimes
 
 
 class WorkQueue:
-    """Names waiting to be reconciled.
+    """Names that wait to be reconciled.
 
-    A name that is added while it is being worked on comes again afterwards. `draw` returns random
+    A name that is added while it is processed is returned again afterwards. `draw` returns random
     numbers in [0, 1).
     """
 
@@ -34,7 +34,7 @@ class WorkQueue:
         return len(self._schedule)
 
     def add(self, key: str, after: float = 0.0) -> None:
-        """Make a name due after some seconds; the earlier of two times counts."""
+        """Make a name due after some seconds; the earlier of two times wins."""
         self._schedule.add(key, asyncio.get_running_loop().time() + after)
         self._changed.set()
 
@@ -46,15 +46,15 @@ class WorkQueue:
         return delay
 
     def rest(self, key: str, seconds: float) -> None:
-        """Leave a name alone for some seconds, whatever is added meanwhile."""
+        """Do not return a name for some seconds, whatever is added meanwhile."""
         self._schedule.rest(key, asyncio.get_running_loop().time() + seconds)
 
     def forget(self, key: str) -> None:
-        """End the back-off of a name."""
+        """Reset the back-off of a name."""
         self._failures.pop(key, None)
 
     async def get(self) -> str:
-        """Wait for a name that is due; `done` gives it back."""
+        """Wait for a name that is due and return it; `done` must follow."""
         loop = asyncio.get_running_loop()
         while (key := self._schedule.take(loop.time())) is None:
             self._changed.clear()
@@ -62,7 +62,7 @@ class WorkQueue:
         return key
 
     def done(self, key: str) -> None:
-        """Say that the work on a name is over."""
+        """End the processing of a name."""
         self._schedule.done(key)
         self._changed.set()
 

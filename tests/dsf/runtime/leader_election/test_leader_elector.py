@@ -56,11 +56,11 @@ def test_a_lease_is_never_told_shorter_than_it_is() -> None:
 
 def test_another_leads_until_it_was_not_seen_to_renew_for_a_whole_duration() -> None:
     first = decide(me(), lease("b"), None, at=100, now=NOW)
-    assert (first.write, first.sighting) == (None, ObservedLease("1", 100))
-    assert decide(me(), lease("b"), first.sighting, at=114.9, now=NOW).write is None
-    renewed = decide(me(), lease("b", "2"), first.sighting, at=114.9, now=NOW)
-    assert (renewed.write, renewed.sighting) == (None, ObservedLease("2", 114.9))
-    taken = decide(me(), lease("b", "2", leaseTransitions=3), renewed.sighting, at=129.9, now=NOW)
+    assert (first.write, first.observed) == (None, ObservedLease("1", 100))
+    assert decide(me(), lease("b"), first.observed, at=114.9, now=NOW).write is None
+    renewed = decide(me(), lease("b", "2"), first.observed, at=114.9, now=NOW)
+    assert (renewed.write, renewed.observed) == (None, ObservedLease("2", 114.9))
+    taken = decide(me(), lease("b", "2", leaseTransitions=3), renewed.observed, at=129.9, now=NOW)
     assert taken.write
     assert taken.write["metadata"]["resourceVersion"] == "2"
     assert taken.write["spec"]["leaseTransitions"] == 4
