@@ -1,4 +1,4 @@
-"""The way from what runs now to a decision, as it is shown."""
+"""The transition from what runs now to a decision, as the wire shows it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -29,7 +29,9 @@ def transition_plan(
         told = [f"{item.workload} on {item.cluster}" for item in back]
         words.append(f"stopped to make room, and started again where it ran: {_few(told)}")
     if begin.infeasible:
-        words.append(f"not taken into account, since no rule allows it: {_few(begin.infeasible)}")
+        words.append(
+            f"not taken into account, because the rules forbid it: {_few(begin.infeasible)}"
+        )
     if unseen:
         told = [f"{item.policy} on {item.cluster}" for item in unseen.values()]
         words.append(f"what uses the devices of these policies is not known here: {_few(told)}")

@@ -1,4 +1,4 @@
-"""The explanation as values that are shown as they are."""
+"""The explanation of a plan, as responses carry it."""
 
 from typing import Annotated
 
@@ -12,7 +12,7 @@ class ExplanationPart(BaseModel):
 
 
 class ObjectiveLoss(ExplanationPart):
-    """What the objective loses; negative: it gains."""
+    """How much less the objective is worth; negative: more."""
 
     total: float
     by_priority: Annotated[
@@ -21,7 +21,7 @@ class ObjectiveLoss(ExplanationPart):
 
 
 class RunnerUp(ExplanationPart):
-    """Where else a workload could run, rules aside."""
+    """Where else a workload could run, if no rule forbade it."""
 
     cluster: str
     device: str
@@ -29,7 +29,7 @@ class RunnerUp(ExplanationPart):
 
 
 class AssignmentRef(ExplanationPart):
-    """A place of a workload."""
+    """A workload on a device of a cluster."""
 
     workload: str
     cluster: str
@@ -37,14 +37,14 @@ class AssignmentRef(ExplanationPart):
 
 
 class EnforcedPolicy(ExplanationPart):
-    """A cluster enforces a policy."""
+    """A policy that a cluster enforces."""
 
     cluster: str
     policy: str
 
 
 class AssignmentReason(ExplanationPart):
-    """A place taken, and how much better it is than doing without it."""
+    """Where a workload runs, and what the objective loses without that."""
 
     workload: str
     cluster: str
@@ -72,14 +72,14 @@ class AssignmentReason(ExplanationPart):
 
 
 class ConflictingLimit(ExplanationPart):
-    """A limit that keeps a workload out together with the others named."""
+    """A limit that, together with the others named, keeps a workload out."""
 
     rule: str
     message: str
 
 
 class RepairChange(ExplanationPart):
-    """What could be changed so that a workload is placed."""
+    """One change of a repair, in words."""
 
     message: str
     size: Annotated[
@@ -92,7 +92,7 @@ class RepairChange(ExplanationPart):
 
 
 class Repair(ExplanationPart):
-    """The cheapest change found: fewest limits, then smallest total size."""
+    """The cheapest repair found: the fewest changes, then the smallest total size."""
 
     changes: tuple[RepairChange, ...]
     verified: Annotated[
@@ -105,7 +105,7 @@ class Repair(ExplanationPart):
 
 
 class UnplacedReason(ExplanationPart):
-    """Why a workload has no place, or fewer than it wants."""
+    """Why a workload has no place, or fewer than it asks for."""
 
     workload: str
     message: str
@@ -139,7 +139,7 @@ class BindingLimit(ExplanationPart):
 
 
 class WhyNotAnswer(ExplanationPart):
-    """What it would cost to force a place or a policy."""
+    """What it costs the objective to force a place or a policy."""
 
     asked: str
     possible: Annotated[bool | None, Field(description="null: not computed.")]
@@ -149,7 +149,7 @@ class WhyNotAnswer(ExplanationPart):
 
 
 class ParetoPoint(ExplanationPart):
-    """A solution that no other betters in one score without being worse in another."""
+    """A solution that nothing betters in one score without being worse in another."""
 
     values: Annotated[dict[str, float], Field(description="Sum over all places, by score.")]
     policies: tuple[EnforcedPolicy, ...]
@@ -157,7 +157,7 @@ class ParetoPoint(ExplanationPart):
 
 
 class ParetoSet(ExplanationPart):
-    """Points, best in the first score first."""
+    """The points found, the best in the first score first."""
 
     points: tuple[ParetoPoint, ...]
     complete: Annotated[bool, Field(description="True: there are no others.")]

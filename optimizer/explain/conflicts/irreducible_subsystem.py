@@ -1,7 +1,8 @@
-"""Irreducible conflicts: of many limits, some that exclude something and of which none is spare.
+"""Irreducible infeasible subsystems (IIS): limits that exclude something, and none is redundant.
 
-The search halves the limits (QuickXplain; Junker, AAAI 2004), so it asks about k log(n/k) questions
-for k limits among n; then each member is shown to be needed by asking once without it.
+QuickXplain (U. Junker, AAAI 2004) halves the limits and needs about k log(n/k) tests for k members
+among n limits. A deletion filter (J. Chinneck and E. Dravnieks, ORSA Journal on Computing 3, 1991)
+then tests once without each member, which proves that it is needed.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,12 +12,12 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 FeasibilityTest = Callable[[Sequence[T]], bool | None]
-"""Tells whether it is possible while these limits hold; None: not known."""
+"""Tells whether all required replicas can run while these limits hold; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class InfeasibleSubsystem(Generic[T]):
-    """Limits that together exclude something; irreducible: without any one it is possible."""
+    """Limits that no decision keeps together; irreducible: without any one of them some does."""
 
     members: tuple[T, ...]
     irreducible: bool
@@ -25,9 +26,9 @@ class InfeasibleSubsystem(Generic[T]):
 def infeasible_subsystem(
     limits: Sequence[T], possible: FeasibilityTest[T]
 ) -> InfeasibleSubsystem[T]:
-    """Return a conflict among limits that are known to be one, in their order.
+    """Return an infeasible subsystem of limits that are infeasible together, in their order.
 
-    Answers that are not known leave limits in, and the conflict is not called irreducible then.
+    A test without an answer leaves its limit in, and the result is not called irreducible.
     """
     found = _quickxplain((), list(limits), possible, grown=False)
     if len(found) < len(limits) and possible(found) is not False:

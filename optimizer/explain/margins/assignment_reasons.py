@@ -1,4 +1,4 @@
-"""For every place taken: what else there was, and what is lost without it."""
+"""Each assignment with its margin and its runner-up, as the wire shows them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -15,7 +15,7 @@ from optimizer.wire.result import Placed
 def assignment_reasons(
     problem: Problem, solution: Solution, placed: Sequence[Placed], found: Mapping[int, Margin]
 ) -> Iterator[AssignmentReason]:
-    """Yield every place with its runner-up and its margin, or what that is at most."""
+    """Yield every assignment with its runner-up and its margin, or an upper bound of the margin."""
     for number, (item, place) in enumerate(zip(placed, solution.decision.assignments, strict=True)):
         known = found.get(number)
         others = known.decision.assignments if known else ()
@@ -31,19 +31,22 @@ def assignment_reasons(
 
 
 def runner_up(problem: Problem, place: Assignment) -> RunnerUp | None:
-    """Return the best other place of a workload by score alone; None where no other is usable."""
+    """Return the workload's best other resource by score alone; None where no other is usable.
+
+    The gain of staying on a current cluster does not count.
+    """
     found = problem.indexes(place)
     if found is None:
         return None
-    task, taken = found
-    scores = problem.values[task].copy()
+    workload, taken = found
+    scores = problem.values[workload].copy()
     staying = np.isin(
-        problem.resource_cluster, np.array(problem.workloads[task].current, dtype=np.int64)
+        problem.resource_cluster, np.array(problem.workloads[workload].current, dtype=np.int64)
     )
-    scores[staying] -= problem.workloads[task].move_cost
+    scores[staying] -= problem.workloads[workload].move_cost
     scores[taken] = np.nan
     if np.isnan(scores).all():
         return None
     best = int(np.nanargmax(scores))
-    other = problem.assignment(task, best)
+    other = problem.assignment(workload, best)
     return RunnerUp(cluster=other.cluster, device=other.device, score=float(scores[best]))

@@ -1,7 +1,8 @@
-"""Problems in which something must be: the price of a place, a policy, or of doing without one.
+"""Problems in which a workload or a policy is forced, or an assignment is excluded.
 
-What must be is put as a task above all others that only it serves, so that any engine, which knows
-nothing of force, keeps to it.
+Solvers know nothing of force. So an artificial workload of the highest priority is added that can
+run only beside what is forced: the optimum has it if that is possible at all. The loss is then
+computed by the values of the problem as it was.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,11 +25,11 @@ from optimizer.model.problem import (
 from optimizer.wire.explanation import ObjectiveLoss
 
 FORCED = "forced "
-"""Kind and name of what is added; no Kubernetes name has a space."""
+"""Kind and name of artificial workloads and resources; no Kubernetes name has a space."""
 
 
 class ForcedSolution(NamedTuple):
-    """The best decision under force; possible is None where that is not known."""
+    """The best decision with what is forced; `possible` is None where that is not known."""
 
     possible: bool | None
     decision: Decision = Decision()
@@ -38,12 +39,12 @@ class ForcedSolution(NamedTuple):
 def forcing_workload(
     problem: Problem, workload: str, clusters: Iterable[int], *, times: int = 1
 ) -> Problem:
-    """Return the problem in which a workload must run on so many of some clusters."""
+    """Return the problem in which a workload must run on `times` of some clusters."""
     number = problem.workload_index[workload]
     if problem.workloads[number].replicas == 1 and len(problem.tiers) == 1:
         return _worth_most(problem, number, clusters)
     there = [ClusterResource(cluster, FORCED, workload) for cluster in clusters]
-    task = ProblemWorkload(
+    artificial = ProblemWorkload(
         name=FORCED + workload,
         app="",
         kind=FORCED,
@@ -52,39 +53,40 @@ def forcing_workload(
         priority=_above(problem),
         near=((workload,),),
     )
-    return _added(problem, task, there, np.ones(len(there)), problem.policies)
+    return _added(problem, artificial, there, np.ones(len(there)), problem.policies)
 
 
-def _worth_most(problem: Problem, task: int, clusters: Iterable[int]) -> Problem:
-    """Return the problem in which one task's place is worth more than all others together.
+def _worth_most(problem: Problem, workload: int, clusters: Iterable[int]) -> Problem:
+    """Return the problem in which one workload is worth more than all others together.
 
-    It keeps the shape that engines solve fast; a place must be on one of some clusters.
+    It adds no artificial workload, which keeps the structure that solvers are fast on. The workload
+    can run only on the given clusters.
     """
     values, there = problem.values.copy(), np.isin(problem.resource_cluster, list(clusters))
-    values[task] += upper_bound(problem) - _lower_bound(problem) + 1.0
-    values[task, ~there] = np.nan
+    values[workload] += upper_bound(problem) - _lower_bound(problem) + 1.0
+    values[workload, ~there] = np.nan
     return replace(problem, values=values)
 
 
 def _lower_bound(problem: Problem) -> float:
     """Return a value that no decision falls below."""
     worst = np.fmin.reduce(problem.values, axis=1, initial=0.0)
-    replicas = np.array([task.replicas for task in problem.workloads])
-    return float(worst @ replicas) + sum(option.value for option in problem.policies)
+    replicas = np.array([item.replicas for item in problem.workloads])
+    return float(worst @ replicas) + sum(item.value for item in problem.policies)
 
 
-def forcing_policy(problem: Problem, option: int) -> Problem:
+def forcing_policy(problem: Problem, policy: int) -> Problem:
     """Return the problem in which a policy must be enforced."""
-    chosen, new = problem.policies[option], len(problem.resources)
+    chosen, new = problem.policies[policy], len(problem.resources)
     served = chosen._replace(supplies=(*chosen.supplies, (new, 1.0)))
-    options = (*problem.policies[:option], served, *problem.policies[option + 1 :])
-    task = ProblemWorkload(FORCED + chosen.name, "", FORCED, 1.0, priority=_above(problem))
-    slot = ClusterResource(chosen.cluster, FORCED, chosen.name)
-    return _added(problem, task, [slot], np.zeros(1), options)
+    policies = (*problem.policies[:policy], served, *problem.policies[policy + 1 :])
+    artificial = ProblemWorkload(FORCED + chosen.name, "", FORCED, 1.0, priority=_above(problem))
+    resource = ClusterResource(chosen.cluster, FORCED, chosen.name)
+    return _added(problem, artificial, [resource], np.zeros(1), policies)
 
 
 def excluding(problem: Problem, places: Iterable[Assignment]) -> Problem:
-    """Return the problem that lacks some places."""
+    """Return the problem without some candidate assignments."""
     usable = ~np.isnan(problem.values)
     for place in places:
         found = problem.indexes(place)
@@ -102,13 +104,14 @@ def solve_forced(
     times: int = 0,
     workload: str = "",
 ) -> ForcedSolution:
-    """Solve a changed problem; `times`: how often what is forced, or a workload, must be there.
+    """Solve a changed problem and return its decision in terms of the problem as it was.
 
-    What is lost is against the decision before, by the values of the problem as it is.
+    `times`: how many assignments of what is forced, or of `workload`, the decision must have.
+    The loss is against the decision `before`.
     """
     solution = solve(changed)
     decision, there = _without_force(solution.decision)
-    if workload and not any(task.kind == FORCED for task in changed.workloads):
+    if workload and not any(item.kind == FORCED for item in changed.workloads):
         there = sum(place.workload == workload for place in decision.assignments)
     if solution.status == "Optimal" or (solution.status == "Infeasible" and not times):
         if there < times:
@@ -120,7 +123,7 @@ def solve_forced(
 
 
 def objective_loss(problem: Problem, before: Decision, after: Decision) -> ObjectiveLoss:
-    """Return how much less one decision is worth than another."""
+    """Return how much less `after` is worth than `before`, in total and by priority."""
     pairs = zip(tier_values(problem, before), tier_values(problem, after), strict=True)
     by_tier = [round(old - new, 9) + 0.0 for old, new in pairs]
     named = dict(zip(problem.tiers, by_tier, strict=False)) if len(problem.tiers) > 1 else {}
@@ -138,31 +141,31 @@ def _above(problem: Problem) -> int:
 
 def _added(
     problem: Problem,
-    task: ProblemWorkload,
-    slots: Sequence[ClusterResource],
+    artificial: ProblemWorkload,
+    resources: Sequence[ClusterResource],
     base: Floats,
-    options: tuple[ProblemPolicy, ...],
+    policies: tuple[ProblemPolicy, ...],
 ) -> Problem:
-    """Return the problem with a task that runs on some new slots alone, worth 1 each."""
-    tasks, wide = problem.values.shape[0] + 1, problem.values.shape[1] + len(slots)
-    values = np.full((tasks, wide), np.nan)
-    values[:-1, : wide - len(slots)] = problem.values
-    values[-1, wide - len(slots) :] = 1.0
+    """Return the problem with an artificial workload that runs only on new resources."""
+    height, wide = problem.values.shape[0] + 1, problem.values.shape[1] + len(resources)
+    values = np.full((height, wide), np.nan)
+    values[:-1, : wide - len(resources)] = problem.values
+    values[-1, wide - len(resources) :] = 1.0
     return replace(
         problem,
-        resources=(*problem.resources, *slots),
-        policies=options,
-        workloads=(*problem.workloads, task),
+        resources=(*problem.resources, *resources),
+        policies=policies,
+        workloads=(*problem.workloads, artificial),
         values=values,
         base=np.concatenate([problem.base, base]),
         limits=tuple(
             replace(
                 item,
-                counted=np.pad(item.counted, (0, len(slots))),
+                counted=np.pad(item.counted, (0, len(resources))),
                 workloads=np.pad(item.workloads, (0, 1)),
                 assignments=None
                 if item.assignments is None
-                else np.pad(item.assignments, ((0, 1), (0, len(slots)))),
+                else np.pad(item.assignments, ((0, 1), (0, len(resources)))),
             )
             for item in problem.limits
         ),

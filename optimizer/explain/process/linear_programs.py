@@ -1,4 +1,4 @@
-"""Linear programs and small integer ones in PuLP, for prices and Pareto points."""
+"""Solves the linear and small integer programs of dual prices and Pareto points in PuLP."""
 
 import time
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def _solved(
         model.solve(_engine(solver, seconds))
     except pulp.PulpSolverError:
         return nothing
-    # PuLP's own status says Optimal at a time limit too.
+    # PuLP's `status` is Optimal at a time limit too; `sol_status` is not.
     if model.sol_status != constants.LpSolutionOptimal:
         return nothing
     values = np.array([column.varValue or 0.0 for column in columns])

@@ -1,7 +1,8 @@
-"""What is used up, and the price of one more unit of it.
+"""Binding limits, and the dual price of one more unit of each.
 
-Prices are duals of the linear relaxation in which the chosen policies stay and workloads may run in
-parts. Workloads are whole, so what one more unit brings can be less, and several can bring more.
+A dual price is the derivative of the optimum by the right-hand side of a row, in the linear
+relaxation: the enforced policies stay, and workloads may run in parts. Workloads are whole, so one
+more unit can bring less, and several units can bring more.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,15 +17,18 @@ from optimizer.model.rules import COUPLING_RULES, LOCAL_RULES, Row
 from optimizer.wire.explanation import BindingLimit
 
 _FULL = 1e-6
+"""Relative slack below which a row is binding."""
+
 _ZERO = 1e-7
+"""Prices below this are rounding errors, and 0."""
 _HIDDEN = ("supplied", "once_per_cluster", "replicas", "one_policy_per_pool")
-"""Rules whose rows are always full, or of which there is no unit to buy."""
+"""Rules that are always binding, or that have no unit to buy."""
 
 
 def binding_limits(
     problem: Problem, decision: Decision, linear: LinearSolver
 ) -> tuple[BindingLimit, ...]:
-    """Return every limit that a decision uses up, and its prices by priority."""
+    """Return every limit that a decision uses up, with its dual price by priority."""
     part = _with_chosen_policies(problem, decision)
     rows = [(rule.__name__, row) for rule in (*LOCAL_RULES, *COUPLING_RULES) for row in rule(part)]
     chosen = _chosen(part, decision)
@@ -33,9 +37,9 @@ def binding_limits(
 
 
 def _with_chosen_policies(problem: Problem, decision: Decision) -> Problem:
-    options = np.zeros(len(problem.policies), dtype=np.bool_)
-    options[[problem.policy_index[item] for item in decision.policies]] = True
-    return problem.restricted(~np.isnan(problem.values), options)
+    policies = np.zeros(len(problem.policies), dtype=np.bool_)
+    policies[[problem.policy_index[item] for item in decision.policies]] = True
+    return problem.restricted(~np.isnan(problem.values), policies)
 
 
 def _chosen(problem: Problem, decision: Decision) -> Floats:
@@ -46,7 +50,7 @@ def _chosen(problem: Problem, decision: Decision) -> Floats:
 def _prices(
     problem: Problem, rows: Sequence[Row], linear: LinearSolver
 ) -> dict[int, Floats] | None:
-    """Return the duals of the rows by priority; a priority is solved under what higher ones got."""
+    """Return the duals of the rows by priority; higher priorities keep the value that they have."""
     found, held = dict[int, Floats](), list(rows)
     enforced = Row(
         "policies stay",

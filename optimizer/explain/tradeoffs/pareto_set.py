@@ -1,8 +1,9 @@
-"""Solutions of which none is better in one score without being worse in another.
+"""Pareto sets: solutions that nothing betters in one score without being worse in another.
 
-After the best of each score, every further point must better each known one in some score by at
-least a step (Sylva and Crema, European Journal of Operational Research 158, 2004); when there is no
-such point the set is complete.
+The first points are the optima of each score. Each further point must exceed every known point in
+some score by a step, which binary variables express (J. Sylva and A. Crema, A method for finding
+the set of non-dominated vectors for multiple objective integer linear programs, European Journal of
+Operational Research 158, 2004). The set is complete when no such point exists.
 """
 
 from collections.abc import Sequence
@@ -21,17 +22,20 @@ from optimizer.model.tie_breaking import tie_weights, trimmed
 from optimizer.wire.explanation import ParetoPoint, ParetoSet
 
 FRACTIONAL_STEP = 1e-3
-"""Where scores are no whole numbers: the step, relative to the largest score."""
+"""The step where scores are not whole numbers, relative to the largest score."""
 
 _HALF = 0.5
+"""Tells a binary variable that is set from one that is not."""
+
 _SAME = 1e-6
+"""Relative: values of a score that differ by less are equal."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MultiObjectiveProblem:
-    """A problem, and what each variable is worth in each score: [scores, variables].
+    """A problem with several scores: `worth` [scores, variables] of each variable in each.
 
-    `steps` [scores]: points that are closer count as one.
+    `steps` [scores]: points that are closer than this count as one.
     """
 
     problem: Problem
@@ -41,12 +45,12 @@ class MultiObjectiveProblem:
 
     @property
     def together(self) -> Floats:
-        """What each variable is worth in all scores, each brought to the same size."""
+        """The sum of all scores of each variable, each score divided by its total."""
         scale = np.maximum(np.abs(self.worth).sum(axis=1), 1.0)
         return np.asarray((self.worth / scale[:, np.newaxis]).sum(axis=0))
 
     def least(self, score: int) -> float:
-        """Return what no value of a score falls below."""
+        """Return a lower bound of a score over all decisions."""
         return float(np.minimum(self.worth[score], 0.0).sum())
 
     def values(self, columns: Floats) -> Floats:
@@ -55,7 +59,7 @@ class MultiObjectiveProblem:
 
 
 def multi_objective(fleet: Fleet, problem: Problem, names: Sequence[str]) -> MultiObjectiveProblem:
-    """Return the problem on the places that have all of the named scores, which the fleet holds."""
+    """Return the problem over the candidate assignments that have all of the named scores."""
     tables = [_table(fleet, problem, name) for name in names]
     usable = ~np.isnan(problem.values) & ~np.isnan(np.sum(tables, axis=0))
     part = problem.restricted(usable, np.ones(len(problem.policies), dtype=np.bool_))
@@ -72,7 +76,7 @@ def multi_objective(fleet: Fleet, problem: Problem, names: Sequence[str]) -> Mul
 
 
 def pareto_set(given: MultiObjectiveProblem, linear: LinearSolver, *, most: int) -> ParetoSet:
-    """Return at most so many points, in the order of the first score; said where there are more."""
+    """Return at most `most` points, the best in the first score first."""
     patient = _patient(linear)
     rows = [row for rule in RULES for row in rule(given.problem)]
     search = _found(given, rows, patient, most)
@@ -92,7 +96,7 @@ class _PointSearch(NamedTuple):
 def _found(
     given: MultiObjectiveProblem, rows: Sequence[Row], linear: LinearSolver, most: int
 ) -> _PointSearch:
-    """Find the best of each score, then points that each known one is worse than in some score."""
+    """Find the optimum of each score, then points that no known point dominates."""
     found, late = list[Floats](), "the time did not allow more points"
     for score in range(len(given.names)):
         point = _best(given, rows, score, linear)
@@ -111,23 +115,23 @@ def _found(
 
 
 def _table(fleet: Fleet, problem: Problem, name: str) -> Floats:
-    """Return a score, counted as its objective says but unweighted, by task and slot."""
+    """Return a score [workloads, resources], normalised as its objective says but unweighted."""
     counted = next((item for item in fleet.objectives if item.score == name), None)
     held = fleet.scores[name]
     values = np.full(problem.values.shape, np.nan)
-    for task, slot in np.argwhere(~np.isnan(problem.values)).tolist():
-        cluster, _, device = problem.resources[slot]
-        score = held.get((problem.clusters[cluster], problem.workloads[task].app, device))
+    for workload, resource in np.argwhere(~np.isnan(problem.values)).tolist():
+        cluster, _, device = problem.resources[resource]
+        score = held.get((problem.clusters[cluster], problem.workloads[workload].app, device))
         if score is not None:
             plain = score if counted is None else replace(counted, weight=1.0).value(score)
-            values[task, slot] = plain
+            values[workload, resource] = plain
     return values
 
 
 def _best(
     given: MultiObjectiveProblem, rows: Sequence[Row], score: int, linear: LinearSolver
 ) -> Floats | None:
-    """Return the best of a score, and of those the best in all others."""
+    """Return the optimum of a score, and among equals the best in all scores."""
     first = linear(given.worth[score], rows, False)
     if first.status != "Optimal":
         return None
@@ -140,9 +144,10 @@ def _best(
 def _further(
     given: MultiObjectiveProblem, rows: Sequence[Row], found: Sequence[Floats], linear: LinearSolver
 ) -> tuple[LinearSolution, bool]:
-    """Look for a point that each known one is worse than in some score.
+    """Look for a point that exceeds each known point in some score.
 
-    One variable per known point and score says in which; the last one says that there is none.
+    One binary variable per known point and score says in which. The last variable gives up; its
+    weight is so low that it is set only where no such point exists.
     """
     scores, columns = given.worth.shape
     none = columns + scores * len(found)
@@ -166,7 +171,7 @@ def _one_of(columns: Sequence[int]) -> Row:
 
 
 def _better(given: MultiObjectiveProblem, score: int, value: float, switch: int) -> Row:
-    """Where the variable `switch` is set, the score is better than a value by a step."""
+    """Return the row: where the variable `switch` is set, the score exceeds a value by a step."""
     least = given.least(score)
     columns = np.nonzero(given.worth[score])[0]
     wanted = value + float(given.steps[score]) - least
@@ -190,7 +195,7 @@ def _known(given: MultiObjectiveProblem, found: Sequence[Floats], point: Floats)
 
 
 def _patient(linear: LinearSolver) -> LinearSolver:
-    """Return a solver that says NotSolved where the budget is spent: what was found stays."""
+    """Return a solver that returns NotSolved, not an error, at the end of the budget."""
 
     def solve(weights: Floats, rows: Sequence[Row], relaxed: bool) -> LinearSolution:
         try:
@@ -204,7 +209,7 @@ def _patient(linear: LinearSolver) -> LinearSolver:
 def _untied(
     given: MultiObjectiveProblem, rows: Sequence[Row], found: Sequence[Floats], linear: LinearSolver
 ) -> list[Floats]:
-    """Return for each point the decision that ties are broken towards, where that can be solved."""
+    """Return each point as the decision that tie-breaking prefers, where time allows."""
     weights = tie_weights(given.problem)
     if weights is None:
         return list(found)
