@@ -7,7 +7,7 @@ import numpy as np
 
 from optimizer.domain.arrays import Bools, Floats
 from optimizer.domain.solution import Decision
-from optimizer.model.lexicographic import SAME_VALUE, better
+from optimizer.model.decision_order import SAME_VALUE, better
 from optimizer.model.problem import Problem, tier_values
 from optimizer.solve.blocks.block_problem import Prices
 from optimizer.solve.blocks.columns import ColumnSelection

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from optimizer.domain.solution import Decision, Solution, Tier
-from optimizer.model.lexicographic import SAME_VALUE
+from optimizer.model.decision_order import SAME_VALUE, trimmed
 from optimizer.model.problem import Problem, objective, tier_values
-from optimizer.model.tie_breaking import trimmed
 
 
 def with_status(

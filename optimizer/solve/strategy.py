@@ -12,7 +12,7 @@ import numpy as np
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, Solution
 from optimizer.model.current_state import incumbent_from_current_state
-from optimizer.model.lexicographic import better, equal
+from optimizer.model.decision_order import better, equal
 from optimizer.model.problem import Problem, upper_bounds
 from optimizer.model.rules import violations
 from optimizer.solve.decomposition import solve_decomposed

@@ -6,8 +6,8 @@ import numpy as np
 
 from optimizer.domain.arrays import Floats, Ints
 from optimizer.domain.solution import Decision
+from optimizer.model.decision_order import trimmed
 from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem
-from optimizer.model.tie_breaking import trimmed
 from optimizer.solve.blocks.linking_constraints import LinkingConstraints
 
 

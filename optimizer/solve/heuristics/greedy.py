@@ -11,7 +11,7 @@ import numpy as np
 from optimizer.domain.arrays import Floats, Ints
 from optimizer.domain.solution import Decision
 from optimizer.model.allocation import Allocation
-from optimizer.model.lexicographic import worth_more
+from optimizer.model.decision_order import worth_more
 from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import violations
 from optimizer.solve.blocks.block_problem import entries_by_owner

@@ -1,16 +1,48 @@
-"""Chooses among equally good decisions.
+"""Which of two decisions is better: tier by tier, highest priority first; then by tie-breaking.
 
-More workloads placed wins; then more of what runs now; then the order of the request: workloads
-listed first get clusters listed first, and policies listed first are preferred. A problem that is
-too large for a second solve keeps what the solver finds first, which is deterministic;
+Ties: more workloads placed wins; then more of what runs now; then the order of the request:
+workloads listed first get clusters listed first, and policies listed first are preferred. A problem
+that is too large for a second solve keeps what the solver finds first, which is deterministic;
 `solve.heuristics.move_reduction` then undoes moves that gain nothing.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
-from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem
+from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem, tier_values
+from optimizer.model.rules import violations
+
+SAME_VALUE = 1e-6
+"""Values of a tier that differ by at most this much are equal: sums of scores are rounded."""
+
+
+def better(problem: Problem, one: Decision | None, other: Decision | None) -> Decision | None:
+    """Return the better of two decisions, the first where equal; infeasible ones never win."""
+    if other is None or other == one or violations(problem, other):
+        return one
+    if one is None or worth_more(tier_values(problem, other), tier_values(problem, one)):
+        return other
+    return one
+
+
+def worth_more(values: Sequence[float], than: Sequence[float]) -> bool:
+    """Tell whether the first tier with different values has the larger one."""
+    for value, other in zip(values, than, strict=True):
+        if abs(value - other) > SAME_VALUE:
+            return value > other
+    return False
+
+
+def equal(problem: Problem, one: Decision, other: Decision) -> bool:
+    """Tell whether another decision is feasible and has the same value in every tier."""
+    if other == one:
+        return True
+    values = zip(tier_values(problem, one), tier_values(problem, other), strict=True)
+    return not violations(problem, other) and all(abs(a - b) <= SAME_VALUE for a, b in values)
+
 
 LARGEST_SAFE_COEFFICIENT = 1e6
 """Weights above it are too close to a solver's tolerances, relative to weights of 1."""
