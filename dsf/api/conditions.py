@@ -10,6 +10,7 @@ from typing import Any, Literal
 Status = Literal["True", "False", "Unknown"]
 
 MESSAGE_LIMIT = 32768
+"""Characters of a condition message, as in `meta/v1` Condition."""
 
 
 @dataclass(frozen=True, slots=True)

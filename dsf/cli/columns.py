@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-GAP = 3
+COLUMN_SPACING = 3
+"""Spaces between two columns, as in kubectl."""
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -10,7 +11,7 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [[cell.upper() for cell in header], *rows]
     widths = [max(len(line[index]) for line in lines) for index in range(len(header))]
     return "\n".join(
-        (" " * GAP)
+        (" " * COLUMN_SPACING)
         .join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         .rstrip()
         for line in lines

@@ -12,6 +12,7 @@ from dsf.kube.name_syntax import dns_label
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 SHOWN = 80
+"""Characters of an invalid value that a message quotes."""
 KUBECONFIG = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 

@@ -10,7 +10,9 @@ from dsf import __version__
 from dsf.cli.commands import COMMANDS
 
 EXIT_FAILURE = 1
+"""Exit code of an expected failure."""
 EXIT_INTERNAL = 70
+"""Exit code of an internal error: EX_SOFTWARE of sysexits.h."""
 
 
 class LazyGroup(click.Group):

@@ -10,6 +10,7 @@ from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube
 
 AT_ONCE = 32
+"""Writes in flight at once: enough to hide latency, few enough not to flood an API server."""
 
 _Numbered = tuple[int, Change]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from dsf.kube.errors import ApiError
 
 LONGEST_SECONDS = 300.0
+"""The longest delay: a recovered dependency is noticed within five minutes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 PRODUCT = ("dsf", "optimizer", "mcp_server", "policy_watcher", "sample_scorers")
 MOST_MODULES = 13
 """Modules in one folder without `__init__`: a newcomer reads the list of them at a glance."""
-LONGER_TODAY = {"optimizer/model": 15, "optimizer/snapshot": 16}
+LONGER_TODAY = {"optimizer/model": 14}
 """Folders still to be split, and how many modules they have today."""
 
 MOST_DOCSTRING_LINES = 8

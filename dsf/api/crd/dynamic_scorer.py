@@ -19,6 +19,7 @@ DEFAULT_RANGE_SECONDS = 3600
 DEFAULT_STEP_SECONDS = 60
 DEFAULT_INTERVAL_SECONDS = 30
 FAILING_CLUSTERS = 10
+"""Failing managed clusters that a status lists by name; bounds its size in a large fleet."""
 
 _URL = r"^https?://[^\s/]+.*$"
 TENANT_HEADER = "X-Scope-OrgID"

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 from dsf.api.wire_model import WireModel
 
 LONGEST_HOLD_SECONDS = 2_592_000
+"""30 days."""
 
 
 def _absent(value: object) -> bool:

@@ -20,6 +20,7 @@ Operator = Literal["=", "!=", "=~", "!~"]
 
 NAME = "__name__"
 NAMES_REMEMBERED = 4096
+"""Cached conversions of names; bounds the memory."""
 
 _TOKEN = re.compile(
     r"""\s*(?:

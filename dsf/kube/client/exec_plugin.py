@@ -15,7 +15,9 @@ from dsf.kube.client.client_config import BadKubeconfig, ExecPlugin
 from dsf.kube.redaction import redact
 
 LONGEST_SECONDS = 60.0
+"""Time limit of a plugin: enough for a slow token request."""
 LONGEST_MESSAGE = 200
+"""Characters of the output of a failed plugin that a message quotes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from dsf.kube.redaction import redact
 
 USER_AGENT = f"dynamic-scoring-framework/{dsf.__version__}"
 CONNECT_SECONDS = 10.0
+"""Time limit to open a connection."""
 
 
 @dataclass(frozen=True, slots=True)

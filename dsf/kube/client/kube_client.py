@@ -27,10 +27,13 @@ from dsf.kube.redaction import redact
 from dsf.kube.streams import lines
 
 CALL_SECONDS = 30.0
+"""Time limit of a call that is not a watch."""
 WATCH_GRACE_SECONDS = 15.0
+"""Time that a watch may outlast its timeoutSeconds before its connection counts as dead."""
 MERGE_PATCH = "application/merge-patch+json"
 
 _LONGEST_MESSAGE = 200
+"""Characters of a body without a Status that a message quotes."""
 
 
 class Client:

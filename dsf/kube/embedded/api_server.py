@@ -26,7 +26,9 @@ from dsf.kube.port import Object, Propagation, Subresource
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _GENERATED_BASE = 58
+"""Characters of generateName that a generated name keeps: 63 less the suffix of 5."""
 _GENERATE_ATTEMPTS = 8
+"""Attempts to find a free generated name, as in kube-apiserver."""
 _ALWAYS = ("default", "kube-node-lease", "kube-public", "kube-system")
 _NEVER_DELETED = frozenset({"default", "kube-public", "kube-system"})
 

@@ -23,8 +23,11 @@ Key = tuple[str, str]
 T = TypeVar("T")
 
 PAGE = 500
+"""Objects per page of a list, as in client-go."""
 WATCH_SECONDS = (240, 300)
+"""Shortest and longest duration of a watch; random, so that watches do not end together."""
 SHORT_SECONDS = 1.0
+"""A watch that ends sooner and without an event counts as a failure, as in client-go."""
 
 
 class View(Generic[T]):

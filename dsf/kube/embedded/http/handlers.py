@@ -26,6 +26,7 @@ from dsf.kube.port import Object, Propagation, WatchEvent
 MERGE, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 WATCH_SECONDS = 1800
+"""Duration of a watch without timeoutSeconds: the default `--min-request-timeout`."""
 
 Handler = Callable[[Request, RequestInfo], Awaitable[Response]]
 _NOTHING: dict[str, Handler] = {}

@@ -17,6 +17,7 @@ from dsf.kube.errors import ApiError, BadRequest
 from dsf.kube.port import Subresource
 
 BODY_LIMIT = 3 * 1024 * 1024
+"""Bytes of a request body, as in kube-apiserver."""
 _JSON, _YAML = "application/json", "application/yaml"
 _TRUE = frozenset({"true", "1", "t", "T", "TRUE", "True"})
 

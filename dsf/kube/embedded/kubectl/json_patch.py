@@ -10,6 +10,7 @@ from dsf.kube import json_merge_patch
 from dsf.kube.embedded.schema.json_values import copied
 
 LONGEST = 10_000
+"""Operations in one JSON patch, as in kube-apiserver."""
 
 
 class PatchError(ValueError):

@@ -23,6 +23,7 @@ _FLAG: Schema = {"type": "boolean"}
 _TIME: Schema = {"type": "string", "format": "date-time"}
 _ANYTHING: Schema = {"type": "object", PRESERVE: True}
 _SIZE_LIMIT = 1024 * 1024
+"""Bytes of data in a ConfigMap or a Secret, as in kube-apiserver."""
 _AGE = Column("Age", "date", ".metadata.creationTimestamp")
 
 

@@ -8,7 +8,9 @@ from dsf.kube.errors import BadRequest
 
 _INT64 = range(-(2**63), 2**63)
 _LARGEST_EXACT = 2**53 - 1
+"""The largest integer up to which every integer is an exact float."""
 MAX_DEPTH = 200
+"""Levels of nesting: far above real objects, and below the recursion limit of Python."""
 
 
 def copied(value: Any) -> Any:

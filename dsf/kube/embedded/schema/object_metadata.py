@@ -20,6 +20,7 @@ ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 IMMUTABLE = "field is immutable"
 _ANNOTATIONS_LIMIT = 256 * 1024
+"""Bytes of all annotations of an object, as in apimachinery."""
 
 _TEXT: Schema = {"type": "string"}
 _TEXTS: Schema = {"type": "object", "additionalProperties": {"type": "string", "default": ""}}

@@ -21,6 +21,7 @@ from dsf.kube.port import Object, ObjectList, WatchEvent
 from dsf.kube.selectors import FieldSelector, LabelSelector, field_selector, label_selector
 
 BOOKMARK_SECONDS = 60.0
+"""Idle time after which a watch sends a bookmark, as in kube-apiserver."""
 _TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - the version of a paging token
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start "

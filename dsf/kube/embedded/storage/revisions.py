@@ -15,6 +15,7 @@ from dsf.kube.errors import Gone
 from dsf.kube.port import Object
 
 HISTORY = 10_000
+"""Writes of each resource that a watch may be behind; bounds the memory."""
 
 
 @dataclass(frozen=True, slots=True)
