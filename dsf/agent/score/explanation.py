@@ -58,7 +58,9 @@ def explain(
 def _source(
     summary: ScorerSummary, evidence: RoundEvidence, failure: Failure | None
 ) -> Iterator[tuple[str, str]]:
-    samples = sum(len(json.loads(bytes(one.values))) for one in evidence.series)
+    samples = sum(
+        1 if one.instant else len(json.loads(bytes(one.values))) for one in evidence.series
+    )
     sent = f"{len(evidence.series)} series, {_times(samples, 'sample')} sent"
     where = f" {display_url(evidence.endpoint)}" if evidence.endpoint else ""
     yield "source", f"{summary.source_type}{where}: {_failed(failure, 'source') or sent}"

@@ -19,11 +19,12 @@ class EncodedSeries:
     """One time series in Prometheus matrix form.
 
     `metric` is the JSON object of the labels, `values` the JSON list of samples, each
-    `[unix_seconds, "number"]`.
+    `[unix_seconds, "number"]`; if `instant`, `values` is one sample alone.
     """
 
-    metric: bytes
+    metric: bytes | Raw
     values: bytes | Raw
+    instant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +39,20 @@ class ScoringRequestBody:
     def __iter__(self) -> Iterator[bytes]:
         piece, size = list[bytes | memoryview](), 0
         for part in self._parts():
-            piece.append(part)
-            size += len(part)
-            if size >= PIECE_BYTES:
-                yield b"".join(piece)
-                piece, size = [], 0
+            for start in range(0, len(part), PIECE_BYTES):
+                piece.append(part[start : start + PIECE_BYTES])
+                size += len(piece[-1])
+                if size >= PIECE_BYTES:
+                    yield b"".join(piece)
+                    piece, size = [], 0
         yield b"".join(piece)
 
     def _parts(self) -> Iterator[bytes | memoryview]:
         yield _HEAD
         for index, series in enumerate(self.series):
             yield b',{"metric":' if index else b'{"metric":'
-            yield series.metric
-            yield b',"values":'
+            yield memoryview(series.metric)
+            yield b',"values":[' if series.instant else b',"values":'
             yield memoryview(series.values)
-            yield b"}"
+            yield b"]}" if series.instant else b"}"
         yield _TAIL

@@ -70,7 +70,6 @@ _REMARKS = msgspec.json.Decoder(list[str] | None)
 _TEXT = msgspec.json.Decoder(str)
 _SAMPLES = msgspec.json.Decoder(list[Sample])
 _SAMPLE = msgspec.json.Decoder(Sample)
-_ENCODER = msgspec.json.Encoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +157,7 @@ def _fetched(url: str, answer: HttpAnswer, body: _QueryAnswer) -> FetchedSeries 
     if result_type == "string":
         return _misfit(url, answer, "the query's value is text; write a query for numbers")
     if result_type == "scalar":
-        series, histograms = [EncodedSeries(b"{}", _one_sample(data.result))], 0
+        series, histograms = [_instant(Raw(b"{}"), data.result)], 0
     else:
         series, histograms = _series(data.result)
     return FetchedSeries(tuple(series), tuple(_remarks(body, histograms)))
@@ -178,12 +177,12 @@ def _series(result: Raw) -> tuple[list[EncodedSeries], int]:
 
 def _one(index: int, encoded: _QuerySeries) -> EncodedSeries | None:
     try:
-        metric = _ENCODER.encode(decode_labels(encoded.metric))
+        decode_labels(encoded.metric)
         if isinstance(encoded.values, Raw):
             _check_samples(encoded.values)
-            return EncodedSeries(metric, encoded.values)
+            return EncodedSeries(encoded.metric, encoded.values)
         if isinstance(encoded.value, Raw):
-            return EncodedSeries(metric, _one_sample(encoded.value))
+            return _instant(encoded.metric, encoded.value)
     except MALFORMED as error:
         raise msgspec.ValidationError(f"series {index}: {error}") from error
     return None
@@ -209,11 +208,11 @@ def _check_samples(values: Raw) -> None:
         _SAMPLES.decode(b"[" + piece[:end].lstrip(b", \t\r\n") + closing)
 
 
-def _one_sample(raw: Raw) -> bytes:
-    if encoded_size(raw) > SAMPLES_BYTES:
+def _instant(metric: Raw, sample: Raw) -> EncodedSeries:
+    if encoded_size(sample) > SAMPLES_BYTES:
         raise msgspec.ValidationError(f"a sample of more than {SAMPLES_BYTES} bytes")
-    _SAMPLE.decode(raw)
-    return b"[%b]" % bytes(raw)
+    _SAMPLE.decode(sample)
+    return EncodedSeries(metric, sample, instant=True)
 
 
 def _remarks(body: _QueryAnswer, histograms: int) -> Iterator[str]:

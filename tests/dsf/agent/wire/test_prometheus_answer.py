@@ -166,14 +166,14 @@ def test_samples_are_the_bytes_that_the_server_sent() -> None:
     result = b'[{"values": [[1.50,"1e3"], [2,"+Inf"]], "histograms":[], "metric":{"a":"\\u003c"}}]'
     body = b'{"status":"success","data":{"result":%b,"resultType":"matrix"}}' % result
     document = b"".join(ScoringRequestBody(fetched(answered(body)).series))
-    assert document == b'{"data":[{"metric":{"a":"<"},"values":[[1.50,"1e3"], [2,"+Inf"]]}]}'
+    assert document == b'{"data":[{"metric":{"a":"\\u003c"},"values":[[1.50,"1e3"], [2,"+Inf"]]}]}'
 
 
-def test_of_a_label_that_stands_twice_the_last_counts() -> None:
+def test_a_repeated_label_is_passed_on_as_it_is() -> None:
     result = b'[{"metric":{"a":"1","a":"2"},"values":[]}]'
     body = b'{"status":"success","data":{"resultType":"matrix","result":%b}}' % result
     document = b"".join(ScoringRequestBody(fetched(answered(body)).series))
-    assert document == b'{"data":[{"metric":{"a":"2"},"values":[]}]}'
+    assert document == b'{"data":[{"metric":{"a":"1","a":"2"},"values":[]}]}'
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,96 @@
+"""What an agent takes of memory, as a process, whatever sources and scoring APIs answer."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.dsf.agent.builders import summary
+from tests.dsf.agent.servers import matrix, replying, scores, serving
+from tests.dsf.agent.test_cli import file_of
+
+MIB = 1 << 20
+CHART_LIMIT = 192 * MIB
+"""`spokeSetting.agent.resources.limits.memory`."""
+MEASURE = (
+    "import resource, subprocess, sys;"
+    "subprocess.run(sys.argv[1:], check=False);"
+    "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024, file=sys.stderr)"
+)
+GOOD = matrix(({"node": "n1", "namespace": "ns", "pod": "a"}, [[1, "1.5"]]))
+QUERY = b'{"status":"success","data":{"resultType":"matrix","result":%b}}'
+
+
+def repeated(element: bytes, size: int) -> bytes:
+    return b",".join([element] * (size // (len(element) + 1)))
+
+
+def numbered(element: bytes, count: int) -> bytes:
+    return b",".join(element.replace(b"#", b"%06d" % n) for n in range(count))
+
+
+SOURCES = {
+    "no series": QUERY % b"[%b]" % repeated(b"1", 30 * MIB),
+    "samples": QUERY % b'[{"metric":{},"values":[%b]}]' % repeated(b'[1,"1"]', 30 * MIB),
+    "labels": QUERY % b'[{"metric":{%b},"values":[]}]' % numbered(b'"#":"x"', 2_000_000),
+    "lists": QUERY % b"[]" + b"[" + repeated(b"[]", 30 * MIB) + b"]",
+    "most series": QUERY
+    % b"[%b]"
+    % numbered(b'{"metric":{"pod":"#","a":"%b"},"value":[1,"2"]}' % (b"x" * 100), 200_000),
+}
+RESULTS = {
+    "no results": b'{"results":[%b]}' % repeated(b"1", 9 * MIB),
+    "lists": b'{"results":[%b]}' % repeated(b"[]", 9 * MIB),
+    "most results": b'{"results":[%b]}'
+    % numbered(b'{"metric":{"app":"a","pod":"#","meta":"%b"},"score":1}' % (b"x" * 120), 50_000),
+}
+
+
+@pytest.fixture
+async def servers() -> AsyncIterator[AsyncExitStack]:
+    async with AsyncExitStack() as stack:
+        yield stack
+
+
+async def test_hostile_and_largest_answers_at_once_fit_into_the_charts_limit(
+    servers: AsyncExitStack, tmp_path: Path
+) -> None:
+    good = await servers.enter_async_context(serving(replying(GOOD)))
+    scorer = await servers.enter_async_context(serving(replying(scores(({"app": "a"}, 7)))))
+    asked = [(f"{good.url}/api/v1/query_range", scorer.url)]
+    for body in SOURCES.values():
+        source = await servers.enter_async_context(serving(replying(body)))
+        asked.append((f"{source.url}/api/v1/query_range", scorer.url))
+    for body in RESULTS.values():
+        hostile = await servers.enter_async_context(serving(replying(body)))
+        asked.append((f"{good.url}/api/v1/query_range", hostile.url))
+    summaries = file_of(
+        tmp_path,
+        *(
+            summary(
+                f"scorer{index}",
+                source_endpoint=source,
+                scoring_endpoint=scoring,
+                scoring_interval=120,
+                score_dimension_format="${app}",
+            )
+            for index, (source, scoring) in enumerate(asked)
+        ),
+    )
+    agent = [sys.executable, "-m", "dsf", "agent", "--cluster-name=cluster1", "--once", summaries]
+    started = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", MEASURE, *agent),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+    )
+    out, err = await started.communicate()
+    *said, peak = err.decode().splitlines()
+    refused = [line.split(": ")[1] for line in said]
+    assert sorted(refused) == ["scorer1", "scorer3", "scorer4", "scorer6", "scorer7"]
+    assert out.decode().count("value: 7") == 3
+    assert int(peak) < CHART_LIMIT
