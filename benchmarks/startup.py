@@ -1,4 +1,4 @@
-"""Start-up cost of the command line, as ratios to a bare interpreter measured in the same run.
+"""The start-up time of the command line, as ratios to a bare interpreter in the same run.
 
 python -m benchmarks.startup
 """

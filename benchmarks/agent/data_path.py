@@ -1,10 +1,10 @@
-"""Series from a source to published scores, as a ratio to fetching and decoding the same body.
+"""The agent's time and memory for one round, as ratios to fetching and decoding the same body.
 
-python -m benchmarks.agent_data_path
+python -m benchmarks.agent.data_path
 
-The source, the scorer and the hub are another process that answers at once with what was prepared,
-so that the times are the agent's own. Both ways take turns; the medians are compared. The memory is
-the peak of the resident set above what it was before the first round.
+The source, the scoring API and the hub run in another process that answers at once with prepared
+bodies, so the figures are the agent's own. The agent and the baseline take turns, and their medians
+are compared. Memory is the peak of the resident set above its size before the first round.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ Phases = dict[str, float]
 
 
 def labels(number: int) -> dict[str, str]:
-    """Return labels such as cAdvisor's."""
+    """Return labels like those of cAdvisor."""
     return {
         "namespace": f"team-{number % 50}",
         "pod": f"web-{number:05}-7d9c5b8f6-{number % 97:05}",
@@ -70,7 +70,7 @@ def scores_body() -> bytes:
 
 
 def others() -> None:
-    """Serve source, scorer and hub until standard input ends; print the port."""
+    """Serve source, scoring API and hub until standard input ends; print the port."""
     series, scores = series_body(), scores_body()
     stored: dict[str, Any] = {}
 
@@ -102,7 +102,7 @@ def others() -> None:
 
 @contextmanager
 def serving() -> Iterator[str]:
-    """Start the others in a process of their own and yield their URL."""
+    """Start source, scoring API and hub in a process of their own; yield their URL."""
     code = "from benchmarks.agent_data_path import others; others()"
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -167,7 +167,7 @@ async def compare(url: str, hub_kubeconfig: Path) -> None:
             return len(response.content)
 
         async def agents_round() -> Phases:
-            # The hub knows no object yet, so that all scores are written every time.
+            # The hub has no object yet, so every round writes all scores.
             publisher = Publisher(hub, "cluster1", utc_now)
             done = await performer.perform(summary)
             if done.report.scores is None or not done.report.scores.entries:

@@ -1,9 +1,9 @@
-"""What an agent takes while many rounds have large answers at the same time.
+"""The agent's memory while many rounds have large responses at the same time.
 
-python -m benchmarks.agent_large
+python -m benchmarks.agent.large_answers
 
-Scorers whose sources answer with 12 MB each, all at once, and whose scoring APIs take a second:
-`dsf agent` as a process, everything else in this one. Its memory is the peak of the resident set.
+The sources of all scorers answer 12 MB each at once, and their scoring APIs take a second. Only
+`dsf agent` is a process of its own. Its memory is the peak of the resident set.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ async def source_and_scorer(size: list[int], scored: asyncio.Semaphore) -> Async
 
 
 def summaries(url: str) -> str:
-    """Return what the hub tells the agent."""
+    """Return the scorer summaries of the agent."""
     return dump_summaries(
         ScorerSummary(
             name=f"scorer-{number:02}",
@@ -78,7 +78,7 @@ def summaries(url: str) -> str:
 
 
 async def measure(more: list[str]) -> None:
-    """Run the agent until every scorer was called, and print what it took."""
+    """Run the agent until every scorer was called, and print its memory."""
     size, scored, hub = list[int](), asyncio.Semaphore(0), EmbeddedHub()
     await hub.create(NAMESPACE, {"metadata": {"name": CLUSTER}})
     async with source_and_scorer(size, scored) as url, serving(hub) as hub_url:

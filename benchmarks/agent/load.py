@@ -1,11 +1,12 @@
-"""What an agent costs its cluster and the hub when nothing changes.
+"""The agent's CPU, memory and writes to the hub while nothing changes.
 
-python -m benchmarks.agent_load [seconds]
+python -m benchmarks.agent.load [seconds]
 
-First 50 scorers every 10 s, each of 50 series of 60 points: `dsf agent` as a process, its source,
-scoring APIs, hub and managed cluster in this one. Its memory is the peak of the resident set; its
-share of one core is counted after the first rounds. Then an unchanged hour of 50 scorers in virtual
-time: every write that the hub gets, and how many of them only renew what half expired.
+First part: 50 scorers every 10 s, each with 50 series of 60 points. `dsf agent` is a process; its
+source, scoring APIs, hub and managed cluster run in this one. Memory is the peak of the resident
+set; CPU, as a share of one core, is counted after the first rounds. Second part: an hour of 50
+scorers in virtual time. It prints every write to the hub, and how many of them only renew a
+score.
 """
 
 import asyncio
@@ -48,7 +49,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def summaries(url: str) -> list[ScorerSummary]:
-    """Return what the hub tells the agent."""
+    """Return the scorer summaries of the agent."""
     return [
         ScorerSummary(
             name=f"scorer-{number:02}",
@@ -98,7 +99,7 @@ def written(path: Path, text: str) -> Path:
 
 
 async def process(seconds: float) -> None:
-    """Run the agent for a while and print what it took."""
+    """Run the agent for a while and print its CPU and memory."""
     calls, warm = list[str](), asyncio.Event()
     hub, managed = EmbeddedHub(), EmbeddedHub()
     await hub.create(NAMESPACE, {"metadata": {"name": CLUSTER}})
@@ -154,7 +155,7 @@ def peak_mib(pid: int) -> float:
 
 
 class Noting(EmbeddedHub):
-    """A hub that notes which fields of the status each write is about."""
+    """A hub that records which status fields each write changes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -174,7 +175,7 @@ class Noting(EmbeddedHub):
 
 
 class Unchanged:
-    """Performs rounds that always bring the same scores."""
+    """Performs rounds that always return the same scores."""
 
     cluster = CLUSTER
     rounds = 0

@@ -1,9 +1,10 @@
-"""What receiving OTLP costs an agent: resident memory, and seconds per export.
+"""The agent's resident memory and its seconds for each export when it receives OTLP.
 
-python -m benchmarks.agent_otlp
+python -m benchmarks.agent.otlp
 
-The agent is filled up to its bounds, all of it is sent to a scoring API round after round, and then
-as many exports come at once as are read at a time. The peak has to fit the chart's memory limit.
+The agent is filled up to its bounds. All samples are sent to a scoring API round after round, and
+then as many exports come at once as the agent reads at a time. The benchmark fails if the peak is
+above the chart's memory limit.
 """
 
 import json
@@ -40,12 +41,12 @@ READY = re.compile(r'"metrics": "([^"]+)"')
 
 
 class Scorer(BaseHTTPRequestHandler):
-    """A scoring API that has no scores for anything; `rounds` counts its calls."""
+    """A scoring API that returns no scores; `rounds` counts its calls."""
 
     rounds = threading.Semaphore(0)
 
     def do_POST(self) -> None:
-        """Read the series piece by piece, as this process is not the one that is measured."""
+        """Read the series in pieces, so that this process needs little memory."""
         left = int(self.headers["Content-Length"])
         while left > 0:
             left -= len(self.rfile.read(min(left, 1 << 16)))
@@ -57,11 +58,11 @@ class Scorer(BaseHTTPRequestHandler):
         self.rounds.release()
 
     def log_message(self, *_: object) -> None:
-        """Keep quiet."""
+        """Log nothing."""
 
 
 def summary(url: str) -> ScorerSummary:
-    """Return a scorer that wants all of it."""
+    """Return a scorer whose selector matches every series."""
     return ScorerSummary(
         name="bench",
         score_name="bench",
@@ -91,7 +92,7 @@ def export(seconds: float, name: str = "util", series: int = SERIES) -> bytes:
 
 @contextmanager
 def agent(folder: Path, scorer: str, *arguments: str) -> Iterator[tuple[int, str]]:
-    """Run an agent and yield its process id and, once it is ready, what it has said."""
+    """Run an agent; yield its process id and its log, once it is ready."""
     hub = folder / "kubeconfig"
     hub.write_text(kubeconfig("http://127.0.0.1:1"), encoding="utf-8")
     summaries = folder / "summaries.json"
@@ -119,7 +120,7 @@ def agent(folder: Path, scorer: str, *arguments: str) -> Iterator[tuple[int, str
 
 
 def resident_mib(pid: int, field: str = "VmRSS") -> float:
-    """Return what a process has in memory, or had at most (`VmHWM`)."""
+    """Return the resident memory of a process, or its peak (`VmHWM`)."""
     text = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return int(text.partition(f"{field}:")[2].split()[0]) / 1024
 
@@ -145,7 +146,7 @@ def main() -> None:
 
 
 def measure(folder: Path, scorer: str) -> None:
-    """Print what is measured; end with an error where it does not fit the limit."""
+    """Print the figures; exit with an error if the peak is above the limit."""
     with agent(folder, scorer) as (pid, _):
         print(f"without --otlp                  {resident_mib(pid):6.1f} MiB")
     with agent(folder, scorer, "--otlp", "--otlp-bind-address=127.0.0.1:0") as (pid, log):
@@ -168,7 +169,7 @@ def measure(folder: Path, scorer: str) -> None:
 
 
 def flood(url: str) -> None:
-    """Send exports that nobody wants, of nearly the largest size, all at once."""
+    """Send many exports at once, each nearly of the largest size, that no scorer selects."""
     now = time.time()
     body = export(now, "other", int(0.9 * MAX_BYTES / len(export(now)) * SERIES))
     with ThreadPoolExecutor(MAX_CALLS) as senders:
@@ -176,7 +177,7 @@ def flood(url: str) -> None:
 
 
 def post(url: str, body: bytes) -> None:
-    """Send one export. Raises RuntimeError where it is not taken as a whole."""
+    """Send one export. Raises RuntimeError unless the agent accepts all of it."""
     with httpx.Client(trust_env=False, timeout=60) as client:
         answer = client.post(
             f"{url}/v1/metrics", content=body, headers={"Content-Type": "application/x-protobuf"}

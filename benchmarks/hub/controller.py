@@ -1,11 +1,11 @@
-"""What the hub controller costs, against a real kube-apiserver, in one run.
+"""The hub controller's writes, lists, speed and memory against a real kube-apiserver.
 
-python -m benchmarks.hub
+python -m benchmarks.hub.controller
 
-- rate: how fast one scorer's change reaches every ManifestWork, as a ratio to a bare loop of
-  concurrent patches of the same bytes by the same client library on the same API server;
-- writes while nothing changes, and after a restart; lists that a restart makes;
-- memory with the largest fleet.
+- Rate: how fast a change of one scorer reaches every ManifestWork, as a ratio to a loop of
+  concurrent patches of the same bytes, by the same client library, on the same API server.
+- Writes while nothing changes and after a restart; lists that a restart makes.
+- Memory with the largest fleet.
 
 The API server runs without OCM's controllers, which would compete for the same cores.
 """
@@ -64,7 +64,7 @@ WRITES = {"create", "update", "patch", "delete"}
 
 @dataclass
 class Bench:
-    """What every measurement needs."""
+    """The API server, the fleet and the client of every measurement."""
 
     kube: Kube
     plane: ControlPlane
@@ -115,13 +115,13 @@ class Controller:
         )
 
     def memory_mib(self) -> float:
-        """Return the most memory that it was ever resident with."""
+        """Return the peak of its resident memory."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) / 1024
 
     def stop(self) -> None:
-        """Stop it in order."""
+        """Stop it by SIGTERM."""
         self.process.terminate()
         self.process.wait(60)
         self._log.close()
@@ -152,7 +152,7 @@ def control_plane(folder: Path) -> Iterator[ControlPlane]:
 
 @asynccontextmanager
 async def scoring_apis() -> AsyncIterator[str]:
-    """Scoring APIs at `<url>/<number>/config`, all of them well."""
+    """Serve healthy scoring APIs at `<url>/<number>/config`."""
 
     async def answer(request: web.Request) -> web.Response:
         if request.path == "/healthz":
@@ -222,7 +222,7 @@ async def distributed(bench: Bench, controller: Controller, scorers: int, cluste
 
 
 async def quiet(controller: Controller) -> None:
-    """Wait until two resyncs have written nothing."""
+    """Wait until two resyncs in a row write nothing."""
 
     async def silent() -> bool:
         before = await controller.total("dsf_hub_writes_total")
@@ -243,7 +243,7 @@ async def resynced(controller: Controller, times: int) -> None:
 
 
 async def changed_rate(bench: Bench, controller: Controller, clusters: int, round_: int) -> float:
-    """Return works per second from a scorer's change to the last work's."""
+    """Return ManifestWorks per second, from a scorer's change to the last write."""
     counter = ("dsf_hub_writes_total", 'kind="ManifestWork"', 'result="ok"')
     enough = await controller.total(*counter) + clusters
 
@@ -257,7 +257,7 @@ async def changed_rate(bench: Bench, controller: Controller, clusters: int, roun
 
 
 async def bare_works(bench: Bench, clusters: int) -> list[Change]:
-    """Return works like ours, under a name that the controller does not look at."""
+    """Return ManifestWorks like ours, under a name that the controller ignores."""
     work = await bench.kube.get(MANIFEST_WORK, WORK, "cluster-0000")
     return [
         Create(
@@ -284,7 +284,7 @@ async def bare_rate(bench: Bench, clusters: int, round_: int) -> float:
 
 @contextmanager
 def paused(controller: Controller) -> Iterator[None]:
-    """Keep the controller from taking part, without ending it."""
+    """Pause the controller's process (SIGSTOP), without ending it."""
     controller.process.send_signal(signal.SIGSTOP)
     try:
         yield
@@ -293,7 +293,7 @@ def paused(controller: Controller) -> Iterator[None]:
 
 
 def calls(plane: ControlPlane, since: int) -> tuple[Counter[str], int]:
-    """Return by resource the lists begun, and the writes, that the audit log has from a line on."""
+    """Return the lists and the writes of each resource in the audit log, from a line on."""
     lists: Counter[str] = Counter()
     writes = 0
     for line in plane.audit_log.read_text().splitlines()[since:]:

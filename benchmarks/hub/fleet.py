@@ -1,4 +1,4 @@
-"""The fleet that benchmarks.hub measures with: managed clusters as OCM has them, and scorers."""
+"""The objects of `benchmarks.hub.controller`: managed clusters as OCM makes them, and scorers."""
 
 from collections.abc import Iterable
 

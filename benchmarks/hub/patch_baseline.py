@@ -1,6 +1,6 @@
-"""The yardstick of benchmarks.hub: concurrent patches by the official client, and nothing else.
+"""The baseline of `benchmarks.hub.controller`: concurrent patches by the official client.
 
-Prints patches per second; connecting is not counted.
+It prints patches per second, without the time to connect.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ GROUP = "work.open-cluster-management.io"
 
 
 async def main(kubeconfig: str, name: str, clusters: int, at_once: int, body: str) -> float:
-    """Patch the work of that name in every cluster's namespace, so many at a time."""
+    """Patch the ManifestWork `name` in every cluster's namespace, `at_once` at a time."""
     await config.load_kube_config(kubeconfig)
     patch = json.loads(base64.b64decode(body))
     async with client.ApiClient() as api:

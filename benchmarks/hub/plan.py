@@ -1,11 +1,12 @@
-"""What a round of the hub controller costs in itself, without any API server.
+"""The time and memory of one plan of the hub controller, without an API server.
 
-python -m benchmarks.plan
+python -m benchmarks.hub.plan
 
-2,000 managed clusters, 50 scorers, and the 100,000 AddOnPlacementScores that their agents publish.
-Once all is as it should be, a round is timed and given as a ratio to decoding one page of 500 of
-those scores from JSON, which every list of them does 200 times; so is a round after which every
-cluster has a source host of its own. Memory is what the process is resident with.
+The fleet has 2,000 managed clusters, 50 scorers, and the 100,000 AddOnPlacementScores of their
+agents. Once nothing is left to write, one plan is timed. The figure is its ratio to decoding a
+page of 500 of those scores from JSON; listing all of them decodes 200 such pages. A second figure
+is that of a plan after each cluster got its own source host. Memory is the resident set of the
+process.
 """
 
 import json
@@ -43,7 +44,7 @@ CLUSTERS, SCORERS, PAGE, RUNS = 2000, 50, 500, 9
 
 
 def fleet(**spec: object) -> HubSnapshot:
-    """Return the fleet as it is before anything was distributed."""
+    """Return the snapshot before anything was distributed."""
     scorers = tuple(scorer(f"s{n}", url=f"http://s{n}/config") for n in range(SCORERS))
     world = World(
         scorers=scorers,
@@ -62,14 +63,14 @@ def fleet(**spec: object) -> HubSnapshot:
 
 
 def settled(snapshot: HubSnapshot, renderer: SummariesRenderer) -> HubSnapshot:
-    """Return the fleet once nothing is left to write."""
+    """Return the snapshot after which nothing is left to write."""
     while changes := plan(snapshot, now=NOW, renderer=renderer):
         snapshot = after(snapshot, changes)
     return snapshot
 
 
 def after(snapshot: HubSnapshot, changes: list[Change]) -> HubSnapshot:
-    """Return what is observed once an API server has taken the changes."""
+    """Return the snapshot after an API server has applied the changes."""
     scorers = {scorer.name: scorer.obj for scorer in snapshot.scorers}
     config, works = snapshot.config, dict(snapshot.works)
     read = read_work(AGENTS)

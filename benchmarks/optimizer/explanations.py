@@ -1,10 +1,11 @@
-"""What explanations cost, as ratios to one plain solve of the same fleet measured in the same run.
+"""The CPU time of explanations, as ratios to one plain solve of the same fleet in the same run.
 
-python -m benchmarks.explanations [--seconds 30]
+python -m benchmarks.optimizer.explanations [--seconds 30]
 
-Everything is asked for, and at most so many seconds are given. `bounds`, `margins`, `conflicts`:
-how many were computed of how many there are; a bound is what a margin is at most. `ratio`: CPU of
-the explanation to that of the plain solve. A `crowded` fleet lacks two thirds of its clusters.
+Every kind of explanation is requested, within the given seconds. `bounds`, `margins` and
+`conflicts` say how many of all were computed; a bound is an upper bound of a margin. `ratio` is
+the CPU of the explanation divided by that of the plain solve. A `crowded` fleet lacks two thirds
+of its clusters.
 """
 
 import argparse
@@ -43,7 +44,7 @@ CASES: tuple[tuple[int, int, Kind, bool], ...] = (
 
 
 class Cost(NamedTuple):
-    """CPU seconds of the plain solve and of its explanation, and what that computed of what."""
+    """CPU seconds of the plain solve and of its explanation, and how much of it was computed."""
 
     solve: float
     explain: float

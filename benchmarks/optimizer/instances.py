@@ -74,7 +74,7 @@ def _scores(
     profiles: NDArray[np.int64],
     levels: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Return scores: larger devices and better hardware score higher, to each profile its own."""
+    """Return scores: larger devices and better hardware score higher, by profile."""
     full = random.integers(70, 96, (PROFILES, 1, 1))
     device = np.sort(random.integers(0, 45, (PROFILES, 1, len(DEVICES))), axis=2)
     level = np.sort(random.integers(0, 20, (PROFILES, LEVELS, 1)), axis=1)

@@ -1,10 +1,12 @@
-"""What generated MIG candidates lose against every combination of layouts.
+"""The loss of generated MIG candidates against all combinations of layouts.
 
-`python -m benchmarks.mig`: groups of equal H100-96GB with 40 random requests per device (seed 2).
-Losses are relative to the exact optimum (HiGHS over pattern counts): for the whole demand, and for
-random parts of it such as other clusters leave. `alone` and `parts` are lost; `stated` is what an
-answer's bound says can be lost, computed once a decision is known; `any use` is what the candidates
-were chosen by: it holds for all parts of the demand at once.
+python -m benchmarks.optimizer.mig_candidates
+
+Each case is a group of equal H100-96GB GPUs with 40 random requests for each device (seed 2).
+Losses are relative to the exact optimum (HiGHS over pattern counts). `alone` is the loss for the
+whole demand, and `parts` for random parts of it, such as other clusters leave. `stated` is the
+loss that the bound of a result allows, computed once a decision is known. `any use` is the bound
+by which the candidates were chosen; it is valid for all parts of the demand at once.
 """
 
 import random
@@ -51,7 +53,7 @@ def exact(open_: tuple[GpuPattern, ...], gpus: int, demand: Demand) -> float:
 def stated(
     open_: tuple[GpuPattern, ...], gpus: int, bound: float, some: Demand, found: float
 ) -> float:
-    """Return the bound of an answer that is worth so much."""
+    """Return the stated bound of a result with this value."""
     slots = tuple(ClusterResource(0, GPU_KIND, device) for device in some.devices)
     asked = [(at, item) for at, (_, items) in enumerate(some.requests) for item in items]
     tasks = tuple(

@@ -1,9 +1,9 @@
-"""How well later priorities are served, and how much of that is proven.
+"""The value of lower priorities, and their proven gap.
 
-python -m benchmarks.priorities [--quick]
+python -m benchmarks.optimizer.priorities [--quick]
 
-Workloads get one of two or three priorities from a seed. A tier's gap is that of its bound, which
-holds for every decision that is as good for the tiers before it.
+A seed gives each workload one of two or three priorities. The bound of a tier is valid for every
+decision that is as good for the tiers before it.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""The straightforward formulation, the yardstick of speed: one solve by CBC through PuLP.
+"""The straightforward formulation, the baseline of `benchmarks.optimizer.speed`: one solve by CBC.
+
+python -m benchmarks.optimizer.reference_model 20 50 dist
 
 x[w,c,d]: workload w runs on device d of cluster c. y[c,d]: cluster c enforces the policy of device
-d. z[w,c,d] stands for the product x y, linked by three rows: z <= x, z <= y, z >= x + y - 1.
-
-python -m benchmarks.yardstick 20 50 dist
+d. z[w,c,d] stands for the product x y, by three rows: z <= x, z <= y, z >= x + y - 1.
 """
 
 import resource

@@ -1,7 +1,7 @@
-"""A hub that makes up what it lists: a fleet of thousands with a score for every pair.
+"""A hub that generates its objects when they are listed: thousands of clusters, all pairs scored.
 
-It answers lists alone, with limits, continue tokens and names selected, as an API server does.
-Objects are made when they are asked for, so that it needs no memory for them.
+It answers lists only, with limits, continue tokens and field selectors, as an API server does. It
+needs no memory for the objects.
 """
 
 import json
@@ -46,7 +46,7 @@ def hub(given: Instance, missing: float) -> web.Application:
 def serve(
     ports: "Connection[int, None]", clusters: int, workloads: int, kind: Kind, missing: float
 ) -> None:
-    """Serve a hub until this process is ended; sends the port."""
+    """Serve a hub until this process is stopped; send the port."""
     app = hub(instance(clusters, workloads, kind), missing)
     listener = socket.create_server(("127.0.0.1", 0))
     ports.send(listener.getsockname()[1])
@@ -72,7 +72,7 @@ def request(clusters: int, workloads: int, limit: float | None) -> dict[str, Any
 
 
 def page(workloads: int, clusters: int) -> bytes:
-    """Return the scores of some clusters as they are sent."""
+    """Return the scores of some clusters as a list in JSON."""
     make = _scores(instance(clusters, workloads, "prof"), 0.0)
     return json.dumps({"items": [make(index) for index in range(clusters)]}).encode()
 

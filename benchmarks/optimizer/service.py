@@ -1,11 +1,11 @@
-"""What a whole plan takes of memory and CPU: from the hub's JSON to the answer's.
+"""The memory and CPU of a whole plan: from the hub's JSON to the response.
 
-python -m benchmarks.optimizer_service [--clusters 1000] [--workloads 5000] [--kind prof]
+python -m benchmarks.optimizer.service [--clusters 1000] [--workloads 5000] [--kind prof]
 
-Three processes: a hub that makes up a score for every pair of a workload and a device, the service
-that plans, and the solver's, which the service starts. Peaks are what the operating system says of
-the latter two (VmHWM of Linux; pages that both share count twice). CPU is given as a ratio to
-decoding the same scores from JSON, which nothing that reads them can save.
+Three processes run: a hub that generates a score for every pair of a workload and a device, the
+service, and the solver process that the service starts. The peaks are those of the latter two
+(VmHWM of Linux, so pages that both share count twice). CPU is given as a ratio to decoding the same
+scores from JSON, which every reader has to do.
 """
 
 import argparse
@@ -34,7 +34,7 @@ _CONTEXT = multiprocessing.get_context("spawn")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is planned, and how."""
+    """The instance that is planned, and the settings."""
 
     clusters: int
     workloads: int
@@ -46,7 +46,7 @@ class Asked:
 
 
 class Planned(NamedTuple):
-    """What the service says of a plan; CPU and peak (MiB) are its own, without the solver's."""
+    """The plan's figures; CPU and peak (MiB) of the service, without the solver process."""
 
     status: str
     value: float
@@ -59,13 +59,13 @@ class Planned(NamedTuple):
 
 @dataclass(slots=True)
 class Solvers:
-    """The largest peak (MiB) and CPU seconds of processes below one, by id."""
+    """Peak (MiB) and CPU seconds of a process's children, by process id."""
 
     peak: dict[int, int] = field(default_factory=dict)
     cpu: dict[int, float] = field(default_factory=dict)
 
     def watch(self, parent: int, until: threading.Event) -> None:
-        """Look at them again and again."""
+        """Sample the children until the event is set."""
         while not until.wait(0.02):
             for pid in _below(parent):
                 self._look(pid)
@@ -138,7 +138,7 @@ def measured(asked: Asked) -> tuple[Planned, Solvers]:
     hub = _CONTEXT.Process(target=serve, args=(their_ports, *size), daemon=True)
     hub.start()
     their_ports.close()
-    # no daemon: it starts the solver's process
+    # not a daemon, because it starts the solver process
     service = _CONTEXT.Process(target=planned, args=(their_answers, ports.recv(), asked))
     service.start()
     their_answers.close()
@@ -165,15 +165,15 @@ def decoding(asked: Asked) -> float:
 
 
 def main() -> None:
-    """Print what a plan took of the service and of the solver's process."""
+    """Print the memory and CPU of the service and of the solver process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clusters", type=int, default=1_000)
     parser.add_argument("--workloads", type=int, default=5_000)
     parser.add_argument("--kind", choices=["prof", "dist", "rand"], default="prof")
     parser.add_argument("--missing", type=float, default=0.0, help="share of pairs without a score")
-    parser.add_argument("--limit", type=float, help="of the sum of a second score of every pair")
+    parser.add_argument("--limit", type=float, help="limit on the sum of a second score")
     parser.add_argument("--gap", type=float, default=0.01)
-    parser.add_argument("--seconds", type=float, default=300.0, help="allowed to the solver")
+    parser.add_argument("--seconds", type=float, default=300.0, help="time limit of the solver")
     asked = Asked(**vars(parser.parse_args()))
     unit = decoding(asked)
     made, solvers = measured(asked)

@@ -1,12 +1,12 @@
-"""Speed of the optimizer, as ratios to the straightforward model measured in the same run.
+"""The optimizer's speed, as ratios to the straightforward model in the same run.
 
-python -m benchmarks.optimizer [--quick]
+python -m benchmarks.optimizer.speed [--quick]
 
-CPU seconds are those of the case and its children, without imports. 20 x 50 is measured on several
-seeds, each against the yardstick of the same instance (stopped after 150 s: the true ratio is then
-even better). A ratio is the case's CPU to that of the
-yardstick at 20 x 50 (mean of both kinds); `gap` is the proven one. `in PuLP`: the part of a
-solve in which PuLP writes models, of a second, profiled run.
+CPU seconds are those of a case and its child processes, without imports. 20 x 50 is measured on
+several seeds, each against the reference model of the same instance; that is stopped after 150 s,
+so the true ratio is even better. For larger cases, `ratio` is the CPU of the case divided by that
+of the reference model at 20 x 50 (mean of both kinds). `gap` is the proven gap. `in PuLP` is the
+share of a second, profiled solve in which PuLP writes models.
 """
 
 import argparse
@@ -29,12 +29,15 @@ if TYPE_CHECKING:
 
 _YARDSTICK_LIMIT = 150.0
 _SEEDS = (1, 2, 3, 4, 5, 6)
-_AIMS = (50.0, 5.0)  # of the yardstick's CPU, one part of so many: for 0.25%, for the optimum
+_AIMS = (
+    50.0,
+    5.0,
+)  # target speed-ups over the reference model: for a gap of 0.25%, for the optimum
 _HIGHS_RUN = "<built-in method highspy._core.run>"
 
 
 class Case(NamedTuple):
-    """One solve: size, kind, the gap asked for, and the seconds allowed."""
+    """One solve: size, kind, requested gap, and time limit in seconds."""
 
     clusters: int
     workloads: int
@@ -153,7 +156,7 @@ def _met(ratio: float, aim: float) -> str:
 
 
 def _share(case: Case) -> float:
-    """Return which part of a solve PuLP takes to write its models, as a profiled run tells."""
+    """Return the share of a profiled solve in which PuLP writes models."""
     found = measured(case, profiled=True)
     return found.building / found.cpu
 
@@ -168,7 +171,7 @@ def _row(name: str, found: Measured, unit: float, share: float | None = None) ->
 
 
 def main() -> None:
-    """Print the yardstick, the ladder, and how the answer grows with the time allowed."""
+    """Print the reference model, the ladder, and the objective by time limit."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="leave out the largest cases")
     quick = parser.parse_args().quick

@@ -1,8 +1,8 @@
-"""How much of what runs now stays where a fleet is solved again after a few scores changed.
+"""How much of what runs now stays if a fleet is solved again after a few scores changed.
 
-python -m benchmarks.staying
+python -m benchmarks.optimizer.stability
 
-`left`: moves that would still change no value, of those that `reduce_moves` knows.
+`left` counts the moves that `reduce_moves` could still undo without changing the objective.
 """
 
 import time
@@ -24,7 +24,7 @@ _SECONDS = 60.0
 
 
 def changed(given: Problem, decision: Decision, seed: int = 3) -> Problem:
-    """Return the problem where a decision runs now and scores of a few workloads differ."""
+    """Return the problem with a decision as the current state and a few changed scores."""
     random, values = np.random.default_rng(seed), given.values.copy()
     for task in random.choice(len(given.workloads), _CHANGED, replace=False).tolist():
         drawn = random.integers(-_BY, _BY + 1, values.shape[1])

@@ -1,8 +1,8 @@
-"""Whether time limits are kept: seconds allowed and taken, and what was found in them.
+"""Whether time limits are kept: seconds allowed and used, and the solution found in them.
 
-python -m benchmarks.limits [--quick]
+python -m benchmarks.optimizer.time_limits [--quick]
 
-`service`: in a process of its own, its start included. `here`: in the process that calls.
+`service`: in a solver process, including its start. `here`: in the calling process.
 """
 
 import argparse
@@ -26,7 +26,7 @@ _ALLOWED = 1.1
 
 
 class Kept(NamedTuple):
-    """A solve: what was allowed and taken, in seconds."""
+    """A solve: its time limit and the time it took, in seconds."""
 
     allowed: float
     taken: float
@@ -34,7 +34,7 @@ class Kept(NamedTuple):
 
 
 def in_service(given: Problem, seconds: float) -> Kept:
-    """Solve as the service does, whose event loop stays."""
+    """Solve in a solver process, as the service does."""
     return asyncio.run(_in_service(given, seconds))
 
 
@@ -67,7 +67,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="leave out the largest")
     quick = parser.parse_args().quick
-    warm = problem(instance(2, 2, "dist"))  # a service has solved something before
+    warm = problem(instance(2, 2, "dist"))  # a running service has solved something before
     in_service(warm, 60.0)
     here(warm, 60.0)
     print(f"{'case':<28}{'allowed':>9}{'taken':>9}{'over':>9}{'value':>10}{'bound':>10}")
