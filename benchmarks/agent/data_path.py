@@ -103,7 +103,7 @@ def others() -> None:
 @contextmanager
 def serving() -> Iterator[str]:
     """Start source, scoring API and hub in a process of their own; yield their URL."""
-    code = "from benchmarks.agent_data_path import others; others()"
+    code = "from benchmarks.agent.data_path import others; others()"
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -375,7 +375,9 @@ async def run(arguments: argparse.Namespace) -> None:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.hub", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.hub.controller", description=__doc__
+    )
     parser.add_argument("--clusters", type=int, default=1000)
     parser.add_argument("--most-clusters", type=int, default=2000)
     parser.add_argument("--scorers", type=int, default=50)
