@@ -1,4 +1,4 @@
-"""`dsf controller`."""
+"""The command `dsf controller`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     default=names.HUB_NAMESPACE,
     show_default=True,
     type=Namespace(),
-    help="Where DynamicScorers and the DynamicScoringConfig are.",
+    help="Namespace of DynamicScorers and the DynamicScoringConfig.",
 )
 @click.option(
     "--agent-namespace",
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     default=30.0,
     show_default=True,
     type=NumberRange(min=1.0),
-    help="Seconds between two polls of one scoring API, and between two full comparisons.",
+    help="Seconds between two probes of one scoring API, and between two full reconciles.",
 )
 @click.option(
     "--unhealthy-threshold",
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 @click.option(
     "--distribute-secrets",
     is_flag=True,
-    help="Bring Secrets of --namespace that are labelled for it to the clusters that need them.",
+    help="Distribute labelled Secrets of --namespace to the managed clusters that need them.",
 )
 @scorer_options
 @leader_options("dynamic-scoring-controller")
@@ -79,8 +79,8 @@ def controller(
 ) -> None:
     """Run the hub controller.
 
-    It checks the scoring APIs that DynamicScorers register, and distributes them by one
-    ManifestWork per managed cluster as the DynamicScoringConfig says.
+    It probes the scoring APIs that DynamicScorers register, and distributes their summaries by one
+    ManifestWork per managed cluster, as the DynamicScoringConfig says.
     """
     from dsf.hub.assess.health_thresholds import Thresholds
     from dsf.hub.run import HubOptions
@@ -107,7 +107,7 @@ def controller(
 
 
 def starting(flags: dict[str, Any], prefix: str) -> dict[str, Any]:
-    """Return the flags of a group."""
+    """Return the flags of which the name starts with a prefix."""
     return {name: value for name, value in flags.items() if name.startswith(prefix)}
 
 

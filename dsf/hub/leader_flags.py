@@ -1,4 +1,4 @@
-"""The flags of leader election, named as kube-controller-manager names them."""
+"""The flags of leader election, with kube-controller-manager's names and defaults."""
 
 import socket
 import uuid
@@ -16,7 +16,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def leader_options(lease_name: str) -> Callable[[Command], Command]:
-    """Add the flags to a command; they are the keyword arguments of `candidacy`."""
+    """Return a decorator that adds the flags to a command, as arguments of `candidacy`."""
     flags = (
         click.option(
             "--leader-elect",
@@ -25,11 +25,23 @@ def leader_options(lease_name: str) -> Callable[[Command], Command]:
             flag_value=True,
             default=False,
             show_default=True,
-            help="Write only while holding a Lease: needed where more than one process runs.",
+            help="Write only while holding a Lease; needed if more than one process runs.",
         ),
-        _duration("--leader-elect-lease-duration", "15s", "Time after which a silent one is out."),
-        _duration("--leader-elect-renew-deadline", "10s", "Time in which a leader has to renew."),
-        _duration("--leader-elect-retry-period", "2s", "Time between two attempts."),
+        _duration(
+            "--leader-elect-lease-duration",
+            "15s",
+            "Time after which a leader that does not renew loses the Lease.",
+        ),
+        _duration(
+            "--leader-elect-renew-deadline",
+            "10s",
+            "Time after which a leader that cannot renew stops its work.",
+        ),
+        _duration(
+            "--leader-elect-retry-period",
+            "2s",
+            "Time between two attempts to get or renew the Lease.",
+        ),
         click.option(
             "--leader-elect-resource-name",
             default=lease_name,
@@ -38,7 +50,7 @@ def leader_options(lease_name: str) -> Callable[[Command], Command]:
         ),
         click.option(
             "--leader-elect-resource-namespace",
-            help="Namespace of the Lease; else that of --namespace.",
+            help="Namespace of the Lease; default: --namespace.",
         ),
     )
 

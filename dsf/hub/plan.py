@@ -43,7 +43,7 @@ def plan(
     A work that is being deleted is written again only once it is gone. Without a
     DynamicScoringConfig nothing is distributed. `renderer` caches texts from one plan to the next.
     """
-    config = snapshot.config if snapshot.config and not snapshot.config.leaving else None
+    config = snapshot.config if snapshot.config and not snapshot.config.being_deleted else None
     rules = config.rules if config else DistributionRules()
     assessments = assess(snapshot.scorers, snapshot.probes)
     if isinstance(rules, InvalidInput):
@@ -154,7 +154,7 @@ def _progress(
         if (size := work_bytes(each)) > WARNING_BYTES
     }
     lagging = {str(change.namespace) for change in works}
-    lagging |= {cluster for cluster, work in snapshot.works.items() if work.leaving}
+    lagging |= {cluster for cluster, work in snapshot.works.items() if work.being_deleted}
     lagging |= {cluster for cluster, size in sizes.items() if size > LIMIT_BYTES}
     return FleetProgress(
         scorers=scorers,
@@ -177,7 +177,7 @@ def _finalizer(config: ScoringConfig | None, works: Sequence[Change]) -> list[Ch
     metadata = config.obj["metadata"]
     present = list(metadata.get("finalizers") or [])
     others = [name for name in present if name != names.SCORING_CONFIG_FINALIZER]
-    if config.leaving:
+    if config.being_deleted:
         desired = present if works else others
     else:
         ours = len(others) < len(present)

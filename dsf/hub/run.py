@@ -1,4 +1,4 @@
-"""The hub controller: observe, plan, apply, over and over."""
+"""The hub controller's loop: take a snapshot, plan, apply the changes."""
 
 import asyncio
 import logging
@@ -39,17 +39,21 @@ Lead = Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
 
 COMPONENT = "dynamic-scoring-controller"
 FLEET = "fleet"
+"""Key of the only thing to reconcile, and name of its controller in metrics."""
 SETTLE_SECONDS = 0.05
+"""Changes within this time lead to one reconcile."""
 CONFLICTS = Backoff(0.5, 8.0)
+"""After a conflict the newer object is on its way, so the back-off is shorter than for errors."""
 UNSEEN_SECONDS = 20.0
-"""How long a write that is not seen is waited for: longer than a watch needs to recover."""
+"""How long to wait until the watch shows a write: longer than a watch needs to recover."""
 
 
 @dataclass(frozen=True, slots=True)
 class HubOptions:
-    """What can be set; `resync_seconds` is between two polls of one scoring API, too.
+    """Settings of the controller.
 
-    News of the agents are gathered for `report_seconds` before they are reported.
+    `resync_seconds` pass between two full reconciles, and between two probes of one scoring API.
+    Changes of scores within `report_seconds` lead to one reconcile.
     """
 
     namespace: str = names.HUB_NAMESPACE
@@ -61,7 +65,7 @@ class HubOptions:
 
 
 class HubController:
-    """Keeps ManifestWorks and statuses as the DynamicScorers and the config ask for.
+    """Reconciles ManifestWorks and statuses with the DynamicScorers and the DynamicScoringConfig.
 
     Metrics: those of `dsf.runtime.metrics` for the controller `fleet`, those of
     `dsf.hub.observe.polling`, and `dsf_hub_writes_total{kind, result}`.
@@ -82,12 +86,12 @@ class HubController:
         self._now = now
         self._draw = draw
         self._refusals = RefusedWrites()
-        self._written = UnseenWrites()
+        self._unseen = UnseenWrites()
         self._conflicts = 0
         self._backoff = Backoff()
         self._renderer = SummariesRenderer()
         self._views = Views(kube, self._options.namespace, self._options.agent_namespace)
-        # What fails may be one scorer's status: the others are looked after at every resync.
+        # One scorer's status may fail for ever: the others are still reconciled at every resync.
         queue = WorkQueue(Backoff(ceiling=self._options.resync_seconds), draw)
         self._fleet = Controller(FLEET, self._reconcile, queue=queue, registry=registry)
         self._polling = Polling(
@@ -104,14 +108,14 @@ class HubController:
         self._writes = Counter("dsf_hub_writes", "Writes.", ["kind", "result"], registry=registry)
 
     def missing(self) -> str | None:
-        """Return what has not been listed yet, None once the controller is ready."""
+        """Return which lists are missing; None once the controller is ready."""
         unseen = [*self._views.missing(), *(self._secrets.missing() if self._secrets else ())]
         return f"waiting for the first list of {', '.join(unseen)}" if unseen else None
 
     async def run(self, lead: Lead | None = None) -> None:
-        """Work until cancelled; `lead` calls what it is given for as long as this process leads.
+        """Work until cancelled; `lead` runs the work that it is given while this process leads.
 
-        While another one leads, what is needed to take over at once is watched.
+        While another process leads, the watches keep running, so that this one can take over fast.
         """
         self._views.on_change(
             urgent=lambda: self._fleet.enqueue(FLEET, SETTLE_SECONDS),
@@ -125,15 +129,15 @@ class HubController:
             await (lead(self._take_over) if lead else self._work())
 
     async def _take_over(self) -> None:
-        """Work on from what the last leader wrote, which the watches may not have brought yet."""
+        """Work from what the last leader wrote, which the watches may not have shown yet."""
         await self._views.refresh()
         await self._work()
 
     async def _work(self) -> None:
-        """Probe, plan and apply; what was known when this process led before counts no more."""
+        """Probe, plan and apply, without what is left of an earlier term as leader."""
         self._polling.forget()
         self._refusals = RefusedWrites()
-        self._written = UnseenWrites()
+        self._unseen = UnseenWrites()
         self._fleet.enqueue(FLEET)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._fleet.run())
@@ -168,11 +172,11 @@ class HubController:
         )
         outcomes = await apply(self._kube, changes)
         for outcome in outcomes:
-            self._note(outcome)
-        self._tell(snapshot, outcomes)
+            self._log(outcome)
+        self._record_events(snapshot, outcomes)
         if self._secrets:
             self._secrets.nudge()
-        self._written = self._written.after(
+        self._unseen = self._unseen.after(
             outcomes,
             snapshot.works,
             now=asyncio.get_running_loop().time(),
@@ -186,30 +190,30 @@ class HubController:
         return self._again_after(outcomes)
 
     def _again_after(self, outcomes: Iterable[ChangeResult]) -> float:
-        """Return when to reconcile again; raise what the back-off is for.
+        """Return the seconds until the next reconcile; raise an error that needs a back-off.
 
-        A conflict says that the snapshot was old: what is newer is on its way. What the API server
-        refuses for one cluster has its own back-off.
+        After a conflict the newer object is on its way. A write refused for one cluster has a
+        back-off of its own.
         """
         errors = [each.error for each in outcomes if each.error and not is_clusters_own(each)]
-        passing = [error for error in errors if error.retryable]
-        for error in passing:
+        retryable = [error for error in errors if error.retryable]
+        for error in retryable:
             if not isinstance(error, Conflict):
                 raise error
         now = asyncio.get_running_loop().time()
         next_at = self._refusals.next_at(now)
-        self._conflicts = self._conflicts + 1 if passing else 0
+        self._conflicts = self._conflicts + 1 if retryable else 0
         longest = self._options.resync_seconds
-        if passing:
+        if retryable:
             longest = CONFLICTS.delay(self._conflicts, 0.0)
         return longest if next_at is None else min(longest, next_at - now)
 
     def _observe(self, now: float) -> HubSnapshot:
-        held = self._refusals.held(now) | self._written.held(self._views.works(), now)
+        held = self._refusals.held(now) | self._unseen.held(self._views.works(), now)
         return self._views.snapshot(self._polling.believed(), self._refusals.words(), held)
 
-    def _tell(self, snapshot: HubSnapshot, outcomes: Iterable[ChangeResult]) -> None:
-        """Record an event for every transition that was written."""
+    def _record_events(self, snapshot: HubSnapshot, outcomes: Iterable[ChangeResult]) -> None:
+        """Record an Event for every transition that was written."""
         written = [outcome.change for outcome in outcomes if outcome.error is None]
         observed = [(DYNAMIC_SCORER, scorer.obj) for scorer in snapshot.scorers]
         if snapshot.config:
@@ -217,7 +221,7 @@ class HubController:
         for each in status_events(observed, written):
             self._events.record(each.kind, each.obj, each.type, each.reason, each.message)
 
-    def _note(self, outcome: ChangeResult) -> None:
+    def _log(self, outcome: ChangeResult) -> None:
         change, error = outcome.change, outcome.error
         result = type(error).__name__ if error else "ok"
         self._writes.labels(change.kind.kind, result).inc()

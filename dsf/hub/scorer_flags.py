@@ -1,4 +1,4 @@
-"""The flags that say how scoring APIs may be asked."""
+"""The flags that limit how scoring APIs are probed."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,38 +18,38 @@ _FLAGS = (
         "--scorer-allowed-hosts",
         multiple=True,
         metavar="GLOBS",
-        help="Hosts that a configURL may name, comma separated, like *.scorers.svc; else all.",
+        help="Hosts that a configURL may name, comma separated, like *.scorers.svc; default: all.",
     ),
     click.option(
         "--scorer-denied-hosts",
         multiple=True,
         metavar="GLOBS",
-        help="Hosts that a configURL may not name, comma separated; wins over the allowed ones.",
+        help="Hosts that a configURL may not name, comma separated; wins over allowed hosts.",
     ),
     click.option(
         "--scorer-allowed-cidrs",
         multiple=True,
         metavar="CIDRS",
-        help="Ranges that their addresses have to be in, comma separated; else all but link-local,"
-        " metadata, multicast and other special ones, which a range inside of them allows.",
+        help="Ranges that must have their addresses, comma separated; default: all except special"
+        " ranges (link-local, metadata, multicast), which a range inside them allows.",
     ),
     click.option(
         "--scorer-denied-cidrs",
         multiple=True,
         metavar="CIDRS",
-        help="Ranges that no address may be in, comma separated; wins over the allowed ones.",
+        help="Ranges that must not have their addresses, comma separated; win over allowed ranges.",
     ),
     click.option(
         "--scorer-certificate-authority",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="PEM file of authorities for scoring APIs by https, besides the public ones.",
+        help="PEM file of certificate authorities for scoring APIs, added to the public ones.",
     ),
     click.option(
         "--scorer-timeout-seconds",
         default=5.0,
         show_default=True,
         type=NumberRange(0.1, 60.0),
-        help="Longest time that a scoring API may take to answer completely.",
+        help="Seconds in which a scoring API has to answer completely.",
     ),
 )
 
@@ -70,9 +70,9 @@ def prober(
     scorer_certificate_authority: Path | None,
     scorer_timeout_seconds: float,
 ) -> "Prober":
-    """Return what asks scoring APIs as the flags say. Raises click.UsageError."""
+    """Return a prober with the limits that the flags set. Raises click.UsageError."""
     from dsf.api.invalid_input import InvalidInput  # noqa: PLC0415 - loaded when a command is called
-    from dsf.hub.observe.certificate_authorities import TrustedAuthorities, UnusableAuthority  # noqa: PLC0415
+    from dsf.hub.observe.certificate_authorities import TrustedAuthorities, UnusableAuthorityFile  # noqa: PLC0415
     from dsf.hub.observe.destinations import destinations  # noqa: PLC0415
     from dsf.hub.observe.prober import ProbeLimits, Prober  # noqa: PLC0415
 
@@ -86,7 +86,7 @@ def prober(
         raise click.UsageError(f"--scorer-allowed-cidrs, --scorer-denied-cidrs: {rules.message}")
     try:
         trust = TrustedAuthorities(scorer_certificate_authority)
-    except UnusableAuthority as error:
+    except UnusableAuthorityFile as error:
         raise click.UsageError(f"--scorer-certificate-authority: {error}") from error
     return Prober(ProbeLimits(seconds=scorer_timeout_seconds), destinations=rules, trust=trust)
 

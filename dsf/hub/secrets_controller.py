@@ -1,7 +1,7 @@
-"""Keeps the ManifestWorks that bring Secrets of the hub to managed clusters.
+"""Reconciles the ManifestWorks that bring Secrets of the hub to managed clusters.
 
-What Secrets hold is never written to logs, events or statuses: of errors only the type is told,
-since an API server's words may quote what it refuses.
+Never writes the values of Secrets to logs, Events or statuses. It logs only the type of an error,
+because the API server's message may quote the object that it refuses.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ from dsf.hub.distribute.secrets_plan import (
     HubSecret,
     SecretKeyReference,
     WithheldSecret,
-    crowded_out,
-    left_out,
     plan_secrets,
     read_secret,
     read_secrets_work,
     references_in_spec,
     references_in_summaries,
+    secrets_too_large,
+    too_large,
     withheld,
 )
 from dsf.hub.snapshot.registered_scorer import RegisteredScorer
@@ -43,15 +43,17 @@ log = logging.getLogger(__name__)
 
 SECRETS = "secrets"
 SETTLE_SECONDS = 0.05
+"""Changes within this time lead to one reconcile."""
 CONFLICT_SECONDS = 0.5
+"""After a conflict the newer object is on its way."""
 
 
 class SecretsController:
-    """Distributes the keys of labelled Secrets that scorers name to the clusters told of them.
+    """Distributes the keys of labelled Secrets that scorers reference.
 
     `scorers` returns the DynamicScorers, `works` the works with the summaries by managed cluster.
-    A cluster gets a key only where both its summaries and a DynamicScorer name it: who can write
-    to a work only gets nothing by it.
+    A cluster gets a key only if both its summaries and a DynamicScorer reference it, so the right
+    to write ManifestWorks alone does not give access to Secrets.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class SecretsController:
         self._draw = draw
         self._backoff = Backoff()
         self._failures = 0
-        self._told: frozenset[tuple[str, WithheldSecret]] = frozenset()
+        self._reported: frozenset[tuple[str, WithheldSecret]] = frozenset()
         self._secrets = View[HubSecret](kube, SECRET, namespace, SELECTOR, read=read_secret)
         self._works = View[Object](
             kube,
@@ -94,11 +96,11 @@ class SecretsController:
         return [name for name, synced in listed.items() if not synced.is_set()]
 
     def nudge(self) -> None:
-        """Say that scorers or works have changed."""
+        """Reconcile soon, because scorers or works have changed."""
         self._controller.enqueue(SECRETS, SETTLE_SECONDS)
 
     def watch(self, group: asyncio.TaskGroup) -> None:
-        """Keep local copies fresh until the group ends."""
+        """List and watch in tasks of the group."""
         group.create_task(self._secrets.run())
         group.create_task(self._works.run())
 
@@ -116,8 +118,8 @@ class SecretsController:
         changes = plan_secrets(wanted, secrets, works, self._agent_namespace)
         outcomes = await apply(self._kube, changes)
         for outcome in outcomes:
-            _note(outcome)
-        self._tell(secrets, left_out(wanted, secrets, self._agent_namespace))
+            _log(outcome)
+        self._record_events(secrets, secrets_too_large(wanted, secrets, self._agent_namespace))
         return self._again_after(outcomes)
 
     def _again_after(self, outcomes: Iterable[ChangeResult]) -> float:
@@ -125,13 +127,13 @@ class SecretsController:
         if all(isinstance(error, Conflict) for error in errors):
             self._failures = 0
             return CONFLICT_SECONDS if errors else self._resync_seconds
-        # Not raised, since the words of an error would be logged.
+        # Not raised, because the message of an error would be logged.
         self._controller.queue.rest(SECRETS, max(retry_after(error) for error in errors))
         self._failures += 1
         return self._backoff.delay(self._failures, self._draw())
 
     def _wanted(self) -> dict[str, frozenset[SecretKeyReference]]:
-        """Return what each cluster needs; clusters with equal summaries are read once."""
+        """Return the references of each cluster; equal summaries are parsed once."""
         asked = frozenset(
             reference
             for scorer in self._scorers()
@@ -141,7 +143,7 @@ class SecretsController:
         read: dict[str, frozenset[SecretKeyReference]] = {}
         wanted = {}
         for cluster, work in self._config_works().items():
-            if work.leaving:
+            if work.being_deleted:
                 continue
             if work.text not in read:
                 summaries = load_summaries(work.text) if work.text else ()
@@ -154,14 +156,14 @@ class SecretsController:
             wanted[cluster] = read[work.text]
         return wanted
 
-    def _tell(self, secrets: Mapping[str, HubSecret], crowded: Mapping[str, str]) -> None:
-        """Record an event on the scorer for what is newly withheld."""
+    def _record_events(self, secrets: Mapping[str, HubSecret], crowded: Mapping[str, str]) -> None:
+        """Record an Event on the scorer for each reference that is newly withheld."""
         found = frozenset(self._withheld(secrets, crowded))
         by_name = {scorer.name: scorer for scorer in self._scorers()}
-        for name, problem in sorted(found - self._told, key=str):
+        for name, problem in sorted(found - self._reported, key=str):
             obj = by_name[name].obj
             self._events.record(DYNAMIC_SCORER, obj, "Warning", problem.reason, problem.message)
-        self._told = found
+        self._reported = found
 
     def _withheld(
         self, secrets: Mapping[str, HubSecret], crowded: Mapping[str, str]
@@ -172,12 +174,12 @@ class SecretsController:
             for reference in references_in_spec(scorer.spec):
                 problem = withheld(reference, secrets.get(reference.name))
                 if problem is None and reference.name in crowded:
-                    problem = crowded_out(reference, crowded[reference.name])
+                    problem = too_large(reference, crowded[reference.name])
                 if problem:
                     yield scorer.name, problem
 
 
-def _note(outcome: ChangeResult) -> None:
+def _log(outcome: ChangeResult) -> None:
     result = type(outcome.error).__name__ if outcome.error else "ok"
     level = logging.WARNING if outcome.error else logging.INFO
     log.log(level, "write", extra={"change": str(outcome.change), "result": result})

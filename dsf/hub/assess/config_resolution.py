@@ -1,9 +1,9 @@
-"""A registered scoring API and its own config become one scorer summary.
+"""Resolves a DynamicScorer and the config of its scoring API to one scorer summary.
 
-In mode Full what the API's config endpoint says wins, the DynamicScorer fills in what it leaves
-open, and the scoring host is that of `configURL` unless the API names one. In mode None the
-DynamicScorer counts alone. Secret references and the tenant are the DynamicScorer's in both modes:
-they decide what is shown to whom.
+In mode Full the API's config wins. The DynamicScorer fills in what the config leaves open, and the
+scoring host is that of `configURL` unless the API names one. In mode None only the DynamicScorer
+counts. Secret references and the tenant always come from the DynamicScorer, because they decide
+which data and tokens the API gets.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ _WIRE_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class ConfigConflict:
-    """A field on which the DynamicScorer and the API's config differ; `/config` won."""
+    """A field in which the DynamicScorer and the API's config differ; the config won."""
 
     field: str
     in_spec: str | int | Normalize | OnFailure
@@ -48,7 +48,7 @@ class ConfigConflict:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What the agents are told of a scorer, and where its two configs differed."""
+    """The summary that agents get, and the fields in which spec and the API's config differ."""
 
     summary: ScorerSummary
     conflicts: tuple[ConfigConflict, ...] = ()
@@ -56,7 +56,7 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class ConfigFields:
-    """What one side says; None where it says nothing. Range, step and interval are seconds."""
+    """The fields that one side sets; None if it does not. Range, step and interval are seconds."""
 
     source_type: str | None = None
     source_host: str | None = None
@@ -75,24 +75,24 @@ class ConfigFields:
 def resolve(
     name: str, spec: DynamicScorerSpec, config: ScorerConfig | None
 ) -> Resolved | InvalidInput:
-    """Return the summary of the scorer `name`; `config` is needed in mode Full and else unused."""
+    """Return the summary of the scorer `name`; `config` is the API's, needed only in mode Full."""
     server = urls.server(spec.config_url, "spec.configURL")
     if isinstance(server, InvalidInput):
         return server
-    theirs = ConfigFields()
+    from_api = ConfigFields()
     if is_full(spec):
         if config is None:
             return InvalidInput("ConfigMissing", "the config endpoint has not answered yet")
-        theirs = _wishes(config.source, config.scoring)
-        theirs = replace(theirs, scoring_host=theirs.scoring_host or server)
-    own = _wishes(spec.source, spec.scoring)
-    summary = _summary(name, spec, _with_defaults(_over(theirs, own), server))
+        from_api = _fields_of(config.source, config.scoring)
+        from_api = replace(from_api, scoring_host=from_api.scoring_host or server)
+    from_spec = _fields_of(spec.source, spec.scoring)
+    summary = _summary(name, spec, _with_defaults(_over(from_api, from_spec), server))
     if isinstance(summary, InvalidInput):
         return summary
-    return Resolved(summary, tuple(_conflicts(theirs, own)))
+    return Resolved(summary, tuple(_conflicts(from_api, from_spec)))
 
 
-def _wishes(
+def _fields_of(
     source: Source | ConfiguredSource | None, scoring: Scoring | ConfiguredScoring | None
 ) -> ConfigFields:
     asked = source.params if source else None
@@ -122,21 +122,21 @@ def _path(path: str | None) -> str | None:
 
 
 def _over(first: ConfigFields, second: ConfigFields) -> ConfigFields:
-    """Return the first's wishes, and the second's where the first says nothing."""
-    said = {item.name: getattr(first, item.name) for item in fields(ConfigFields)}
-    return replace(second, **{field: value for field, value in said.items() if value is not None})
+    """Return the fields of `first`, and those of `second` that `first` does not set."""
+    chosen = {item.name: getattr(first, item.name) for item in fields(ConfigFields)}
+    return replace(second, **{field: value for field, value in chosen.items() if value is not None})
 
 
-def _conflicts(theirs: ConfigFields, own: ConfigFields) -> Iterator[ConfigConflict]:
+def _conflicts(from_api: ConfigFields, from_spec: ConfigFields) -> Iterator[ConfigConflict]:
     for field, wire_name in _WIRE_NAMES.items():
-        in_config, in_spec = getattr(theirs, field), getattr(own, field)
+        in_config, in_spec = getattr(from_api, field), getattr(from_spec, field)
         if in_config is not None and in_spec is not None and in_config != in_spec:
             yield ConfigConflict(wire_name, in_spec, in_config)
 
 
-def _with_defaults(wishes: ConfigFields, server: str) -> ConfigFields:
+def _with_defaults(config_fields: ConfigFields, server: str) -> ConfigFields:
     return _over(
-        wishes,
+        config_fields,
         ConfigFields(
             source_type="None",
             range=defaults.DEFAULT_RANGE_SECONDS,
@@ -149,15 +149,17 @@ def _with_defaults(wishes: ConfigFields, server: str) -> ConfigFields:
 
 
 def _summary(
-    name: str, spec: DynamicScorerSpec, wishes: ConfigFields
+    name: str, spec: DynamicScorerSpec, config_fields: ConfigFields
 ) -> ScorerSummary | InvalidInput:
-    if wishes.score_name is None or wishes.interval is None:
+    if config_fields.score_name is None or config_fields.interval is None:
         return InvalidInput(
             "MissingScoreName",
             "the score has no name: set scoring.params.name in the API's config"
             " or spec.scoring.params.name",
         )
-    scoring = urls.endpoint(wishes.scoring_host or "", wishes.scoring_path or "", "scoring")
+    scoring = urls.endpoint(
+        config_fields.scoring_host or "", config_fields.scoring_path or "", "scoring"
+    )
     if isinstance(scoring, InvalidInput):
         return scoring
     form = DimensionFormat.parse(spec.score_dimension_format)
@@ -167,10 +169,10 @@ def _summary(
     ca_name, ca_key = _reference(_authority(spec.scoring))
     summary = ScorerSummary(
         name=name,
-        score_name=wishes.score_name,
-        source_type=wishes.source_type or "None",
+        score_name=config_fields.score_name,
+        source_type=config_fields.source_type or "None",
         scoring_endpoint=scoring,
-        scoring_interval=wishes.interval,
+        scoring_interval=config_fields.interval,
         scoring_endpoint_auth_name=auth_name,
         scoring_endpoint_auth_key=auth_key,
         scoring_endpoint_ca_name=ca_name,
@@ -178,21 +180,21 @@ def _summary(
         location=spec.location,
         score_destination=spec.score_destination,
         score_dimension_format=spec.score_dimension_format,
-        scoring_normalize=wishes.normalize,
-        scoring_on_failure=wishes.on_failure,
+        scoring_normalize=config_fields.normalize,
+        scoring_on_failure=config_fields.on_failure,
     )
-    return summary if summary.source_type == "None" else _with_source(summary, spec, wishes)
+    return summary if summary.source_type == "None" else _with_source(summary, spec, config_fields)
 
 
 def _with_source(
-    summary: ScorerSummary, spec: DynamicScorerSpec, wishes: ConfigFields
+    summary: ScorerSummary, spec: DynamicScorerSpec, config_fields: ConfigFields
 ) -> ScorerSummary | InvalidInput:
     prometheus = summary.source_type == "Prometheus"
-    unusable = _unusable(wishes, prometheus=prometheus)
+    unusable = _unusable(config_fields, prometheus=prometheus)
     if unusable:
         return unusable
-    path = wishes.source_path or (defaults.DEFAULT_SOURCE_PATH if prometheus else "")
-    host = wishes.source_host
+    path = config_fields.source_path or (defaults.DEFAULT_SOURCE_PATH if prometheus else "")
+    host = config_fields.source_host
     endpoint = urls.endpoint(host, path, "source") if host else ""
     if isinstance(endpoint, InvalidInput):
         return endpoint
@@ -207,26 +209,26 @@ def _with_source(
             "source_endpoint_ca_name": ca_name,
             "source_endpoint_ca_key": ca_key,
             "source_endpoint_tenant": _tenant(spec.source) if prometheus else "",
-            "source_query": wishes.query or "",
-            "source_range": wishes.range,
-            "source_step": wishes.step,
+            "source_query": config_fields.query or "",
+            "source_range": config_fields.range,
+            "source_step": config_fields.step,
         }
     )
 
 
-def _unusable(wishes: ConfigFields, *, prometheus: bool) -> InvalidInput | None:
-    """Return why the source can't be read: OpenTelemetry has no host, and its query is simpler."""
+def _unusable(config_fields: ConfigFields, *, prometheus: bool) -> InvalidInput | None:
+    """Return why the source is unusable; None if it is usable."""
     for value, reason, field in (
-        (wishes.query, "MissingQuery", "source.params.query"),
-        (wishes.source_host or not prometheus, "MissingSourceHost", "source.host"),
+        (config_fields.query, "MissingQuery", "source.params.query"),
+        (config_fields.source_host or not prometheus, "MissingSourceHost", "source.host"),
     ):
         if not value:
             return InvalidInput(
                 reason,
-                f"source type {wishes.source_type} needs {field}: set it in the API's config or in"
-                " spec",
+                f"source type {config_fields.source_type} needs {field}: set it in the API's config"
+                " or in spec",
             )
-    selectors = () if prometheus else series_selector.parse(wishes.query or "")
+    selectors = () if prometheus else series_selector.parse(config_fields.query or "")
     if isinstance(selectors, InvalidInput):
         return InvalidInput(selectors.reason, f"source.params.query: {selectors.message}")
     return None
@@ -249,5 +251,5 @@ def _tenant(source: Source | None) -> str:
 
 
 def _reference(reference: SecretKeyRef | None) -> tuple[str, str]:
-    """Return name and key in a Secret; empty where there is none."""
+    """Return the name and the key in a Secret; both empty without a reference."""
     return (reference.name, reference.key) if reference else ("", "")

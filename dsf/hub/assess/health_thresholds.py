@@ -1,6 +1,6 @@
-"""When a scoring API's answers are believed: one lost probe is no news, several in a row are.
+"""When probes change the health of a scoring API: several in a row, as in Kubernetes' own probes.
 
-A state machine without clock or I/O: `step` takes one answer at a time.
+A state machine without clock or I/O: `step` takes one probe result at a time.
 """
 
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from dsf.hub.snapshot.registered_scorer import HealthStatus
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Answers in a row that turn an API: `failures` to Inactive, `successes` back to Active."""
+    """Probes in a row that change an API: `failures` to Inactive, `successes` back to Active."""
 
     failures: int = 3
     successes: int = 2
@@ -20,7 +20,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class ProbeHistory:
-    """What is believed of one scoring API, and how many answers in a row speak against it."""
+    """What is believed of one scoring API, and how many probes in a row contradicted it."""
 
     believed: ProbeResult
     health_against: int = 0
@@ -28,59 +28,63 @@ class ProbeHistory:
 
     @property
     def doubtful(self) -> bool:
-        """Whether another answer is wanted soon."""
+        """Whether the last probe contradicted what is believed, so the next should be soon."""
         return bool(self.health_against or self.config_against)
 
 
 def step(
-    track: ProbeHistory | None,
-    answer: ProbeResult,
-    said: HealthStatus | None,
+    history: ProbeHistory | None,
+    probe: ProbeResult,
+    reported: HealthStatus | None,
     thresholds: Thresholds,
     *,
     has_config: bool = True,
 ) -> ProbeHistory:
-    """Return what is believed after an answer.
+    """Return what is believed after a probe.
 
-    The first answer of an API is believed, unless the status said otherwise before the controller
-    started (`said`, and `has_config` for a config that it holds): then it counts as one against
-    that.
+    The first probe is believed, unless it contradicts what the status recorded before the
+    controller started (health `reported`, and a config if `has_config`): then it counts as the
+    first contradiction.
     """
-    before = track or _recalled(answer, said, has_config=has_config)
-    health, health_against = _health(before, answer, thresholds)
-    config, config_against = _config(before, answer, thresholds)
-    unknown = answer.unknown if config is answer.config else before.believed.unknown
+    before = history or _recorded(probe, reported, has_config=has_config)
+    health, health_against = _health(before, probe, thresholds)
+    config, config_against = _config(before, probe, thresholds)
+    unknown = probe.unknown if config is probe.config else before.believed.unknown
     return ProbeHistory(ProbeResult(health, config, unknown), health_against, config_against)
 
 
-def _recalled(answer: ProbeResult, said: HealthStatus | None, *, has_config: bool) -> ProbeHistory:
-    """Return what a status that an earlier controller wrote lets us believe."""
-    if said == "Active":
-        waiting = has_config and isinstance(answer.config, ProbeFailure)
-        return ProbeHistory(replace(answer, health=None, config=None if waiting else answer.config))
-    if said == "Inactive" and answer.health is None:
-        recovering = ProbeFailure("Recovering", "/healthz answers again, but not often enough yet")
-        return ProbeHistory(replace(answer, health=recovering))
-    return ProbeHistory(answer)
+def _recorded(
+    probe: ProbeResult, reported: HealthStatus | None, *, has_config: bool
+) -> ProbeHistory:
+    """Return what to believe before the first probe, given what the status recorded."""
+    if reported == "Active":
+        waiting = has_config and isinstance(probe.config, ProbeFailure)
+        return ProbeHistory(replace(probe, health=None, config=None if waiting else probe.config))
+    if reported == "Inactive" and probe.health is None:
+        recovering = ProbeFailure(
+            "Recovering", "/healthz answers again, but not yet often enough in a row"
+        )
+        return ProbeHistory(replace(probe, health=recovering))
+    return ProbeHistory(probe)
 
 
 def _health(
-    track: ProbeHistory, answer: ProbeResult, thresholds: Thresholds
+    history: ProbeHistory, probe: ProbeResult, thresholds: Thresholds
 ) -> tuple[ProbeFailure | None, int]:
-    believed = track.believed.health
-    if (answer.health is None) == (believed is None):
-        return answer.health, 0
-    enough = thresholds.successes if answer.health is None else thresholds.failures
-    against = track.health_against + 1
-    return (answer.health, 0) if against >= enough else (believed, against)
+    believed = history.believed.health
+    if (probe.health is None) == (believed is None):
+        return probe.health, 0
+    enough = thresholds.successes if probe.health is None else thresholds.failures
+    against = history.health_against + 1
+    return (probe.health, 0) if against >= enough else (believed, against)
 
 
 def _config(
-    track: ProbeHistory, answer: ProbeResult, thresholds: Thresholds
+    history: ProbeHistory, probe: ProbeResult, thresholds: Thresholds
 ) -> tuple[ScorerConfig | ProbeFailure | None, int]:
-    """Believe a config at once, and a failure to fetch one only after several in a row."""
-    believed = track.believed.config
-    if not isinstance(answer.config, ProbeFailure) or isinstance(believed, ProbeFailure):
-        return answer.config, 0
-    against = track.config_against + 1
-    return (answer.config, 0) if against >= thresholds.failures else (believed, against)
+    """Believe a fetched config at once, and failures to fetch it only after several in a row."""
+    believed = history.believed.config
+    if not isinstance(probe.config, ProbeFailure) or isinstance(believed, ProbeFailure):
+        return probe.config, 0
+    against = history.config_against + 1
+    return (probe.config, 0) if against >= thresholds.failures else (believed, against)

@@ -10,7 +10,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.assess.config_resolution import Resolved, resolve
-from dsf.hub.snapshot.managed_cluster import is_leaving
+from dsf.hub.snapshot.managed_cluster import is_being_deleted
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
 from dsf.hub.snapshot.registered_scorer import HealthStatus, RegisteredScorer, is_full
 
@@ -87,7 +87,7 @@ def assess(
     scorers: Iterable[RegisteredScorer], probes: Mapping[ProbeTarget, ProbeResult]
 ) -> tuple[ScorerAssessment, ...]:
     """Return the assessments of all scorers that are not being deleted, oldest first."""
-    staying = [scorer for scorer in scorers if not is_leaving(scorer.obj)]
+    staying = [scorer for scorer in scorers if not is_being_deleted(scorer.obj)]
     staying.sort(key=lambda scorer: (scorer.created, scorer.name))
     return _with_name_owners([_assess(scorer, _probe_of(scorer, probes)) for scorer in staying])
 

@@ -1,4 +1,4 @@
-"""Which managed clusters are told, and which summaries each of them gets."""
+"""Which managed clusters get summaries, and which of them each one gets."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,9 +10,10 @@ from dsf.hub.snapshot.source_overrides import Hosts
 
 @dataclass(frozen=True, slots=True)
 class ClusterShare:
-    """What a managed cluster gets: every summary but those `hidden`, with sources at its `hosts`.
+    """What a managed cluster gets: every summary except the `masked` ones, with its own `hosts`.
 
-    Clusters of equal shares get equal bytes.
+    `masked` are score names, `hosts` replace the hosts of sources. Clusters with equal shares get
+    the same bytes.
     """
 
     masked: frozenset[str] = frozenset()
@@ -21,10 +22,10 @@ class ClusterShare:
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """The managed clusters that are told, each with its share; and why others are not.
+    """The managed clusters that get summaries, each with its share.
 
-    `accepted` counts the clusters that the hub accepts and keeps, `equipped` those of them that
-    have the add-on.
+    `accepted` counts the clusters that the hub accepts and that are not being deleted, `equipped`
+    those of them that have the add-on.
     """
 
     shares: Mapping[str, ClusterShare]
@@ -33,7 +34,7 @@ class Audience:
 
     @property
     def empty_because(self) -> str:
-        """Why nobody is told, and what to do about it; empty where somebody is."""
+        """Why no managed cluster gets summaries, and what to do; empty if one does."""
         if self.shares:
             return ""
         if not self.accepted:
@@ -55,9 +56,9 @@ def audience(
     add_ons: Mapping[str, AddOn],
     score_names: Iterable[str],
 ) -> Audience:
-    """Return who is told: accepted managed clusters with the add-on that the rules choose."""
+    """Return who gets summaries: the accepted clusters with the add-on that the rules choose."""
     known = frozenset(score_names)
-    accepted = [each for each in clusters.values() if each.accepted and not each.leaving]
+    accepted = [each for each in clusters.values() if each.accepted and not each.being_deleted]
     equipped = [each for each in accepted if _is_there(add_ons.get(each.name))]
     shares = {
         each.name: ClusterShare(
@@ -70,4 +71,4 @@ def audience(
 
 
 def _is_there(add_on: AddOn | None) -> bool:
-    return add_on is not None and not add_on.leaving
+    return add_on is not None and not add_on.being_deleted

@@ -1,8 +1,8 @@
-"""Scores that nobody publishes any more: the agents' to delete, and the hub's where none does.
+"""Deletes the scores that no agent should publish any more.
 
-An agent deletes the scores that it is no longer told to publish as soon as it is told. The hub
-deletes only what has expired, which is what a working agent's scores never do: so the two never
-undo each other's work, and a score goes away even where the agent has gone before it.
+An agent deletes them itself as soon as its summaries change. The hub deletes only what has expired,
+which the scores of a working agent never do. So the two never undo each other's work, and scores
+disappear even if the agent was removed first.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,13 +15,13 @@ from dsf.kube.changes import Delete
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 
 LONGEST_FIRST_ROUND = timedelta(minutes=5)
-"""After this time an object without any score is nobody's: an agent writes to it at once."""
+"""An object without scores is orphaned after this time: an agent fills it within seconds."""
 
 
 def delete_orphaned_scores(
     orphans: Iterable[NamespacedName], scores: Mapping[NamespacedName, PublishedScore], *, now: str
 ) -> list[Delete]:
-    """Return what to delete of the scores that nobody is told to publish; `now` is RFC 3339."""
+    """Return the deletions of orphaned scores that have expired; `now` is RFC 3339 in UTC."""
     oldest = rfc3339(datetime.fromisoformat(now) - LONGEST_FIRST_ROUND)
     return [
         Delete(ADD_ON_PLACEMENT_SCORE, name, cluster, scores[cluster, name].uid or None)

@@ -1,4 +1,4 @@
-"""What the API server refused to take for single managed clusters, and when to try again."""
+"""Writes that the API server refused for single managed clusters, and when to try again."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,15 +9,15 @@ from dsf.kube.errors import KubeError, TooManyRequests, Unauthorized, Unreachabl
 from dsf.kube.kinds import MANIFEST_WORK
 from dsf.runtime.backoff import Backoff
 
-_NOBODYS_FAULT = (TooManyRequests, Unauthorized, Unreachable)
+_NOT_ONE_CLUSTERS = (TooManyRequests, Unauthorized, Unreachable)
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedWrite:
-    """Why a cluster could not be written to, how often in a row, and until when it is left alone.
+    """Why a write was refused, how often in a row, and until when the cluster is left alone.
 
-    As long as the type of the error stays, so do its words: they may hold a port or a time, and a
-    status that tells new ones is a change, which would lead to the next round at once.
+    `error` stays the first one until its type changes. The text may hold a port or a time, and a
+    new text would change the status, which would start the next reconcile at once.
     """
 
     error: KubeError
@@ -27,20 +27,20 @@ class RefusedWrite:
 
 @dataclass(frozen=True, slots=True)
 class RefusedWrites:
-    """The refusals by managed cluster; times are seconds of a monotonic clock."""
+    """The refused writes by managed cluster; times are seconds of a monotonic clock."""
 
     by_cluster: Mapping[str, RefusedWrite] = field(default_factory=dict)
 
     def held(self, now: float) -> frozenset[str]:
-        """Return the clusters that are not to be written to yet."""
+        """Return the clusters whose back-off is not over yet."""
         return frozenset(name for name, each in self.by_cluster.items() if each.until > now)
 
     def words(self) -> dict[str, str]:
-        """Return what to tell of each cluster."""
+        """Return the message for each cluster."""
         return {name: str(each.error) for name, each in self.by_cluster.items()}
 
     def next_at(self, now: float) -> float | None:
-        """Return when the first cluster may be written to again; None where none is held."""
+        """Return when the first back-off ends; None if there is none."""
         times = (each.until for each in self.by_cluster.values() if each.until > now)
         return min(times, default=None)
 
@@ -53,7 +53,7 @@ class RefusedWrites:
         draw: float,
         backoff: Backoff,
     ) -> "RefusedWrites":
-        """Return the refusals after a round: what was not tried again is forgotten once due."""
+        """Return the refused writes after a reconcile; drops those due and not tried again."""
         found = {
             name: each
             for name, each in self.by_cluster.items()
@@ -72,8 +72,12 @@ class RefusedWrites:
 
 
 def is_clusters_own(outcome: ChangeResult) -> bool:
-    """Tell whether an error speaks of one cluster, and not of the API server or of our rights."""
-    if outcome.error is None or isinstance(outcome.error, _NOBODYS_FAULT) or is_outdated(outcome):
+    """Tell whether an error concerns one cluster, and not the API server or our credentials."""
+    if (
+        outcome.error is None
+        or isinstance(outcome.error, _NOT_ONE_CLUSTERS)
+        or is_outdated(outcome)
+    ):
         return False
     return outcome.change.kind == MANIFEST_WORK
 

@@ -1,4 +1,4 @@
-"""From summaries and a cluster's share of them to the bytes that it is sent."""
+"""Renders the text of `data.summaries` for each managed cluster."""
 
 import json
 import sys
@@ -16,9 +16,9 @@ _SEAM = "\n  },\n  {\n"
 
 @dataclass(frozen=True, slots=True)
 class RenderedSummaries:
-    """The value of `data.summaries`, whose parts are of the scorers named, in their order.
+    """The value of `data.summaries`: one part for each scorer in `names`, in that order.
 
-    `bytes` is its size inside the ManifestWork.
+    `bytes` is its size as a JSON string inside the ManifestWork.
     """
 
     text: str
@@ -32,7 +32,7 @@ class RenderedSummaries:
 
 @dataclass(frozen=True, slots=True)
 class _RenderedPart:
-    """What is written of one summary; `around` is what stands before and after its source."""
+    """The text of one summary; `around` is the text before and after the URL of its source."""
 
     name: str
     score_name: str
@@ -41,7 +41,7 @@ class _RenderedPart:
     source: str
 
     def at(self, host: str) -> str:
-        """Return what is written where the source has another host; none where it is empty."""
+        """Return the text with another host for the source; unchanged if `host` is empty."""
         if not host:
             return self.whole
         parts = urlsplit(self.source)
@@ -51,9 +51,9 @@ class _RenderedPart:
 
 
 class SummariesRenderer:
-    """Renders shares; as long as the summaries stay, each share is rendered once.
+    """Renders shares, each once until the summaries change.
 
-    The bytes are those of `dump_summaries`.
+    The text equals that of `dump_summaries`.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class SummariesRenderer:
     def render(
         self, summaries: Iterable[ScorerSummary], shares: Mapping[str, ClusterShare]
     ) -> dict[str, RenderedSummaries]:
-        """Return what each managed cluster is sent."""
+        """Return the text for each managed cluster."""
         ordered = tuple(sorted(summaries, key=lambda each: (each.name, each.score_name)))
         if ordered != self._summaries:
             self._summaries, self._parts = ordered, tuple(_part(each) for each in ordered)
@@ -85,7 +85,7 @@ class SummariesRenderer:
 
 
 def parts_of(text: str) -> frozenset[str]:
-    """Return the parts of a text that was rendered here; of any other text, what is no part."""
+    """Return the parts of a rendered text; those of any other text equal no part."""
     return frozenset(_split(text))
 
 
@@ -107,7 +107,7 @@ def _part(summary: ScorerSummary) -> _RenderedPart:
 
 
 def _host(part: _RenderedPart, hosts: Hosts) -> str:
-    """Return the first host that fits a score; empty where none does."""
+    """Return the first host for a score; empty if there is none."""
     if not part.source:
         return ""
     return next((host for score, host in hosts if score in (None, part.score_name)), "")

@@ -1,9 +1,9 @@
-"""Which Secrets of the hub go to which managed cluster: only what a scorer there names.
+"""Which Secrets of the hub go to which managed cluster: only what a scorer there references.
 
-A Secret takes part where it carries the label `.../distribute: "true"`. Of it, only the keys that
-a scorer names by `auth.tokenSecretRef` or `tls.caSecretRef` are sent, by a ManifestWork of its own
-that goes when nothing is named any more. Where they are more than one work may have, the first by
-name that fit are sent.
+A Secret takes part if it has the label `.../distribute: "true"`. Only the keys that a scorer
+references by `auth.tokenSecretRef` or `tls.caSecretRef` are sent, in a separate ManifestWork that
+is deleted when nothing is referenced any more. If they exceed the size of one work, the first
+Secrets by name that fit are sent.
 """
 
 import json
@@ -21,12 +21,13 @@ from dsf.kube.port import Object
 
 SELECTOR = f"{names.DISTRIBUTE_LABEL}=true"
 LONGEST_VALUE = 32 * 1024
+"""Bytes in base64; tokens and CA certificates are far shorter."""
 _TYPE = "Opaque"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class SecretKeyReference:
-    """A key of a Secret, as a scorer names it."""
+    """A key of a Secret that a scorer references."""
 
     name: str
     key: str
@@ -34,7 +35,7 @@ class SecretKeyReference:
 
 @dataclass(frozen=True, slots=True)
 class HubSecret:
-    """A Secret of the hub that may be distributed; what it holds is never shown."""
+    """A Secret of the hub that may be distributed; its values never appear in its repr."""
 
     name: str
     type: str
@@ -44,7 +45,7 @@ class HubSecret:
 
 @dataclass(frozen=True, slots=True)
 class WithheldSecret:
-    """A reference that is not distributed although its Secret takes part, and why."""
+    """Why a reference is not distributed although its Secret takes part."""
 
     reference: SecretKeyReference
     reason: str
@@ -64,13 +65,13 @@ def read_secret(obj: Object) -> HubSecret:
 
 
 def read_secrets_work(obj: Object) -> dict[str, Any]:
-    """Keep of a ManifestWork what is compared."""
+    """Return the fields of a ManifestWork that the plan compares."""
     metadata = {k: v for k, v in obj["metadata"].items() if k != "managedFields"}
     return {"metadata": metadata, "spec": obj.get("spec") or {}}
 
 
 def references_in_summaries(summaries: Iterable[ScorerSummary]) -> frozenset[SecretKeyReference]:
-    """Return what agents are told to read, given the summaries that they have."""
+    """Return the references in the summaries that agents have."""
     pairs = (
         pair
         for each in summaries
@@ -85,7 +86,7 @@ def references_in_summaries(summaries: Iterable[ScorerSummary]) -> frozenset[Sec
 
 
 def references_in_spec(spec: DynamicScorerSpec) -> frozenset[SecretKeyReference]:
-    """Return what a DynamicScorer names."""
+    """Return the references in the spec of a DynamicScorer."""
     found = []
     for side in (spec.source, spec.scoring):
         if side and side.auth and side.auth.token_secret_ref:
@@ -96,7 +97,7 @@ def references_in_spec(spec: DynamicScorerSpec) -> frozenset[SecretKeyReference]
 
 
 def withheld(reference: SecretKeyReference, secret: HubSecret | None) -> WithheldSecret | None:
-    """Return why a reference is not distributed; None where it is, or where nobody asked for it."""
+    """Return why a reference is not distributed; None if it is, or if its Secret takes no part."""
     if secret is None:
         return None
     where = f"Secret {secret.name}"
@@ -124,29 +125,29 @@ def plan_secrets(
 ) -> list[Change]:
     """Return the changes that bring each managed cluster the keys that it needs, and no others.
 
-    `wanted` and `works` are by managed cluster, `secrets` by name. Works that are being deleted
-    are waited for.
+    `wanted` and `works` are by managed cluster, `secrets` by name. A work that is being deleted is
+    written again only once it is gone.
     """
-    standing = {c: work for c, work in works.items() if "deletionTimestamp" not in work["metadata"]}
-    leaving = works.keys() - standing.keys()
+    staying = {c: work for c, work in works.items() if "deletionTimestamp" not in work["metadata"]}
+    leaving = works.keys() - staying.keys()
     sent = {
         references: _fitting(_manifests(references, secrets, agent_namespace))[0]
         for references in set(wanted.values())
     }
     desired = [
-        _work(cluster, sent[references], standing.get(cluster))
+        _work(cluster, sent[references], staying.get(cluster))
         for cluster, references in sorted(wanted.items())
         if sent[references] and cluster not in leaving
     ]
-    return diff(MANIFEST_WORK, desired, [dict(work) for work in standing.values()])
+    return diff(MANIFEST_WORK, desired, [dict(work) for work in staying.values()])
 
 
-def left_out(
+def secrets_too_large(
     wanted: Mapping[str, frozenset[SecretKeyReference]],
     secrets: Mapping[str, HubSecret],
     agent_namespace: str,
 ) -> dict[str, str]:
-    """Return the Secrets that a managed cluster has no room for, each with the first of these."""
+    """Return the Secrets that do not fit into a work, each with the first cluster affected."""
     first: dict[frozenset[SecretKeyReference], str] = {}
     for cluster, references in sorted(wanted.items()):
         first.setdefault(references, cluster)
@@ -158,18 +159,18 @@ def left_out(
     return found
 
 
-def crowded_out(reference: SecretKeyReference, cluster: str) -> WithheldSecret:
-    """Return why a reference is not sent to a managed cluster and perhaps to others."""
+def too_large(reference: SecretKeyReference, cluster: str) -> WithheldSecret:
+    """Return why a reference is not sent to a managed cluster, and perhaps to others."""
     message = (
         f"Secret {reference.name} is not sent to managed cluster {cluster}, and perhaps to others:"
-        f" with the Secrets before it in the order of names it would be more than the {LIMIT_BYTES}"
-        " bytes that one ManifestWork may have; name fewer or smaller Secrets in the scorers there"
+        f" together with the Secrets before it by name it would exceed the {LIMIT_BYTES}"
+        " bytes that one ManifestWork may have; reference fewer or smaller Secrets there"
     )
     return WithheldSecret(reference, "SecretsTooLarge", message)
 
 
 def _fitting(manifests: Iterable[Object]) -> tuple[list[Object], list[str]]:
-    """Return the manifests that one work has room for, and the names of the others."""
+    """Return the manifests that fit into one work, and the names of the others."""
     fitting, others, room = list[Object](), list[str](), LIMIT_BYTES - ROOM_BYTES
     for manifest in manifests:
         size = len(json.dumps(manifest))

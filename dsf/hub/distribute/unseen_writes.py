@@ -1,4 +1,4 @@
-"""What was written and is not seen yet: writing again from the same old picture could only fail."""
+"""Writes that the watch has not shown yet: writing again from the old copy could only fail."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,9 +11,10 @@ from dsf.kube.kinds import MANIFEST_WORK
 
 @dataclass(frozen=True, slots=True)
 class UnseenWrite:
-    """The version of a work that is known to be old, empty for none, and until when we believe so.
+    """The resource version of a work that is known to be old, and how long that is assumed.
 
-    A work that came and went between two looks is seen as it was, so no belief is for ever.
+    `version` is empty if there was no work. The time limit is needed because a work that was
+    created and deleted between two events never shows another version.
     """
 
     version: str
@@ -22,12 +23,12 @@ class UnseenWrite:
 
 @dataclass(frozen=True, slots=True)
 class UnseenWrites:
-    """By managed cluster what is known to be old; times are seconds of a monotonic clock."""
+    """The unseen writes by managed cluster; times are seconds of a monotonic clock."""
 
     by_cluster: Mapping[str, UnseenWrite] = field(default_factory=dict)
 
     def held(self, works: Mapping[str, SummariesWork], now: float) -> frozenset[str]:
-        """Return the clusters whose work is not seen as it was left; they wait for it."""
+        """Return the clusters whose work still has the version from before our write."""
         return frozenset(
             cluster
             for cluster, old in self.by_cluster.items()
@@ -42,9 +43,9 @@ class UnseenWrites:
         now: float,
         seconds: float,
     ) -> "UnseenWrites":
-        """Return what is known after a round that was planned from `works`.
+        """Return the unseen writes after a reconcile that was planned from `works`.
 
-        An error may say as well that the picture was old.
+        Some errors, like a conflict, also say that `works` was old.
         """
         still = self.held(works, now)
         found = {cluster: old for cluster, old in self.by_cluster.items() if cluster in still}
@@ -57,7 +58,7 @@ class UnseenWrites:
 
 
 def is_outdated(outcome: ChangeResult) -> bool:
-    """Tell whether an error says that an object is not as it was observed."""
+    """Tell whether an error says that the object has changed since it was observed."""
     if isinstance(outcome.change, Patch) and isinstance(outcome.error, NotFound):
         return True
     return isinstance(outcome.error, Conflict | AlreadyExists)

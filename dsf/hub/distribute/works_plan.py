@@ -13,18 +13,18 @@ from dsf.kube.kinds import MANIFEST_WORK
 def plan_works(
     desired: Mapping[str, RenderedSummaries], snapshot: HubSnapshot, agent_namespace: str
 ) -> list[Change]:
-    """Return what to write of works; one that OCM would refuse for its size stays as it is."""
+    """Return the changes of works; a work that OCM would refuse as too large stays as it is."""
     changes: list[Change] = []
     for cluster, rendered in desired.items():
         work = snapshot.works.get(cluster)
         as_desired = work is not None and work.drifted is None and work.text == rendered.text
-        if as_desired or (work and work.leaving) or work_bytes(rendered) > LIMIT_BYTES:
+        if as_desired or (work and work.being_deleted) or work_bytes(rendered) > LIMIT_BYTES:
             continue
         changes.append(_write(cluster, rendered.text, work, agent_namespace))
     return changes + [
         Delete(MANIFEST_WORK, names.MANIFEST_WORK, cluster, work.uid or None)
         for cluster, work in snapshot.works.items()
-        if cluster not in desired and not work.leaving
+        if cluster not in desired and not work.being_deleted
     ]
 
 

@@ -1,4 +1,4 @@
-"""Which certificates of scoring APIs are believed."""
+"""The certificate authorities that the hub trusts for scoring APIs."""
 
 import logging
 import ssl
@@ -9,15 +9,15 @@ import httpx
 log = logging.getLogger(__name__)
 
 
-class UnusableAuthority(Exception):
-    """A file of certificate authorities that cannot be used; the message says which and why."""
+class UnusableAuthorityFile(Exception):
+    """A file of certificate authorities is unusable; the message says which and why."""
 
 
 class TrustedAuthorities:
-    """The public authorities, and those in a PEM file, which is read again where it changes.
+    """The public authorities and those in a PEM file, which is read again when it changes.
 
-    The environment adds none. Raises UnusableAuthority where the file is unusable at first; one
-    that becomes so later leaves the authorities as they are.
+    The environment adds none. Raises UnusableAuthorityFile if the file is unusable at first. If it
+    becomes unusable later, the authorities stay as they are.
     """
 
     def __init__(self, authority: Path | None = None) -> None:
@@ -26,14 +26,17 @@ class TrustedAuthorities:
         self._context = self._load()
 
     def context(self) -> ssl.SSLContext:
-        """Return the authorities as they are now."""
+        """Return a TLS context with the current authorities."""
         modified = self._modified()
         if modified is not None and modified != self._changed_at:
             self._changed_at = modified
             try:
                 self._context = self._load()
-            except UnusableAuthority as error:
-                log.warning("authorities stay as they were", extra={"error": str(error)})
+            except UnusableAuthorityFile as error:
+                log.warning(
+                    "unusable file of certificate authorities; the previous ones stay in use",
+                    extra={"error": str(error)},
+                )
         return self._context
 
     def _modified(self) -> int | None:
@@ -49,7 +52,7 @@ class TrustedAuthorities:
                 context.load_verify_locations(cafile=self._authority)
             except (OSError, ssl.SSLError) as error:
                 why = "it holds no PEM certificate" if isinstance(error, ssl.SSLError) else None
-                raise UnusableAuthority(
+                raise UnusableAuthorityFile(
                     f"{self._authority}: {why or error.strerror or error}"
                 ) from error
         return context

@@ -1,9 +1,10 @@
-"""Where the hub may connect to when it asks a scoring API that a namespace's user named.
+"""Rules for the hosts and addresses that the hub may connect to when it probes a scoring API.
 
-What counts is the address that a name resolves to. Denial wins over permission.
+The URL comes from whoever may write a DynamicScorer. The rules apply to the address to which a name
+resolves. Denial wins over permission.
 
-Sources: the IANA special-purpose address registries; RFC 4291, 6052, 3056 for addresses inside
-addresses; the clouds' documents for their metadata services.
+Sources: the IANA special-purpose address registries; RFC 4291, 6052, 3056 for IPv4 addresses
+embedded in IPv6; the clouds' documentation of their metadata services.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +24,7 @@ from dsf.api.invalid_input import InvalidInput
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 
-NEVER: tuple[Network, ...] = tuple(
+DENIED_BY_DEFAULT: tuple[Network, ...] = tuple(
     ip_network(text)
     for text in (
         "0.0.0.0/8",  # this host
@@ -41,7 +42,7 @@ NEVER: tuple[Network, ...] = tuple(
         "ff00::/8",  # multicast
     )
 )
-"""Denied unless an allowed range lies within: a cloud's secrets are there, and no scoring API."""
+"""Denied unless an allowed range lies inside: clouds serve credentials there, not scorers."""
 
 _NAT64 = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
 _COMPATIBLE = IPv6Network("::/96")
@@ -50,15 +51,15 @@ _LAST_32_BITS = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Destinations:
-    """Hosts as globs in lower case, and ranges of addresses; no allowed ones allow all."""
+    """Globs of hosts in lower case, and ranges of addresses; an empty allowed list allows all."""
 
     allowed_hosts: tuple[str, ...] = ()
     denied_hosts: tuple[str, ...] = ()
     allowed_ranges: tuple[Network, ...] = ()
     denied_ranges: tuple[Network, ...] = ()
 
-    def refused_host(self, host: str) -> str | None:
-        """Return why a host may not be asked, None where its name is no reason."""
+    def why_host_denied(self, host: str) -> str | None:
+        """Return why the name of a host is denied; None if it is not."""
         name = host.lower().rstrip(".")
         for glob in self.denied_hosts:
             if fnmatchcase(name, glob):
@@ -67,20 +68,20 @@ class Destinations:
             return f"the host {name!r} is not among those that the hub's administrator allows"
         return None
 
-    def refused_address(self, address: str) -> str | None:
-        """Return why an address may not be connected to, None where it may.
+    def why_address_denied(self, address: str) -> str | None:
+        """Return why an address is denied; None if it is allowed.
 
-        The range is told but not the address: who names a host need not learn what the hub's own
-        resolver answers.
+        The message has the range but not the address, because whoever names a host need not learn
+        what the hub's resolver answers.
         """
         try:
-            seen = tuple(_faces(ip_address(address)))
+            seen = tuple(_with_embedded(ip_address(address)))
         except ValueError:
             return "it is no IP address"
         for face in seen:
             if found := _within(face, self.denied_ranges):
                 return f"it is in {found}, which the hub's administrator denies"
-            if (found := _within(face, NEVER)) and not self._named(face, found):
+            if (found := _within(face, DENIED_BY_DEFAULT)) and not self._named(face, found):
                 return (
                     f"it is in {found}, a special range (link-local, metadata, ...) that is denied"
                 )
@@ -89,7 +90,7 @@ class Destinations:
         return None
 
     def _named(self, face: Address, denied: Network) -> bool:
-        """Tell whether the administrator allows an address by a range inside the denied one."""
+        """Tell whether the administrator allows an address with a range inside the denied one."""
         allowed = _within(face, self.allowed_ranges)
         return allowed is not None and _contains(denied, allowed)
 
@@ -128,8 +129,8 @@ def _matches(name: str, globs: Iterable[str]) -> bool:
     return any(fnmatchcase(name, glob) for glob in globs)
 
 
-def _faces(address: Address) -> Iterator[Address]:
-    """Yield an address, and the IPv4 addresses that a gateway may turn it into."""
+def _with_embedded(address: Address) -> Iterator[Address]:
+    """Yield an address, and the IPv4 address embedded in it to which a gateway may translate it."""
     if not isinstance(address, IPv6Address):
         yield address
         return

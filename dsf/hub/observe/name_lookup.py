@@ -1,8 +1,8 @@
-"""Names to addresses, so that names that hang hold up no others.
+"""Looks host names up so that a name that hangs does not delay the others.
 
-The system's resolver blocks, for up to a minute, and cannot be interrupted. So every lookup has a
-thread of its own that ends with the process, a name is looked up once at a time whoever waits for
-it, and names that were slow share a few places among themselves.
+The system's resolver blocks for up to a minute and cannot be interrupted. So every lookup runs in a
+daemon thread, all who wait for a name share one lookup, and names that were slow share a small
+number of places.
 """
 
 import asyncio
@@ -17,21 +17,25 @@ from dsf.runtime.lru_cache import LruCache
 Resolve = Callable[[str], list[str]]
 
 QUICK_PLACES = 32
+"""Concurrent lookups of names that were quick last time: one for each probe at once."""
 SLOW_PLACES = 4
+"""Concurrent lookups of names that were slow last time."""
 SLOW_SECONDS = 1.0
+"""A lookup that takes this long is slow; one from a cache takes milliseconds."""
 REMEMBERED_NAMES = 4096
+"""Slow names remembered at most."""
 
 
-def system(host: str) -> list[str]:
-    """Return the addresses of a host by the system's resolver. Raises OSError, UnicodeError."""
+def system_resolver(host: str) -> list[str]:
+    """Return the addresses of a host from the system's resolver. Raises OSError, UnicodeError."""
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(item[4][0]) for item in found))
 
 
 class NameLookups:
-    """Looks names up by a blocking resolver, a bounded number at a time."""
+    """Looks names up with a blocking resolver, a bounded number at a time."""
 
-    def __init__(self, resolve: Resolve = system) -> None:
+    def __init__(self, resolve: Resolve = system_resolver) -> None:
         self._resolve = resolve
         self._running: dict[str, asyncio.Task[list[str]]] = {}
         self._slow = LruCache[str, bool](REMEMBERED_NAMES)
@@ -39,9 +43,10 @@ class NameLookups:
         self._slow_places = asyncio.Semaphore(SLOW_PLACES)
 
     async def addresses(self, host: str) -> list[str]:
-        """Return the addresses of a host: itself, if it is one. Raises OSError, UnicodeError.
+        """Return the addresses of a host; an address is returned as it is.
 
-        Who gives up waiting ends nothing: the next who asks waits for the same lookup.
+        A caller that is cancelled does not end the lookup: the next caller waits for the same one.
+        Raises OSError, UnicodeError.
         """
         if _is_address(host):
             return [host]
@@ -54,7 +59,7 @@ class NameLookups:
     def _ended(self, host: str, task: asyncio.Task[list[str]]) -> None:
         del self._running[host]
         if not task.cancelled():
-            task.exception()  # taken note of: perhaps nobody waits for it any more
+            task.exception()  # retrieved here because perhaps nobody waits for it any more
 
     async def _look_up(self, host: str) -> list[str]:
         async with self._slow_places if self._slow.get(host) else self._quick_places:
@@ -94,7 +99,7 @@ async def _in_thread(resolve: Resolve, host: str) -> list[str]:
             found = resolve(host)
         except (OSError, UnicodeError) as error:
             found = error
-        with suppress(RuntimeError):  # the loop is closed: the process is about to end
+        with suppress(RuntimeError):  # the loop is closed because the process is about to end
             loop.call_soon_threadsafe(tell, found)
 
     threading.Thread(target=work, name="lookup", daemon=True).start()

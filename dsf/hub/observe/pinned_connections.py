@@ -1,7 +1,8 @@
-"""HTTP to the very addresses that were checked: a name is resolved once per call.
+"""HTTP connections to exactly the addresses that were checked.
 
-Between a check of a name and a connection by that name an attacker's name server could change its
-answer. So the connection is made to the address; `Host` and the TLS server name stay the name's.
+Between a check of a name and a connection to that name, an attacker's name server could change its
+answer. So a name is resolved once per call and the connection goes to the address, while `Host` and
+the TLS server name stay those of the URL.
 """
 
 import httpx
@@ -10,17 +11,18 @@ from dsf.hub.observe.destinations import Destinations
 from dsf.hub.observe.name_lookup import NameLookups
 
 MOST_ADDRESSES = 4
+"""Addresses of a name that are tried: IPv4 and IPv6, with a spare one each."""
 
 
-class Denied(Exception):
-    """A host or an address that the hub may not connect to; the message says why."""
+class DestinationDenied(Exception):
+    """The hub may not connect to a host or an address; the message says why."""
 
 
 class PinnedTransport(httpx.AsyncBaseTransport):
     """Checks a request's host, looks it up, checks every address, and connects to one of them.
 
-    A host one of whose addresses is denied is denied: what it answers next time may be that one.
-    `lookups` is shared by calls, the connections are this transport's own.
+    One denied address denies the host, because the next connection may go to that address.
+    Transports may share `lookups`, but not connections.
     """
 
     def __init__(
@@ -31,7 +33,7 @@ class PinnedTransport(httpx.AsyncBaseTransport):
         self._lookups = lookups
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request. Raises Denied besides what httpx raises."""
+        """Send a request. Raises DestinationDenied and what httpx raises."""
         host = request.url.raw_host.decode("ascii")
         addresses = await self._checked(host)
         for address in addresses[:-1]:
@@ -46,12 +48,12 @@ class PinnedTransport(httpx.AsyncBaseTransport):
         await self._inner.aclose()
 
     async def _checked(self, host: str) -> list[str]:
-        if why := self._destinations.refused_host(host):
-            raise Denied(why)
+        if why := self._destinations.why_host_denied(host):
+            raise DestinationDenied(why)
         addresses = await self._addresses(host.strip("[]"))
         for address in addresses:
-            if why := self._destinations.refused_address(address):
-                raise Denied(f"the address of {host!r}: {why}")
+            if why := self._destinations.why_address_denied(address):
+                raise DestinationDenied(f"the address of {host!r}: {why}")
         if not addresses:
             raise httpx.ConnectError(f"the host {host!r} has no address")
         return addresses[:MOST_ADDRESSES]
@@ -66,7 +68,7 @@ class PinnedTransport(httpx.AsyncBaseTransport):
     async def _send(
         self, request: httpx.Request, host: str, address: str, *, share: int
     ) -> httpx.Response:
-        """Connect within a share of the time, so that there is time for the next address."""
+        """Connect within a share of the time limit, which leaves time for the next addresses."""
         timeout = dict(request.extensions.get("timeout", {}))
         if timeout.get("connect"):
             timeout["connect"] /= share

@@ -1,4 +1,4 @@
-"""Every registered scoring API, asked over and over; those that hang hold up no others."""
+"""Probes every registered scoring API periodically; one that hangs does not delay the others."""
 
 import asyncio
 from collections import defaultdict
@@ -15,16 +15,17 @@ from dsf.runtime.reconcile.controller import Controller
 from dsf.runtime.reconcile.reflector import Key, View
 
 AT_ONCE = 16
+"""Concurrent probes, and as many again for APIs that timed out."""
 DOUBTS = 3
-"""How many times as often an API is asked whose last answers contradict what is believed."""
+"""An API is probed this many times as often while its answers contradict what is believed."""
 
 
 class Polling:
     """Keeps what is believed of each scoring API; calls `news` when that changes.
 
-    An API that several scorers name is asked once for all of them: else one lost moment would be
-    several failures in a row. One that has used up its time is asked among others of its kind
-    until it answers in time.
+    An API that several scorers share is probed once for all of them, because otherwise one moment
+    of failure would count as several failures in a row. An API that timed out moves to a queue of
+    its own kind until it answers in time.
     Metrics: those of `dsf.runtime.metrics` for the controllers `probe` and `slow-probe`, and
     `dsf_hub_probes_total{result}`.
     """
@@ -46,44 +47,46 @@ class Polling:
         self._thresholds = thresholds
         self._news = news
         self._draw = draw
-        self._tracks: dict[ProbeTarget, ProbeHistory] = {}
+        self._histories: dict[ProbeTarget, ProbeHistory] = {}
         self._polled: dict[str, ProbeTarget] = {}
         self._named: Mapping[ProbeTarget, Sequence[RegisteredScorer]] | None = None
-        self._usual = Controller("probe", self._ask, workers=AT_ONCE, registry=registry)
-        self._slow = Controller("slow-probe", self._ask, workers=AT_ONCE, registry=registry)
-        self._answers = Counter("dsf_hub_probes", "Probes.", ["result"], registry=registry)
-        scorers.on_change(self._noticed)
+        self._usual = Controller("probe", self._probe, workers=AT_ONCE, registry=registry)
+        self._slow = Controller("slow-probe", self._probe, workers=AT_ONCE, registry=registry)
+        self._results = Counter("dsf_hub_probes", "Probes.", ["result"], registry=registry)
+        scorers.on_change(self._on_change)
 
     def believed(self) -> dict[ProbeTarget, ProbeResult]:
         """Return what is believed of the APIs that are still registered."""
-        named = self._naming()
-        self._tracks = {target: t for target, t in self._tracks.items() if target in named}
-        return {target: track.believed for target, track in self._tracks.items()}
+        named = self._by_target()
+        self._histories = {
+            target: each for target, each in self._histories.items() if target in named
+        }
+        return {target: history.believed for target, history in self._histories.items()}
 
     def forget(self) -> None:
-        """Believe nothing: what was heard when this ran before is old."""
-        self._tracks = {}
+        """Drop all results: those of an earlier term as leader are out of date."""
+        self._histories = {}
 
     async def run(self) -> None:
-        """Ask until cancelled."""
+        """Probe until cancelled."""
         for key in self._polled:
             self._usual.enqueue(key)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._usual.run())
             group.create_task(self._slow.run())
 
-    def _noticed(self, changed: Key) -> None:
-        """Have an API asked at once where it is new."""
+    def _on_change(self, changed: Key) -> None:
+        """Probe an API at once if it is new."""
         self._named = None
         scorer = self._scorers.items.get(changed)
         target = scorer.target if scorer else None
-        if target and target not in self._tracks:
+        if target and target not in self._histories:
             key = f"{target.config_url} {'with' if target.full else 'without'} its config"
             self._polled[key] = target
             self._usual.enqueue(key)
 
-    def _naming(self) -> Mapping[ProbeTarget, Sequence[RegisteredScorer]]:
-        """Return the scorers by the API that they name."""
+    def _by_target(self) -> Mapping[ProbeTarget, Sequence[RegisteredScorer]]:
+        """Return the scorers by probe target."""
         if self._named is None:
             named = defaultdict(list)
             for scorer in self._scorers.items.values():
@@ -92,38 +95,38 @@ class Polling:
             self._named = dict(named)
         return self._named
 
-    async def _ask(self, key: str) -> None:
+    async def _probe(self, key: str) -> None:
         target = self._polled.get(key)
-        if target is None or target not in self._naming():
+        if target is None or target not in self._by_target():
             self._polled.pop(key, None)
             return
-        answer = await self._prober.probe(target)
-        self._answers.labels(_result(answer)).inc()
-        track = self._track(target, answer)
+        result = await self._prober.probe(target)
+        self._results.labels(_label(result)).inc()
+        history = self._update(target, result)
         seconds = self._seconds * (0.9 + 0.2 * self._draw())
-        queue = self._slow if _used_up_its_time(answer) else self._usual
-        queue.enqueue(key, seconds / DOUBTS if track.doubtful else seconds)
+        queue = self._slow if _timed_out(result) else self._usual
+        queue.enqueue(key, seconds / DOUBTS if history.doubtful else seconds)
 
-    def _track(self, target: ProbeTarget, answer: ProbeResult) -> ProbeHistory:
-        before = self._tracks.get(target)
-        scorers = self._naming().get(target, ())
-        heard = [reported_health(each, answer) for each in scorers]
-        said = next((health for health in heard if health), None)
+    def _update(self, target: ProbeTarget, result: ProbeResult) -> ProbeHistory:
+        before = self._histories.get(target)
+        scorers = self._by_target().get(target, ())
+        reported = [reported_health(each, result) for each in scorers]
+        said = next((health for health in reported if health), None)
         known = any(each.last_synced_config is not None for each in scorers)
-        track = step(before, answer, said, self._thresholds, has_config=known)
-        self._tracks[target] = track
-        if before is None or before.believed != track.believed:
+        history = step(before, result, said, self._thresholds, has_config=known)
+        self._histories[target] = history
+        if before is None or before.believed != history.believed:
             self._news()
-        return track
+        return history
 
 
-def _used_up_its_time(answer: ProbeResult) -> bool:
-    parts = (answer.health, answer.config)
+def _timed_out(result: ProbeResult) -> bool:
+    parts = (result.health, result.config)
     return any(isinstance(part, ProbeFailure) and part.reason == "TimedOut" for part in parts)
 
 
-def _result(answer: ProbeResult) -> str:
-    for part in (answer.health, answer.config):
+def _label(result: ProbeResult) -> str:
+    for part in (result.health, result.config):
         if isinstance(part, ProbeFailure):
             return part.reason
     return "ok"

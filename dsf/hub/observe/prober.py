@@ -1,9 +1,8 @@
-"""Asking scoring APIs whether they are well and how they want to be called.
+"""Probes scoring APIs: their health, and the config that they serve.
 
-What is asked is not trusted: only addresses that the administrator's rules let through, http and
-https only. Nor is what answers: one deadline for a whole call, looking the name up included, a
-limit on its size, no redirects, no proxies or credentials from the environment, no cookies, no
-compression.
+Trusts neither the URL nor the answer. Only http and https, and only addresses that the
+administrator's rules allow. One deadline for a whole call, name lookup included; a limit on the
+size; no redirects, no compression, no cookies, no proxies or credentials from the environment.
 """
 
 import asyncio
@@ -15,7 +14,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.hub.observe.certificate_authorities import TrustedAuthorities
 from dsf.hub.observe.destinations import Destinations
 from dsf.hub.observe.name_lookup import NameLookups
-from dsf.hub.observe.pinned_connections import Denied, PinnedTransport
+from dsf.hub.observe.pinned_connections import DestinationDenied, PinnedTransport
 from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.config_document import ConfigDocument, read_config
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
@@ -23,13 +22,16 @@ from dsf.runtime.lru_cache import LruCache
 
 HEALTH_PATH = "/healthz"
 REMEMBERED_CONFIGS = 1024
+"""Configs kept with their entity tags: more than a hub has scorers."""
 LONGEST_ETAG = 256
-_SHOWN = 200
+"""Characters; a longer entity tag is not sent back."""
+_SHOWN_CHARACTERS = 200
+"""Characters that a message quotes of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeLimits:
-    """What one call may take."""
+    """The longest time and the largest body of one call."""
 
     seconds: float = 5.0
     bytes: int = 256 * 1024
@@ -37,16 +39,16 @@ class ProbeLimits:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResponse:
-    """A successful answer; `body` is None where it is that of the entity tag asked for."""
+    """A successful answer; `body` is None if it is still that of the entity tag in the request."""
 
     body: bytes | None
     etag: str = ""
 
 
 class Prober:
-    """Probes targets; every way in which an API can fail is part of the answer.
+    """Probes targets; every way in which an API can fail becomes part of the result.
 
-    Entity tags are honoured: a config that has not changed is neither sent nor read again.
+    Sends entity tags, so a config that has not changed is neither sent nor parsed again.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class Prober:
         self._known = LruCache[str, tuple[str, ConfigDocument]](REMEMBERED_CONFIGS)
 
     async def probe(self, target: ProbeTarget) -> ProbeResult:
-        """Ask the health endpoint and, in mode Full, the config endpoint at the same time."""
+        """Call the health endpoint and, in mode Full, the config endpoint at the same time."""
         health, config = await asyncio.gather(
             self._health(target.config_url), self._config(target) if target.full else _nothing()
         )
@@ -109,14 +111,14 @@ class Prober:
         except (TimeoutError, httpx.TimeoutException):
             message = f"GET {url}: no complete answer within {self._limits.seconds:g} s"
             return ProbeFailure("TimedOut", message)
-        except Denied as error:
+        except DestinationDenied as error:
             return ProbeFailure("Denied", f"GET {url}: {error}")
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-            why = str(error)[:_SHOWN] or type(error).__name__
+            why = str(error)[:_SHOWN_CHARACTERS] or type(error).__name__
             return ProbeFailure("Unreachable", f"GET {url}: {why}")
 
     def _client(self) -> httpx.AsyncClient:
-        """Return a client for one call: no API sees a cookie or a connection of another."""
+        """Return a client for one call, so that APIs share no cookies and no connections."""
         wire = httpx.AsyncHTTPTransport(verify=self._trust.context(), trust_env=False)
         return httpx.AsyncClient(
             transport=PinnedTransport(wire, self._destinations, self._lookups),
@@ -155,16 +157,19 @@ def _read(url: str, body: bytes) -> ConfigDocument | ProbeFailure:
 def _refused(url: str, response: httpx.Response) -> ProbeFailure | None:
     status = response.status_code
     if response.has_redirect_location:
-        location = response.headers.get("location", "")[:_SHOWN]
+        location = response.headers.get("location", "")[:_SHOWN_CHARACTERS]
         return ProbeFailure(
             "Redirected",
-            f"GET {url}: answered {status} to {location!r}; redirects are not followed: put the"
-            " final address into spec.configURL",
+            f"GET {url}: answered {status} to {location!r}; redirects are not followed: set"
+            " spec.configURL to the final address",
         )
     if not response.is_success:
         return ProbeFailure("BadStatus", f"GET {url}: answered {status} instead of 200")
     encoding = response.headers.get("content-encoding", "identity")
     if encoding != "identity":
-        message = f"GET {url}: answered in content encoding {encoding[:_SHOWN]!r}, unasked"
+        message = (
+            f"GET {url}: answered in content encoding {encoding[:_SHOWN_CHARACTERS]!r}, which was"
+            " not requested"
+        )
         return ProbeFailure("Compressed", message)
     return None

@@ -1,4 +1,4 @@
-"""What the controller watches, and the snapshot that its plans are made from."""
+"""Watches everything that the controller observes, and takes the snapshots for its plans."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Views:
-    """Local copies of what is observed; of managed clusters only what the controller needs."""
+    """Local copies of the observed objects, reduced to what the controller needs of them."""
 
     def __init__(self, kube: Kube, namespace: str, agent_namespace: str) -> None:
         self._namespace = namespace
@@ -69,17 +69,17 @@ class Views:
         self._all: dict[str, View[Any]] = {**self._urgent, "AddOnPlacementScores": self._scores}
 
     def missing(self) -> list[str]:
-        """Return what has not been listed yet."""
+        """Return the plural kinds that have not been listed yet."""
         return [name for name, view in self._all.items() if not view.synced.is_set()]
 
     def on_change(self, urgent: Callable[[], None], score: Callable[[], None]) -> None:
-        """Have `urgent` called when anything changes, but `score` for what agents publish."""
+        """Call `score` when a score changes, and `urgent` when anything else does."""
         for view in self._urgent.values():
             view.on_change(lambda _: urgent())
         self._scores.on_change(lambda _: score())
 
     def start(self, group: asyncio.TaskGroup) -> None:
-        """Keep everything fresh until the group ends."""
+        """List and watch in tasks of the group."""
         for view in self._all.values():
             group.create_task(view.run())
 
@@ -106,7 +106,7 @@ class Views:
         refusals: Mapping[str, str],
         held: frozenset[str],
     ) -> HubSnapshot:
-        """Return the hub as it is known now; the scores are the view's own, not a copy."""
+        """Return a snapshot; its `scores` are the live mapping, which may be too large to copy."""
         return HubSnapshot(
             scorers=tuple(self.scorers.items.values()),
             config=self._configs.items.get((self._namespace, names.SCORING_CONFIG)),

@@ -1,4 +1,4 @@
-"""Reading the document that a scoring API serves as its config, in words its author understands."""
+"""Reads the document that a scoring API serves as its config, with messages for its author."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _SHOWN_CHARACTERS = 60
 
 @dataclass(frozen=True, slots=True)
 class ConfigDocument:
-    """The config, and the paths of fields that nobody reads."""
+    """The config, and the paths of the first fields that the contract does not know."""
 
     config: ScorerConfig
     unknown: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ def read_config(body: bytes) -> ConfigDocument | InvalidInput:
     if not isinstance(document, Mapping):
         return InvalidInput(
             "InvalidConfig",
-            "the answer is JSON but no object: serve {…} with name, source and scoring",
+            "the answer is JSON but not an object: serve {…} with name, source and scoring",
         )
     shown = tuple(islice(_unknown(ScorerConfig, document, ""), _SHOWN_FIELDS))
     try:
@@ -74,7 +74,7 @@ def _hinted(key: str, missing: Collection[str]) -> str:
 
 
 def _model(annotation: Any) -> type[BaseModel] | None:
-    """Return the model in an annotation such as `Model`, `Model | None`, or `Annotated` ones."""
+    """Return the model in an annotation: `Model`, `Model | None`, or an `Annotated` one."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next(filter(None, map(_model, get_args(annotation))), None)

@@ -1,4 +1,4 @@
-"""The DynamicScoringConfig as the controller reads it: who is told what."""
+"""The DynamicScoringConfig: which managed clusters it chooses, its masks and source overrides."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from dsf.api.crd.dynamic_scoring_config import (
     SourceOverride,
 )
 from dsf.api.invalid_input import InvalidInput
-from dsf.hub.snapshot.managed_cluster import ManagedCluster, is_leaving
+from dsf.hub.snapshot.managed_cluster import ManagedCluster, is_being_deleted
 from dsf.hub.snapshot.registered_scorer import validation_message
 from dsf.hub.snapshot.source_overrides import Override, OverrideIndex, index_overrides
 from dsf.kube.port import Object
@@ -21,11 +21,12 @@ from dsf.kube.selectors import LabelSelector, label_selector_of
 
 SET_LABEL = "cluster.open-cluster-management.io/clusterset"
 GLOBAL_SET = "global"
+"""The ManagedClusterSet that has every managed cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class DistributionRules:
-    """What a DynamicScoringConfig asks for, ready to be looked up by managed cluster."""
+    """The spec of a DynamicScoringConfig, indexed by managed cluster."""
 
     masks: tuple[Mask, ...] = ()
     masked: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -34,7 +35,7 @@ class DistributionRules:
     overrides: OverrideIndex = field(default_factory=OverrideIndex)
 
     def chooses(self, cluster: ManagedCluster) -> bool:
-        """Tell whether a managed cluster is to be told at all."""
+        """Tell whether the selector and the cluster sets choose a managed cluster."""
         if self.selector is not None and not self.selector.matches(cluster.labels):
             return False
         if self.sets is None or GLOBAL_SET in self.sets:
@@ -44,15 +45,15 @@ class DistributionRules:
 
 @dataclass(frozen=True, slots=True)
 class ScoringConfig:
-    """The DynamicScoringConfig and its rules, or why they can't be used."""
+    """The DynamicScoringConfig with its rules, or why they can't be used."""
 
     obj: Object
     rules: DistributionRules | InvalidInput
 
     @property
-    def leaving(self) -> bool:
+    def being_deleted(self) -> bool:
         """Whether it is being deleted."""
-        return is_leaving(self.obj)
+        return is_being_deleted(self.obj)
 
 
 def read_scoring_config(obj: Object) -> ScoringConfig:
@@ -63,15 +64,15 @@ def read_scoring_config(obj: Object) -> ScoringConfig:
 def unmatched(
     rules: DistributionRules, clusters: Mapping[str, ManagedCluster], score_names: Iterable[str]
 ) -> list[str]:
-    """Return, for each mask and override that can match nothing, which one it is and why."""
+    """Return a message for each mask and override that matches nothing: which one, and why."""
     scores = set(score_names)
     found = [_nothing(mask.cluster_name, mask.score_name, clusters, scores) for mask in rules.masks]
-    idle = {override.place for override in rules.overrides.idle(clusters.values())}
+    idle = {override.position for override in rules.overrides.idle(clusters.values())}
     for override in rules.overrides.ordered:
         why = _nothing(override.cluster, override.score, clusters, scores)
-        if override.place in idle:
+        if override.position in idle:
             why = "its clusterSelector matches no managed cluster"
-        found.append(why and f"sourceOverrides[{override.place}]: {why}")
+        found.append(why and f"sourceOverrides[{override.position}]: {why}")
     return list(dict.fromkeys(filter(None, found)))
 
 

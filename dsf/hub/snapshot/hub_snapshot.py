@@ -1,4 +1,4 @@
-"""What the controller observes: everything that a plan is made from."""
+"""Everything that a plan is made from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,11 +13,11 @@ from dsf.hub.snapshot.summaries_work import SummariesWork
 
 @dataclass(frozen=True, slots=True)
 class HubSnapshot:
-    """The hub at one moment, and the last answers of the scoring APIs.
+    """The objects on the hub at one moment, and what the scoring APIs answered.
 
     `clusters`, `add_ons` and `works` are by managed cluster, `scores` by managed cluster and name.
-    `refusals` tells, by managed cluster, why the API server refused our last write there; those
-    `held` are not written to for now.
+    `refusals` says by managed cluster why the API server refused our last write there. The clusters
+    in `held` are not written to for now.
     """
 
     scorers: tuple[RegisteredScorer, ...] = ()

@@ -10,14 +10,16 @@ from dsf.kube.port import Object
 
 NamespacedName = tuple[str, str]
 CLUSTER_UNAVAILABLE = "ClusterUnavailable"
-_MESSAGE_LIMIT = 500
+_MESSAGE_CHARACTERS = 500
+"""Kept of a message: there may be one for each of 100,000 scores."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFailure:
-    """Something on a managed cluster that is not as it should be; `since` is an RFC 3339 time.
+    """Why no scores come from a managed cluster; `since` is an RFC 3339 time.
 
-    Other words for the same are no news: they may hold a number that changes with every round.
+    Two failures that differ only in the message are equal: a message may hold a number that
+    changes with every round, and each change would be written to the hub.
     """
 
     reason: str
@@ -27,20 +29,20 @@ class ClusterFailure:
 
 @dataclass(frozen=True, slots=True)
 class ManagedCluster:
-    """A ManagedCluster."""
+    """A ManagedCluster; `accepted` is its `spec.hubAcceptsClient`."""
 
     name: str
     accepted: bool = True
-    leaving: bool = False
+    being_deleted: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     failure: ClusterFailure | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AddOn:
-    """The add-on on one managed cluster."""
+    """The ManagedClusterAddOn of the framework on one managed cluster."""
 
-    leaving: bool = False
+    being_deleted: bool = False
     failure: ClusterFailure | None = None
 
 
@@ -50,7 +52,7 @@ def read_managed_cluster(obj: Object) -> ManagedCluster:
     return ManagedCluster(
         name=str(obj["metadata"]["name"]),
         accepted=bool((obj.get("spec") or {}).get("hubAcceptsClient")),
-        leaving=is_leaving(obj),
+        being_deleted=is_being_deleted(obj),
         labels={sys.intern(str(key)): sys.intern(str(value)) for key, value in labels.items()},
         failure=_unavailable(obj, "ManagedClusterConditionAvailable", CLUSTER_UNAVAILABLE),
     )
@@ -58,16 +60,16 @@ def read_managed_cluster(obj: Object) -> ManagedCluster:
 
 def read_add_on(obj: Object) -> AddOn:
     """Read a ManagedClusterAddOn: addon.open-cluster-management.io/v1alpha1."""
-    return AddOn(is_leaving(obj), _unavailable(obj, "Available", "AddOnUnavailable"))
+    return AddOn(is_being_deleted(obj), _unavailable(obj, "Available", "AddOnUnavailable"))
 
 
-def is_leaving(obj: Object) -> bool:
+def is_being_deleted(obj: Object) -> bool:
     """Tell whether an object is being deleted."""
     return "deletionTimestamp" in obj["metadata"]
 
 
 def _unavailable(obj: Object, type_: str, reason: str) -> ClusterFailure | None:
-    """Return the trouble where a condition is there and not True: Unknown means out of touch."""
+    """Return the failure if the condition exists and is not True; Unknown means lost contact."""
     condition = find((obj.get("status") or {}).get("conditions") or [], type_)
     if condition is None or condition.get("status") == "True":
         return None
@@ -78,4 +80,4 @@ def failure_of(reason: str, condition: Mapping[str, Any]) -> ClusterFailure:
     """Return the failure that a condition reports; its message is cut to 500 characters."""
     message = str(condition.get("message") or condition.get("reason") or "")
     since = str(condition.get("lastTransitionTime") or "")
-    return ClusterFailure(sys.intern(reason), sys.intern(message[:_MESSAGE_LIMIT]), since)
+    return ClusterFailure(sys.intern(reason), sys.intern(message[:_MESSAGE_CHARACTERS]), since)

@@ -7,7 +7,7 @@ from dsf.api.scoring.scoring_api import ScorerConfig
 
 @dataclass(frozen=True, slots=True)
 class ProbeTarget:
-    """What is probed for a scorer: its `configURL`, and whether its config is fetched as well."""
+    """What is probed for a scorer: its `configURL`, and whether its config is fetched too."""
 
     config_url: str
     full: bool
@@ -15,7 +15,7 @@ class ProbeTarget:
 
 @dataclass(frozen=True, slots=True)
 class ProbeFailure:
-    """An endpoint that gave no usable answer: a CamelCase reason and a message for people."""
+    """Why an endpoint gave no usable answer: a CamelCase reason and a message for people."""
 
     reason: str
     message: str
@@ -23,10 +23,10 @@ class ProbeFailure:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What a scoring API answered: `health` is None where it is well.
+    """What a scoring API answered: `health` is None if it is healthy.
 
-    `config` is None where it was not asked for. `unknown` names the fields of its document that
-    nobody reads.
+    `config` is None if it was not asked for. `unknown` names the fields of its config document that
+    the contract does not know.
     """
 
     health: ProbeFailure | None = None

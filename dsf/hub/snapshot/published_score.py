@@ -12,6 +12,7 @@ from dsf.kube.port import Object
 
 _STAGES = ("SourceFetched", "Scored", "Published")
 NO_RESULTS = "NoResults"
+"""The agent's reason for a round that succeeded without any result."""
 _NO_RESULTS_MESSAGE = (
     "the scoring API returned no results: does the query match anything on this cluster? Where"
     " there is nothing to score, mask the score"
@@ -22,8 +23,8 @@ _NO_RESULTS_MESSAGE = (
 class PublishedScore:
     """An AddOnPlacementScore that carries our label; times are RFC 3339 in UTC, or empty.
 
-    `failure` is the first stage that failed in the agent's last round, `answered` tells whether
-    the scoring API gave usable scores in it.
+    `failure` is the first stage that failed in the agent's last round. `answered` says whether the
+    scoring API returned usable scores in that round.
     """
 
     score_label: str
@@ -54,7 +55,7 @@ def read_score(obj: Object) -> PublishedScore:
 
 
 def _empty(scored: Mapping[str, Any] | None) -> ClusterFailure | None:
-    """Return the trouble of a round that went well and gave nothing: a query may match nothing."""
+    """Return the failure of a round without results: a query may match nothing."""
     if scored is None or (scored.get("status"), scored.get("reason")) != ("True", NO_RESULTS):
         return None
     return failure_of(NO_RESULTS, {**scored, "message": _NO_RESULTS_MESSAGE})

@@ -1,4 +1,4 @@
-"""A DynamicScorer as the controller reads it."""
+"""A DynamicScorer: its spec, and what its status records of earlier probes."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -19,9 +19,9 @@ HealthStatus = Literal["Active", "Inactive", "Unknown"]
 class RegisteredScorer:
     """One registered scoring API.
 
-    `said_health` and `said_config` are what the status says of an earlier round; `said_config` is
-    None where the status speaks of no config, `current` tells whether it speaks of this spec.
-    `said_config_url` is where that config came from, empty where the status does not say.
+    `current` says whether the status is about this spec. `reported_health`, `last_synced_config`
+    and `last_synced_config_url` (the configURL that served the config) are what the status records
+    of earlier probes; None or empty if it records nothing.
     """
 
     obj: Object
@@ -35,7 +35,7 @@ class RegisteredScorer:
 
     @property
     def target(self) -> ProbeTarget | None:
-        """What to probe; None where the spec can't be used."""
+        """What to probe; None if the spec can't be used."""
         if isinstance(self.spec, InvalidInput):
             return None
         return ProbeTarget(self.spec.config_url, full=is_full(self.spec))
@@ -63,7 +63,7 @@ def read_scorer(obj: Object) -> RegisteredScorer:
 
 
 def validation_message(error: ValidationError, limit: int = 3) -> str:
-    """Return the first problems that validation found, each with its place."""
+    """Return the first errors of a validation, each with the path of its field."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
     lines = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in found]
     more = f" and {len(lines) - limit} more" if len(lines) > limit else ""

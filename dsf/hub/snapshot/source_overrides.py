@@ -1,4 +1,4 @@
-"""Where managed clusters have their sources, in place of the hosts that scorers name."""
+"""Source overrides: the hosts that replace those of scorers on particular managed clusters."""
 
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
@@ -10,16 +10,19 @@ from dsf.hub.snapshot.managed_cluster import ManagedCluster
 from dsf.kube.selectors import LabelSelector
 
 Label = tuple[str, str | None]
-"""A label's key and value; None stands for any value."""
+"""A label's key and value; value None means any value."""
 Hosts = tuple[tuple[str | None, str], ...]
-"""Hosts by score name, the first that fits counts; None fits every score."""
+"""Pairs of score name and host; the first that fits wins, and name None fits every score."""
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """Where the source is on the managed clusters named or selected; `score` None means every."""
+    """The source's host on the managed clusters named or selected; `score` None means every score.
 
-    place: int
+    `position` is its index in `spec.sourceOverrides`.
+    """
+
+    position: int
     cluster: str | None
     selector: LabelSelector | None
     score: str | None
@@ -28,11 +31,11 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class OverrideIndex:
-    """Overrides in the order in which they count, and where to look for those of a cluster.
+    """Overrides in the order in which they win, indexed by cluster name and by label.
 
-    Each of them is found by the cluster that it names or by a label that its selector asks for,
-    since thousands times thousands are too many to compare; only the `others`, which ask for no
-    label to be there, are always tried.
+    An override is found by the cluster that it names or by a label that its selector requires,
+    because thousands of overrides times thousands of clusters are too many comparisons. Only the
+    `others`, whose selectors require no label, are compared with every cluster.
     """
 
     ordered: tuple[Override, ...] = ()
@@ -41,7 +44,7 @@ class OverrideIndex:
     others: tuple[Override, ...] = ()
 
     def hosts(self, cluster: ManagedCluster, scores: Container[str]) -> Hosts:
-        """Return what counts on a managed cluster, of the overrides that mean one of the scores."""
+        """Return the hosts that win on a managed cluster, from overrides for one of the scores."""
         found: dict[str | None, str] = {}
         for override in self._matching(cluster):
             if override.score is None or override.score in scores:
@@ -52,12 +55,14 @@ class OverrideIndex:
 
     def idle(self, clusters: Collection[ManagedCluster]) -> Iterator[Override]:
         """Yield the overrides whose selector matches no managed cluster."""
-        met = {each.place for cluster in clusters for each in self._labelled(cluster)}
-        met |= {e.place for e in self.others if any(_selects(e, cluster) for cluster in clusters)}
-        return (each for each in self.ordered if each.selector and each.place not in met)
+        met = {each.position for cluster in clusters for each in self._labelled(cluster)}
+        met |= {
+            e.position for e in self.others if any(_selects(e, cluster) for cluster in clusters)
+        }
+        return (each for each in self.ordered if each.selector and each.position not in met)
 
     def _matching(self, cluster: ManagedCluster) -> Iterator[Override]:
-        """Yield what matches a managed cluster in order, and try no more than is asked for."""
+        """Yield the overrides that match a managed cluster, in order and lazily."""
         named = self.by_cluster.get(cluster.name, ())
         selected = sorted(self._labelled(cluster), key=_place)
         others = (each for each in self.others if _selects(each, cluster))
@@ -70,7 +75,7 @@ class OverrideIndex:
 
 
 def index_overrides(ordered: Iterable[Override]) -> OverrideIndex:
-    """Return overrides ready to be looked up."""
+    """Return an index over overrides in the order in which they win."""
     every = tuple(ordered)
     by_cluster: dict[str, list[Override]] = defaultdict(list)
     by_label: dict[Label, list[Override]] = defaultdict(list)
@@ -93,7 +98,7 @@ def index_overrides(ordered: Iterable[Override]) -> OverrideIndex:
 
 
 def _labels(selector: LabelSelector) -> list[Label]:
-    """Return labels of which a matching cluster has exactly one; none where it asks for none."""
+    """Return labels of which every matching cluster has exactly one; none if none is required."""
     asked = {each.operator: each for each in reversed(selector.requirements)}
     if found := asked.get("In"):
         return [(found.key, value) for value in found.values]
@@ -107,4 +112,4 @@ def _selects(override: Override, cluster: ManagedCluster) -> bool:
 
 
 def _place(override: Override) -> int:
-    return override.place
+    return override.position

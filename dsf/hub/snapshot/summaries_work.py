@@ -10,23 +10,24 @@ from typing import Any
 
 from dsf.api import names
 from dsf.api.conditions import find
-from dsf.hub.snapshot.managed_cluster import ClusterFailure, failure_of, is_leaving
+from dsf.hub.snapshot.managed_cluster import ClusterFailure, failure_of, is_being_deleted
 from dsf.kube.changes import merge_patch
 from dsf.kube.port import Object
 
 LIMIT_BYTES = 500 * 1024
-"""OCM's admission refuses manifests of more: `ManifestLimit` in pkg/work/webhook/common."""
+"""OCM's admission webhook refuses larger works: `ManifestLimit` in pkg/work/webhook/common."""
 WARNING_BYTES = 400 * 1024
+"""From this size on the DynamicScoringConfig warns: 80 % of OCM's limit."""
 ROOM_BYTES = 1024
-"""What the manifests take besides the summaries, with room to spare."""
+"""Upper bound on what the manifests take besides the summaries."""
 
 
 def summaries_work(cluster: str, text: str, agent_namespace: str) -> dict[str, Any]:
-    """Return the work of a cluster; `text` is the value of `data.summaries`.
+    """Return the ManifestWork of a cluster; `text` is the value of `data.summaries`.
 
-    The agent's namespace goes along, so that the ConfigMap can be applied before the add-on is
-    installed; removing the work leaves the namespace, since the agent and its secrets live there.
-    Nothing is stated that an API server of another OCM version would default or drop.
+    It includes the agent's namespace, so that OCM can apply the ConfigMap before the add-on is
+    installed. Deleting the work leaves the namespace, because the agent and its Secrets live there.
+    It sets no field that an API server of another OCM version would default or drop.
     """
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": agent_namespace}}
     config_map = {
@@ -55,7 +56,7 @@ def summaries_work(cluster: str, text: str, agent_namespace: str) -> dict[str, A
 
 
 def summaries_text(work: Object) -> str:
-    """Return the `data.summaries` that a work carries; empty where it carries none."""
+    """Return the `data.summaries` that a work carries; empty if it carries none."""
     workload = (work.get("spec") or {}).get("workload") or {}
     for manifest in workload.get("manifests") or []:
         data = manifest.get("data") or {}
@@ -68,20 +69,20 @@ def summaries_text(work: Object) -> str:
 class SummariesWork:
     """Our ManifestWork on one managed cluster.
 
-    `text` is the `data.summaries` that it carries. `drifted` is the whole object where it is not
-    exactly the work that we would write with that text.
+    `text` is the `data.summaries` that it carries. `drifted` is the whole object if it differs from
+    the work that we would write with that text, else None.
     """
 
     text: str
     uid: str = ""
     version: str = field(default="", compare=False)
-    leaving: bool = False
+    being_deleted: bool = False
     drifted: Object | None = None
     failure: ClusterFailure | None = None
 
 
 def read_work(agent_namespace: str) -> Callable[[Object], SummariesWork]:
-    """Return how our ManifestWorks are read: work.open-cluster-management.io/v1."""
+    """Return the reader of our ManifestWorks: work.open-cluster-management.io/v1."""
 
     def read(obj: Object) -> SummariesWork:
         text = sys.intern(summaries_text(obj))
@@ -91,7 +92,7 @@ def read_work(agent_namespace: str) -> Callable[[Object], SummariesWork]:
             text=text,
             uid=str(metadata.get("uid") or ""),
             version=str(metadata.get("resourceVersion") or ""),
-            leaving=is_leaving(obj),
+            being_deleted=is_being_deleted(obj),
             drifted=obj if merge_patch(obj, wanted) else None,
             failure=_not_applied(obj),
         )

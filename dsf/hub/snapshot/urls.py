@@ -1,16 +1,16 @@
-"""URLs that users write."""
+"""Checks the URLs that users write."""
 
 from urllib.parse import urlsplit
 
 from dsf.api.invalid_input import InvalidInput
 
-_SHOWN = 200
+_SHOWN_CHARACTERS = 200
 
 
 def server(url: str, where: str) -> str | InvalidInput:
     """Return `scheme://authority` of a URL; `where` names the field in the message of InvalidInput.
 
-    Refused: other schemes than http and https, user names and passwords (tokens belong into a
+    Refuses schemes other than http and https, user names and passwords (tokens belong in a
     Secret), white space and control characters.
     """
     try:
@@ -36,11 +36,11 @@ def endpoint(host: str, path: str, where: str) -> str | InvalidInput:
     if isinstance(checked, InvalidInput):
         return checked
     if "?" in host or "#" in host:
-        return _invalid(host, f"{where}.host", "a query or fragment belongs into the path")
+        return _invalid(host, f"{where}.host", "a query or fragment belongs in the path")
     if any(character.isspace() or not character.isprintable() for character in path):
         return _invalid(path, f"{where}.path", "white space or control characters are not allowed")
     return f"{host.rstrip('/')}/{path.lstrip('/')}" if path else host.rstrip("/")
 
 
 def _invalid(value: str, where: str, why: str) -> InvalidInput:
-    return InvalidInput("InvalidURL", f"{where} {value[:_SHOWN]!r}: {why}")
+    return InvalidInput("InvalidURL", f"{where} {value[:_SHOWN_CHARACTERS]!r}: {why}")

@@ -15,8 +15,8 @@ from prometheus_client import CollectorRegistry
 from dsf.hub.distribute.secrets_plan import (
     HubSecret,
     SecretKeyReference,
-    left_out,
     plan_secrets,
+    secrets_too_large,
     withheld,
 )
 from dsf.hub.run import HubController, HubOptions
@@ -326,7 +326,7 @@ def test_where_there_is_no_room_the_first_by_name_that_fit_are_sent() -> None:
         if isinstance(change, Create)
     }
     assert names == {"c1": ["a", "c"], "c2": ["a", "c"], "c3": ["b"]}
-    assert left_out(wanted, secrets, "agents") == {"b": "c1"}
+    assert secrets_too_large(wanted, secrets, "agents") == {"b": "c1"}
 
 
 def test_nothing_that_is_shown_holds_a_value() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.api.invalid_input import InvalidInput
-from dsf.hub.observe.destinations import NEVER, Destinations, destinations
+from dsf.hub.observe.destinations import DENIED_BY_DEFAULT, Destinations, destinations
 
 DISGUISES = [
     "169.254.169.254",
@@ -35,15 +35,15 @@ DISGUISES = [
 
 @pytest.mark.parametrize("address", DISGUISES)
 def test_denied_by_default_and_when_everything_is_allowed(address: str) -> None:
-    assert Destinations().refused_address(address)
-    assert made(allowed_cidrs=["0.0.0.0/0", "::/0"]).refused_address(address)
+    assert Destinations().why_address_denied(address)
+    assert made(allowed_cidrs=["0.0.0.0/0", "::/0"]).why_address_denied(address)
 
 
 @pytest.mark.parametrize(
     "address", ["10.96.0.1", "127.0.0.1", "::1", "192.168.1.1", "fd12::1", "8.8.8.8", "2606::1"]
 )
 def test_allowed_by_default(address: str) -> None:
-    assert Destinations().refused_address(address) is None
+    assert Destinations().why_address_denied(address) is None
 
 
 def made(**lists: list[str]) -> Destinations:
@@ -53,21 +53,21 @@ def made(**lists: list[str]) -> Destinations:
 
 
 def test_a_special_range_has_to_be_named_to_be_allowed() -> None:
-    assert made(allowed_cidrs=["169.254.10.0/24"]).refused_address("169.254.10.7") is None
-    assert made(allowed_cidrs=["169.254.10.0/24"]).refused_address("169.254.169.254")
-    assert made(allowed_cidrs=["168.0.0.0/7"]).refused_address("169.254.10.7")
+    assert made(allowed_cidrs=["169.254.10.0/24"]).why_address_denied("169.254.10.7") is None
+    assert made(allowed_cidrs=["169.254.10.0/24"]).why_address_denied("169.254.169.254")
+    assert made(allowed_cidrs=["168.0.0.0/7"]).why_address_denied("169.254.10.7")
 
 
 def test_denied_ranges_win_and_see_through_disguises() -> None:
     rules = made(allowed_cidrs=["10.0.0.0/8"], denied_cidrs=["10.1.0.0/16", "127.0.0.1"])
-    assert rules.refused_address("10.2.0.1") is None
+    assert rules.why_address_denied("10.2.0.1") is None
     for address in ("10.1.2.3", "::ffff:10.1.2.3", "127.0.0.1", "11.0.0.1", "fd12::1"):
-        assert rules.refused_address(address), address
-    assert rules.refused_address("::ffff:10.2.0.1") is None
+        assert rules.why_address_denied(address), address
+    assert rules.why_address_denied("::ffff:10.2.0.1") is None
 
 
 def test_the_range_is_told_and_not_the_address() -> None:
-    why = made(denied_cidrs=["10.0.0.0/8"]).refused_address("10.20.30.40")
+    why = made(denied_cidrs=["10.0.0.0/8"]).why_address_denied("10.20.30.40")
     assert why
     assert "10.0.0.0/8" in why
     assert "10.20.30.40" not in why
@@ -76,7 +76,7 @@ def test_the_range_is_told_and_not_the_address() -> None:
 def test_hosts_by_globs() -> None:
     rules = made(allowed_hosts=["*.Scorers.svc", "api.example"], denied_hosts=["bad.*"])
     for host in ("cpu.scorers.svc", "CPU.scorers.SVC.", "api.example"):
-        assert rules.refused_host(host) is None, host
+        assert rules.why_host_denied(host) is None, host
     for host in (
         "bad.scorers.svc",
         "BAD.scorers.svc.",
@@ -84,8 +84,8 @@ def test_hosts_by_globs() -> None:
         "api.example.evil",
         "10.0.0.1",
     ):
-        assert rules.refused_host(host), host
-    assert Destinations().refused_host("anything.example") is None
+        assert rules.why_host_denied(host), host
+    assert Destinations().why_host_denied("anything.example") is None
 
 
 @pytest.mark.parametrize("text", ["10.0.0.1/8", "10.0.0.0/33", "example", ""])
@@ -98,14 +98,14 @@ def test_what_is_no_range(text: str) -> None:
 @given(st.ip_addresses(v=4))
 def test_an_address_is_judged_alike_in_all_its_forms(address: ipaddress.IPv4Address) -> None:
     number = int(address)
-    plain = Destinations().refused_address(str(address)) is None
-    assert plain == (not any(address in network for network in NEVER))
-    assert plain == (Destinations().refused_address(f"::ffff:{address}") is None)
+    plain = Destinations().why_address_denied(str(address)) is None
+    assert plain == (not any(address in network for network in DENIED_BY_DEFAULT))
+    assert plain == (Destinations().why_address_denied(f"::ffff:{address}") is None)
     nat64 = ipaddress.IPv6Address(int(ipaddress.IPv6Address("64:ff9b::")) | number)
-    assert plain == (Destinations().refused_address(str(nat64)) is None)
+    assert plain == (Destinations().why_address_denied(str(nat64)) is None)
 
 
 @given(st.text(max_size=40))
 def test_any_text_is_judged(text: str) -> None:
-    Destinations(denied_hosts=("a*",)).refused_host(text)
-    Destinations().refused_address(text)
+    Destinations(denied_hosts=("a*",)).why_host_denied(text)
+    Destinations().why_address_denied(text)

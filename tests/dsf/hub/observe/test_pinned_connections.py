@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from dsf.hub.observe.certificate_authorities import TrustedAuthorities, UnusableAuthority
+from dsf.hub.observe.certificate_authorities import TrustedAuthorities, UnusableAuthorityFile
 from dsf.hub.observe.destinations import Destinations, destinations
 from dsf.hub.observe.name_lookup import QUICK_PLACES, NameLookups
 from dsf.hub.observe.prober import ProbeLimits, Prober
@@ -175,10 +175,10 @@ async def test_an_authority_that_is_replaced_is_read_again(tmp_path: Path) -> No
 
 def test_an_authority_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "ca.crt"
-    with pytest.raises(UnusableAuthority, match=r"ca\.crt"):
+    with pytest.raises(UnusableAuthorityFile, match=r"ca\.crt"):
         TrustedAuthorities(path)
     path.write_text("nothing")
-    with pytest.raises(UnusableAuthority, match="PEM"):
+    with pytest.raises(UnusableAuthorityFile, match="PEM"):
         TrustedAuthorities(path)
 
 
