@@ -84,7 +84,7 @@ def _url(_: click.Context, __: click.Parameter, value: str) -> str:
 @click.option(
     "--answers-in-flight",
     type=click.IntRange(1, 1 << 20),
-    default=48,
+    default=80,
     show_default=True,
     help="MiB of answers that all rounds hold at the same time; at least what one may need.",
 )

@@ -37,8 +37,8 @@ from dsf.runtime.endpoints import serve_endpoints
 if TYPE_CHECKING:
     from dsf.agent.otlp.memory.received_metrics import ReceivedMetrics
 
-ANSWERS_IN_FLIGHT = 48 << 20
-"""Bytes of answers of all rounds together, unless one round may need more."""
+ANSWERS_IN_FLIGHT = 80 << 20
+"""Bytes of answers of all rounds together: as many as one round may need (79 MiB), rounded up."""
 
 log = logging.getLogger(__name__)
 
