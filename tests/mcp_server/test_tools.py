@@ -92,7 +92,7 @@ async def test_a_plan_is_the_golden_one_and_writes_nothing(
         assert said in text
 
 
-async def test_a_plan_honours_wishes_limits_and_weights(untouched: Service) -> None:
+async def test_a_plan_honours_constraints_limits_and_weights(untouched: Service) -> None:
     asked = request()
     first, second = asked["targetWorkloads"]
     asked["targetWorkloads"] = [{**first, "clusters": ["worker02"]}, second]

@@ -1,4 +1,4 @@
-"""A real hub for every test in this folder: built once, started once, torn down at the end."""
+"""A real hub for all tests of this folder: built once, started once, stopped at the end."""
 
 from __future__ import annotations
 

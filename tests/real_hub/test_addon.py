@@ -63,7 +63,7 @@ spec:
     resource: addontemplates
     defaultConfig: {name: greeter-1}
 """
-# What stands for the image: it reads the kubeconfig that it is told to read, and stays.
+# Stands in for the image: it reads the kubeconfig of its arguments, and keeps running.
 GREETER = """
 import pathlib, sys, time
 kubeconfig = pathlib.Path(sys.argv[1].split("=")[1]).read_text()

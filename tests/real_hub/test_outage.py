@@ -141,7 +141,7 @@ async def works(kube: Kube) -> dict[str, Object]:
 
 
 async def told(kube: Kube, interval: int) -> bool:
-    """Whether every cluster is told to score so often."""
+    """Return whether every cluster's summary has this scoring interval."""
     text = f'"scoringInterval": {interval}'
     texts = [
         work["spec"]["workload"]["manifests"][1]["data"]["summaries"]

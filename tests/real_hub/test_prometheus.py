@@ -1,4 +1,4 @@
-"""A real Prometheus beside the hub, where one is installed."""
+"""A real Prometheus next to the hub, if one is installed."""
 
 from __future__ import annotations
 

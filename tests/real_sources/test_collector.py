@@ -1,6 +1,6 @@
 """A real OpenTelemetry Collector between a program and the agent, where one is installed or built.
 
-Building takes minutes and 50 MB, so the suite leaves that to whoever wants it:
+Building takes minutes and 50 MB, so the suite does not do it:
 
     cd tests/real_sources/collector
     go build -o ~/.cache/dynamic-scoring-framework/sources/otelcol .

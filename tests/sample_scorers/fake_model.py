@@ -1,4 +1,4 @@
-"""A stand-in for an OpenAI-compatible server, which is nobody's code here."""
+"""A stand-in for an OpenAI-compatible server."""
 
 import asyncio
 import json
@@ -63,7 +63,7 @@ class FakeModel:
 
 @dataclass
 class Server:
-    """One server for several models, of which the last one set answers."""
+    """One server for several models; the model that was set last answers."""
 
     model: FakeModel = field(default_factory=FakeModel)
 

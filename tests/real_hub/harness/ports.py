@@ -13,7 +13,7 @@ RANGE = range(18_000, 32_000)
 
 
 class Ports:
-    """Hands out ports that nobody listens on, none of them twice."""
+    """Returns free ports, each only once."""
 
     def __init__(self) -> None:
         self._candidates = iter(random.sample(RANGE, len(RANGE)))

@@ -98,7 +98,7 @@ def scored(
 
 
 def published(hub: Hub) -> dict[tuple[str, str], Object] | None:
-    """The AddOnPlacementScores of our agents, or None as long as one is missing."""
+    """The AddOnPlacementScores of our agents, or None while one is missing."""
     found = {
         (obj["metadata"]["namespace"], obj["metadata"]["name"]): obj
         for obj in hub.api.list(*SCORE)

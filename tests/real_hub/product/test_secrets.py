@@ -19,7 +19,7 @@ AGENTS = "dynamic-scoring"
 
 
 def secret(namespace: str, value: str) -> Object:
-    """A Secret that takes part, with a key that nobody names."""
+    """A labelled Secret, with a further key that no scorer names."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",

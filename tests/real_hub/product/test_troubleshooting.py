@@ -48,7 +48,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 def statuses(
     hub: Hub, framework: str, scored: dict[tuple[str, str], Object], agents: dict[str, Part]
 ) -> Iterator[dict[str, str]]:
-    """What is told of each broken scorer, in kubectl's words, once nothing changes any more."""
+    """What kubectl shows of each broken scorer, once nothing changes any more."""
     with broken.serving() as url:
         closed = f"http://{LOOPBACK}:{hub.ports.free()}"
         for obj in broken.scorers(url, closed, framework):
