@@ -338,7 +338,7 @@ class DynamicScorerStatus(WireModel):
         Field(
             alias="lastSyncedConfigURL",
             default=None,
-            description="The configURL from which the config accepted last came.",
+            description="The configURL that served lastSyncedConfig.",
         ),
     ]
     observed_generation: Annotated[

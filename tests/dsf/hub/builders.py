@@ -1,4 +1,4 @@
-"""Objects of the hub, and what the plan's changes make of a snapshot."""
+"""Builds objects of the hub, and applies the changes of a plan to them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

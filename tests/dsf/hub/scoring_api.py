@@ -1,4 +1,4 @@
-"""A stranger's scoring API on loopback, as well or ill behaved as a test wants it."""
+"""A scoring API on loopback that behaves as well or as badly as a test wants."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""`dsf controller`: what a user gets wrong is one line."""
+"""`dsf controller`: a user's mistake gives one line of output."""
 
 import socket
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The decision: what is written, and that nothing is written once all is as it should be."""
+"""The plan: what it writes, and that it writes nothing once the hub is as users want it."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The controller at work: an embedded hub, scoring APIs on loopback, and nothing in between."""
+"""The controller with an embedded hub and real scoring APIs on loopback."""
 
 import asyncio
 import json

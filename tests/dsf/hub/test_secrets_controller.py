@@ -1,4 +1,4 @@
-"""Secrets of the hub on their way to managed clusters: only what is needed, where it is needed."""
+"""Secrets of the hub reach only the managed clusters that need them, and only the keys needed."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Two configs become one summary."""
+"""A DynamicScorer and its API's config resolve to one summary."""
 
 from typing import Any
 

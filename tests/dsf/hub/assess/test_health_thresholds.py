@@ -1,4 +1,4 @@
-"""One lost probe is no news; several in a row are."""
+"""One failed probe changes nothing; several in a row change the health."""
 
 from typing import Literal
 

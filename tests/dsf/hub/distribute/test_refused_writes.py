@@ -1,4 +1,4 @@
-"""Clusters that can't be written to, each with a back-off of its own."""
+"""Each cluster whose writes are refused has a back-off of its own."""
 
 from dsf.hub.distribute.refused_writes import RefusedWrites
 from dsf.kube.changes import ChangeResult, Delete, Patch

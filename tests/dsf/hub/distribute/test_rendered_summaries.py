@@ -1,4 +1,4 @@
-"""The bytes that clusters are sent."""
+"""The rendered text equals that of `dump_summaries`."""
 
 from hypothesis import given
 from hypothesis import strategies as st

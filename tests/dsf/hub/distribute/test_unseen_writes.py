@@ -1,4 +1,4 @@
-"""Works that were written and are not seen yet: held, but never for ever."""
+"""A work that was written is held until the watch shows it, or a time limit is over."""
 
 from dsf.hub.distribute.unseen_writes import UnseenWrites
 from dsf.hub.snapshot.summaries_work import SummariesWork

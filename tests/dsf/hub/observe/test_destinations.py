@@ -1,4 +1,4 @@
-"""Where the hub may connect to: addresses in every disguise, globs, ranges."""
+"""Rules for hosts and addresses: every notation of an address, globs, ranges."""
 
 import ipaddress
 

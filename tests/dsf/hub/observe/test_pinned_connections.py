@@ -1,4 +1,4 @@
-"""What a configURL makes the hub fetch, over real sockets: nothing that the rules deny."""
+"""Over real sockets: no configURL makes the hub connect to what the rules deny."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Which scoring API is asked when: those that hang hold up no others."""
+"""When each scoring API is probed: one that hangs does not delay the others."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Probing over real sockets: what APIs do wrong becomes a reason, and nothing else."""
+"""Probing over real sockets: every fault of an API becomes a reason."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Which changes of a status become events."""
+"""Which changes of a status become Events."""
 
 from typing import Any
 
@@ -43,11 +43,11 @@ def test_what_is_mended_is_normal() -> None:
         condition("ConfigSynced", "False", "NotJSON"),
     ]
     after = [
-        condition("Ready", "True", "Distributed", "the agents have been told"),
+        condition("Ready", "True", "Distributed", "every chosen managed cluster has it"),
         condition("ConfigSynced", "True", "Synced"),
     ]
     assert told(before, after) == [
-        ("Normal", "Distributed", "Ready: the agents have been told"),
+        ("Normal", "Distributed", "Ready: every chosen managed cluster has it"),
         ("Normal", "Synced", "ConfigSynced: Synced"),
     ]
 

@@ -1,4 +1,4 @@
-"""What a scoring API serves as its config, well or badly written."""
+"""Reading configs of scoring APIs, valid and invalid."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which host counts for a source on which managed cluster."""
+"""Which source override wins on which managed cluster."""
 
 from collections.abc import Callable
 from typing import Any

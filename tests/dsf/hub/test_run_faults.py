@@ -1,4 +1,4 @@
-"""What goes wrong between the controller and its API server: afterwards all is as it should be.
+"""After faults between the controller and its API server, the hub is as users want it.
 
 In virtual time. The scorers are Internal and nobody answers at their address, which the hub takes
 for an API that only managed clusters reach.

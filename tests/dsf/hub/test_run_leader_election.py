@@ -1,4 +1,4 @@
-"""Two controllers on one hub: one leads, the other stands by and takes over."""
+"""Two controllers on one hub: one leads; the other one stands by and takes over."""
 
 import asyncio
 from collections.abc import AsyncIterator

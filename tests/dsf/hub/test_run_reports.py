@@ -1,4 +1,4 @@
-"""The controller and managed clusters: add-ons, agents' reports, expired scores, lost probes."""
+"""The controller reports what managed clusters do: add-ons, agents, expired scores, probes."""
 
 import asyncio
 from functools import partial

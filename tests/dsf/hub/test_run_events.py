@@ -1,4 +1,4 @@
-"""Events on transitions: what `kubectl describe` shows of a scorer's life."""
+"""The controller records transitions as Events, which `kubectl describe` shows."""
 
 from functools import partial
 

@@ -23,7 +23,6 @@ from dsf.kube.port import Kube, Object, Subresource, WatchEvent
 from dsf.kube.wrappers.wrapper import Wrapper
 from tests.dsf.hub.builders import HUB, api_config
 from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
-from tests.dsf.hub.test_faults import Killed
 from tests.dsf.hub.test_run import (
     add_cluster,
     add_namespace,
@@ -33,6 +32,7 @@ from tests.dsf.hub.test_run import (
     until_ready,
     until_reason,
 )
+from tests.dsf.hub.test_run_faults import Killed
 from tests.eventually import eventually
 
 CLUSTERS = ("c1", "c2", "c3", "c4")

@@ -1,4 +1,4 @@
-"""Every reason that a status can have stands in docs/troubleshooting-scorers.md."""
+"""docs/troubleshooting-scorers.md documents every reason that a status can have."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which managed clusters are told what, and what is reported of them."""
+"""The plan: which managed clusters get which summaries, and what the statuses report."""
 
 import json
 from dataclasses import replace
