@@ -205,13 +205,14 @@ class WriteTools:
     async def reset_placements(
         self, namespace: Namespace, context: Context
     ) -> ToolResult | InputRequiredResult:
-        """Delete every generated Placement and PlacementBinding of a namespace.
+        """Delete every generated Placement, PlacementBinding and Policy of a namespace.
 
         Their policies are no longer enforced. Workloads stay where they are until the next plan.
         """
         asked = await _agreed(
             context,
-            f"Delete every generated Placement and PlacementBinding of namespace {namespace}?",
+            "Delete every generated Placement, PlacementBinding and Policy of namespace"
+            f" {namespace}?",
             about=f"reset_placements {namespace}",
         )
         if isinstance(asked, InputRequiredResult):
