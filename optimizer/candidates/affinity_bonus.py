@@ -1,4 +1,4 @@
-"""The value that a workload adds to a cluster through workloads that run only near it."""
+"""The value that a workload adds to a cluster through workloads that run only with it."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -6,7 +6,7 @@ from dsf.kube.selectors import valid_selector
 from optimizer.domain.fleet import Cluster, Workload
 
 Dependents = Mapping[str, tuple[Workload, ...]]
-"""For each workload, those that may need it near them, directly or through others."""
+"""For each workload, those that may need it on their cluster, directly or through others."""
 
 Value = Callable[[str, str], float | None]
 """What an app's assignment on a device of a cluster is worth; None where it has none."""
@@ -16,8 +16,8 @@ def dependents(workloads: Iterable[Workload]) -> Dependents:
     """Return the dependents of each workload that an affinity selector matches."""
     every = list(workloads)
     direct: dict[str, list[Workload]] = {}
-    for text in dict.fromkeys(text for item in every for text in item.near):
-        wanted, users = valid_selector(text), [item for item in every if text in item.near]
+    for text in dict.fromkeys(item.workload_affinity for item in every if item.workload_affinity):
+        wanted, users = valid_selector(text), [i for i in every if i.workload_affinity == text]
         for host in every:
             if wanted.matches(host.labels):
                 direct.setdefault(host.name, []).extend(users)

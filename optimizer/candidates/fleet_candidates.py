@@ -49,7 +49,7 @@ def with_candidates(
     """
     if not pools:
         return fleet
-    clusters, issues, left_out = [], list[Issue](), list[OmittedLayouts]()
+    clusters, issues, omitted = [], list[Issue](), list[OmittedLayouts]()
     needing = dependents(fleet.workloads)
     for cluster in fleet.clusters:
         own = cluster.candidates
@@ -61,16 +61,16 @@ def with_candidates(
             found = _generated(fleet.namespace, cluster, pool, demand, rules)
             own = _joined(own, pool, found.items, running)
             issues += [] if found.items else [_not_asked(cluster.name)]
-            left_out += [found.left_out] if found.left_out else []
+            omitted += [found.omitted_layouts] if found.omitted_layouts else []
         clusters.append(replace(cluster, candidates=own))
     made = replace(
         fleet,
         clusters=tuple(clusters),
         issues=(*fleet.issues, *issues),
-        left_out=tuple(left_out),
+        omitted_layouts=tuple(omitted),
     )
     most = min(_MOST_PRICED, rules.most // _PRICED_SHARE)
-    return _with_priced(made, pools, running, most) if left_out and most else made
+    return _with_priced(made, pools, running, most) if omitted and most else made
 
 
 def _with_any_device(cluster: Cluster, pools: GpuPools) -> Cluster:
@@ -91,8 +91,8 @@ def _with_priced(
 
     They have the layouts that the relaxation over all workloads and all GPUs prefers.
     """
-    clusters, left_out = {item.name: item for item in fleet.clusters}, list[OmittedLayouts]()
-    for item, found in zip(fleet.left_out, mean_pattern_counts(fleet), strict=True):
+    clusters, omitted = {item.name: item for item in fleet.clusters}, list[OmittedLayouts]()
+    for item, found in zip(fleet.omitted_layouts, mean_pattern_counts(fleet), strict=True):
         (pool,) = (each for each in pools[item.cluster] if each.name == item.pool)
         made = [
             composed_candidate(fleet.namespace, pool, item, counts)
@@ -103,8 +103,8 @@ def _with_priced(
         new = [each for each in made if each.supplies and each.name not in known]
         joined = _joined(cluster.candidates, pool, new, running)
         clusters[item.cluster] = replace(cluster, candidates=joined)
-        left_out.append(item._replace(kept=item.kept + len(new)))
-    return replace(fleet, clusters=tuple(clusters.values()), left_out=tuple(left_out))
+        omitted.append(item._replace(kept=item.kept + len(new)))
+    return replace(fleet, clusters=tuple(clusters.values()), omitted_layouts=tuple(omitted))
 
 
 def rounded(mean_counts: Iterable[Floats], times: int) -> Iterator[tuple[tuple[int, ...], ...]]:
@@ -134,7 +134,7 @@ def _generated(
     ]
     pairs = zip(enforced, made, strict=True)
     kept = [new for item, new in pairs if new is not None and new.name == item.policy]
-    left = found.left_out
+    left = found.omitted_layouts
     return mig.PoolCandidates(
         (*found.items, *kept), left and left._replace(kept=left.kept + len(kept))
     )

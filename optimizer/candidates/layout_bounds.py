@@ -17,14 +17,14 @@ _LESS: Mapping[Status, Status] = {"Optimal": "Feasible", "Infeasible": "NotSolve
 
 def bounded_over_all_layouts(fleet: Fleet, solution: Solution) -> Solution:
     """Return the solution with bounds and a status that hold over all layouts."""
-    if not fleet.left_out or solution.bound is None:
+    if not fleet.omitted_layouts or solution.bound is None:
         return solution
     values = {tier.priority: tier.value for tier in solution.tiers}
-    return with_wider_bounds(solution, fleet.left_out, value_bounds(fleet, values))
+    return with_wider_bounds(solution, fleet.omitted_layouts, value_bounds(fleet, values))
 
 
 def with_wider_bounds(
-    solution: Solution, left_out: Iterable[OmittedLayouts], most: Mapping[int, float]
+    solution: Solution, omitted: Iterable[OmittedLayouts], most: Mapping[int, float]
 ) -> Solution:
     """Return the solution with bounds over all layouts; `most`: an upper bound by priority.
 
@@ -38,7 +38,7 @@ def with_wider_bounds(
     tiers = [known.get(priority, Tier(priority, 0.0, 0.0)) for priority in sorted(most)[::-1]]
     bounds = [most[tier.priority] for tier in tiers]
     if tiers and len(known) == len(tiers):
-        bounds[0] = min(bounds[0], tiers[0].bound + sum(item.bound for item in left_out))
+        bounds[0] = min(bounds[0], tiers[0].bound + sum(item.bound for item in omitted))
     made = tuple(map(_widened, tiers, bounds))
     bound = sum(tier.bound for tier in made)
     less = _LESS if bound > (solution.bound or 0.0) else {}
@@ -52,9 +52,9 @@ def _widened(tier: Tier, bound: float) -> Tier:
     return tier if alike else tier._replace(bound=max(tier.value, bound))
 
 
-def omitted_layout_issues(left_out: Iterable[OmittedLayouts], more: float) -> Iterator[Issue]:
+def omitted_layout_issues(omitted: Iterable[OmittedLayouts], more: float) -> Iterator[Issue]:
     """Yield an issue for each pool with omitted layouts; `more`: the most that all can be worth."""
-    for item in left_out if more > 0 else ():
+    for item in omitted if more > 0 else ():
         yield Issue(
             reason="FewerLayouts",
             message=f"cluster {item.cluster}: the {item.kept} generated candidates leave out"

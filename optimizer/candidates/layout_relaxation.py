@@ -47,20 +47,20 @@ def value_bounds(fleet: Fleet, found: Mapping[int, float]) -> Mapping[int, float
     """
     problem = formulate(_with_everything(fleet))
     return {
-        priority: value_bound(problem, fleet.left_out, tier, found.get(priority, 0.0))
+        priority: value_bound(problem, fleet.omitted_layouts, tier, found.get(priority, 0.0))
         for tier, priority in enumerate(problem.tiers)
     }
 
 
 def value_bound(
-    problem: Problem, left_out: Sequence[OmittedLayouts], tier: int, found: float
+    problem: Problem, omitted: Sequence[OmittedLayouts], tier: int, found: float
 ) -> float:
     """Return an upper bound on the value of every decision in one priority.
 
     A policy without a name only makes assignments possible; no decision enforces it.
     """
     costs = tier == len(problem.tiers) - 1
-    offers = _offers(problem, left_out, problem.weights(tier), costs=costs)
+    offers = _offers(problem, omitted, problem.weights(tier), costs=costs)
     return _lowered(problem, offers, problem.weights(tier), found).bound
 
 
@@ -72,10 +72,10 @@ def mean_pattern_counts(fleet: Fleet) -> list[list[Floats]]:
     """
     problem = formulate(_with_everything(fleet))
     weights, first = problem.weights(), len(problem.policies)
-    offers = _offers(problem, fleet.left_out, weights, costs=True)
+    offers = _offers(problem, fleet.omitted_layouts, weights, costs=True)
     rounds = _lowered(problem, offers, weights, 0.0).chosen
     chosen = np.array(rounds[len(rounds) // 2 :], dtype=np.int64).reshape(-1, len(offers))
-    found = [list[Floats]() for _ in fleet.left_out]
+    found = [list[Floats]() for _ in fleet.omitted_layouts]
     for offer, items in zip(offers, chosen.T, strict=True):
         if offer.way >= first:
             counts = np.bincount(items, minlength=len(offer.costs))
@@ -93,10 +93,10 @@ def _lowered(
 
 
 def _offers(
-    problem: Problem, left_out: Iterable[OmittedLayouts], weights: Floats, *, costs: bool
+    problem: Problem, omitted: Iterable[OmittedLayouts], weights: Floats, *, costs: bool
 ) -> list[SupplyOffer]:
     """Return all offers, ordered by pool and way; `costs`: whether costs of layouts count."""
-    found = [*_policies(problem, weights), *_layouts(problem, left_out, costs=costs)]
+    found = [*_policies(problem, weights), *_layouts(problem, omitted, costs=costs)]
     return sorted(found, key=lambda item: (item.pool, item.way))
 
 
@@ -104,7 +104,7 @@ def _with_everything(fleet: Fleet) -> Fleet:
     """Return the fleet with every assignment that some omitted layout makes possible."""
     every = {
         name: tuple(_everything(item) for item in found)
-        for name, found in groupby(fleet.left_out, key=lambda item: item.cluster)
+        for name, found in groupby(fleet.omitted_layouts, key=lambda item: item.cluster)
     }
 
     def widened(cluster: Cluster) -> Cluster:
@@ -134,10 +134,10 @@ def _policies(problem: Problem, weights: Floats) -> Iterator[SupplyOffer]:
 
 
 def _layouts(
-    problem: Problem, left_out: Iterable[OmittedLayouts], *, costs: bool
+    problem: Problem, omitted: Iterable[OmittedLayouts], *, costs: bool
 ) -> Iterator[SupplyOffer]:
     """Yield the patterns of each GPU group, as further ways to configure a pool."""
-    for way, item in enumerate(left_out, len(problem.policies)):
+    for way, item in enumerate(omitted, len(problem.policies)):
         cluster = problem.cluster_index[item.cluster]
         resources = [
             problem.resource_index.get(ClusterResource(cluster, GPU_KIND, name))

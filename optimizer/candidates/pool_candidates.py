@@ -49,7 +49,7 @@ class PoolCandidates:
     """Candidates of one pool in order of preference, and what was omitted."""
 
     items: tuple[GeneratedPolicy, ...]
-    left_out: OmittedLayouts | None = None
+    omitted_layouts: OmittedLayouts | None = None
 
 
 def pool_candidates(
@@ -58,7 +58,7 @@ def pool_candidates(
     """Return the candidates that serve a demand: what is there now first, then the cheapest.
 
     One of them covers every supply that the GPUs can be configured for, except for at most
-    `left_out.bound` of the demand's value.
+    `omitted_layouts.bound` of the demand's value.
     """
     gpus = tuple(chain.from_iterable(node.gpus for node in pool.nodes))
     if not demand.devices:
@@ -82,13 +82,13 @@ def pool_candidates(
 
 
 def composed_candidate(
-    namespace: str, pool: GpuPool, left_out: OmittedLayouts, counts: Sequence[Sequence[int]]
+    namespace: str, pool: GpuPool, omitted: OmittedLayouts, counts: Sequence[Sequence[int]]
 ) -> GeneratedPolicy:
     """Return the candidate with these numbers of GPUs by group and pattern."""
     gpus = [gpu for node in pool.nodes for gpu in node.gpus]
     queues = {
         gpu: [pattern for pattern, times in zip(patterns_, some, strict=True) for _ in range(times)]
-        for gpu, (_, patterns_), some in zip(Counter(gpus), left_out.groups, counts, strict=True)
+        for gpu, (_, patterns_), some in zip(Counter(gpus), omitted.groups, counts, strict=True)
     }
     return _candidate(namespace, pool, [queues[gpu].pop() for gpu in gpus])
 

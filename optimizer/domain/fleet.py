@@ -94,12 +94,9 @@ class TopologySpread(NamedTuple):
 class Workload:
     """A ManifestWorkReplicaSet: its request, its constraints and preferences, its Placement.
 
-    `extras`: further requested (kind, amount) besides `amount` of `kind`. `clusters`: the only
-    clusters allowed, unless empty. `affinity`, `anti_affinity`: label selectors that a cluster must
-    and must not match. `near`, `apart`: label selectors of workloads that must and must not run on
-    the same cluster. `minimum`: the least acceptable value of an assignment. `current`: the
-    clusters where it runs now; leaving one costs `move_cost`. `uses`: amounts that each replica
-    takes of fleet-wide limits, by name.
+    Fields that `WorkloadSpec` (optimizer/wire/object_specs.py) has too mean the same here; a text
+    is empty where there is no constraint. `requests`: (kind, amount) besides `amount` of `kind`.
+    `current`: the clusters where it runs now; leaving one costs `move_cost`.
     """
 
     name: str
@@ -108,20 +105,25 @@ class Workload:
     amount: float
     placement: str
     labels: Mapping[str, str] = field(default_factory=dict)
-    extras: tuple[tuple[str, float], ...] = ()
+    requests: tuple[tuple[str, float], ...] = ()
     replicas: int = 1
     priority: int = 0
     spread: tuple[TopologySpread, ...] = ()
     clusters: tuple[str, ...] = ()
-    excluded: tuple[str, ...] = ()
+    excluded_clusters: tuple[str, ...] = ()
     affinity: str = ""
     anti_affinity: str = ""
-    near: tuple[str, ...] = ()
-    apart: tuple[str, ...] = ()
-    minimum: float | None = None
+    workload_affinity: str = ""
+    workload_anti_affinity: str = ""
+    minimum_score: float | None = None
     move_cost: float = 0.0
     current: tuple[str, ...] = ()
     uses: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def workload_selectors(self) -> tuple[str, ...]:
+        """The label selectors of other workloads that its constraints have."""
+        return tuple(filter(None, (self.workload_affinity, self.workload_anti_affinity)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ class Fleet:
 
     `issues`: what could not be used of the input, missing scores included; `unlisted_issues` counts
     the issues that are not listed because there are too many.
-    `left_out`: the GPU pools for which some useful candidates were not generated.
+    `omitted_layouts`: the GPU pools for which some useful candidates were not generated.
     `busy_devices_stay`: devices in use survive a change of policy (mig.reconfigure `instance`).
     """
 
@@ -187,5 +189,5 @@ class Fleet:
     limits: tuple[FleetLimit, ...] = ()
     issues: tuple[Issue, ...] = ()
     unlisted_issues: int = 0
-    left_out: tuple[OmittedLayouts, ...] = ()
+    omitted_layouts: tuple[OmittedLayouts, ...] = ()
     busy_devices_stay: bool = False

@@ -80,11 +80,11 @@ class Allocation:
         """Return what an assignment takes, by resource: its amount and the extra kinds."""
         wanted, index = self.problem.workloads[workload], self.problem.resource_index
         cluster = self.problem.resources[resource].cluster
-        extras = (
+        further = (
             (index[ClusterResource(cluster, kind, NO_DEVICE)], amount)
-            for kind, amount in wanted.extras
+            for kind, amount in wanted.requests
         )
-        return [(resource, wanted.amount), *extras]
+        return [(resource, wanted.amount), *further]
 
     def has_capacity(self, workload: int, resource: int) -> bool:
         """Tell whether the resource exists and every resource that is taken has enough left."""
@@ -138,7 +138,7 @@ class Allocation:
         for _, group in self._spread_groups(workload, cluster):
             self._spread[group] += sign
         self._running[cluster][wanted.name] += sign
-        for name in wanted.apart:
+        for name in wanted.workload_anti_affinity:
             self._kept_away[cluster][name] += sign
 
     def _limit_use(self, workload: int, resource: int) -> Iterator[float]:
@@ -165,15 +165,15 @@ class Allocation:
         )
 
     def _keeps_company(self, workload: int, cluster: int) -> bool:
-        """Tell whether a cluster lacks the workload itself, has all it needs near, none apart."""
+        """Tell whether a cluster lacks the workload, and has what its affinities require."""
         wanted, running = self.problem.workloads[workload], self._running[cluster]
         if running[wanted.name]:
             return False
-        if any(running[name] for name in wanted.apart if name != wanted.name):
+        if any(running[name] for name in wanted.workload_anti_affinity if name != wanted.name):
             return False
         if self._kept_away[cluster][wanted.name]:
             return False
-        return all(any(running[name] for name in names) for names in wanted.near)
+        return all(any(running[name] for name in names) for names in wanted.workload_affinity)
 
 
 def _at_most(amount: float, residual: float) -> bool:

@@ -107,7 +107,7 @@ def _feasible_part(problem: Problem, kept: Collection[Assignment]) -> Decision:
     for number in () if violations(problem, policies) else current:
         found.enforce(number)
     left, before = list(_current_candidates(problem, kept, float("-inf"))), -1
-    while len(left) != before:  # what wants to be near another fits once that one is there
+    while len(left) != before:  # a workload with an affinity fits once that one is there
         before = len(left)
         left = [item for item in left if not _assigned(found, item[0], item[2])]
     return found.decision()

@@ -88,7 +88,7 @@ def _resources(problem: Problem, assignment: Assignment) -> list[int]:
     cluster = problem.cluster_index[assignment.cluster]
     workload = problem.workloads[problem.workload_index[assignment.workload]]
     wanted = [ClusterResource(cluster, workload.kind, assignment.device)]
-    wanted += [ClusterResource(cluster, kind, NO_DEVICE) for kind, _ in workload.extras]
+    wanted += [ClusterResource(cluster, kind, NO_DEVICE) for kind, _ in workload.requests]
     return [problem.resource_index[resource] for resource in wanted]
 
 

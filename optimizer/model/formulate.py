@@ -1,7 +1,6 @@
 """Formulates a fleet as a placement problem: only what can be used gets a variable."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -89,12 +88,12 @@ def _workloads(fleet: Fleet) -> tuple[ProblemWorkload, ...]:
             app=item.app,
             kind=item.kind,
             amount=item.amount,
-            extras=item.extras,
+            requests=item.requests,
             replicas=item.replicas,
             priority=item.priority,
             spread=item.spread,
-            near=tuple(matching[text] for text in item.near),
-            apart=_union([matching[text] for text in item.apart]),
+            workload_affinity=tuple(matching[text] for text in (item.workload_affinity,) if text),
+            workload_anti_affinity=matching.get(item.workload_anti_affinity, ()),
             current=tuple(number[name] for name in item.current if name in number),
             move_cost=item.move_cost,
         )
@@ -104,16 +103,12 @@ def _workloads(fleet: Fleet) -> tuple[ProblemWorkload, ...]:
 
 def _matching(fleet: Fleet) -> Mapping[str, tuple[str, ...]]:
     """Return the workloads that each selector of workloads matches; workloads share the tuples."""
-    texts = {text for item in fleet.workloads for text in (*item.near, *item.apart)}
+    texts = {text for item in fleet.workloads for text in item.workload_selectors}
     parsed = {text: valid_selector(text) for text in sorted(texts)}
     return {
         text: tuple(item.name for item in fleet.workloads if wanted.matches(item.labels))
         for text, wanted in parsed.items()
     }
-
-
-def _union(names: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    return names[0] if len(names) == 1 else tuple(dict.fromkeys(chain.from_iterable(names)))
 
 
 def _labels(fleet: Fleet) -> dict[str, tuple[str, ...]]:
@@ -174,7 +169,7 @@ def _needed(problem: Problem, usable: Bools) -> set[int]:
     """Return the resources that some workload could take something of."""
     resources = set(np.nonzero(usable.any(axis=0))[0].tolist())
     workloads = np.nonzero(usable.any(axis=1))[0].tolist()
-    kinds = {kind for workload in workloads for kind, _ in problem.workloads[workload].extras}
+    kinds = {kind for workload in workloads for kind, _ in problem.workloads[workload].requests}
     clusters = {problem.resources[resource].cluster for resource in resources}
     return resources | {
         index

@@ -50,22 +50,22 @@ class ProblemPolicy(NamedTuple):
 class ProblemWorkload:
     """A workload: on each cluster it runs on it takes `amount` of a resource of its kind.
 
-    `extras`: further (kind, amount), taken from the cluster's resources of NO_DEVICE. `replicas`:
-    clusters to run on at most. `near`: of each set of names another must run on the same cluster.
-    `apart`: no other of these may. `current`: clusters (by number) where it runs now; `move_cost`:
-    what leaving one of them costs, part of the values of staying.
+    `requests`: further (kind, amount), taken from the cluster's resources of NO_DEVICE. `replicas`:
+    clusters to run on at most. `workload_affinity`: of each set of names another must run on the
+    same cluster. `workload_anti_affinity`: no other of these may. `current`: clusters (by number)
+    where it runs now; `move_cost`: what leaving one of them costs, part of the values of staying.
     """
 
     name: str
     app: str
     kind: str
     amount: float
-    extras: tuple[tuple[str, float], ...] = ()
+    requests: tuple[tuple[str, float], ...] = ()
     replicas: int = 1
     priority: int = 0
     spread: tuple[TopologySpread, ...] = ()
-    near: tuple[tuple[str, ...], ...] = ()
-    apart: tuple[str, ...] = ()
+    workload_affinity: tuple[tuple[str, ...], ...] = ()
+    workload_anti_affinity: tuple[str, ...] = ()
     current: tuple[int, ...] = ()
     move_cost: float = 0.0
 

@@ -21,9 +21,9 @@ def pinned(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
     return ~indexed.named(workload.clusters) if workload.clusters else indexed.none
 
 
-def excluded(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
+def excluded_clusters(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
     """The cluster is excluded by the workload."""
-    return indexed.named(workload.excluded) if workload.excluded else indexed.none
+    return indexed.named(workload.excluded_clusters) if workload.excluded_clusters else indexed.none
 
 
 def affinity(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
@@ -43,10 +43,10 @@ def too_small(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
 
 def extras_too_small(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
     """The cluster can't have enough of a further kind that the workload asks for."""
-    if not workload.extras:
+    if not workload.requests:
         return indexed.none
     lacking = np.zeros(len(indexed.fleet.clusters), dtype=np.bool_)
-    for kind, amount in workload.extras:
+    for kind, amount in workload.requests:
         for index in range(len(lacking)):
             resource = indexed.number.get(ClusterResource(index, kind, NO_DEVICE))
             lacking[index] |= resource is None or indexed.most[resource] < amount
@@ -60,7 +60,7 @@ def unscored(_: ResourceIndex, __: Workload, values: Floats) -> Bools:
 
 def below_minimum(indexed: ResourceIndex, workload: Workload, values: Floats) -> Bools:
     """The assignment is worth less than the workload accepts."""
-    return indexed.none if workload.minimum is None else values < workload.minimum
+    return indexed.none if workload.minimum_score is None else values < workload.minimum_score
 
 
 def uncosted(indexed: ResourceIndex, workload: Workload, values: Floats) -> Bools:
@@ -76,7 +76,7 @@ def uncosted(indexed: ResourceIndex, workload: Workload, values: Floats) -> Bool
 
 PREDICATES: Mapping[str, Predicate] = {
     "NotPinned": pinned,
-    "Excluded": excluded,
+    "Excluded": excluded_clusters,
     "Affinity": affinity,
     "AntiAffinity": anti_affinity,
     "NoSupply": too_small,

@@ -50,10 +50,10 @@ class Problem:
     """What can be decided. The empty decision breaks no rule.
 
     `values` [workloads, resources]: NaN where a workload can't run; a workload runs on resources of
-    its kind alone, and on a cluster that has a resource for each of its extras. `base` [resources]:
-    supplied without any policy. `labels`: by label key, each cluster's value, which Spread speaks
-    of. `priorities`: those that count although no workload may have them; what policies cost
-    belongs to the last of all.
+    its kind alone, and on a cluster that has a resource for each of its further requests.
+    `base` [resources]: supplied without any policy. `labels`: by label key, each cluster's value,
+    for `TopologySpread`. `priorities`: those that count although no workload may have them; what
+    policies cost belongs to the last of all.
     """
 
     clusters: tuple[str, ...]
@@ -142,13 +142,15 @@ class Problem:
 
     @cached_property
     def demand(self) -> Coefficients:
-        """What each usable assignment takes of each resource, extras included."""
+        """What each usable assignment takes of each resource, further requests included."""
         assignments, first = self.assignments, len(self.policies)
         columns = np.arange(first, first + len(assignments.workload))
         amounts = np.array([workload.amount for workload in self.workloads], dtype=np.float64)
         found = [Coefficients(assignments.resource, columns, amounts[assignments.workload])]
-        for kind in sorted({kind for workload in self.workloads for kind, _ in workload.extras}):
-            extra = np.array([dict(workload.extras).get(kind, 0.0) for workload in self.workloads])
+        for kind in sorted({kind for workload in self.workloads for kind, _ in workload.requests}):
+            extra = np.array(
+                [dict(workload.requests).get(kind, 0.0) for workload in self.workloads]
+            )
             taking = np.nonzero(extra[assignments.workload] > 0)[0]
             resources = self._resources_of(kind)[assignments.cluster[taking]]
             found.append(
@@ -290,7 +292,7 @@ class Problem:
     ) -> "Problem":
         """Return the problem of these values [workloads, resources].
 
-        With the resources of the extras.
+        With the resources of further requests.
         """
         kept = tuple(self.workloads[workload] for workload in workloads.tolist())
         every = np.unique(np.concatenate([resources, self._resources_of_extras(kept, resources)]))
@@ -321,7 +323,7 @@ class Problem:
             yield item.cut(policies, workloads, resources, assignments)
 
     def _resources_of_extras(self, workloads: Iterable[ProblemWorkload], resources: Ints) -> Ints:
-        kinds = {kind for workload in workloads for kind, _ in workload.extras}
+        kinds = {kind for workload in workloads for kind, _ in workload.requests}
         clusters = np.unique(self.resource_cluster[resources]).tolist() if kinds else []
         wanted = (
             ClusterResource(cluster, kind, NO_DEVICE)

@@ -46,8 +46,8 @@ def _rows(workload: Workload, limits: Iterable[FleetLimit]) -> int:
     """Return in how many rows of rules beyond capacity each assignment of a workload is."""
     uses = dict(workload.uses)
     counted = sum(bool(limit.score) or bool(uses.get(limit.uses)) for limit in limits)
-    wishes = len(workload.spread) + len(workload.near) + len(workload.apart) + len(workload.extras)
-    return counted + wishes + (workload.replicas > 1)
+    ruled = (*workload.spread, *workload.workload_selectors, *workload.requests)
+    return counted + len(ruled) + (workload.replicas > 1)
 
 
 def too_many_scores(wanted: ScoreIndex, scores: int, most: int) -> RequestProblem | None:

@@ -22,7 +22,7 @@ class ResourceIndex:
     def resources(self) -> tuple[ClusterResource, ...]:
         """Everything that some workload asks for and some candidate or cluster supplies."""
         asked = {workload.kind for workload in self.fleet.workloads}
-        asked |= {kind for workload in self.fleet.workloads for kind, _ in workload.extras}
+        asked |= {kind for workload in self.fleet.workloads for kind, _ in workload.requests}
         found = (
             ClusterResource(index, supply.kind, supply.device)
             for index, cluster in enumerate(self.fleet.clusters)

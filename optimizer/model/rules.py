@@ -109,9 +109,13 @@ def once_per_cluster(problem: Problem) -> Iterator[Row]:
                 yield _sum(says, columns, 1.0)
 
 
-def near(problem: Problem) -> Iterator[Row]:
-    """A workload runs only where another of each set that it wants near runs too."""
-    users = [(workload.name, wanted) for workload in problem.workloads for wanted in workload.near]
+def workload_affinity(problem: Problem) -> Iterator[Row]:
+    """A workload runs only where another of each set that its affinity names runs too."""
+    users = [
+        (workload.name, wanted)
+        for workload in problem.workloads
+        for wanted in workload.workload_affinity
+    ]
     columns = _columns(problem, chain.from_iterable((name, *wanted) for name, wanted in users))
     for user, wanted in users:
         others = [name for name in wanted if name != user]
@@ -124,8 +128,8 @@ def near(problem: Problem) -> Iterator[Row]:
             yield Row(says, np.concatenate([own, theirs]), signs, 0.0)
 
 
-def apart(problem: Problem) -> Iterator[Row]:
-    """Two workloads of which one wants the other apart never run on the same cluster.
+def workload_anti_affinity(problem: Problem) -> Iterator[Row]:
+    """Two workloads of which one has an anti-affinity to the other never run on the same cluster.
 
     Where all of a set want that of each other, one row says it of all of them.
     """
@@ -183,8 +187,8 @@ LOCAL_RULES: tuple[Rule, ...] = (
     capacity,
     supplied,
     once_per_cluster,
-    near,
-    apart,
+    workload_affinity,
+    workload_anti_affinity,
 )
 """Every row speaks of the variables of one cluster."""
 
@@ -271,8 +275,8 @@ def _apart(problem: Problem) -> list[tuple[str, ...]]:
     """Return sets of names of which at most one may run on a cluster."""
     users: dict[tuple[str, ...], set[str]] = {}
     for workload in problem.workloads:
-        if workload.apart:
-            users.setdefault(workload.apart, set()).add(workload.name)
+        if workload.workload_anti_affinity:
+            users.setdefault(workload.workload_anti_affinity, set()).add(workload.name)
     found: set[tuple[str, ...]] = set()
     for wanted, by in users.items():
         present = problem.workload_index.keys() & set(wanted)

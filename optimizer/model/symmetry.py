@@ -23,9 +23,9 @@ Name = TypeVar("Name", bound=Hashable)
 KEYED_FIELDS = tuple(
     item.name
     for item in fields(ProblemWorkload)
-    if item.name not in {"name", "app", "near", "apart"}
+    if item.name not in {"name", "app", "workload_affinity", "workload_anti_affinity"}
 )
-"""The fields that make two workloads differ. `app` is in the values; `near` and `apart` are not
+"""The fields that make two workloads differ. `app` is in the values; affinities are not
 keyed because a workload with either has no key."""
 
 
@@ -51,8 +51,8 @@ def classes(keys: Mapping[Name, Hashable]) -> list[list[Name]]:
 
 def workload_keys(problem: Problem) -> dict[int, Hashable]:
     """Return the key of each workload; one that affinity rules name is like no other."""
-    named = {name for item in problem.workloads for some in item.near for name in some}
-    named |= {name for item in problem.workloads for name in item.apart}
+    named = {name for item in problem.workloads for some in item.workload_affinity for name in some}
+    named |= {name for item in problem.workloads for name in item.workload_anti_affinity}
     return {
         number: (
             *(getattr(item, name) for name in KEYED_FIELDS),
@@ -61,7 +61,7 @@ def workload_keys(problem: Problem) -> dict[int, Hashable]:
             *(_digest(limit.assignments, number) for limit in problem.limits),
         )
         for number, item in enumerate(problem.workloads)
-        if not (item.near or item.apart or item.name in named)
+        if not (item.workload_affinity or item.workload_anti_affinity or item.name in named)
     }
 
 

@@ -79,7 +79,7 @@ def plan(
     implied = changes(objects, observation) if objects else ()
     wide = bounded_over_all_layouts(fleet, solution)
     more = (wide.bound or 0.0) - (solution.bound or 0.0)
-    issues = (*fleet.issues, *omitted_layout_issues(fleet.left_out, more))
+    issues = (*fleet.issues, *omitted_layout_issues(fleet.omitted_layouts, more))
     return Plan(
         digest=digest_of(fleet, objects, implied),
         basis=_basis(observation, request, settings),

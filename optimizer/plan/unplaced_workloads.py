@@ -99,7 +99,7 @@ class _Reasons:
         """Return the constraints, besides capacity, that couple the workload with others."""
         couplings = (
             ("spread", bool(task.spread)),
-            ("workloadAffinity", bool(task.near)),
+            ("workloadAffinity", bool(task.workload_affinity)),
             ("workloadAntiAffinity", self._some_apart),
             ("a limit", bool(self.problem.limits)),
         )
@@ -107,7 +107,7 @@ class _Reasons:
 
     @cached_property
     def _some_apart(self) -> bool:
-        return any(task.apart for task in self.problem.workloads)
+        return any(task.workload_anti_affinity for task in self.problem.workloads)
 
     @cached_property
     def _ground(self) -> ResourceIndex:

@@ -119,7 +119,7 @@ def _relevant(
     texts += [limit.selector for limit in limits]
     keys = _keys(texts) | {item.key for workload in workloads for item in workload.spread}
     keys |= {limit.per for limit in limits}
-    kinds = {kind for item in workloads for kind in (item.kind, *dict(item.extras))}
+    kinds = {kind for item in workloads for kind in (item.kind, *dict(item.requests))}
     return tuple(
         replace(
             cluster,
@@ -170,7 +170,7 @@ def _workloads(
 
 def _with_labels_asked_for(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
     """Drop labels that no workload affinity mentions: a plan must not depend on them."""
-    keys = _keys(text for item in workloads for text in (*item.near, *item.apart))
+    keys = _keys(text for item in workloads for text in item.workload_selectors)
     return tuple(
         replace(item, labels={key: text for key, text in item.labels.items() if key in keys})
         for item in workloads

@@ -26,7 +26,7 @@ def unknown_kinds(
         for supply in supplies
     } | ({GPU_KIND} if pools else set())
     for workload in workloads:
-        asked = (workload.kind, *(kind for kind, _ in workload.extras))
+        asked = (workload.kind, *(kind for kind, _ in workload.requests))
         unknown = [kind for kind in asked if kind not in known]
         if unknown:
             message = (
@@ -74,19 +74,20 @@ def ineffective_constraints(
 
 
 def _unmatched_workload_affinity(workloads: Sequence[Workload]) -> Iterator[Issue]:
-    wanted = {text: valid_selector(text) for item in workloads for text in item.near}
+    texts = {item.workload_affinity for item in workloads} - {""}
+    wanted = {text: valid_selector(text) for text in texts}
     found = {
         text: tuple(islice((item.name for item in workloads if meets.matches(item.labels)), 2))
         for text, meets in wanted.items()
     }
     for workload in workloads:
-        for text in workload.near:
-            if set(found[text]) <= {workload.name}:
-                message = (
-                    f"workload {workload.name} runs near {text}, which no other workload of the"
-                    " request meets"
-                )
-                yield Issue(reason="UnknownWorkloads", message=message, workload=workload.name)
+        text = workload.workload_affinity
+        if text and set(found[text]) <= {workload.name}:
+            message = (
+                f"workload {workload.name} must run with a workload that matches {text}, and no"
+                " other workload of the request does"
+            )
+            yield Issue(reason="UnknownWorkloads", message=message, workload=workload.name)
 
 
 def _unused_limits(

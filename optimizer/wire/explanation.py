@@ -85,8 +85,8 @@ class RepairChange(ExplanationPart):
     size: Annotated[
         float,
         Field(
-            description="Share of what all could use, or of the limit; 1: a wish given up; 2: a"
-            " workload stopped; for a higher value, how much higher."
+            description="Share of what all could use, or of the limit; 1: a constraint dropped; 2:"
+            " a workload stopped; for a higher value, how much higher."
         ),
     ]
 

@@ -102,7 +102,7 @@ def _everything_fits(problem: Problem, decision: Decision) -> bool:
         if resource not in there:
             return False
         held[resource] -= workload.amount
-        for kind, amount in workload.extras:
+        for kind, amount in workload.requests:
             held[ClusterResource(cluster, kind, NO_DEVICE)] -= amount
     return min(held.values(), default=0.0) >= -_SAME
 
@@ -115,9 +115,9 @@ def _company(problem: Problem, decision: Decision) -> bool:
             for other in decision.assignments
             if other.cluster == assignment.cluster and other.workload != assignment.workload
         }
-        if neighbours & set(workload.apart):
+        if neighbours & set(workload.workload_anti_affinity):
             return False
-        if not all(neighbours & set(wanted) for wanted in workload.near):
+        if not all(neighbours & set(wanted) for wanted in workload.workload_affinity):
             return False
     return True
 

@@ -37,7 +37,7 @@ def random_fleet(seed: int, *, most_variables: int = 15) -> Fleet:
 
 
 def draw_fleet(rng: random.Random, *, clusters: int, workloads: int) -> Fleet:
-    """Draw a fleet with every wish that a workload, policy or request can have."""
+    """Draw a fleet with every constraint that a workload, policy or request can have."""
     names = [f"c{index}" for index in range(clusters)]
     drawn = tuple(_cluster(rng, name) for name in names)
     return Fleet(
@@ -89,17 +89,17 @@ def _workload(rng: random.Random, index: int, clusters: list[str]) -> Workload:
         amount=rng.randint(0, 3),
         placement=f"w{index}-placement",
         labels={"app": app},
-        extras=(("cpu", float(rng.randint(1, 3))),) if sometimes(0.3) else (),
+        requests=(("cpu", float(rng.randint(1, 3))),) if sometimes(0.3) else (),
         replicas=rng.choice((1, 1, 2, 3)),
         priority=rng.choice((0, 0, 5)),
         spread=tuple(_spreads(rng)),
         clusters=tuple(rng.sample(clusters, 1)) if sometimes(0.1) else (),
-        excluded=tuple(rng.sample(clusters, 1)) if sometimes(0.1) else (),
+        excluded_clusters=tuple(rng.sample(clusters, 1)) if sometimes(0.1) else (),
         affinity="zone" if sometimes(0.1) else "",
         anti_affinity="zone=b" if sometimes(0.1) else "",
-        near=(f"app=app{rng.randint(0, 2)}",) if sometimes(0.2) else (),
-        apart=(f"app=app{rng.randint(0, 2)}",) if sometimes(0.2) else (),
-        minimum=float(rng.randint(-10, 30)) if sometimes(0.2) else None,
+        workload_affinity=f"app=app{rng.randint(0, 2)}" if sometimes(0.2) else "",
+        workload_anti_affinity=f"app=app{rng.randint(0, 2)}" if sometimes(0.2) else "",
+        minimum_score=float(rng.randint(-10, 30)) if sometimes(0.2) else None,
         move_cost=float(rng.randint(1, 20)) if sometimes(0.5) else 0.0,
         current=tuple(rng.sample(clusters, 1)) if sometimes(0.5) else (),
         uses=(("watts", float(rng.randint(1, 4))),) if sometimes(0.4) else (),

@@ -18,15 +18,15 @@ from tests.optimizer.hubs import bound, hub_of
 BETTER_ON_SECOND = {**PERFORMANCE, ("app01", "3g.48gb"): 65}
 
 
-def read_annotations(obj: Object, **texts: str) -> Object:
+def with_annotations(obj: Object, **texts: str) -> Object:
     annotations = {PREFIX + key.replace("_", "-"): text for key, text in texts.items()}
     return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
 
 
-def wishing(**texts: str) -> Observation:
+def annotated(**texts: str) -> Observation:
     observation = guide()
     first, second = observation.workloads
-    return replace(observation, workloads=(read_annotations(first, **texts), second))
+    return replace(observation, workloads=(with_annotations(first, **texts), second))
 
 
 async def planned(hub: EmbeddedHub, **changed: Any) -> Plan:
@@ -46,7 +46,7 @@ def where(plan: Plan) -> list[tuple[str, str]]:
 
 
 async def test_a_workload_of_two_replicas_has_one_placement_of_both_clusters() -> None:
-    hub = await hub_of(wishing(replicas="2"))
+    hub = await hub_of(annotated(replicas="2"))
     plan = await planned(hub)
     assert where(plan) == [("mwrs-app01", "worker01"), ("mwrs-app01", "worker02")]
     assert plan.solution.objective_value == 120.0
@@ -57,7 +57,7 @@ async def test_a_workload_of_two_replicas_has_one_placement_of_both_clusters() -
 
 
 async def test_a_higher_priority_never_loses_to_a_lower_one() -> None:
-    hub = await hub_of(wishing(replicas="2"))
+    hub = await hub_of(annotated(replicas="2"))
     prioritised = [{"name": "mwrs-app01"}, {"name": "mwrs-app02", "priority": 1}]
     plan = await planned(hub, targetWorkloads=prioritised)
     assert ("mwrs-app02", "worker02") in where(plan) or ("mwrs-app02", "worker01") in where(plan)
@@ -113,7 +113,7 @@ async def test_a_spread_that_is_said_twice_holds_once() -> None:
 
 async def test_a_mixed_policy_serves_two_devices() -> None:
     observation = guide(["worker01"])
-    mixed = read_annotations(policy("mixed"), supplies="gpu/3g.48gb=2,gpu/all=2")
+    mixed = with_annotations(policy("mixed"), supplies="gpu/3g.48gb=2,gpu/all=2")
     hub = await hub_of(replace(observation, policies=(mixed,)))
     clusters = [{"name": "worker01", "availablePolicies": [{"name": "mixed"}]}]
     plan = await planned(hub, clusters=clusters)
@@ -125,7 +125,7 @@ async def test_a_mixed_policy_serves_two_devices() -> None:
 
 
 async def test_further_kinds_come_from_what_the_cluster_has() -> None:
-    observation = wishing(requests="cpu=4,memory=8Gi")
+    observation = annotated(requests="cpu=4,memory=8Gi")
     first, second = observation.managed_clusters
     small = {**first, "status": {"allocatable": {"cpu": "2", "memory": "64Gi"}}}
     large = {**second, "status": {"allocatable": {"cpu": "16", "memory": "64Gi"}}}
@@ -154,8 +154,8 @@ async def test_a_budget_keeps_the_sum_of_a_score_down() -> None:
     budget = {"name": "power", "maximum": 50, "score": {"addonPlacementScore": "power"}}
     plan = await planned(hub, limits=[budget])
     assert where(plan) == [("mwrs-app01", "worker01")]
-    (left_out,) = plan.unplaced
-    assert left_out.workload == "mwrs-app02"
+    (unplaced,) = plan.unplaced
+    assert unplaced.workload == "mwrs-app02"
 
 
 async def test_a_site_has_a_power_cap() -> None:
@@ -164,7 +164,7 @@ async def test_a_site_has_a_power_cap() -> None:
     for cluster in observation.managed_clusters:
         labels = {**cluster["metadata"]["labels"], "site": "one"}
         labelled.append({**cluster, "metadata": {**cluster["metadata"], "labels": labels}})
-    hungry = tuple(read_annotations(item, uses="watts=300") for item in observation.policies)
+    hungry = tuple(with_annotations(item, uses="watts=300") for item in observation.policies)
     hub = await hub_of(replace(observation, managed_clusters=tuple(labelled), policies=hungry))
     cap = {"name": "power", "maximum": 500, "uses": "watts", "per": "site"}
     assert len((await planned(hub, limits=[cap])).policies) == 1
@@ -173,7 +173,7 @@ async def test_a_site_has_a_power_cap() -> None:
 
 async def test_workloads_apart_take_different_clusters() -> None:
     entries = {**PERFORMANCE, ("app02", "2g.24gb"): 95, ("app01", "2g.24gb"): 95}
-    observation = wishing(workload_anti_affinity="app=app02")
+    observation = annotated(workload_anti_affinity="app=app02")
     roomy = tuple(policy(item["metadata"]["name"], "2g.24gb", 4) for item in observation.policies)
     scores = tuple(score(name, "performance", named(entries)) for name in ("worker01", "worker02"))
     hub = await hub_of(replace(observation, policies=roomy, scores=scores))
@@ -182,14 +182,14 @@ async def test_workloads_apart_take_different_clusters() -> None:
 
 
 async def test_a_pinned_workload_stays_out_of_other_clusters() -> None:
-    hub = await hub_of(wishing(clusters="worker02"))
+    hub = await hub_of(annotated(clusters="worker02"))
     assert where(await planned(hub)) == [("mwrs-app01", "worker02"), ("mwrs-app02", "worker01")]
 
 
 async def test_an_unacceptable_score_leaves_a_workload_out() -> None:
     two = (
         workload("mwrs-app01", "app01"),
-        read_annotations(workload("mwrs-app02", "app02"), minimum_score="90"),
+        with_annotations(workload("mwrs-app02", "app02"), minimum_score="90"),
     )
     plan = await planned(await hub_of(replace(guide(), workloads=two)))
     assert [item.workload for item in plan.unplaced] == ["mwrs-app02"]

@@ -114,7 +114,9 @@ async def test_a_score_that_is_gone_when_all_is_read_again_is_forgotten() -> Non
     hub = await hub_of(guide(CLUSTERS))
     plan = await Optimizer(Restarted(hub, "c03"), now=lambda: NOW).plan(asked)
     assert isinstance(plan, Plan)
-    assert [(gap.reason, gap.cluster) for gap in plan.issues] == [("MissingScoreObject", "c03")]
+    assert [(issue.reason, issue.cluster) for issue in plan.issues] == [
+        ("MissingScoreObject", "c03")
+    ]
     hub = await hub_of(guide(CLUSTERS))
     found = await Optimizer(Restarted(hub, "c03"), now=lambda: NOW).scores(name="performance")
     assert not isinstance(found, RequestProblem)

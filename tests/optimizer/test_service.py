@@ -166,7 +166,7 @@ async def test_expired_scores_place_nothing_and_touch_nothing() -> None:
         await hub.patch(kind, "performance", patch, cluster, subresource="status")
     plan = await planned(optimizer(hub))
     assert (plan.solution.status, plan.changes) == ("Infeasible", ())
-    assert {gap.reason for gap in plan.issues} == {"ExpiredScore"}
+    assert {issue.reason for issue in plan.issues} == {"ExpiredScore"}
     assert len(await names(hub, kinds.PLACEMENT)) == 4
 
 

@@ -48,7 +48,7 @@ def exceeds_capacity(problem: Problem, needed: Mapping[str, int]) -> bool:
     sizes: dict[str, list[tuple[float, int]]] = {}
     for name, count in needed.items():
         workload = problem.workloads[problem.workload_index[name]]
-        for kind, amount in ((workload.kind, workload.amount), *workload.extras):
+        for kind, amount in ((workload.kind, workload.amount), *workload.requests):
             sizes.setdefault(kind, []).append((amount, count))
     return any(_exceeds(problem, kind, asked) for kind, asked in sizes.items())
 

@@ -126,7 +126,7 @@ class FeasibilityOracle:
         for item in decision.assignments:
             workload = self._workloads[item.workload]
             found[item.cluster, workload.kind, item.device] += workload.amount
-            for kind, amount in workload.extras:
+            for kind, amount in workload.requests:
                 found[item.cluster, kind, ""] += amount
         return found
 
@@ -165,17 +165,30 @@ def symmetry_keys(
         app: tuple(held.lacks(app) for held in fleet.scores.values())
         for app in {item.app for item in fleet.workloads}
     }
-    labelled = any(item.near or item.apart for item in fleet.workloads)
+    labelled = any(item.workload_selectors for item in fleet.workloads)
     costed = any(item.score for item in fleet.limits)
 
     def key(item: Workload) -> Hashable:
-        by_app = costed or item.minimum is not None or item.app in apps
+        by_app = costed or item.minimum_score is not None or item.app in apps
         return (
-            *(item.kind, item.amount, item.extras, item.replicas, item.spread, item.uses),
-            *(item.clusters, item.excluded, item.affinity, item.anti_affinity, item.near),
+            *(
+                item.kind,
+                item.amount,
+                item.requests,
+                item.replicas,
+                item.spread,
+                item.uses,
+            ),
+            *(
+                item.clusters,
+                item.excluded_clusters,
+                item.affinity,
+                item.anti_affinity,
+                item.workload_affinity,
+            ),
             counts.get(item.name, 0),
-            item.name if item.apart else "",
-            item.minimum,
+            item.name if item.workload_anti_affinity else "",
+            item.minimum_score,
             frozenset(item.labels.items()) if labelled else None,
             item.app if by_app else lacking[item.app],
         )

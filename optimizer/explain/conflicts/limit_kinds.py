@@ -156,12 +156,12 @@ class ExcludedClusters(WorkloadConstraint):
 
     def change(self, sizing: Sizing) -> LimitChange | None:
         """Return which clusters to exclude no longer."""
-        excluded, used = sizing.target.excluded, sizing.clusters
+        excluded, used = sizing.target.excluded_clusters, sizing.clusters
         allowed = [item for item in excluded if item in used]
         if not allowed:
             return None
         left = tuple(item for item in excluded if item not in used)
-        apply = partial(with_workload, name=self.workload, excluded=left)
+        apply = partial(with_workload, name=self.workload, excluded_clusters=left)
         message = f"let workload {self.workload} run on {', '.join(allowed)}, which it excludes"
         return LimitChange(message, apply, GIVEN_UP)
 
@@ -181,7 +181,7 @@ class MinimumScore(WorkloadConstraint):
 
     def change(self, sizing: Sizing) -> LimitChange | None:
         """Return the highest minimum that the decision meets."""
-        problem, before = sizing.problem, sizing.target.minimum or 0.0
+        problem, before = sizing.problem, sizing.target.minimum_score or 0.0
         own = (item for item in sizing.decision.assignments if item.workload == self.workload)
         at = [found for item in own if (found := problem.indexes(item)) is not None]
         least = min((float(problem.values[found]) for found in at), default=before)
@@ -189,7 +189,9 @@ class MinimumScore(WorkloadConstraint):
             return None
         message = f"lower the minimum of workload {self.workload} from {before:g} to {least:g}"
         size = min(GIVEN_UP, (before - least) / max(abs(before), 1.0))
-        return LimitChange(message, partial(with_workload, name=self.workload, minimum=least), size)
+        return LimitChange(
+            message, partial(with_workload, name=self.workload, minimum_score=least), size
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -362,12 +364,12 @@ class OnePolicyPerPool(RelaxableLimit):
         return with_cluster(fleet, self.cluster, self._each_its_own_pool)
 
     def _each_its_own_pool(self, cluster: Cluster) -> Cluster:
-        def apart(item: CandidatePolicy) -> CandidatePolicy:
+        def in_own_pool(item: CandidatePolicy) -> CandidatePolicy:
             return (
                 replace(item, pool=f"{self.pool}/{item.policy}") if item.pool == self.pool else item
             )
 
-        return replace(cluster, candidates=tuple(map(apart, cluster.candidates)))
+        return replace(cluster, candidates=tuple(map(in_own_pool, cluster.candidates)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ def relaxable_limits(fleet: Fleet, required: RequiredReplicas) -> tuple[Relaxabl
     target = next(item for item in fleet.workloads if item.name == required.workload)
     return (
         *_own_constraints(target),
-        *_kept_apart(fleet, target),
+        *_anti_affinities_to(fleet, target),
         *_fleet_wide(fleet),
         *_capacities(fleet),
         *_pools(fleet),
@@ -49,7 +49,7 @@ def relaxed(fleet: Fleet, limits: Iterable[RelaxableLimit]) -> Fleet:
 
 
 def _own_constraints(target: Workload) -> Iterator[RelaxableLimit]:
-    for made in (_clusters(target), _values(target), _company(target)):
+    for made in (_clusters(target), _values(target), _workload_rules(target)):
         for limit in made:
             if getattr(target, limit.field) != limit.nothing:
                 yield limit
@@ -59,8 +59,8 @@ def _clusters(target: Workload) -> Iterator[WorkloadConstraint]:
     name = f"workload {target.name}"
     only = f"{name} runs on {', '.join(target.clusters)} alone"
     yield PinnedClusters("pinned", only, target.name, "clusters", ())
-    never = f"{name} does not run on {', '.join(target.excluded)}"
-    yield ExcludedClusters("excluded", never, target.name, "excluded", ())
+    never = f"{name} does not run on {', '.join(target.excluded_clusters)}"
+    yield ExcludedClusters("excluded", never, target.name, "excluded_clusters", ())
     wants = f"{name} wants clusters with {target.affinity}"
     yield WorkloadConstraint("affinity", wants, target.name, "affinity", "")
     avoids = f"{name} wants none with {target.anti_affinity}"
@@ -68,33 +68,39 @@ def _clusters(target: Workload) -> Iterator[WorkloadConstraint]:
 
 
 def _values(target: Workload) -> Iterator[WorkloadConstraint]:
-    least = f"workload {target.name} accepts no value below {target.minimum}"
-    yield MinimumScore("minimum", least, target.name, "minimum", None)
+    least = f"workload {target.name} accepts no value below {target.minimum_score}"
+    yield MinimumScore("minimum", least, target.name, "minimum_score", None)
 
 
-def _company(target: Workload) -> Iterator[WorkloadConstraint]:
+def _workload_rules(target: Workload) -> Iterator[WorkloadConstraint]:
     spreads = ", ".join(
         f"at most {item.most} {f'of group {item.group} ' if item.group else ''}per {item.key}"
         for item in target.spread
     )
     message = f"workload {target.name} spreads: {spreads}"
     yield WorkloadConstraint("spread", message, target.name, "spread", ())
-    message = f"workload {target.name} runs near {' and '.join(target.near)}"
-    yield WorkloadConstraint("near", message, target.name, "near", ())
-    yield _apart(target)
+    message = (
+        f"workload {target.name} runs only with a workload that matches {target.workload_affinity}"
+    )
+    yield WorkloadConstraint("workload-affinity", message, target.name, "workload_affinity", "")
+    yield _anti_affinity(target)
 
 
-def _apart(item: Workload) -> WorkloadConstraint:
-    message = f"workload {item.name} runs apart from {' and '.join(item.apart)}"
-    return WorkloadConstraint("apart", message, item.name, "apart", ())
+def _anti_affinity(item: Workload) -> WorkloadConstraint:
+    message = (
+        f"workload {item.name} runs with no workload that matches {item.workload_anti_affinity}"
+    )
+    return WorkloadConstraint(
+        "workload-anti-affinity", message, item.name, "workload_anti_affinity", ""
+    )
 
 
-def _kept_apart(fleet: Fleet, target: Workload) -> Iterator[RelaxableLimit]:
-    """Yield the constraints by which other workloads run apart from this one."""
+def _anti_affinities_to(fleet: Fleet, target: Workload) -> Iterator[RelaxableLimit]:
+    """Yield the constraints by which other workloads exclude this one from their clusters."""
     for item in fleet.workloads:
-        avoided = any(valid_selector(text).matches(target.labels) for text in item.apart)
-        if avoided and item.name != target.name:
-            yield _apart(item)
+        text = item.workload_anti_affinity
+        if text and item.name != target.name and valid_selector(text).matches(target.labels):
+            yield _anti_affinity(item)
 
 
 def _fleet_wide(fleet: Fleet) -> Iterator[RelaxableLimit]:
@@ -107,13 +113,13 @@ def _fleet_wide(fleet: Fleet) -> Iterator[RelaxableLimit]:
 def _capacities(fleet: Fleet) -> Iterator[RelaxableLimit]:
     """Yield what each cluster supplies of each device that workloads could use."""
     kinds = {item.kind for item in fleet.workloads}
-    extras = {kind for item in fleet.workloads for kind, _ in item.extras}
+    further = {kind for item in fleet.workloads for kind, _ in item.requests}
     for cluster in fleet.clusters:
         resources = {(supply.kind, supply.device) for supply in supplied(cluster)}
-        lacking = kinds - {kind for kind, _ in resources} - extras
-        resources |= {(kind, NO_DEVICE) for kind in extras | lacking}
+        lacking = kinds - {kind for kind, _ in resources} - further
+        resources |= {(kind, NO_DEVICE) for kind in further | lacking}
         for kind, device in sorted(resources):
-            if kind in kinds | extras:
+            if kind in kinds | further:
                 yield _capacity(cluster, kind, device)
 
 

@@ -26,7 +26,7 @@ def asked(workload: Workload, kind: str) -> Iterator[float]:
     """Yield the amounts of a kind that one replica of a workload asks for."""
     if workload.kind == kind:
         yield workload.amount
-    yield from (amount for extra, amount in workload.extras if extra == kind)
+    yield from (amount for extra, amount in workload.requests if extra == kind)
 
 
 def supplied(cluster: Cluster) -> Iterator[Supply]:

@@ -51,7 +51,7 @@ def forcing_workload(
         amount=1.0,
         replicas=times,
         priority=_above(problem),
-        near=((workload,),),
+        workload_affinity=((workload,),),
     )
     return _added(problem, artificial, there, np.ones(len(there)), problem.policies)
 

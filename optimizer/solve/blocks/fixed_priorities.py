@@ -28,7 +28,7 @@ class FixedPriorities:
         for index, resource in zip(self.workloads.tolist(), self.resources.tolist(), strict=True):
             workload, cluster = problem.workloads[index], problem.resources[resource].cluster
             left[resource] -= workload.amount
-            for kind, amount in workload.extras:
+            for kind, amount in workload.requests:
                 left[problem.resource_index[ClusterResource(cluster, kind, NO_DEVICE)]] -= amount
         return left
 
@@ -72,7 +72,7 @@ class FixedPriorities:
 
 
 def fix_priorities(problem: Problem, decision: Decision, tier: int) -> FixedPriorities:
-    """Fix what a decision has of tiers before `tier`, and of workloads that those need near."""
+    """Fix what a decision has of tiers before `tier`, and of the workloads that they need."""
     names = {
         workload.name
         for workload, own in zip(problem.workloads, problem.workload_tier.tolist(), strict=True)
@@ -96,5 +96,7 @@ def fix_priorities(problem: Problem, decision: Decision, tier: int) -> FixedPrio
 
 def _wanted(problem: Problem, names: set[str]) -> set[str]:
     workloads = (problem.workloads[problem.workload_index[name]] for name in names)
-    wanted = {name for workload in workloads for some in workload.near for name in some}
+    wanted = {
+        name for workload in workloads for some in workload.workload_affinity for name in some
+    }
     return wanted & problem.workload_index.keys()

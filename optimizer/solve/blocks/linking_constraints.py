@@ -108,7 +108,7 @@ def linked_workloads(problem: Problem) -> frozenset[int]:
 
 def _capacity_rows(problem: Problem, inexact: frozenset[str]) -> Iterator[Row]:
     """Yield the capacities that extra kinds of requests or rounded amounts take from."""
-    taken = {kind for workload in problem.workloads for kind, _ in workload.extras} | inexact
+    taken = {kind for workload in problem.workloads for kind, _ in workload.requests} | inexact
     if not taken:
         return
     resources = (resource for resource, _ in grouped(problem.demand.resource))

@@ -157,7 +157,7 @@ def reduce_to_blocks(
         problem = replace(problem, base=fixed.base(problem))
     values[dropped] = -np.inf
     # Resources without a device still supply the extra kinds of requests.
-    extras = {kind for workload in problem.workloads for kind, _ in workload.extras}
+    extras = {kind for workload in problem.workloads for kind, _ in workload.requests}
     shared = [
         resource.kind in extras and resource.device == NO_DEVICE for resource in problem.resources
     ]

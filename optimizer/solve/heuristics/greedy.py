@@ -25,7 +25,7 @@ def greedy(problem: Problem, stop: Callable[[], bool]) -> Decision:
     The costs of policies are compared at the end only: if they are too high, the decision is empty.
     """
     state = _State(problem)
-    # In the second pass workloads with `near` find what they need near.
+    # In the second pass workloads with an affinity find what they need.
     for workload in np.tile(_order(problem), 2 if state.linking.limits else 1).tolist():
         if stop():
             break

@@ -96,7 +96,7 @@ class _MoveReduction:
         return (
             other not in self._fixed
             and (same or (abs(lost) <= AMOUNT_TOLERANCE and abs(back) <= AMOUNT_TOLERANCE))
-            and (one.kind, one.amount, one.extras) == (two.kind, two.amount, two.extras)
+            and (one.kind, one.amount, one.requests) == (two.kind, two.amount, two.requests)
             and self._cluster(target) not in two.current
             and all(
                 self._cluster(own) != self._cluster(resource)

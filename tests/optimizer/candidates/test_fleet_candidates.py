@@ -261,7 +261,7 @@ async def test_a_busy_gpu_is_left_alone_and_an_instance_of_a_target_workload_cou
     assert free.solution.objective_value == 115.0
     taken = await planned(hub, asking({**GPU, "instances": others}))
     assert taken.solution.objective_value == 0.0
-    assert {gap.reason for gap in taken.issues} == {"NoGpuDemand"}
+    assert {issue.reason for issue in taken.issues} == {"NoGpuDemand"}
     drain = {"reconfigure": "drain", "drainCost": 10, "reconfigureCost": 1}
     asked = asking({**GPU, "instances": others}, score_name="power", mig=drain)
     drained = await planned(hub, asked)
@@ -348,8 +348,8 @@ async def test_too_few_candidates_are_told_with_what_they_can_cost() -> None:
     scores = tuple(score(name, "performance", partly) for name in ("worker01", "worker02"))
     hub = await hub_of(replace(guide(), policies=(), scores=scores))
     plan = await planned(hub, asking(mig={"maxCandidates": 1}))
-    gaps = [gap for gap in plan.issues if gap.reason == "FewerLayouts"]
-    assert [gap.cluster for gap in gaps] == ["worker01", "worker02"]
+    gaps = [issue for issue in plan.issues if issue.reason == "FewerLayouts"]
+    assert [issue.cluster for issue in gaps] == ["worker01", "worker02"]
     assert "up to 50 more; raise mig.maxCandidates" in gaps[0].message
     assert (plan.solution.status, plan.solution.objective_value) == ("Feasible", 60.0)
     assert plan.solution.bound == pytest.approx(110.0, rel=1e-4)
@@ -360,7 +360,7 @@ async def test_too_few_candidates_are_told_with_what_they_can_cost() -> None:
 async def test_candidates_left_out_that_nothing_asked_for_could_use_cost_nothing() -> None:
     hub = await bare_hub()
     plan = await planned(hub, asking({**GPU, "count": 4}, mig={"maxCandidates": 1}))
-    assert not [gap for gap in plan.issues if gap.reason == "FewerLayouts"]
+    assert not [issue for issue in plan.issues if issue.reason == "FewerLayouts"]
     assert plan.solution.status == "Optimal"
     everything = await planned(hub, asking({**GPU, "count": 4}))
     assert everything.solution.objective_value == plan.solution.objective_value
@@ -433,7 +433,7 @@ async def test_only_devices_that_somebody_asks_for_lack_scores() -> None:
     scores = tuple(score(name, "performance", named(partly)) for name in ("worker01", "worker02"))
     hub = await hub_of(replace(guide(), policies=(), scores=scores))
     plan = await planned(hub, asking())
-    assert [(gap.reason, gap.cluster, gap.device) for gap in plan.issues] == [
+    assert [(issue.reason, issue.cluster, issue.device) for issue in plan.issues] == [
         ("MissingScore", "worker01", "2g.24gb"),
         ("MissingScore", "worker02", "2g.24gb"),
     ]

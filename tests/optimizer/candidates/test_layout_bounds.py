@@ -80,7 +80,7 @@ def check_random_fleet(seed: int) -> None:
     named = {"score": scored.ScoreMatrix.of(scores)}
     fleet = Fleet("default", clusters, workloads, named, (Objective("score"),))
     made = with_candidates(fleet, pools, ReconfigurationRules())
-    assert not [gap for gap in made.issues if gap.reason == "FewerLayouts"]
+    assert not [issue for issue in made.issues if issue.reason == "FewerLayouts"]
     generated = {
         cluster.name: [{}, *({s.device: s.amount for s in c.supplies} for c in cluster.candidates)]
         for cluster in made.clusters

@@ -43,7 +43,7 @@ SIX = ("1g.12gb", "1g.24gb", "2g.24gb", "3g.48gb", "4g.48gb", "7g.96gb")
 
 
 def draw(rng: random.Random) -> tuple[Fleet, GpuPools, ReconfigurationCosts]:
-    """Draw clusters of several GPUs, and workloads with wishes that a bound has to live with."""
+    """Draw clusters of several GPUs, and workloads with constraints that affect a bound."""
     model = of(rng.choice(("A30", "H100-96GB")))
     names = [f"c{index}" for index in range(rng.randint(1, 3))]
     some = rng.sample([*(item.device for item in model.profiles), "all"], 4)
@@ -70,7 +70,7 @@ def draw(rng: random.Random) -> tuple[Fleet, GpuPools, ReconfigurationCosts]:
             "gpu",
             rng.randint(1, 3),
             f"p{index}",
-            extras=(("cpu", 1.0),) if rng.random() < 0.3 else (),
+            requests=(("cpu", 1.0),) if rng.random() < 0.3 else (),
             replicas=rng.choice((1, 1, 2)),
             priority=rng.choice((0, 0, 0, 5)),
             current=(rng.choice(names),) if rng.random() < 0.3 else (),
@@ -107,7 +107,7 @@ def check(seed: int) -> bool:
     fleet, pools, costs = draw(random.Random(seed))  # noqa: S311 - a seeded case, not a secret
     every = with_candidates(fleet, pools, ReconfigurationRules(costs=costs, most=ALL))
     few = with_candidates(fleet, pools, ReconfigurationRules(costs=costs, most=1))
-    if every.left_out or not few.left_out:
+    if every.omitted_layouts or not few.omitted_layouts:
         return False
     best, found = solved(every), solved(few)
     wide = bounded_over_all_layouts(few, found)
@@ -138,8 +138,8 @@ def test_the_bound_counts_what_is_asked_for_and_not_what_any_demand_could_lose()
     wide = bounded_over_all_layouts(fleet, found)
     assert wide.gap is not None
     assert wide.gap < 0.05
-    (left_out,) = fleet.left_out
-    assert left_out.bound > 0.2 * found.objective_value
+    (unplaced,) = fleet.omitted_layouts
+    assert unplaced.bound > 0.2 * found.objective_value
 
 
 def test_whole_numbers_of_gpus_are_near_to_their_shares_and_as_many_in_all() -> None:
@@ -156,7 +156,7 @@ def test_whole_numbers_of_gpus_are_near_to_their_shares_and_as_many_in_all() -> 
 def test_candidates_made_by_prices_supply_what_their_layouts_do() -> None:
     fleet = competing(clusters=2, gpus=4, workloads=20, most=16)
     kept = [len(cluster.candidates) for cluster in fleet.clusters]
-    assert kept == [item.kept for item in fleet.left_out]
+    assert kept == [item.kept for item in fleet.omitted_layouts]
     assert max(kept) > 16
     for cluster in fleet.clusters:
         for item in cluster.candidates:
@@ -212,8 +212,8 @@ def test_leaving_out_what_is_worth_nothing_is_no_gap() -> None:
     assert with_wider_bounds(nothing, (pool,), {0: 0.0}).status == "Infeasible"
     assert with_wider_bounds(nothing, (pool,), {0: 9.0}).status == "NotSolved"
     assert list(omitted_layout_issues((pool,), 0.0)) == []
-    (gap,) = omitted_layout_issues((pool,), 4.0)
-    assert "up to 4 more" in gap.message
+    (issue,) = omitted_layout_issues((pool,), 4.0)
+    assert "up to 4 more" in issue.message
 
 
 def test_lower_priorities_are_bound_by_themselves_and_none_is_forgotten() -> None:
@@ -258,7 +258,7 @@ def test_what_a_workload_is_worth_counts_those_that_run_only_near_it(host: float
     asked = (
         Workload("big", "big", "gpu", 1, "big"),
         Workload("host", "host", "gpu", 1, "host", labels={"app": "host"}),
-        Workload("guest", "guest", "cpu", 1, "guest", near=("app=host",)),
+        Workload("guest", "guest", "cpu", 1, "guest", workload_affinity="app=host"),
     )
     scores = {("c", "big", "all"): 60.0, ("c", "host", "2g.12gb"): host, ("c", "guest", ""): 100.0}
     cluster = Cluster("c", Selector("c"), (), base=(Supply("cpu", "", 4),))
@@ -267,7 +267,7 @@ def test_what_a_workload_is_worth_counts_those_that_run_only_near_it(host: float
     few = with_candidates(fleet, pools, ReconfigurationRules(most=1))
     every = with_candidates(fleet, pools, ReconfigurationRules())
     assert solved(few).objective_value == solved(every).objective_value == host + 100
-    assert [item.bound for item in few.left_out] == [60.0]
+    assert [item.bound for item in few.omitted_layouts] == [60.0]
 
 
 def test_the_policy_in_force_stays_a_candidate_though_few_are_kept() -> None:
@@ -286,4 +286,4 @@ def test_the_policy_in_force_stays_a_candidate_though_few_are_kept() -> None:
         )
         (found,) = after.clusters
         assert [item.policy for item in found.candidates if item.current] == [old.policy]
-        assert [item.kept for item in after.left_out] == [len(found.candidates)]
+        assert [item.kept for item in after.omitted_layouts] == [len(found.candidates)]

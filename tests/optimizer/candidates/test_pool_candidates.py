@@ -145,7 +145,7 @@ def check_what_others_leave(
     """The candidates also suffice for any part of the demand, less the bound."""
     found = pool_candidates("default", pool(*gpus), demand(requests), rules)
     assert len(found.items) <= rules.most + 1
-    lacking = found.left_out.bound if found.left_out else 0.0
+    lacking = found.omitted_layouts.bound if found.omitted_layouts else 0.0
     for _ in range(3):
         part = {
             name: [item for item in items if rng.random() < 0.6] for name, items in requests.items()

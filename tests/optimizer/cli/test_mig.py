@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 import dsf.sim
 from dsf.cli.root import root
 from tests.optimizer.mig.test_layouts import of
-from tests.optimizer.mig.test_policies import check_parted_file
+from tests.optimizer.mig.test_policy_spec import check_parted_file
 
 SCENARIO = Path(dsf.sim.__path__[0]) / "scenario"
 

@@ -73,10 +73,10 @@ def test_only_what_is_lacking_is_added() -> None:
     ]
 
 
-def test_wishes_of_its_own_are_named() -> None:
+def test_constraints_of_its_own_are_named() -> None:
     given = two_on_one(4)
     first, second = given.workloads
-    picky = replace(given, workloads=(first, replace(second, minimum=30.0)))
+    picky = replace(given, workloads=(first, replace(second, minimum_score=30.0)))
     found = explained(picky, "second")
     assert messages(found) == ["workload second accepts no value below 30.0"]
     assert changes(found) == ["lower the minimum of workload second from 30 to 20"]
@@ -126,7 +126,7 @@ def test_a_limit_is_raised_for_company_too() -> None:
     scores = {("c", "first", "3g"): 50.0, ("c", "second", "3g"): -1.0}
     given = fleet({"c": [("3g", 4)]}, {"first": 2, "second": 2}, scores)
     first, second = (replace(item, uses=(("watts", 5.0),)) for item in given.workloads)
-    shy = replace(first, near=("app=second",))
+    shy = replace(first, workload_affinity="app=second")
     social = (shy, replace(second, labels={"app": "second"}))
     limit = FleetLimit("power", 4.0, uses="watts")
     found = explained(replace(given, workloads=social, limits=(limit,)), "first")
@@ -143,7 +143,7 @@ def test_a_score_that_is_missing_is_asked_for() -> None:
 def test_a_kind_that_nobody_supplies_can_be_added() -> None:
     given = two_on_one(4)
     first, second = given.workloads
-    hungry = replace(given, workloads=(first, replace(second, extras=(("cpu", 3.0),))))
+    hungry = replace(given, workloads=(first, replace(second, requests=(("cpu", 3.0),))))
     found = explained(hungry, "second")
     assert messages(found) == ["cluster c supplies at most 0 cpu"]
     assert changes(found) == ["add 3 cpu to cluster c"]
@@ -180,7 +180,7 @@ def test_more_replicas_than_clusters_is_no_matter_of_limits() -> None:
 def test_without_time_nothing_is_claimed() -> None:
     given = two_on_one(4)
     first, second = given.workloads
-    alone = replace(second, apart=("app=first",))
+    alone = replace(second, workload_anti_affinity="app=first")
     found = explained(
         replace(given, workloads=(replace(first, labels={"app": "first"}), alone)), "second", spent
     )

@@ -24,7 +24,7 @@ def random_state(problem: Problem, seed: int, steps: int) -> Allocation:
             found.enforce(policy)
         elif held := [(w, r) for w, own in enumerate(found.resources_of) for r in own]:
             found.unassign(*rng.choice(held))
-            if violations(problem, found.decision()):  # what wanted it near has to stop too
+            if violations(problem, found.decision()):  # an affinity to it is broken
                 found = Allocation(problem)
     return found
 

@@ -18,7 +18,7 @@ from tests.optimizer.build import fleet
 C1, C2 = "c1", "c2"
 
 
-def plain(**wishes: Any) -> Fleet:
+def plain(**constraints: Any) -> Fleet:
     """Workload `w` asks 2 of `d`, of which both clusters supply 3; `v` asks the same."""
     scores = {(c, w, "d"): 10.0 + 5 * (c == C2) for c in (C1, C2) for w in ("v", "w")}
     found = fleet({C1: [("d", 3)], C2: [("d", 3)]}, {"w": 2, "v": 2}, scores)
@@ -27,7 +27,7 @@ def plain(**wishes: Any) -> Fleet:
     return replace(
         found,
         clusters=tuple(replace(c, labels={"zone": zones[c.name]}) for c in found.clusters),
-        workloads=(replace(first, **wishes), second),
+        workloads=(replace(first, **constraints), second),
     )
 
 
@@ -38,23 +38,23 @@ def assignments(given: Fleet) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "reason", "left"),
+    ("constraints", "reason", "left"),
     [
         ({}, "", [C1, C2]),
         ({"clusters": (C2,)}, "NotPinned", [C2]),
-        ({"excluded": (C2,)}, "Excluded", [C1]),
+        ({"excluded_clusters": (C2,)}, "Excluded", [C1]),
         ({"affinity": "zone in (b)"}, "Affinity", [C2]),
         ({"anti_affinity": "zone=b"}, "AntiAffinity", [C1]),
-        ({"minimum": 12.0}, "BelowMinimumScore", [C2]),
+        ({"minimum_score": 12.0}, "BelowMinimumScore", [C2]),
         ({"amount": 4}, "NoSupply", []),
-        ({"extras": (("cpu", 1.0),)}, "NoExtraSupply", []),
+        ({"requests": (("cpu", 1.0),)}, "NoExtraSupply", []),
         ({"app": "unknown"}, "NoUsableScore", []),
     ],
 )
 def test_what_is_in_the_way_has_a_name(
-    wishes: dict[str, Any], reason: str, left: list[str]
+    constraints: dict[str, Any], reason: str, left: list[str]
 ) -> None:
-    given = plain(**wishes)
+    given = plain(**constraints)
     assert assignments(given) == left
     found = ineligible(ResourceIndex(given), given.workloads[0])
     assert {name for name, resources in found.items() if resources.any()} == (
@@ -149,7 +149,7 @@ def test_a_policy_that_supplies_nothing_asked_for_is_no_candidate() -> None:
 
 
 def test_a_policy_may_supply_a_further_kind() -> None:
-    given = plain(extras=(("cpu", 2.0),))
+    given = plain(requests=(("cpu", 2.0),))
     cores = CandidatePolicy("cores", (Supply("cpu", "", 2),), "cpu")
     first, second = given.clusters
     given = replace(given, clusters=(replace(first, candidates=(*first.candidates, cores)), second))
@@ -158,7 +158,7 @@ def test_a_policy_may_supply_a_further_kind() -> None:
 
 
 def test_a_part_is_the_same_problem_on_fewer_assignments() -> None:
-    problem = formulate(plain(extras=()))
+    problem = formulate(plain(requests=()))
     assignments_kept = np.zeros(problem.values.shape, dtype=np.bool_)
     assignments_kept[0, problem.resource_cluster == 1] = True
     part = problem.restricted(assignments_kept, np.array([False, True]))

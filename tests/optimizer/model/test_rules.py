@@ -18,16 +18,16 @@ from optimizer.model.formulate import formulate
 from optimizer.model.rules import (
     RULES,
     Rule,
-    apart,
     capacity,
     limits,
-    near,
     once_per_cluster,
     one_policy_per_pool,
     replicas,
     spread,
     supplied,
     violations,
+    workload_affinity,
+    workload_anti_affinity,
 )
 from tests.optimizer.build import fleet
 
@@ -48,11 +48,11 @@ def plain() -> Fleet:
     return replace(found, clusters=placed, workloads=named)
 
 
-def wishing(given: Fleet | None = None, **wishes: Any) -> Fleet:
-    """The fleet with wishes of workload `one`."""
+def annotated(given: Fleet | None = None, **constraints: Any) -> Fleet:
+    """The fleet with constraints of workload `one`."""
     given = given or plain()
     one, *others = given.workloads
-    return replace(given, workloads=(replace(one, **wishes), *others))
+    return replace(given, workloads=(replace(one, **constraints), *others))
 
 
 def broken(
@@ -87,7 +87,7 @@ def pooled() -> Fleet:
 
 
 def test_a_cluster_enforces_one_policy_of_each_pool() -> None:
-    given = wishing(pooled(), amount=1)
+    given = annotated(pooled(), amount=1)
     assert (
         broken(
             one_policy_per_pool,
@@ -107,14 +107,14 @@ def test_replicas() -> None:
     assert broken(replicas, Assignment("one", C1, "3g"), Assignment("two", C1, "3g")) == ()
     twice = Assignment("one", C1, "3g"), Assignment("one", C2, "2g")
     assert broken(replicas, *twice) == ("workload one runs once",)
-    assert broken(replicas, *twice, given=wishing(replicas=2)) == ()
-    assert broken(replicas, *twice, Assignment("one", C3, "3g"), given=wishing(replicas=2)) == (
+    assert broken(replicas, *twice, given=annotated(replicas=2)) == ()
+    assert broken(replicas, *twice, Assignment("one", C3, "3g"), given=annotated(replicas=2)) == (
         "workload one runs on 2 clusters at most",
     )
 
 
 def test_once_per_cluster() -> None:
-    given = wishing(replicas=2)
+    given = annotated(replicas=2)
     here, there = Assignment("one", C1, "3g"), Assignment("one", C2, "2g")
     assert broken(once_per_cluster, here, there, given=given) == ()
     assert broken(once_per_cluster, here, Assignment("one", C1, "2g"), given=given) == (
@@ -133,7 +133,7 @@ def test_capacity() -> None:
 
 
 def test_capacity_counts_the_supplies_of_all_pools() -> None:
-    given = wishing(pooled(), amount=1)
+    given = annotated(pooled(), amount=1)
     mixed, back = PolicyEnforcement(C1, "mixed"), PolicyEnforcement(C1, "back")
     one, two = Assignment("one", C1, "2g"), Assignment("two", C1, "2g")
     assert broken(capacity, mixed, back, one, two, given=given) == ()
@@ -146,9 +146,10 @@ def test_capacity_of_further_kinds() -> None:
         Assignment("two", C1, "2g"),
         PolicyEnforcement(C1, "2g"),
     )
-    both = wishing(extras=(("cpu", 3.0),))
+    both = annotated(requests=(("cpu", 3.0),))
     greedy = replace(
-        both, workloads=tuple(replace(w, extras=(("cpu", 3.0),)) for w in both.workloads)
+        both,
+        workloads=tuple(replace(w, requests=(("cpu", 3.0),)) for w in both.workloads),
     )
     assert broken(capacity, policy, one, two, given=both) == ()
     assert broken(capacity, policy, one, two, given=greedy) == ("cpu of cluster c1 suffices",)
@@ -160,11 +161,15 @@ def test_capacity_of_large_quantities() -> None:
     given = plain()
     given = replace(given, clusters=tuple(replace(c, base=held) for c in given.clusters))
     policy, one = PolicyEnforcement(C1, "2g"), Assignment("one", C1, "2g")
-    fits = wishing(given, extras=(("memory", 16 * gibi),))
+    fits = annotated(given, requests=(("memory", 16 * gibi),))
     assert broken(capacity, policy, one, given=fits) == ()
     two = Assignment("two", C1, "2g")
     more = replace(
-        fits, workloads=(fits.workloads[0], replace(fits.workloads[1], extras=(("memory", gibi),)))
+        fits,
+        workloads=(
+            fits.workloads[0],
+            replace(fits.workloads[1], requests=(("memory", gibi),)),
+        ),
     )
     assert broken(capacity, policy, one, two, given=more) == ("memory of cluster c1 suffices",)
 
@@ -186,38 +191,38 @@ def test_what_a_cluster_has_without_a_policy_needs_none() -> None:
 
 
 def test_near() -> None:
-    given = wishing(near=("app=two",))
+    given = annotated(workload_affinity="app=two")
     one = Assignment("one", C1, "3g")
-    assert broken(near, one, Assignment("two", C1, "2g"), given=given) == ()
-    assert broken(near, Assignment("two", C1, "2g"), given=given) == ()
-    assert broken(near, one, Assignment("two", C2, "2g"), given=given) == (
+    assert broken(workload_affinity, one, Assignment("two", C1, "2g"), given=given) == ()
+    assert broken(workload_affinity, Assignment("two", C1, "2g"), given=given) == ()
+    assert broken(workload_affinity, one, Assignment("two", C2, "2g"), given=given) == (
         "workload one runs near two on cluster c1",
     )
 
 
 def test_apart() -> None:
-    given = wishing(apart=("app=two",))
+    given = annotated(workload_anti_affinity="app=two")
     one = Assignment("one", C1, "3g")
-    assert broken(apart, one, Assignment("two", C2, "2g"), given=given) == ()
-    assert broken(apart, one, Assignment("two", C1, "2g"), given=given) == (
+    assert broken(workload_anti_affinity, one, Assignment("two", C2, "2g"), given=given) == ()
+    assert broken(workload_anti_affinity, one, Assignment("two", C1, "2g"), given=given) == (
         "workloads one and two run apart on cluster c1",
     )
 
 
 def test_workloads_that_all_want_each_other_apart() -> None:
-    given = wishing(apart=("app",))
-    all_ = tuple(replace(w, apart=("app",)) for w in given.workloads)
+    given = annotated(workload_anti_affinity="app")
+    all_ = tuple(replace(w, workload_anti_affinity="app") for w in given.workloads)
     given = replace(given, workloads=all_)
     one = Assignment("one", C1, "3g")
-    assert broken(apart, one, Assignment("two", C2, "2g"), given=given) == ()
-    assert broken(apart, one, Assignment("two", C1, "2g"), given=given) == (
+    assert broken(workload_anti_affinity, one, Assignment("two", C2, "2g"), given=given) == ()
+    assert broken(workload_anti_affinity, one, Assignment("two", C1, "2g"), given=given) == (
         "workloads one and two run apart on cluster c1",
     )
-    assert len(list(apart(formulate(given)))) == 3
+    assert len(list(workload_anti_affinity(formulate(given)))) == 3
 
 
 def test_spread_of_one_workload() -> None:
-    given = wishing(replicas=3, spread=(TopologySpread("zone", 1),))
+    given = annotated(replicas=3, spread=(TopologySpread("zone", 1),))
     here, near_by, far = (Assignment("one", name, "3g") for name in (C1, C2, C3))
     assert broken(spread, here, far, given=given) == ()
     assert broken(spread, here, near_by, given=given) == (
@@ -227,7 +232,7 @@ def test_spread_of_one_workload() -> None:
 
 def test_spread_of_a_group() -> None:
     together = TopologySpread("zone", 1, "pair")
-    given = wishing(spread=(together,))
+    given = annotated(spread=(together,))
     given = replace(given, workloads=tuple(replace(w, spread=(together,)) for w in given.workloads))
     one = Assignment("one", C1, "3g")
     assert broken(spread, one, Assignment("two", C3, "3g"), given=given) == ()
@@ -248,7 +253,7 @@ def test_spread_over_the_clusters_themselves() -> None:
 
 
 def test_clusters_without_the_label_are_one_value_of_a_spread() -> None:
-    given = wishing(replicas=2, spread=(TopologySpread("rack", 1),))
+    given = annotated(replicas=2, spread=(TopologySpread("rack", 1),))
     assert broken(
         spread, Assignment("one", C1, "3g"), Assignment("one", C2, "3g"), given=given
     ) == ("at most 1 of workload one where rack is not set",)
@@ -268,7 +273,7 @@ def test_a_budget_on_a_score() -> None:
 
 
 def test_a_cap_per_site_on_what_workloads_and_policies_use() -> None:
-    given = wishing(uses=(("watts", 300.0),))
+    given = annotated(uses=(("watts", 300.0),))
     hungry = [
         replace(c, candidates=tuple(replace(p, uses=(("watts", 200.0),)) for p in c.candidates))
         for c in given.clusters
@@ -286,7 +291,7 @@ def test_a_cap_per_site_on_what_workloads_and_policies_use() -> None:
 
 
 def test_a_limit_of_some_clusters_alone() -> None:
-    given = wishing(uses=(("watts", 300.0),))
+    given = annotated(uses=(("watts", 300.0),))
     given = replace(given, limits=(FleetLimit("cap", 100.0, uses="watts", selector="zone=b"),))
     assert broken(limits, Assignment("one", C1, "3g"), given=given) == ()
     assert broken(limits, Assignment("one", C3, "3g"), given=given) == ("cap is at most 100",)
@@ -306,6 +311,6 @@ def test_a_whole_decision_holds_all_rules() -> None:
 
 
 def test_deciding_nothing_is_always_allowed() -> None:
-    given = wishing(near=("app=none",), spread=(TopologySpread("zone", 1),))
+    given = annotated(workload_affinity="app=none", spread=(TopologySpread("zone", 1),))
     given = replace(given, limits=(FleetLimit("none", 0.0, uses="watts"),))
     assert violations(formulate(given), Decision()) == ()

@@ -187,8 +187,8 @@ def test_unplaced_workloads_say_why() -> None:
 def test_a_workload_that_would_lower_the_total_says_so() -> None:
     entries = {"app01;3g.48gb": -5, "app02;3g.48gb": 5}
     scores = tuple(score(name, "performance", entries) for name in ("worker01", "worker02"))
-    (left_out,) = planned(replace(guide(), scores=scores)).unplaced
-    assert (left_out.workload, left_out.reason) == ("mwrs-app01", "ScoresBelowZero")
+    (unplaced,) = planned(replace(guide(), scores=scores)).unplaced
+    assert (unplaced.workload, unplaced.reason) == ("mwrs-app01", "ScoresBelowZero")
 
 
 def test_a_plan_is_stale_when_what_it_rests_on_moves() -> None:

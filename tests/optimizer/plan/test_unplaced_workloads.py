@@ -10,22 +10,24 @@ from tests.optimizer.build import NOW, body, guide, request, workload
 from tests.optimizer.hubs import hub_of
 
 
-async def planned(*, wishes: dict[str, Any], **changed: Any) -> Plan:
-    """The plan of the guide's request where the first workload has wishes."""
+async def planned(*, constraints: dict[str, Any], **changed: Any) -> Plan:
+    """The plan of the guide's request where the first workload has constraints."""
     service = Optimizer(await hub_of(), now=lambda: NOW)
     first, *others = body()["targetWorkloads"]
-    plan = await service.plan(request(targetWorkloads=[{**first, **wishes}, *others], **changed))
+    plan = await service.plan(
+        request(targetWorkloads=[{**first, **constraints}, *others], **changed)
+    )
     assert isinstance(plan, Plan)
     return plan
 
 
-async def left_out(**wishes: Any) -> Unplaced:
-    found = (await planned(wishes=wishes)).unplaced
+async def unplaced(**constraints: Any) -> Unplaced:
+    found = (await planned(constraints=constraints)).unplaced
     return next(item for item in found if item.workload == "mwrs-app01")
 
 
 @pytest.mark.parametrize(
-    ("wishes", "reason", "said"),
+    ("constraints", "reason", "said"),
     [
         ({"clusters": "worker09"}, "NotPinned", "are on clusters that it does not name"),
         ({"excludedClusters": "worker01,worker02"}, "Excluded", "clusters that it excludes"),
@@ -34,32 +36,34 @@ async def left_out(**wishes: Any) -> Unplaced:
         ({"minimumScore": 61}, "BelowMinimumScore", "less than its minimum score"),
     ],
 )
-async def test_an_unmet_wish_is_the_reason(wishes: dict[str, Any], reason: str, said: str) -> None:
-    found = await left_out(**wishes)
+async def test_an_unmet_constraint_is_the_reason(
+    constraints: dict[str, Any], reason: str, said: str
+) -> None:
+    found = await unplaced(**constraints)
     assert (found.reason, said in found.message) == (reason, True)
 
 
 async def test_obstacles_that_only_together_leave_no_place_are_all_named() -> None:
-    found = await left_out(clusters="worker02", minimumScore=61)
+    found = await unplaced(clusters="worker02", minimumScore=61)
     assert found.message.startswith("workload mwrs-app01: of the 6 devices with gpu, 3 are on")
     assert "worth less than its minimum score" in found.message
 
 
 async def test_too_little_of_a_further_kind_is_the_reason() -> None:
     clusters = [{**item, "allocatable": "cpu=2"} for item in body()["clusters"]]
-    plan = await planned(wishes={"requests": "cpu=4"}, clusters=clusters)
+    plan = await planned(constraints={"requests": "cpu=4"}, clusters=clusters)
     assert [item.reason for item in plan.unplaced] == ["NoExtraSupply"]
 
 
 async def test_a_limit_that_leaves_no_room_is_among_the_reasons() -> None:
     limit = {"name": "power", "maximum": 0, "uses": "watts"}
-    plan = await planned(wishes={"uses": "watts=1"}, limits=[limit])
+    plan = await planned(constraints={"uses": "watts=1"}, limits=[limit])
     (found,) = plan.unplaced
     assert (found.reason, "or a limit forbids it" in found.message) == ("NoRoomLeft", True)
 
 
 async def test_a_workload_that_runs_on_fewer_clusters_than_asked_for_says_why() -> None:
-    found = await left_out(replicas=3)
+    found = await unplaced(replicas=3)
     assert (found.reason, found.message) == (
         "FewerReplicas",
         "workload mwrs-app01: it runs on 2 of 3 clusters, and can run on no other",

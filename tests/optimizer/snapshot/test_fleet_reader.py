@@ -109,7 +109,9 @@ def test_every_pair_has_the_value_or_the_gap_that_the_definition_gives_it(
     assert fleet.scores[asked.preference.key] == {
         key: found for key, found in values.items() if found is not None
     }
-    assert Counter((gap.reason, gap.cluster, gap.device) for gap in fleet.issues) == gaps(read)
+    assert Counter((issue.reason, issue.cluster, issue.device) for issue in fleet.issues) == gaps(
+        read
+    )
     assert fleet.unlisted_issues == 0
 
 

@@ -22,7 +22,7 @@ from tests.optimizer.build import read_fleet as read
 
 
 def reasons(fleet: Fleet) -> set[str]:
-    return {gap.reason for gap in fleet.issues}
+    return {issue.reason for issue in fleet.issues}
 
 
 def with_scores(*scores: Object) -> Observation:
@@ -51,7 +51,7 @@ def test_policies_keep_the_order_of_the_request() -> None:
 
 def test_a_cluster_without_the_score_object_is_a_gap() -> None:
     fleet = read(with_scores(score("worker01", "performance", named(PERFORMANCE))))
-    assert [(gap.reason, gap.cluster) for gap in fleet.issues] == [
+    assert [(issue.reason, issue.cluster) for issue in fleet.issues] == [
         ("MissingScoreObject", "worker02")
     ]
     assert {cluster for cluster, _, _ in fleet.scores["performance"]} == {"worker01"}
@@ -89,10 +89,10 @@ def test_a_missing_entry_is_a_gap_of_its_pair_alone() -> None:
             score("worker02", "performance", named(PERFORMANCE)),
         )
     )
-    (gap,) = fleet.issues
-    assert (gap.reason, gap.cluster, gap.device) == ("MissingScore", "worker01", "all")
-    assert "AddOnPlacementScore performance has no entry" in gap.message
-    assert "app01;all" in gap.message
+    (issue,) = fleet.issues
+    assert (issue.reason, issue.cluster, issue.device) == ("MissingScore", "worker01", "all")
+    assert "AddOnPlacementScore performance has no entry" in issue.message
+    assert "app01;all" in issue.message
     assert ("worker01", "app02", "all") in fleet.scores["performance"]
 
 
@@ -103,7 +103,7 @@ def test_many_missing_entries_are_counted_not_all_named() -> None:
         replace(guide(["worker01"]), workloads=workloads),
         request("performance", ["worker01"], names),
     )
-    of_whole = [gap.message for gap in fleet.issues if gap.device == "all"]
+    of_whole = [issue.message for issue in fleet.issues if issue.device == "all"]
     assert len(of_whole) == 21
     assert of_whole[-1] == "cluster worker01: 5 more apps have no usable entry for device all"
 
@@ -111,10 +111,10 @@ def test_many_missing_entries_are_counted_not_all_named() -> None:
 def test_entries_of_another_form_are_one_gap_that_shows_one_of_them() -> None:
     other = score("worker01", "performance", {"app01/all": 1, "app02/all": 2})
     fleet = read(with_scores(other, score("worker02", "performance", named(PERFORMANCE))))
-    (gap,) = fleet.issues
-    assert (gap.reason, gap.cluster) == ("WrongScoreFormat", "worker01")
-    assert "${app};${device}" in gap.message
-    assert "'app01/all'" in gap.message
+    (issue,) = fleet.issues
+    assert (issue.reason, issue.cluster) == ("WrongScoreFormat", "worker01")
+    assert "${app};${device}" in issue.message
+    assert "'app01/all'" in issue.message
 
 
 def test_a_missing_score_has_the_stated_value() -> None:
@@ -131,7 +131,7 @@ def test_an_entry_without_an_integer_value_is_missing() -> None:
             score("worker02", "performance", named(PERFORMANCE)),
         )
     )
-    assert [gap.reason for gap in fleet.issues] == ["MissingScore", "MissingScore"]
+    assert [issue.reason for issue in fleet.issues] == ["MissingScore", "MissingScore"]
 
 
 def test_two_entries_of_one_pair_are_ambiguous() -> None:
@@ -145,8 +145,8 @@ def test_two_entries_of_one_pair_are_ambiguous() -> None:
     observation = replace(guide(["worker01"]), scores=(score("worker01", "performance", entries),))
     asked = asked.model_copy(update={"clusters": asked.clusters[:1]})
     fleet = read(observation, asked)
-    ambiguous = [gap for gap in fleet.issues if gap.reason == "AmbiguousScore"]
-    assert [gap.device for gap in ambiguous] == ["all"]
+    ambiguous = [issue for issue in fleet.issues if issue.reason == "AmbiguousScore"]
+    assert [issue.device for issue in ambiguous] == ["all"]
     assert fleet.scores[asked.preference.key] == {("worker01", "app02", "all"): 3}
 
 
@@ -177,7 +177,7 @@ def test_a_policy_that_says_nothing_usable_is_a_gap_and_no_candidate() -> None:
     observation = guide()
     policies = (policy("2g.24gb-worker01", amount="many"), *observation.policies[1:])
     fleet = read(replace(observation, policies=policies))
-    assert [(gap.reason, gap.policy) for gap in fleet.issues] == [
+    assert [(issue.reason, issue.policy) for issue in fleet.issues] == [
         ("InvalidSupply", "2g.24gb-worker01")
     ]
     assert len(fleet.clusters[0].candidates) == 2
@@ -187,7 +187,7 @@ def test_workloads_that_share_a_placement_are_all_left_out() -> None:
     both = (workload("mwrs-app01", "app01", 2, "one"), workload("mwrs-app02", "app02", 2, "one"))
     fleet = read(replace(guide(), workloads=both))
     assert fleet.workloads == ()
-    assert [(gap.reason, gap.workload) for gap in fleet.issues] == [
+    assert [(issue.reason, issue.workload) for issue in fleet.issues] == [
         ("SharedPlacement", "mwrs-app01"),
         ("SharedPlacement", "mwrs-app02"),
     ]
@@ -199,7 +199,7 @@ def annotate(obj: Object, **texts: str) -> Object:
     return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
 
 
-def wishing(**texts: str) -> Observation:
+def annotated(**texts: str) -> Observation:
     observation = guide()
     first, *others = observation.workloads
     return replace(observation, workloads=(annotate(first, **texts), *others))
@@ -210,8 +210,8 @@ def with_first_policy(changed: Object) -> Observation:
     return replace(observation, policies=(changed, *observation.policies[1:]))
 
 
-def test_a_workload_says_its_wishes_by_annotations() -> None:
-    observation = wishing(
+def test_annotations_state_the_constraints_of_a_workload() -> None:
+    observation = annotated(
         replicas="2",
         priority="-3",
         requests="cpu=500m,memory=16Gi",
@@ -228,23 +228,28 @@ def test_a_workload_says_its_wishes_by_annotations() -> None:
         uses="power=300",
     )
     asked = read(observation).workloads[0]
-    assert (asked.replicas, asked.priority, asked.minimum, asked.move_cost) == (2, -3, 12.5, 7.0)
-    assert asked.extras == (("cpu", 0.5), ("memory", 16 * 2.0**30))
+    assert (asked.replicas, asked.priority, asked.minimum_score, asked.move_cost) == (
+        2,
+        -3,
+        12.5,
+        7.0,
+    )
+    assert asked.requests == (("cpu", 0.5), ("memory", 16 * 2.0**30))
     assert asked.spread == (TopologySpread("topology.kubernetes.io/zone", 1, "pair"),)
-    assert (asked.clusters, asked.excluded) == (("worker01", "worker02"), ("worker03",))
+    assert (asked.clusters, asked.excluded_clusters) == (("worker01", "worker02"), ("worker03",))
     assert (asked.affinity, asked.anti_affinity) == ("gpu in (a,b)", "!gpu")
-    assert (asked.near, asked.apart) == (("app=app02",), ("app=app03",))
+    assert (asked.workload_affinity, asked.workload_anti_affinity) == ("app=app02", "app=app03")
     assert asked.uses == (("power", 300.0),)
 
 
 def test_what_the_request_says_wins() -> None:
-    wishes = {"name": "mwrs-app01", "replicas": 3, "requests": {"cpu": "2"}, "moveCost": 0}
+    constraints = {"name": "mwrs-app01", "replicas": 3, "requests": {"cpu": "2"}, "moveCost": 0}
     fleet = read(
-        wishing(replicas="2", requests="cpu=9", move_cost="5", priority="4"),
-        request(targetWorkloads=[wishes]),
+        annotated(replicas="2", requests="cpu=9", move_cost="5", priority="4"),
+        request(targetWorkloads=[constraints]),
     )
     (asked,) = fleet.workloads
-    assert (asked.replicas, asked.extras, asked.move_cost) == (3, (("cpu", 2.0),), 0.0)
+    assert (asked.replicas, asked.requests, asked.move_cost) == (3, (("cpu", 2.0),), 0.0)
     assert asked.priority == 4
 
 
@@ -264,11 +269,13 @@ def test_what_the_request_says_wins() -> None:
         ("minimum_score", "nan"),
     ],
 )
-def test_a_wish_that_cannot_be_read_leaves_the_workload_out(annotation: str, text: str) -> None:
-    fleet = read(wishing(**{annotation: text}))
-    (gap,) = fleet.issues
-    assert (gap.reason, gap.workload) == ("InvalidRequest", "mwrs-app01")
-    assert annotation.replace("_", "-") in gap.message
+def test_a_constraint_that_cannot_be_read_leaves_the_workload_out(
+    annotation: str, text: str
+) -> None:
+    fleet = read(annotated(**{annotation: text}))
+    (issue,) = fleet.issues
+    assert (issue.reason, issue.workload) == ("InvalidRequest", "mwrs-app01")
+    assert annotation.replace("_", "-") in issue.message
     assert [item.name for item in fleet.workloads] == ["mwrs-app02"]
 
 
@@ -293,7 +300,7 @@ def test_a_policy_may_supply_several_devices_and_kinds() -> None:
 def test_a_policy_of_another_cluster_is_a_gap_there_alone() -> None:
     theirs = annotate(policy("2g.24gb-worker01", "2g.24gb", 3), cluster="worker02")
     fleet = read(with_first_policy(theirs))
-    assert [(gap.reason, gap.policy, gap.cluster) for gap in fleet.issues] == [
+    assert [(issue.reason, issue.policy, issue.cluster) for issue in fleet.issues] == [
         ("PolicyOfAnotherCluster", "2g.24gb-worker01", "worker01")
     ]
     assert len(fleet.clusters[0].candidates) == 2
@@ -305,7 +312,7 @@ def test_a_cluster_has_what_its_status_says_unless_the_annotation_says_otherwise
     first = {**first, "status": {"allocatable": {"cpu": "16", "memory": "64Gi"}}}
     first = annotate(first, allocatable="cpu=8,gpu/all=2")
     second = {**second, "status": {"allocatable": {"cpu": "lots"}}}
-    asking = wishing(requests="cpu=1,memory=1Gi").workloads
+    asking = annotated(requests="cpu=1,memory=1Gi").workloads
     fleet = read(replace(observation, managed_clusters=(first, second), workloads=asking))
     assert set(fleet.clusters[0].base) == {
         Supply("cpu", "", 8),
@@ -313,23 +320,23 @@ def test_a_cluster_has_what_its_status_says_unless_the_annotation_says_otherwise
         Supply("memory", "", 64 * 2.0**30),
     }
     assert fleet.clusters[1].base == ()
-    assert [(gap.reason, gap.cluster) for gap in fleet.issues] == [
+    assert [(issue.reason, issue.cluster) for issue in fleet.issues] == [
         ("InvalidAllocatable", "worker02")
     ]
 
 
 def test_a_kind_that_nobody_supplies_is_a_gap() -> None:
-    fleet = read(wishing(requests="tpu=1"))
-    (gap,) = fleet.issues
-    assert (gap.reason, gap.workload) == ("UnknownKind", "mwrs-app01")
-    assert "there is gpu" in gap.message
+    fleet = read(annotated(requests="tpu=1"))
+    (issue,) = fleet.issues
+    assert (issue.reason, issue.workload) == ("UnknownKind", "mwrs-app01")
+    assert "there is gpu" in issue.message
 
 
-def test_an_annotation_that_is_not_known_is_a_gap_and_nothing_else() -> None:
-    fleet = read(wishing(replica="2"))
-    (gap,) = fleet.issues
-    assert (gap.reason, gap.workload) == ("UnknownAnnotation", "")
-    assert PREFIX + "replica" in gap.message
+def test_an_annotation_that_is_not_known_is_an_issue_and_nothing_else() -> None:
+    fleet = read(annotated(replica="2"))
+    (issue,) = fleet.issues
+    assert (issue.reason, issue.workload) == ("UnknownAnnotation", "")
+    assert PREFIX + "replica" in issue.message
     assert len(fleet.workloads) == 2
 
 
@@ -365,22 +372,22 @@ def test_a_score_that_only_a_limit_counts_is_never_made_up() -> None:
 
 
 def test_labels_and_kinds_that_nobody_asks_for_are_left_out() -> None:
-    observation = wishing(spread="zone=1")
+    observation = annotated(spread="zone=1")
     first, second = observation.managed_clusters
     first = {**first, "status": {"allocatable": {"cpu": "16"}}}
     first["metadata"] = {**first["metadata"], "labels": {"zone": "a", "feature": "available"}}
     cluster = read(replace(observation, managed_clusters=(first, second))).clusters[0]
     assert (cluster.labels, cluster.base) == ({"zone": "a"}, ())
-    near = read(wishing(workload_affinity="app=app02")).workloads
+    near = read(annotated(workload_affinity="app=app02")).workloads
     assert [item.labels for item in near] == [{"app": "app01"}, {"app": "app02"}]
     assert [item.labels for item in read(guide()).workloads] == [{}, {}]
 
 
-def test_what_has_no_effect_is_a_gap_and_nothing_else() -> None:
+def test_what_has_no_effect_is_an_issue_and_nothing_else() -> None:
     asked = request(limits=[{"name": "cap", "maximum": 1, "uses": "watts", "per": "sight"}])
-    observation = wishing(spread="zone=1", clusters="worker01,worker09", uses="power=1")
+    observation = annotated(spread="zone=1", clusters="worker01,worker09", uses="power=1")
     fleet = read(observation, asked)
-    assert {gap.reason: gap.message for gap in fleet.issues} == {
+    assert {issue.reason: issue.message for issue in fleet.issues} == {
         "UnusedLimit": "limit cap counts nothing: no workload and no policy says what it uses of"
         " watts; there is power",
         "UnknownLabel": "spread of mwrs-app01: no cluster of the request has the label zone",
@@ -392,11 +399,12 @@ def test_what_has_no_effect_is_a_gap_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("wanted", ["app=app09", "app=app01"])
-def test_company_that_is_not_there_is_named(wanted: str) -> None:
-    (gap,) = read(wishing(workload_affinity=wanted), request()).issues
-    assert (gap.reason, gap.workload) == ("UnknownWorkloads", "mwrs-app01")
-    assert gap.message == (
-        f"workload mwrs-app01 runs near {wanted}, which no other workload of the request meets"
+def test_an_affinity_that_no_workload_meets_is_named(wanted: str) -> None:
+    (issue,) = read(annotated(workload_affinity=wanted), request()).issues
+    assert (issue.reason, issue.workload) == ("UnknownWorkloads", "mwrs-app01")
+    assert issue.message == (
+        f"workload mwrs-app01 must run with a workload that matches {wanted}, and no other workload"
+        " of the request does"
     )
 
 
@@ -409,7 +417,7 @@ def test_a_request_that_does_not_fit_into_memory_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "constraint",
     [
         {"replicas": "2"},
         {"spread": "zone=1"},
@@ -419,9 +427,11 @@ def test_a_request_that_does_not_fit_into_memory_is_refused() -> None:
         {"uses": "power=300"},
     ],
 )
-def test_places_that_further_rules_speak_of_count_for_their_memory(wish: dict[str, str]) -> None:
+def test_assignments_in_further_rules_count_for_their_memory(
+    constraint: dict[str, str],
+) -> None:
     asked = request(limits=[{"name": "power", "maximum": 500, "uses": "power"}])
-    fleet = read(wishing(**wish), asked)
+    fleet = read(annotated(**constraint), asked)
     refused = too_large(fleet, 35)
     assert refused is not None
     assert "12 places, which count as 36 for limits" in refused.detail
@@ -476,6 +486,6 @@ def test_whatever_objects_say_is_read_or_named_and_never_raised(observation: Obs
     asked = request("performance", ["worker01"])
     fleet = read(observation, asked)
     assert violations(formulate(fleet), Decision()) == ()
-    named_ = {gap.workload for gap in fleet.issues}
+    named_ = {issue.workload for issue in fleet.issues}
     known = {item.name for item in fleet.workloads}
     assert {item.name for item in asked.target_workloads} <= named_ | known

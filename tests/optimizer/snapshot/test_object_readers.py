@@ -16,10 +16,10 @@ def test_a_supply_is_read_from_the_policy_labels() -> None:
 
 @pytest.mark.parametrize("amount", ["", "two", "-1", "1.5", "1e3", "٣", "1_0", "9" * 10])
 def test_an_amount_that_is_no_whole_number_is_a_gap_that_names_the_label(amount: str) -> None:
-    gap = read_policy(policy("p", "all", amount))
-    assert isinstance(gap, Issue)
-    assert (gap.reason, gap.policy) == ("InvalidSupply", "p")
-    assert "resource-supply-amount" in gap.message
+    issue = read_policy(policy("p", "all", amount))
+    assert isinstance(issue, Issue)
+    assert (issue.reason, issue.policy) == ("InvalidSupply", "p")
+    assert "resource-supply-amount" in issue.message
 
 
 def test_a_policy_says_what_each_gpu_becomes() -> None:
@@ -46,19 +46,19 @@ def test_a_policy_says_what_each_gpu_becomes() -> None:
 def test_layouts_that_say_nothing_clear_are_a_gap(text: str, said: str) -> None:
     given = policy("p")
     given["metadata"]["annotations"] = {f"{PREFIX}layouts": text}
-    gap = read_policy(given)
-    assert isinstance(gap, Issue)
-    assert gap.reason == "InvalidSupply"
-    assert said in gap.message
+    issue = read_policy(given)
+    assert isinstance(issue, Issue)
+    assert issue.reason == "InvalidSupply"
+    assert said in issue.message
 
 
 def test_a_policy_without_labels_is_a_gap_that_names_all_of_them() -> None:
     bare = policy("p")
     bare["metadata"]["labels"] = None
-    gap = read_policy(bare)
-    assert isinstance(gap, Issue)
+    issue = read_policy(bare)
+    assert isinstance(issue, Issue)
     for label in ("resource-supply-kind", "resource-supply-device", "resource-supply-amount"):
-        assert label in gap.message
+        assert label in issue.message
 
 
 def test_a_workload_is_read_from_labels_and_its_first_placement_reference() -> None:
@@ -70,9 +70,9 @@ def test_a_workload_is_read_from_labels_and_its_first_placement_reference() -> N
 def test_a_workload_without_a_placement_reference_is_a_gap() -> None:
     bare = workload("mwrs-app01", "app01")
     bare["spec"]["placementRefs"] = []
-    gap = read_workload(bare)
-    assert isinstance(gap, Issue)
-    assert (gap.reason, gap.workload) == ("NoPlacementRef", "mwrs-app01")
+    issue = read_workload(bare)
+    assert isinstance(issue, Issue)
+    assert (issue.reason, issue.workload) == ("NoPlacementRef", "mwrs-app01")
 
 
 def test_a_cluster_is_selected_by_the_label_that_is_set() -> None:

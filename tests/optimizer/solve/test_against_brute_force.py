@@ -79,8 +79,8 @@ def test_random_problems_switch_every_rule_on() -> None:
     assert {policy.pool for policy in policies} == {"", "second"}
     assert any(policy.value < 0 for policy in policies)
     assert any(problem.base.any() for problem in problems)
-    for wish in ("extras", "spread", "near", "apart", "current"):
-        assert any(getattr(workload, wish) for workload in workloads), wish
+    for field in ("requests", "spread", "workload_affinity", "workload_anti_affinity", "current"):
+        assert any(getattr(workload, field) for workload in workloads), field
     assert any(workload.replicas > 1 for workload in workloads)
     assert {limit.name.split()[0] for problem in problems for limit in problem.limits} == {
         "budget",

@@ -321,7 +321,7 @@ def with_cpu(given: Problem) -> Problem:
         for cluster in range(len(given.clusters))
     ]
     workloads = tuple(
-        replace(workload, extras=(("cpu", workload.amount * (0.5 + index % 5)),))
+        replace(workload, requests=(("cpu", workload.amount * (0.5 + index % 5)),))
         for index, workload in enumerate(given.workloads)
     )
     return replace(

@@ -257,7 +257,7 @@ def test_what_wants_company_moves_together() -> None:
     given = fleet({"c": [("3g", 2)], "d": [("3g", 2)]}, {"a": 1, "b": 1}, scores("a", "b"))
     problem = formulate(given)
     one, other = problem.workloads
-    both = (replace(one, near=(("b",),)), replace(other, near=(("a",),)))
+    both = (replace(one, workload_affinity=(("b",),)), replace(other, workload_affinity=(("a",),)))
     problem = replace(problem, workloads=both)
     before = decision(problem, {"a": "c/3g", "b": "c/3g"}, {"c": "3g"})
     goal = decision(problem, {"a": "d/3g", "b": "d/3g"}, {"d": "3g"})
