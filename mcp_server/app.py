@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dsf import __version__
 from mcp_server.argument_errors import ArgumentErrors
+from mcp_server.confirmation import WhenClientCannotAsk
 from mcp_server.result_views import AppliedView, PlanView, ResetView, ScorePage
 from mcp_server.shown_plans import ShownPlans
 from mcp_server.tools import ReadTools, WriteTools
@@ -42,7 +43,12 @@ _WRITES = ToolAnnotations(
 )
 
 
-def create_mcp(optimizer: Optimizer, *, read_only: bool = True) -> FastMCP:
+def create_mcp(
+    optimizer: Optimizer,
+    *,
+    read_only: bool = True,
+    when_client_cannot_ask: WhenClientCannotAsk = "digest",
+) -> FastMCP:
     """Return the MCP server; a read-only one has no tool that writes."""
     mcp: FastMCP = FastMCP(
         name="dynamic-scoring-framework",
@@ -57,23 +63,32 @@ def create_mcp(optimizer: Optimizer, *, read_only: bool = True) -> FastMCP:
     mcp.tool(read.list_scores, annotations=_READS, output_schema=_schema(ScorePage))
     mcp.tool(read.plan_placement, annotations=_READS, output_schema=_schema(PlanView))
     if not read_only:
-        write = WriteTools(optimizer, shown)
+        write = WriteTools(optimizer, shown, when_client_cannot_ask)
         mcp.tool(write.apply_plan, annotations=_WRITES, output_schema=_schema(AppliedView))
         mcp.tool(write.reset_placements, annotations=_WRITES, output_schema=_schema(ResetView))
     return mcp
 
 
 def create_mcp_app(
-    optimizer: Optimizer, *, read_only: bool = True, allowed_hosts: Sequence[str] = ()
+    optimizer: Optimizer,
+    *,
+    read_only: bool = True,
+    allowed_hosts: Sequence[str] = (),
+    when_client_cannot_ask: WhenClientCannotAsk = "digest",
 ) -> Starlette:
     """Return an application with the MCP server alone: `/mcp` and `/healthz`."""
-    sub = _http_app(optimizer, read_only=read_only, allowed_hosts=allowed_hosts)
+    mcp = create_mcp(optimizer, read_only=read_only, when_client_cannot_ask=when_client_cannot_ask)
+    sub = _http_app(mcp, allowed_hosts)
     routes = [*_routes(sub), Route("/healthz", _healthz)]
     return Starlette(routes=routes, lifespan=sub.lifespan)
 
 
 def create_service_app(
-    optimizer: Optimizer, *, read_only: bool = True, allowed_hosts: Sequence[str] = ()
+    optimizer: Optimizer,
+    *,
+    read_only: bool = True,
+    allowed_hosts: Sequence[str] = (),
+    when_client_cannot_ask: WhenClientCannotAsk = "digest",
 ) -> FastAPI:
     """Return the optimizer's HTTP API with the MCP server at `/mcp`.
 
@@ -82,7 +97,8 @@ def create_service_app(
     `allowed_hosts`.
     """
     app = create_app(optimizer, allowed_hosts=allowed_hosts)
-    sub = _http_app(optimizer, read_only=read_only, allowed_hosts=allowed_hosts)
+    mcp = create_mcp(optimizer, read_only=read_only, when_client_cannot_ask=when_client_cannot_ask)
+    sub = _http_app(mcp, allowed_hosts)
     app.router.routes.extend(_routes(sub))
     outer = app.router.lifespan_context
 
@@ -95,10 +111,8 @@ def create_service_app(
     return app
 
 
-def _http_app(
-    optimizer: Optimizer, *, read_only: bool, allowed_hosts: Sequence[str]
-) -> StarletteWithLifespan:
-    return create_mcp(optimizer, read_only=read_only).http_app(
+def _http_app(mcp: FastMCP, allowed_hosts: Sequence[str]) -> StarletteWithLifespan:
+    return mcp.http_app(
         path=PATH,
         stateless_http=True,
         json_response=True,

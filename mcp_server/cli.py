@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from dsf.cli.options import cluster_options, http_options, log_options
-from optimizer.cli.commands import model_options, settings_of
+from optimizer.cli.commands import approval_option, model_options, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -38,6 +38,7 @@ _HTTP_OPTIONS = ("bind_address", "port", "allowed_host")
     show_default=True,
     help="Whether the tools that write (apply_plan, reset_placements) exist.",
 )
+@approval_option
 @model_options
 @log_options
 @click.pass_context
@@ -112,9 +113,12 @@ async def _serve(listener: "socket | None", rest: "Mapping[str, Any]") -> None:
     async with connect(rest["kubeconfig"], rest["context"]) as kube:
         service = Optimizer(kube, settings_of(rest), now=utc_now)
         if listener is None:
-            await create_mcp(service, read_only=rest["read_only"]).run_stdio_async(
-                show_banner=False
+            mcp = create_mcp(
+                service,
+                read_only=rest["read_only"],
+                when_client_cannot_ask=rest["when_client_cannot_ask"],
             )
+            await mcp.run_stdio_async(show_banner=False)
         else:
             await _serve_http(service, listener, rest)
 
@@ -123,6 +127,11 @@ async def _serve_http(service: "Optimizer", listener: "socket", rest: "Mapping[s
     from mcp_server.app import PATH, create_mcp_app
     from optimizer.api.serving import serve, url
 
-    app = create_mcp_app(service, read_only=rest["read_only"], allowed_hosts=rest["allowed_host"])
+    app = create_mcp_app(
+        service,
+        read_only=rest["read_only"],
+        allowed_hosts=rest["allowed_host"],
+        when_client_cannot_ask=rest["when_client_cannot_ask"],
+    )
     _log.info("serving", extra={"url": f"{url(listener)}{PATH}"})
     await serve(app, listener)

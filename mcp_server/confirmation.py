@@ -8,6 +8,7 @@ Source: MCP 2025-11-25 and 2026-07-28, elicitation; SEP-2322 (multi-round-trip r
 """
 
 from enum import Enum
+from typing import Literal
 
 from fastmcp import Context
 from mcp.shared.exceptions import MCPError
@@ -19,6 +20,13 @@ from mcp_types import (
     InputRequiredResult,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+WhenClientCannotAsk = Literal["deny", "digest"]
+"""Whether a client that can't ask its user may write: never, or by naming the plan's digest.
+
+Such a client is expected to ask its user before it calls a tool that is annotated as destructive.
+"""
 
 _KEY = "confirm"
 _SCHEMA = {
@@ -31,7 +39,7 @@ _SCHEMA = {
 
 
 class Confirmation(Enum):
-    """The user's answer, or that the client can't ask."""
+    """The user's answer, or that the client can't ask. No answer at all is NO."""
 
     YES = "yes"
     NO = "no"
@@ -41,8 +49,9 @@ class Confirmation(Enum):
 async def ask(context: Context, question: str, *, about: str) -> Confirmation | InputRequiredResult:
     """Ask the user to confirm an action.
 
-    `about` names the action: an answer to a question about another action does not count. Where
-    this returns an InputRequiredResult, the tool returns that result unchanged.
+    `about` names the action: an answer to a question about another action does not count. Only an
+    explicit yes is YES; an error while asking and an answer of another form are NO. Where this
+    returns an InputRequiredResult, the tool returns that result unchanged.
     """
     session = context.session
     if not _can_show_a_form(session.client_capabilities):
@@ -53,7 +62,7 @@ async def ask(context: Context, question: str, *, about: str) -> Confirmation | 
         return Confirmation.CANNOT_ASK
     try:
         reply = await session.elicit_form(question, _SCHEMA, related_request_id=context.request_id)
-    except MCPError:
+    except (MCPError, ValidationError):
         return Confirmation.NO
     return _answer(reply)
 
@@ -61,9 +70,9 @@ async def ask(context: Context, question: str, *, about: str) -> Confirmation | 
 def _ask_by_result(
     context: Context, question: str, about: str
 ) -> Confirmation | InputRequiredResult:
-    reply = (context.input_responses or {}).get(_KEY)
-    if isinstance(reply, ElicitResult) and context.request_state == about:
-        return _answer(reply)
+    if context.request_state == about:
+        reply = (context.input_responses or {}).get(_KEY)
+        return _answer(reply) if isinstance(reply, ElicitResult) else Confirmation.NO
     form = ElicitRequestFormParams(message=question, requested_schema=_SCHEMA)
     return InputRequiredResult(
         request_state=about, input_requests={_KEY: ElicitRequest(params=form)}

@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from dsf.kube.errors import KubeError
 from mcp_server import result_text
-from mcp_server.confirmation import Confirmation, ask
+from mcp_server.confirmation import Confirmation, WhenClientCannotAsk, ask
 from mcp_server.result_views import applied_view, plan_view, reset_view, score_page
 from mcp_server.shown_plans import ShownPlans
 from mcp_server.untrusted_text import MESSAGE_LIMIT, clean
@@ -161,11 +161,14 @@ class ReadTools:
 
 
 class WriteTools:
-    """The tools that write, after the user has confirmed if the client can ask."""
+    """The tools that write: after the user's yes, or as `when_client_cannot_ask` says."""
 
-    def __init__(self, optimizer: Optimizer, shown: ShownPlans) -> None:
+    def __init__(
+        self, optimizer: Optimizer, shown: ShownPlans, when_client_cannot_ask: WhenClientCannotAsk
+    ) -> None:
         self._optimizer = optimizer
         self._shown = shown
+        self._when_client_cannot_ask = when_client_cannot_ask
 
     async def apply_plan(
         self, digest: Digest, context: Context
@@ -176,7 +179,7 @@ class WriteTools:
         """
         plan = self._known(digest)
         question = result_text.question(plan)
-        asked = await _agreed(context, question, about=f"apply_plan {digest}")
+        asked = await self._confirm(context, question, about=f"apply_plan {digest}")
         if isinstance(asked, InputRequiredResult):
             return asked
         with _hub_errors():
@@ -209,7 +212,7 @@ class WriteTools:
 
         Their policies are no longer enforced. Workloads stay where they are until the next plan.
         """
-        asked = await _agreed(
+        asked = await self._confirm(
             context,
             "Delete every generated Placement, PlacementBinding and Policy of namespace"
             f" {namespace}?",
@@ -230,14 +233,23 @@ class WriteTools:
             is_error=bool(view.failed),
         )
 
-
-async def _agreed(context: Context, question: str, *, about: str) -> InputRequiredResult | None:
-    answer = await ask(context, question, about=about)
-    if isinstance(answer, InputRequiredResult):
-        return answer
-    if answer is Confirmation.NO:
-        raise _refused("the user did not confirm; nothing was written")
-    return None
+    async def _confirm(
+        self, context: Context, question: str, *, about: str
+    ) -> InputRequiredResult | None:
+        """Return None if the tool may write, or the question to return; ToolError if it may not."""
+        answer = await ask(context, question, about=about)
+        if isinstance(answer, InputRequiredResult):
+            return answer
+        if answer is Confirmation.YES:
+            return None
+        if answer is not Confirmation.CANNOT_ASK:
+            raise _refused("the user did not confirm; nothing was written")
+        if self._when_client_cannot_ask == "digest":
+            return None
+        raise _refused(
+            "this client can't ask its user to confirm, and this server writes only what a user"
+            " has confirmed; nothing was written"
+        )
 
 
 def _refused(why: str) -> ToolError:

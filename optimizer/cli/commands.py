@@ -135,6 +135,16 @@ def model_options(command: Any) -> Any:
     return command
 
 
+approval_option = click.option(
+    "--when-client-cannot-ask",
+    type=click.Choice(["deny", "digest"]),
+    default="digest",
+    show_default=True,
+    help="Whether MCP tools write for a client that can't ask its user to confirm: deny: never;"
+    " digest: it may apply a plan by naming its digest, and reset a namespace by naming it.",
+)
+
+
 @click.command()
 @cluster_options("the hub")
 @http_options
@@ -145,6 +155,7 @@ def model_options(command: Any) -> Any:
     show_default=True,
     help="Whether MCP tools may write; POST /optimize and POST /reset always do.",
 )
+@approval_option
 @log_options
 def optimizer(
     *,
@@ -186,12 +197,17 @@ async def _serve(
     start_fork_server()
     async with connect(kubeconfig, context) as kube:
         service = Optimizer(kube, settings_of(rest), now=utc_now)
-        app = _app(service, read_only=rest["read_only"], allowed_hosts=rest["allowed_host"])
+        app = _app(
+            service,
+            allowed_hosts=rest["allowed_host"],
+            read_only=rest["read_only"],
+            when_client_cannot_ask=rest["when_client_cannot_ask"],
+        )
         _log.info("serving", extra={"url": url(listener)})
         await serve(app, listener)
 
 
-def _app(service: "Optimizer", *, read_only: bool, allowed_hosts: tuple[str, ...]) -> "FastAPI":
+def _app(service: "Optimizer", *, allowed_hosts: tuple[str, ...], **of_mcp: Any) -> "FastAPI":
     """Return the app with MCP where it is installed, else the HTTP API alone."""
     from optimizer.api.app import create_app
 
@@ -204,7 +220,7 @@ def _app(service: "Optimizer", *, read_only: bool, allowed_hosts: tuple[str, ...
             extra={"missing": error.name},
         )
         return create_app(service, allowed_hosts=allowed_hosts)
-    app: FastAPI = create(service, read_only=read_only, allowed_hosts=allowed_hosts)
+    app: FastAPI = create(service, allowed_hosts=allowed_hosts, **of_mcp)
     return app
 
 

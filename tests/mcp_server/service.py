@@ -18,6 +18,7 @@ from dsf.kube.errors import AlreadyExists
 from dsf.kube.kinds import KINDS, NAMESPACE, PLACEMENT, PLACEMENT_BINDING
 from dsf.kube.port import Kube, Object
 from mcp_server.app import create_service_app
+from mcp_server.confirmation import WhenClientCannotAsk
 from optimizer.api.serving import listen, serve, url
 from optimizer.service import Optimizer
 
@@ -80,12 +81,16 @@ async def serving(
     *,
     read_only: bool = True,
     allowed_hosts: tuple[str, ...] = (),
+    when_client_cannot_ask: WhenClientCannotAsk = "digest",
     through: Callable[[Kube], Kube] = lambda kube: kube,
 ) -> AsyncIterator[Service]:
     """Serve the scenario; `through` may put something between the optimizer and the hub."""
     hub = await scenario_hub()
     app = create_service_app(
-        Optimizer(through(hub), now=utc_now), read_only=read_only, allowed_hosts=allowed_hosts
+        Optimizer(through(hub), now=utc_now),
+        read_only=read_only,
+        allowed_hosts=allowed_hosts,
+        when_client_cannot_ask=when_client_cannot_ask,
     )
     with listen("127.0.0.1", 0) as listener:
         task = asyncio.create_task(serve(app, listener))

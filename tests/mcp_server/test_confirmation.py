@@ -1,13 +1,18 @@
 """A person is asked before anything is written, where the client can ask one."""
 
+from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
 from fastmcp import Client
 from fastmcp.client.elicitation import ElicitResult
 from fastmcp.exceptions import ToolError
 
-from tests.mcp_server.service import Service, generated, request, serving
+from dsf.kube.clock import utc_now
+from mcp_server.app import create_mcp
+from optimizer.service import Optimizer
+from tests.mcp_server.service import Service, generated, request, scenario_hub, serving
 
 YES = ElicitResult(action="accept", content={"confirm": True})
 NOT_YES = {
@@ -48,3 +53,104 @@ async def test_anything_but_a_yes_writes_nothing(answer: ElicitResult[Any]) -> N
             await client.call_tool("reset_placements", {"namespace": "default"})
         assert await generated(service.hub) == []
     assert len(asked) == 2
+
+
+async def _raises(*_: object) -> ElicitResult[Any]:
+    raise RuntimeError("the window of the question could not be opened")
+
+
+def _of_another_form(content: dict[str, Any]) -> Callable[..., Any]:
+    async def answer(*_: object) -> ElicitResult[Any]:
+        return ElicitResult.model_construct(action="accept", content=content)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        _raises,
+        *map(_of_another_form, [{}, {"confirm": "true"}, {"confirm": 1}, {"confirm": [True]}]),
+    ],
+)
+async def test_while_a_tool_waits_an_error_and_an_answer_of_another_form_are_a_refusal(
+    handler: Callable[..., Any],
+) -> None:
+    hub = await scenario_hub()
+    mcp = create_mcp(Optimizer(hub, now=utc_now), read_only=False)
+    async with Client(mcp, mode="legacy", elicitation_handler=handler) as client:
+        plan = (await client.call_tool("plan_placement", request())).structured_content
+        for tool, arguments in _writes(plan["digest"]).items():
+            with pytest.raises(ToolError, match="did not confirm; nothing was written"):
+                await client.call_tool(tool, arguments)
+    assert await generated(hub) == []
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {},
+        {"another": {"action": "accept", "content": {"confirm": True}}},
+        {"confirm": {"roots": []}},
+        {"confirm": {"action": "accept"}},
+        {"confirm": {"action": "accept", "content": {"confirm": "true"}}},
+        {"confirm": {"action": "decline", "content": {"confirm": True}}},
+    ],
+)
+async def test_a_called_back_tool_takes_an_answer_of_another_form_for_a_refusal(
+    answers: dict[str, Any],
+) -> None:
+    async with serving(read_only=False) as service:
+        asked = await _reset(service)
+        assert asked["resultType"] == "input_required"
+        result = await _reset(service, inputResponses=answers, requestState=asked["requestState"])
+    assert result["isError"] is True
+    assert "did not confirm; nothing was written" in result["content"][0]["text"]
+
+
+@pytest.mark.parametrize("era", ["auto", "legacy"])
+async def test_a_client_that_can_not_ask_applies_by_digest_unless_the_server_denies_it(
+    era: Any,
+) -> None:
+    async with (
+        serving(read_only=False, when_client_cannot_ask="deny") as service,
+        Client(service.mcp, mode=era) as client,
+    ):
+        plan = (await client.call_tool("plan_placement", request())).structured_content
+        for tool, arguments in _writes(plan["digest"]).items():
+            with pytest.raises(ToolError, match="can't ask its user to confirm"):
+                await client.call_tool(tool, arguments)
+        assert await generated(service.hub) == []
+    async with (
+        serving(read_only=False, when_client_cannot_ask="digest") as service,
+        Client(service.mcp, mode=era) as client,
+    ):
+        plan = (await client.call_tool("plan_placement", request())).structured_content
+        await client.call_tool("apply_plan", {"digest": plan["digest"]})
+        assert len(await generated(service.hub)) == 6
+
+
+def _writes(digest: str) -> dict[str, dict[str, str]]:
+    return {"apply_plan": {"digest": digest}, "reset_placements": {"namespace": "default"}}
+
+
+async def _reset(service: Service, **more: Any) -> dict[str, Any]:
+    """Return the result of a call of reset_placements in the protocol of 2026-07-28."""
+    version = "2026-07-28"
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+        "io.modelcontextprotocol/clientInfo": {"name": "careless", "version": "1"},
+    }
+    arguments = {"namespace": "default"}
+    params = {"_meta": meta, "name": "reset_placements", "arguments": arguments, **more}
+    headers = {
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": version,
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "reset_placements",
+    }
+    async with httpx.AsyncClient(trust_env=False, timeout=60, headers=headers) as client:
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        result: dict[str, Any] = (await client.post(service.mcp, json=body)).json()["result"]
+    return result
