@@ -126,24 +126,14 @@ def _current_candidates(
     problem: Problem, kept: Collection[Assignment], least: float
 ) -> list[tuple[int, int, list[int]]]:
     """Return each workload and current cluster with its possible resources, best first."""
-    resources: list[list[int]] = [[] for _ in problem.clusters]
-    for number, cluster in enumerate(problem.resource_cluster.tolist()):
-        resources[cluster].append(number)
+    pairs, values = set(map(problem.indexes, kept)), problem.values
 
-    pairs = set(map(problem.indexes, kept))
-
-    def rank(workload: int, resource: int) -> tuple[bool, float]:
-        return (workload, resource) not in pairs, -float(problem.values[workload, resource])
+    def best_first(workload: int, cluster: int) -> list[int]:
+        usable = (at for at in problem.resources_on[cluster] if values[workload, at] >= least)
+        return sorted(usable, key=lambda at: ((workload, at) not in pairs, -values[workload, at]))
 
     return [
-        (
-            workload,
-            cluster,
-            sorted(
-                (item for item in resources[cluster] if problem.values[workload, item] >= least),
-                key=lambda resource: rank(workload, resource),
-            ),
-        )
+        (workload, cluster, best_first(workload, cluster))
         for workload, wanted in enumerate(problem.workloads)
         for cluster in wanted.current
     ]

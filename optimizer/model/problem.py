@@ -109,6 +109,24 @@ class Problem:
         return _ints(resource.cluster for resource in self.resources)
 
     @cached_property
+    def resources_on(self) -> list[list[int]]:
+        """The resources of each cluster."""
+        return _by_cluster(self.resource_cluster.tolist(), len(self.clusters))
+
+    @cached_property
+    def policies_on(self) -> list[list[int]]:
+        """The policies of each cluster."""
+        return _by_cluster((policy.cluster for policy in self.policies), len(self.clusters))
+
+    @cached_property
+    def pools(self) -> Mapping[tuple[int, str], list[int]]:
+        """The policies of each pool, by cluster and the pool's name."""
+        found: dict[tuple[int, str], list[int]] = {}
+        for number, policy in enumerate(self.policies):
+            found.setdefault(policy[:2], []).append(number)
+        return found
+
+    @cached_property
     def assignments(self) -> CandidateAssignments:
         """The usable assignments; assignment i is variable `len(policies) + i`."""
         workload, resource = np.nonzero(~np.isnan(self.values))
@@ -406,6 +424,13 @@ def grouped(keys: Ints) -> Iterator[tuple[int, Ints]]:
     order = np.argsort(keys, kind="stable")
     distinct, starts = np.unique(keys[order], return_index=True)
     yield from zip(distinct.tolist(), np.split(order, starts[1:]), strict=True) if len(keys) else ()
+
+
+def _by_cluster(clusters: Iterable[int], count: int) -> list[list[int]]:
+    found: list[list[int]] = [[] for _ in range(count)]
+    for number, cluster in enumerate(clusters):
+        found[cluster].append(number)
+    return found
 
 
 def _ints(values: Iterable[int]) -> Ints:

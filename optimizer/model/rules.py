@@ -14,7 +14,7 @@ from itertools import chain
 import numpy as np
 
 from optimizer.domain.arrays import Floats, Ints
-from optimizer.domain.solution import Decision, Variable
+from optimizer.domain.solution import Assignment, Decision, Variable
 from optimizer.model.problem import Problem, grouped
 
 TOLERANCE = 5e-6
@@ -48,10 +48,7 @@ Rule = Callable[[Problem], Iterator[Row]]
 
 def one_policy_per_pool(problem: Problem) -> Iterator[Row]:
     """At most one of the candidate policies of a cluster and pool is enforced."""
-    by_pool: dict[tuple[int, str], list[int]] = {}
-    for column, policy in enumerate(problem.policies):
-        by_pool.setdefault((policy.cluster, policy.pool), []).append(column)
-    for (cluster, pool), columns in by_pool.items():
+    for (cluster, pool), columns in problem.pools.items():
         where = f"pool {pool} of cluster" if pool else "cluster"
         says = f"{where} {problem.clusters[cluster]} enforces one policy"
         yield _sum(says, np.array(columns), 1.0)
@@ -209,7 +206,7 @@ def violations(
         for row in rule(part)
         if not row.holds(float(row.coefficients.sum()))
     ]
-    return (*(f"{variable} is no candidate" for variable in unknown), *broken)
+    return (*map(_no_candidate, unknown), *broken)
 
 
 def chosen_part(problem: Problem, decision: Decision) -> tuple[Problem, tuple[Variable, ...]]:
@@ -225,6 +222,13 @@ def chosen_part(problem: Problem, decision: Decision) -> tuple[Problem, tuple[Va
     unknown: list[Variable] = [item for item, index in policies.items() if index is None]
     unknown += [assignment for assignment, pair in assignments.items() if pair is None]
     return part, tuple(unknown)
+
+
+def _no_candidate(variable: Variable) -> str:
+    if isinstance(variable, Assignment):
+        device = f"{variable.device} of " if variable.device else ""
+        return f"workload {variable.workload} can't run on {device}cluster {variable.cluster}"
+    return f"policy {variable.policy} is no candidate of cluster {variable.cluster}"
 
 
 def _sum(says: str, columns: Ints, limit: float) -> Row:

@@ -6,7 +6,7 @@ objective (F. Margot, "Symmetry in Integer Linear Programming", 50 Years of Inte
 objective reads of a workload, or of a cluster's resources and policies.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeVar
@@ -15,7 +15,7 @@ from optimizer.domain.arrays import Floats
 from optimizer.model.problem import Problem, ProblemWorkload
 
 Key = tuple[Any, ...]
-"""What a resource or policy is to rules and objective; keys of one kind can be ordered."""
+"""What a resource or policy is to rules and objective."""
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -67,25 +67,22 @@ def workload_keys(problem: Problem) -> dict[int, Hashable]:
 
 def cluster_forms(problem: Problem) -> list[ClusterForm]:
     """Return the form of each cluster by all that rules and the objective read of it."""
-    resources = {
-        number: (
-            *_supplied_without_policy(problem, number),
-            _digest(problem.values, (slice(None), number)),
-            *(bool(limit.counted[number]) for limit in problem.limits),
-            *(_digest(limit.assignments, (slice(None), number)) for limit in problem.limits),
-        )
-        for number in range(len(problem.resources))
-    }
-    policies = {
-        number: (
-            *_supplied_by_policy(problem, number),
+    columns = problem.values.T.copy()
+    counted = [(limit.counted.tolist(), limit.policies.tolist()) for limit in problem.limits]
+    costs = [None if item.assignments is None else item.assignments.T for item in problem.limits]
+    return _forms(
+        problem,
+        lambda number: (
+            _digest(columns, number),
+            *(by_resource[number] for by_resource, _ in counted),
+            *(_digest(array, number) for array in costs),
+        ),
+        lambda number: (
             problem.policies[number].current,
-            tuple(float(limit.policies[number]) for limit in problem.limits),
-        )
-        for number in range(len(problem.policies))
-    }
-    labels = zip(*problem.labels.values(), strict=True) if problem.labels else None
-    return list(_forms(problem, resources, policies, list(labels) if labels else None))
+            *(by_policy[number] for _, by_policy in counted),
+        ),
+        list(zip(*problem.labels.values(), strict=True)) or [()] * len(problem.clusters),
+    )
 
 
 def supply_forms(problem: Problem) -> list[ClusterForm]:
@@ -94,47 +91,42 @@ def supply_forms(problem: Problem) -> list[ClusterForm]:
     It leaves out values, limits, labels and what is current: clusters of equal form can exchange
     all that they have if these agree for what is exchanged.
     """
-    resources = {
-        number: _supplied_without_policy(problem, number)
-        for number in range(len(problem.resources))
-    }
-    policies = {
-        number: _supplied_by_policy(problem, number) for number in range(len(problem.policies))
-    }
-    return list(_forms(problem, resources, policies, None))
-
-
-def _supplied_without_policy(problem: Problem, number: int) -> Key:
-    resource = problem.resources[number]
-    return resource.kind, resource.device, float(problem.base[number])
-
-
-def _supplied_by_policy(problem: Problem, number: int) -> Key:
-    policy = problem.policies[number]
-    supplies = sorted((*problem.resources[at][1:], amount) for at, amount in policy.supplies)
-    return policy.pool, policy.value, tuple(supplies)
+    return _forms(problem, lambda _: (), lambda _: (), [()] * len(problem.clusters))
 
 
 def _forms(
     problem: Problem,
-    resources: Mapping[int, Key],
-    policies: Mapping[int, Key],
-    labels: Sequence[Hashable] | None,
-) -> Iterator[ClusterForm]:
-    own_resources: list[list[int]] = [[] for _ in problem.clusters]
-    own_policies: list[list[int]] = [[] for _ in problem.clusters]
-    for number in sorted(resources, key=resources.__getitem__):
-        own_resources[problem.resources[number].cluster].append(number)
-    for number in sorted(policies, key=policies.__getitem__):
-        own_policies[problem.policies[number].cluster].append(number)
-    for cluster, (mine, ours) in enumerate(zip(own_resources, own_policies, strict=True)):
-        key = (
-            tuple(resources[number] for number in mine),
-            tuple(policies[number] for number in ours),
-            labels[cluster] if labels else None,
+    more_of_resource: Callable[[int], Key],
+    more_of_policy: Callable[[int], Key],
+    labels: Sequence[Key],
+) -> list[ClusterForm]:
+    """Return the forms by supply, and by what is added to the keys of resources and policies.
+
+    Each distinct key gets a number, because numbers are sorted and compared faster.
+    """
+    numbers: dict[Key, int] = {}
+    base, found = problem.base.tolist(), list[ClusterForm]()
+    by_cluster = zip(labels, problem.resources_on, problem.policies_on, strict=True)
+    for label, resources, policies in by_cluster:
+        own: dict[int, int] = {}
+        for at in resources:
+            key = (*problem.resources[at][1:], base[at], *more_of_resource(at))
+            own[at] = numbers.setdefault(key, len(numbers))
+        theirs: dict[int, int] = {}
+        for at in policies:
+            policy = problem.policies[at]
+            supplies = sorted([(own[resource], amount) for resource, amount in policy.supplies])
+            key = (policy.pool, policy.value, *supplies, *more_of_policy(at))
+            theirs[at] = numbers.setdefault(key, len(numbers))
+        found.append(
+            ClusterForm(
+                (tuple(sorted(own.values())), tuple(sorted(theirs.values())), label),
+                tuple(sorted(own, key=own.__getitem__)),
+                tuple(sorted(theirs, key=theirs.__getitem__)),
+            )
         )
-        yield ClusterForm(key, tuple(mine), tuple(ours))
+    return found
 
 
-def _digest(values: Floats | None, at: int | tuple[slice, int]) -> bytes:
-    return b"" if values is None else blake2b(values[at].tobytes(), digest_size=16).digest()
+def _digest(values: Floats | None, number: int) -> bytes:
+    return b"" if values is None else blake2b(values[number].tobytes(), digest_size=16).digest()

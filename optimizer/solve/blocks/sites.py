@@ -54,11 +54,8 @@ def undominated_policies(problem: Problem, tied: frozenset[int]) -> frozenset[in
 
     `tied`: policies with an entry in a linking row; they stay, and dominate none.
     """
-    by_pool: dict[tuple[int, str], list[int]] = {}
-    for number, policy in enumerate(problem.policies):
-        by_pool.setdefault((policy.cluster, policy.pool), []).append(number)
     kept: set[int] = set()
-    for members in by_pool.values():
+    for members in problem.pools.values():
         free = [number for number in members if number not in tied]
         gone: set[int] = set()
         for number in free:

@@ -37,9 +37,6 @@ class _MoveReduction:
         self._problem = problem
         self._fixed = linked_workloads(problem)
         self._allocation = Allocation(problem, decision)
-        self._of_cluster: list[list[int]] = [[] for _ in problem.clusters]
-        for number, cluster in enumerate(problem.resource_cluster.tolist()):
-            self._of_cluster[cluster].append(number)
 
     def decision(self) -> Decision:
         """Return the decision."""
@@ -71,7 +68,7 @@ class _MoveReduction:
         if self._cluster(resource) in self._problem.workloads[workload].current:
             return False
         values = self._problem.values
-        for target in self._of_cluster[cluster]:
+        for target in self._problem.resources_on[cluster]:
             if np.isnan(values[workload, target]):
                 continue
             lost = float(values[workload, resource] - values[workload, target])
