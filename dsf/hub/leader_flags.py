@@ -76,7 +76,7 @@ def candidacy(
     leader_elect_resource_name: str,
     leader_elect_resource_namespace: str | None,
 ) -> "LeaderElectionConfig | None":
-    """Return who wants to lead what; None where nobody has to be elected.
+    """Return the configuration of leader election; None without `--leader-elect`.
 
     Raises click.UsageError for times that would let two lead at once.
     """

@@ -87,5 +87,5 @@ def _again(
 ) -> RefusedWrite:
     failures = (before.failures if before else 0) + 1
     same = before is not None and type(before.error) is type(error)
-    told = before.error if before and same else error
-    return RefusedWrite(told, failures, now + backoff.delay(failures, draw))
+    first = before.error if before and same else error
+    return RefusedWrite(first, failures, now + backoff.delay(failures, draw))

@@ -51,8 +51,8 @@ class UnseenWrites:
         found = {cluster: old for cluster, old in self.by_cluster.items() if cluster in still}
         for outcome in outcomes:
             cluster = outcome.change.namespace
-            told = outcome.error is None or is_outdated(outcome)
-            if cluster and told and outcome.change.kind == MANIFEST_WORK:
+            changed = outcome.error is None or is_outdated(outcome)
+            if cluster and changed and outcome.change.kind == MANIFEST_WORK:
                 found[cluster] = UnseenWrite(_version(works, cluster), now + seconds)
         return UnseenWrites(found)
 

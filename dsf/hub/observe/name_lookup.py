@@ -85,7 +85,7 @@ async def _in_thread(resolve: Resolve, host: str) -> list[str]:
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[list[str]] = loop.create_future()
 
-    def tell(found: list[str] | Exception) -> None:
+    def settle(found: list[str] | Exception) -> None:
         if answer.cancelled():
             return
         if isinstance(found, Exception):
@@ -100,7 +100,7 @@ async def _in_thread(resolve: Resolve, host: str) -> list[str]:
         except (OSError, UnicodeError) as error:
             found = error
         with suppress(RuntimeError):  # the loop is closed because the process is about to end
-            loop.call_soon_threadsafe(tell, found)
+            loop.call_soon_threadsafe(settle, found)
 
     threading.Thread(target=work, name="lookup", daemon=True).start()
     return await answer

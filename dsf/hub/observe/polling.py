@@ -111,9 +111,9 @@ class Polling:
         before = self._histories.get(target)
         scorers = self._by_target().get(target, ())
         reported = [reported_health(each, result) for each in scorers]
-        said = next((health for health in reported if health), None)
+        recorded = next((health for health in reported if health), None)
         known = any(each.last_synced_config is not None for each in scorers)
-        history = step(before, result, said, self._thresholds, has_config=known)
+        history = step(before, result, recorded, self._thresholds, has_config=known)
         self._histories[target] = history
         if before is None or before.believed != history.believed:
             self._news()

@@ -25,9 +25,9 @@ def _from_agents(health: ScorerHealth, counts: ScorerCounts) -> ScorerHealth:
             f"the hub can't reach it; agents of {counted(counts.answered, 'managed cluster')} can"
         )
         return ScorerHealth("Active", True, Condition("Healthy", "True", "AgentsReachIt", message))
-    if counts.refused:
+    if counts.unanswered:
         message = (
-            f"neither the hub nor the agents of {counted(counts.refused, 'managed cluster')} get"
+            f"neither the hub nor the agents of {counted(counts.unanswered, 'managed cluster')} get"
             " scores from it: see failingClusters"
         )
         return ScorerHealth("Inactive", True, Condition("Healthy", "False", AGENTS_FAIL, message))

@@ -22,14 +22,14 @@ class ScorerCounts:
     """How many managed clusters are in which state for one scorer, and why which of them fail.
 
     `desired` counts the clusters that should score, `scoring` those with fresh scores, `answered`
-    those whose agent got scores from the API in its last round, `refused` those whose agent got
+    those whose agent got scores from the API in its last round, `unanswered` those whose agent got
     none.
     """
 
     desired: int = 0
     scoring: int = 0
     answered: int = 0
-    refused: int = 0
+    unanswered: int = 0
     failing: dict[str, ClusterFailure] = field(default_factory=dict)
 
     @property
@@ -94,7 +94,7 @@ def _count(
     """Count a cluster; the agent's own report wins unless OCM lost contact with the cluster."""
     fresh = score.valid_until > now
     counts.answered += fresh and score.answered
-    counts.refused += score.failure is not None and not score.answered
+    counts.unanswered += score.failure is not None and not score.answered
     if score.failure is None and fresh:
         counts.scoring += 1
     elif cut_off is not None and (score.failure is None or cut_off.reason == CLUSTER_UNAVAILABLE):

@@ -53,8 +53,8 @@ def read_config(body: bytes) -> ConfigDocument | InvalidInput:
 def _source_type(error: ValidationError) -> str:
     for item in error.errors(include_url=False, include_context=False):
         if item["loc"] == ("source", "type"):
-            said = repr(item["input"])[:_SHOWN_CHARACTERS]
-            return f"source.type is {said}: serve Prometheus, OpenTelemetry or None"
+            served = repr(item["input"])[:_SHOWN_CHARACTERS]
+            return f"source.type is {served}: serve Prometheus, OpenTelemetry or None"
     return ""
 
 
