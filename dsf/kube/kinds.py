@@ -47,6 +47,10 @@ CUSTOM_RESOURCE_DEFINITION = Kind(
     "customresourcedefinitions",
     namespaced=False,
 )
+TOKEN_REVIEW = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
+SUBJECT_ACCESS_REVIEW = Kind(
+    "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False
+)
 
 DYNAMIC_SCORER = Kind(names.GROUP, names.VERSION, "DynamicScorer", "dynamicscorers")
 DYNAMIC_SCORING_CONFIG = Kind(
@@ -84,6 +88,8 @@ KINDS = (
     SECRET,
     LEASE,
     CUSTOM_RESOURCE_DEFINITION,
+    TOKEN_REVIEW,
+    SUBJECT_ACCESS_REVIEW,
     DYNAMIC_SCORER,
     DYNAMIC_SCORING_CONFIG,
     ADD_ON_PLACEMENT_SCORE,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from multidict import CIMultiDict
 
 import dsf
 from dsf.kube.client.client_config import BadKubeconfig
@@ -33,6 +34,7 @@ class ApiRequest:
     seconds: float
     body: Mapping[str, Any] | None = None
     content_type: str = "application/json"
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 class HttpSession:
@@ -70,11 +72,14 @@ class HttpSession:
         await self._api.close()
 
     async def _answer(self, request: ApiRequest) -> aiohttp.ClientResponse:
-        headers = {
-            "Accept": "application/json",
-            "Content-Type": request.content_type,
-            "User-Agent": USER_AGENT,
-        }
+        headers = CIMultiDict(
+            [
+                ("Accept", "application/json"),
+                ("Content-Type", request.content_type),
+                ("User-Agent", USER_AGENT),
+                *request.headers,
+            ]
+        )
         if self.credentials.authorization:
             headers["Authorization"] = self.credentials.authorization
         answer = await self._api.call_api(

@@ -11,7 +11,9 @@ from urllib.parse import quote, urlencode
 
 import aiohttp
 
+from dsf.kube.access_reviews import UserInfo
 from dsf.kube.client.http_session import ApiRequest
+from dsf.kube.client.impersonation import impersonation_headers
 from dsf.kube.client.transport import Transport
 from dsf.kube.errors import ApiError, BadRequest, NotFound, Unreachable, from_status
 from dsf.kube.kinds import Kind
@@ -41,6 +43,7 @@ class Client:
 
     A call takes at most `call_seconds`. A watch lasts at most `watch_grace_seconds` longer than
     the server was asked to keep it open, which detects a connection whose other end is gone.
+    With a `user`, every call is made with the rights of that user (impersonation).
     """
 
     def __init__(
@@ -49,10 +52,21 @@ class Client:
         *,
         call_seconds: float = CALL_SECONDS,
         watch_grace_seconds: float = WATCH_GRACE_SECONDS,
+        user: UserInfo | None = None,
     ) -> None:
         self._transport = transport
         self._call_seconds = call_seconds
         self._watch_grace_seconds = watch_grace_seconds
+        self._headers = impersonation_headers(user) if user else ()
+
+    def impersonating(self, user: UserInfo) -> "Client":
+        """Return a client over the same connections that acts with the rights of a user."""
+        return Client(
+            self._transport,
+            call_seconds=self._call_seconds,
+            watch_grace_seconds=self._watch_grace_seconds,
+            user=user,
+        )
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
         """Return one object."""
@@ -101,7 +115,8 @@ class Client:
             fieldSelector=fields,
         )
         path = _path(kind, namespace) + query
-        request = ApiRequest("GET", path, seconds=timeout_seconds + self._watch_grace_seconds)
+        seconds = timeout_seconds + self._watch_grace_seconds
+        request = ApiRequest("GET", path, seconds, headers=self._headers)
         async with self._transport.send(request) as response:
             if not response.ok:
                 raise _error(kind, response, await response.read())
@@ -163,7 +178,7 @@ class Client:
         body: Mapping[str, Any] | None = None,
         content_type: str = "application/json",
     ) -> Object:
-        request = ApiRequest(method, path, self._call_seconds, body, content_type)
+        request = ApiRequest(method, path, self._call_seconds, body, content_type, self._headers)
         async with self._transport.send(request) as response:
             data = await response.read()
             if not response.ok:

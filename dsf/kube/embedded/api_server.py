@@ -14,7 +14,9 @@ from typing import Any, Literal
 from dsf.api.times import rfc3339
 from dsf.kube import kinds
 from dsf.kube.embedded.registry import custom_resource_definitions, status_errors, write_strategy
+from dsf.kube.embedded.registry.access_table import AccessTable
 from dsf.kube.embedded.registry.resource_catalog import Resource
+from dsf.kube.embedded.registry.review_resources import review_resources
 from dsf.kube.embedded.schema import object_metadata
 from dsf.kube.embedded.schema.json_values import accepted
 from dsf.kube.embedded.storage import owner_references
@@ -55,9 +57,12 @@ class ApiServer:
         now: Callable[[], datetime],
         new_uid: Callable[[], str],
         history: int,
+        access: AccessTable,
     ) -> None:
         self.objects = StoredObjects(history)
         self.catalog = self.objects.catalog
+        for review in review_resources(access, now):
+            self.catalog.add(review)
         self._now = now
         self._new_uid = new_uid
         self._collector = GarbageCollector(self.objects, self._time)
@@ -82,12 +87,14 @@ class ApiServer:
     def create(
         self, kind: Kind, obj: Mapping[str, Any], options: WriteOptions | None = None
     ) -> Object:
-        """Create an object."""
+        """Create an object, or answer a review."""
         options = options or WriteOptions()
         resource = self.catalog.resource(kind)
         sent = self._decoded(resource, accepted(obj), options)
         if "resourceVersion" in sent["metadata"]:
             raise BadRequest("resourceVersion should not be set on objects to be created")
+        if resource.review:
+            return {**sent, "status": resource.review(sent)}
         if kind.namespaced and not sent["metadata"].get("namespace"):
             raise BadRequest("an empty namespace may not be set during creation")
         self._check_room(resource, sent)

@@ -11,6 +11,7 @@ from dsf.kube import json_merge_patch
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded.api_server import ApiServer, WriteOptions
 from dsf.kube.embedded.ocm import ocm_crds
+from dsf.kube.embedded.registry.access_table import NOBODY, AccessTable
 from dsf.kube.embedded.schema.json_values import copied
 from dsf.kube.embedded.storage import list_and_watch
 from dsf.kube.embedded.storage.revisions import HISTORY
@@ -33,7 +34,8 @@ class EmbeddedHub:
     It serves the built-in kinds that the product needs, OCM's kinds, and the kinds of `crds`, by
     default the product's own. A CRD in `crds` replaces OCM's of the same name. `history` is how
     many writes of each resource a watch may be behind. A namespace must exist before an object is
-    created in it.
+    created in it. `access` answers TokenReviews and SubjectAccessReviews; the hub itself accepts
+    every caller.
     """
 
     def __init__(
@@ -43,10 +45,13 @@ class EmbeddedHub:
         now: Callable[[], datetime] = utc_now,
         new_uid: Callable[[], str] = _new_uid,
         history: int = HISTORY,
+        access: AccessTable = NOBODY,
     ) -> None:
         own = _product_crds() if crds is None else crds
         served = {crd["metadata"]["name"]: crd for crd in (*ocm_crds(), *own)}
-        self.server = ApiServer(crds=served.values(), now=now, new_uid=new_uid, history=history)
+        self.server = ApiServer(
+            crds=served.values(), now=now, new_uid=new_uid, history=history, access=access
+        )
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
         """Return one object."""

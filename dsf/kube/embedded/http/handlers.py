@@ -17,7 +17,7 @@ from dsf.kube.embedded.hub import EmbeddedHub
 from dsf.kube.embedded.kubectl import json_patch, strategic_merge_patch
 from dsf.kube.embedded.kubectl.json_patch import PatchError
 from dsf.kube.embedded.kubectl.tables import Included, table
-from dsf.kube.embedded.registry import write_strategy
+from dsf.kube.embedded.registry import status_errors, write_strategy
 from dsf.kube.embedded.schema.json_values import copied
 from dsf.kube.embedded.schema.pruning import UnknownField
 from dsf.kube.errors import ApiError, BadRequest
@@ -48,15 +48,13 @@ class ResourceHandlers:
         """Return the response to a request for an object or a collection."""
         handler = self._handler(request, target)
         if handler is None:
-            raise ApiError(
-                "the server does not allow this method on the requested resource",
-                code=405,
-                reason="MethodNotAllowed",
-            )
+            raise status_errors.method_not_allowed()
         return await handler(request, target)
 
     def _handler(self, request: Request, target: RequestInfo) -> Handler | None:
         single = target.name is not None
+        if target.resource.review:
+            return self._create if request.method == "POST" and not single else None
         match "GET" if request.method == "HEAD" else request.method:
             case "GET" if single:
                 return self._get

@@ -104,7 +104,7 @@ def _entries(resource: Resource) -> list[Object]:
         "singularName": resource.singular,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": _VERBS,
+        "verbs": ["create"] if resource.review else _VERBS,
     }
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)

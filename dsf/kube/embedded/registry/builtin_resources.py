@@ -40,9 +40,10 @@ def resources() -> list[Resource]:
     ]
 
 
-def _built_in(
+def built_in(
     kind: Kind, properties: Mapping[str, Schema], *, status: bool = False, **behaviour: Any
 ) -> Resource:
+    """Return a resource with these properties besides the usual ones."""
     schema = _object(
         apiVersion=_TEXT,
         kind=_TEXT,
@@ -73,7 +74,7 @@ def _list(items: Schema) -> Schema:
 
 
 def _config_map() -> Resource:
-    return _built_in(
+    return built_in(
         kinds.CONFIG_MAP,
         {
             "data": _map({"type": "string", "default": ""}),
@@ -88,7 +89,7 @@ def _config_map() -> Resource:
 
 
 def _secret() -> Resource:
-    return _built_in(
+    return built_in(
         kinds.SECRET,
         {
             "data": _map({"type": "string", "format": "byte"}),
@@ -108,7 +109,7 @@ def _secret() -> Resource:
 
 
 def _namespace() -> Resource:
-    return _built_in(
+    return built_in(
         kinds.NAMESPACE,
         {"spec": _object(finalizers=_list(_TEXT))},
         status=True,
@@ -121,7 +122,7 @@ def _namespace() -> Resource:
 
 
 def _node() -> Resource:
-    return _built_in(
+    return built_in(
         kinds.NODE,
         {"spec": _ANYTHING},
         status=True,
@@ -137,7 +138,7 @@ def _node() -> Resource:
 
 
 def _lease() -> Resource:
-    return _built_in(
+    return built_in(
         kinds.LEASE,
         {
             "spec": _object(
@@ -164,7 +165,7 @@ def _event() -> Resource:
             _TEXT,
         )
     )
-    return _built_in(
+    return built_in(
         kinds.EVENT,
         {
             **dict.fromkeys(
@@ -230,7 +231,7 @@ def _custom_resource_definition() -> Resource:
         conversion=_ANYTHING,
         preserveUnknownFields=_FLAG,
     )
-    return _built_in(
+    return built_in(
         kinds.CUSTOM_RESOURCE_DEFINITION,
         {"spec": spec},
         status=True,

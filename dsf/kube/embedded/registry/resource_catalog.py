@@ -44,6 +44,7 @@ class Resource:
     `prepare` completes a written object. `check` returns errors that no schema can express, from
     the new and, on an update, the old object. With `counts_generations`, every change outside
     metadata and status increments `metadata.generation`. `embeds`: objects contain other objects.
+    `review` makes a kind a question: a create returns its status, and nothing is stored.
     """
 
     kind: Kind
@@ -64,6 +65,7 @@ class Resource:
     name_check: NameCheck = name_syntax.dns_subdomain
     prepare: Callable[[Object], Object] = _as_it_is
     check: Callable[[Object, Object | None], Iterable[ObjectFieldError]] = _no_errors
+    review: Callable[[Object], Object] | None = None
 
     @property
     def has_status(self) -> bool:

@@ -3,13 +3,30 @@
 from typing import Any
 
 from dsf.kube.embedded.schema import field_errors, object_metadata
-from dsf.kube.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, NotFound
+from dsf.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    BadRequest,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+)
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 
 MODIFIED = (
     "the object has been modified; please apply your changes to the latest version and try again"
 )
+
+
+def method_not_allowed() -> ApiError:
+    """Return the error for a method that a resource does not have."""
+    return ApiError(
+        "the server does not allow this method on the requested resource",
+        code=405,
+        reason="MethodNotAllowed",
+    )
 
 
 def not_found(kind: Kind, name: str) -> NotFound:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsf.api.invalid_input import InvalidInput
+from dsf.kube.embedded.registry import status_errors
 from dsf.kube.embedded.registry.resource_catalog import Resource, selectable_fields
 from dsf.kube.embedded.schema.json_values import copied
 from dsf.kube.embedded.storage.revisions import Collection, StoredWrite
@@ -61,7 +62,12 @@ class SelectionPredicate:
 def selection(
     resource: Resource, namespace: str | None, labels: str, fields: str
 ) -> SelectionPredicate:
-    """Parse the selectors of a request; raises BadRequest if one is malformed."""
+    """Parse the selectors of a request; raises BadRequest if one is malformed.
+
+    Raises an ApiError (405) for a kind of which nothing is stored.
+    """
+    if resource.review:
+        raise status_errors.method_not_allowed()
     found_labels, found_fields = label_selector(labels), field_selector(fields)
     if isinstance(found_labels, InvalidInput):
         raise BadRequest(found_labels.message)

@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 
 import dsf
+from dsf.kube.access_reviews import UserInfo
 from dsf.kube.client.connect import connect
 from dsf.kube.client.kube_client import Client
 from dsf.kube.errors import (
@@ -147,6 +148,20 @@ async def test_what_a_call_sends(
     assert recorded.headers["Authorization"] == "Bearer t"
     merge_patch = recorded.headers["Content-Type"] == "application/merge-patch+json"
     assert merge_patch is (method == "PATCH")
+
+
+async def test_a_call_is_made_with_the_rights_of_an_impersonated_user(
+    client: Client, server: ApiServer
+) -> None:
+    alice = UserInfo("alice", uid="u-1", groups=("team a", "system:authenticated"))
+    for caller in (client.impersonating(alice), client):
+        server.others.append(Recorded(OBJECT))
+        await caller.get(CONFIG_MAP, "a", "other")
+    impersonated, own = (request.headers for request in server.requests)
+    assert impersonated["Authorization"] == own["Authorization"] == "Bearer t"
+    assert impersonated["Impersonate-User"] == "alice"
+    assert impersonated.getall("Impersonate-Group") == ["team a", "system:authenticated"]
+    assert not [name for name in own if name.startswith("Impersonate")]
 
 
 async def test_a_page_is_read_with_the_types_that_built_in_lists_leave_out(

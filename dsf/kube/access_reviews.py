@@ -1,0 +1,96 @@
+"""Who a caller is, and what a caller may do: TokenReview and SubjectAccessReview as values.
+
+Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#webhook-token-authentication
+and https://kubernetes.io/docs/reference/access-authn-authz/authorization/
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dsf.kube.kinds import SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class UserInfo:
+    """A user as the API server knows it; a service account is a user, too."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceAttributes:
+    """One right: a verb on a resource; without a namespace, in all namespaces."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        resource = f"{self.resource}.{self.group}" if self.group else self.resource
+        where = f"in namespace {self.namespace}" if self.namespace else "in all namespaces"
+        return f"{self.verb} {resource} {where}"
+
+
+def right(verb: str, kind: Kind, namespace: str = "") -> ResourceAttributes:
+    """Return the right to use a verb on a kind in a namespace, or in all namespaces."""
+    return ResourceAttributes(verb, kind.group, kind.plural, namespace)
+
+
+def token_review(token: str, audiences: Collection[str]) -> dict[str, Any]:
+    """Return the TokenReview that asks whose token this is, for one of these audiences."""
+    spec = {"token": token, **({"audiences": list(audiences)} if audiences else {})}
+    return {"apiVersion": TOKEN_REVIEW.api_version, "kind": TOKEN_REVIEW.kind, "spec": spec}
+
+
+def authenticated_user(
+    review: Mapping[str, Any], audiences: Collection[str] = ()
+) -> UserInfo | None:
+    """Return the user that a TokenReview found, or None.
+
+    A token without one of the audiences is not accepted: a server that knows no audiences
+    returns none.
+    """
+    status = review.get("status") or {}
+    user = status.get("user") or {}
+    if status.get("authenticated") is not True or not user.get("username"):
+        return None
+    if audiences and not set(audiences) & set(status.get("audiences") or ()):
+        return None
+    return UserInfo(
+        name=user["username"],
+        uid=user.get("uid") or "",
+        groups=tuple(user.get("groups") or ()),
+        extra=tuple((key, tuple(values)) for key, values in (user.get("extra") or {}).items()),
+    )
+
+
+def subject_access_review(user: UserInfo, attributes: ResourceAttributes) -> dict[str, Any]:
+    """Return the SubjectAccessReview that asks whether a user has a right."""
+    asked = {
+        "verb": attributes.verb,
+        "group": attributes.group,
+        "resource": attributes.resource,
+        "namespace": attributes.namespace,
+    }
+    return {
+        "apiVersion": SUBJECT_ACCESS_REVIEW.api_version,
+        "kind": SUBJECT_ACCESS_REVIEW.kind,
+        "spec": {
+            "resourceAttributes": {key: value for key, value in asked.items() if value},
+            "user": user.name,
+            "uid": user.uid,
+            "groups": list(user.groups),
+            "extra": {key: list(values) for key, values in user.extra},
+        },
+    }
+
+
+def is_allowed(review: Mapping[str, Any]) -> bool:
+    """Return whether a SubjectAccessReview allows what it asked for."""
+    status = review.get("status") or {}
+    return status.get("allowed") is True and status.get("denied") is not True

@@ -1,0 +1,91 @@
+"""TokenReview and SubjectAccessReview: resources that answer, and store nothing.
+
+Source: https://kubernetes.io/docs/reference/kubernetes-api/ (authentication and authorization)
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from dsf.kube import kinds
+from dsf.kube.access_reviews import ResourceAttributes
+from dsf.kube.embedded.registry.access_table import API_SERVER_AUDIENCE, AccessTable
+from dsf.kube.embedded.registry.builtin_resources import built_in
+from dsf.kube.embedded.registry.resource_catalog import Resource
+from dsf.kube.embedded.schema import field_errors
+from dsf.kube.embedded.schema.pruning import PRESERVE, Schema
+from dsf.kube.errors import BadRequest
+from dsf.kube.port import Object
+
+_TEXT: Schema = {"type": "string"}
+_TEXTS: Schema = {"type": "array", "items": _TEXT}
+_ANYTHING: Schema = {"type": "object", PRESERVE: True}
+
+
+def review_resources(access: AccessTable, now: Callable[[], datetime]) -> list[Resource]:
+    """Return the resources that answer from a table; `now` decides which tokens are expired."""
+    return [
+        _review(
+            kinds.TOKEN_REVIEW,
+            {"token": _TEXT, "audiences": _TEXTS},
+            lambda review: _authentication(access, review, now()),
+        ),
+        _review(
+            kinds.SUBJECT_ACCESS_REVIEW,
+            {
+                "user": _TEXT,
+                "uid": _TEXT,
+                "groups": _TEXTS,
+                "extra": {"type": "object", "additionalProperties": _TEXTS},
+                "resourceAttributes": _ANYTHING,
+                "nonResourceAttributes": _ANYTHING,
+            },
+            lambda review: _authorization(access, review),
+        ),
+    ]
+
+
+def _review(
+    kind: kinds.Kind, spec: dict[str, Schema], answer: Callable[[Object], Object]
+) -> Resource:
+    return built_in(
+        kind,
+        {"spec": {"type": "object", "properties": spec}, "status": _ANYTHING},
+        review=answer,
+    )
+
+
+def _authentication(access: AccessTable, review: Object, now: datetime) -> Object:
+    spec: dict[str, Any] = review.get("spec") or {}
+    if not spec.get("token"):
+        raise BadRequest("token is required for TokenReview in authentication")
+    asked = spec.get("audiences") or [API_SERVER_AUDIENCE]
+    found = access.token(spec["token"], asked, now)
+    if found is None:
+        return {"user": {}, "error": "[invalid bearer token, token lookup failed]"}
+    user = found.user
+    return {
+        "authenticated": True,
+        "user": {
+            "username": user.name,
+            "uid": user.uid,
+            "groups": list(user.groups),
+            "extra": {key: list(values) for key, values in user.extra},
+        },
+        "audiences": [audience for audience in asked if audience in found.audiences],
+    }
+
+
+def _authorization(access: AccessTable, review: Object) -> Object:
+    spec: dict[str, Any] = review.get("spec") or {}
+    if not (spec.get("user") or spec.get("groups")):
+        problem = field_errors.wrong(
+            "spec.user", "", "at least one of user or group must be specified"
+        )
+        kind = kinds.SUBJECT_ACCESS_REVIEW
+        raise field_errors.invalid(kind.plural, kind.group, "", [problem])
+    attributes = spec.get("resourceAttributes") or {}
+    asked = ResourceAttributes(
+        *(str(attributes.get(key) or "") for key in ("verb", "group", "resource", "namespace"))
+    )
+    return {"allowed": access.allows(str(spec.get("user") or ""), asked)}

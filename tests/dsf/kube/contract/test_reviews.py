@@ -1,0 +1,52 @@
+"""Reviews: questions that a create asks, and of which nothing is stored."""
+
+import pytest
+
+from dsf.kube.access_reviews import (
+    UserInfo,
+    authenticated_user,
+    is_allowed,
+    right,
+    subject_access_review,
+    token_review,
+)
+from dsf.kube.errors import ApiError, BadRequest, Invalid
+from dsf.kube.kinds import PLACEMENT, SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW, Kind
+from dsf.kube.port import Kube
+
+STRANGER = UserInfo("nobody-knows-me", groups=("strangers",))
+
+
+@pytest.mark.parametrize("audiences", [(), ("optimizer",)])
+async def test_a_forged_token_is_nobodys(kube: Kube, audiences: tuple[str, ...]) -> None:
+    review = await kube.create(TOKEN_REVIEW, token_review("forged", audiences))
+    assert authenticated_user(review, audiences) is None
+    assert review["kind"] == "TokenReview"
+
+
+async def test_a_stranger_has_no_rights(kube: Kube) -> None:
+    asked = subject_access_review(STRANGER, right("create", PLACEMENT, "default"))
+    review = await kube.create(SUBJECT_ACCESS_REVIEW, asked)
+    assert not is_allowed(review)
+    assert review["status"]["allowed"] is False
+
+
+async def test_a_caller_does_not_answer_its_own_question(kube: Kube) -> None:
+    asked = subject_access_review(STRANGER, right("delete", PLACEMENT, "default"))
+    forged = {**asked, "status": {"allowed": True}}
+    assert not is_allowed(await kube.create(SUBJECT_ACCESS_REVIEW, forged))
+
+
+async def test_an_incomplete_question_is_refused(kube: Kube) -> None:
+    with pytest.raises(BadRequest, match="token is required"):
+        await kube.create(TOKEN_REVIEW, token_review("", ()))
+    nobody = subject_access_review(UserInfo(""), right("list", PLACEMENT))
+    with pytest.raises(Invalid, match="at least one of user or group"):
+        await kube.create(SUBJECT_ACCESS_REVIEW, nobody)
+
+
+@pytest.mark.parametrize("kind", [TOKEN_REVIEW, SUBJECT_ACCESS_REVIEW])
+async def test_nothing_is_stored(kube: Kube, kind: Kind) -> None:
+    with pytest.raises(ApiError) as refused:
+        await kube.list(kind)
+    assert refused.value.actual_code == 405
