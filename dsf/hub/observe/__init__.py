@@ -1,5 +1,5 @@
-"""Shell: watches the hub's objects and probes scoring APIs, at addresses that it checked.
+"""Shell: watches the hub's objects and probes scoring APIs.
 
-May use the network, the clock and threads. Only `destinations`, the rules for addresses, is pure.
+May use the network, the clock and threads.
 Imports dsf.hub.assess (when to believe a probe), dsf.hub.snapshot, and the layers below dsf.hub.
 """

@@ -12,12 +12,12 @@ import httpx
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.hub.observe.certificate_authorities import TrustedAuthorities
-from dsf.hub.observe.destinations import Destinations
-from dsf.hub.observe.name_lookup import NameLookups
-from dsf.hub.observe.pinned_connections import DestinationDenied, PinnedTransport
 from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.config_document import ConfigDocument, read_config
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
+from dsf.outbound.destinations import Destinations
+from dsf.outbound.name_lookup import NameLookups
+from dsf.outbound.pinned_connections import DestinationDenied, PinnedTransport
 from dsf.runtime.lru_cache import LruCache
 
 HEALTH_PATH = "/healthz"

@@ -9,7 +9,7 @@ from dsf.hub.report.status_events import _QUIET_REASONS
 HUB = Path(dsf.hub.__file__).parent
 DOCUMENT = HUB.parents[1] / "docs" / "troubleshooting-scorers.md"
 FOLDERS = ("snapshot", "observe", "assess", "report")
-WITHOUT_REASONS = {"destinations.py", "views.py"}
+WITHOUT_REASONS = {"views.py"}
 # Words with two humps that are no reasons: types of conditions, kinds, values of other fields.
 NO_REASONS = {
     "GET",

@@ -8,10 +8,10 @@ import pytest
 import trustme
 
 from dsf.hub.observe.certificate_authorities import TrustedAuthorities, UnusableAuthorityFile
-from dsf.hub.observe.destinations import Destinations, destinations
-from dsf.hub.observe.name_lookup import QUICK_PLACES, NameLookups
 from dsf.hub.observe.prober import ProbeLimits, Prober
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
+from dsf.outbound.destinations import Destinations, destinations
+from dsf.outbound.name_lookup import QUICK_PLACES, NameLookups
 from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.api.invalid_input import InvalidInput
-from dsf.hub.observe.destinations import DENIED_BY_DEFAULT, Destinations, destinations
+from dsf.outbound.destinations import DENIED_BY_DEFAULT, Destinations, destinations
 
 DISGUISES = [
     "169.254.169.254",

@@ -7,15 +7,15 @@ the TLS server name stay those of the URL.
 
 import httpx
 
-from dsf.hub.observe.destinations import Destinations
-from dsf.hub.observe.name_lookup import NameLookups
+from dsf.outbound.destinations import Destinations
+from dsf.outbound.name_lookup import NameLookups
 
 MOST_ADDRESSES = 4
 """Addresses of a name that are tried: IPv4 and IPv6, with a spare one each."""
 
 
 class DestinationDenied(Exception):
-    """The hub may not connect to a host or an address; the message says why."""
+    """A host or an address may not be connected to; the message says why."""
 
 
 class PinnedTransport(httpx.AsyncBaseTransport):

@@ -1,7 +1,7 @@
-"""Rules for the hosts and addresses that the hub may connect to when it probes a scoring API.
+"""Rules for the hosts and addresses that the hub and the agents may connect to.
 
-The URL comes from whoever may write a DynamicScorer. The rules apply to the address to which a name
-resolves. Denial wins over permission.
+The URLs come from whoever may write a DynamicScorer or serves a `/config`. The rules apply to the
+address to which a name resolves. Denial wins over permission.
 
 Sources: the IANA special-purpose address registries; RFC 4291, 6052, 3056 for IPv4 addresses
 embedded in IPv6; the clouds' documentation of their metadata services.
@@ -63,16 +63,16 @@ class Destinations:
         name = host.lower().rstrip(".")
         for glob in self.denied_hosts:
             if fnmatchcase(name, glob):
-                return f"the hub's administrator denies the host {name!r} (by {glob!r})"
+                return f"the administrator denies the host {name!r} (by {glob!r})"
         if self.allowed_hosts and not _matches(name, self.allowed_hosts):
-            return f"the host {name!r} is not among those that the hub's administrator allows"
+            return f"the host {name!r} is not among those that the administrator allows"
         return None
 
     def why_address_denied(self, address: str) -> str | None:
         """Return why an address is denied; None if it is allowed.
 
         The message has the range but not the address, because whoever names a host need not learn
-        what the hub's resolver answers.
+        what our resolver answers.
         """
         try:
             seen = tuple(_with_embedded(ip_address(address)))
@@ -80,13 +80,13 @@ class Destinations:
             return "it is no IP address"
         for face in seen:
             if found := _within(face, self.denied_ranges):
-                return f"it is in {found}, which the hub's administrator denies"
+                return f"it is in {found}, which the administrator denies"
             if (found := _within(face, DENIED_BY_DEFAULT)) and not self._named(face, found):
                 return (
                     f"it is in {found}, a special range (link-local, metadata, ...) that is denied"
                 )
         if self.allowed_ranges and not _within(seen[-1], self.allowed_ranges):
-            return "it is in no range that the hub's administrator allows"
+            return "it is in no range that the administrator allows"
         return None
 
     def _named(self, face: Address, denied: Network) -> bool:

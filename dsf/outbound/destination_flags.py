@@ -1,0 +1,73 @@
+"""The flags for the hosts and addresses that scorers may name, the same for hub and agents."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from dsf.outbound.destinations import Destinations
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_FLAGS = (
+    click.option(
+        "--scorer-allowed-hosts",
+        multiple=True,
+        metavar="GLOBS",
+        help="Hosts that a scorer may name, comma separated, like *.scorers.svc; default: all.",
+    ),
+    click.option(
+        "--scorer-denied-hosts",
+        multiple=True,
+        metavar="GLOBS",
+        help="Hosts that a scorer may not name, comma separated; wins over allowed hosts.",
+    ),
+    click.option(
+        "--scorer-allowed-cidrs",
+        multiple=True,
+        metavar="CIDRS",
+        help="Ranges of allowed addresses, comma separated; default: all except special"
+        " ranges (link-local, metadata, multicast), which a range inside them allows.",
+    ),
+    click.option(
+        "--scorer-denied-cidrs",
+        multiple=True,
+        metavar="CIDRS",
+        help="Ranges of denied addresses, comma separated; wins over allowed ranges.",
+    ),
+)
+
+
+def destination_options(command: Command) -> Command:
+    """Add the flags to a command; they are the keyword arguments of `allowed_destinations`."""
+    for flag in reversed(_FLAGS):
+        command = flag(command)
+    return command
+
+
+def allowed_destinations(
+    *,
+    scorer_allowed_hosts: tuple[str, ...],
+    scorer_denied_hosts: tuple[str, ...],
+    scorer_allowed_cidrs: tuple[str, ...],
+    scorer_denied_cidrs: tuple[str, ...],
+) -> "Destinations":
+    """Return the rules that the flags set. Raises click.UsageError."""
+    from dsf.api.invalid_input import InvalidInput  # noqa: PLC0415 - loaded when a command is called
+    from dsf.outbound.destinations import destinations  # noqa: PLC0415
+
+    rules = destinations(
+        allowed_hosts=_split(scorer_allowed_hosts),
+        denied_hosts=_split(scorer_denied_hosts),
+        allowed_cidrs=_split(scorer_allowed_cidrs),
+        denied_cidrs=_split(scorer_denied_cidrs),
+    )
+    if isinstance(rules, InvalidInput):
+        raise click.UsageError(f"--scorer-allowed-cidrs, --scorer-denied-cidrs: {rules.message}")
+    return rules
+
+
+def _split(values: tuple[str, ...]) -> list[str]:
+    parts = (part.strip() for value in values for part in value.split(","))
+    return [part for part in parts if part]
