@@ -240,6 +240,10 @@ class Problem:
         usable = resource is not None and not np.isnan(self.values[workload, resource])
         return (workload, resource) if resource is not None and usable else None
 
+    def indexes_of(self, assignments: Iterable[Assignment]) -> list[tuple[int, int]]:
+        """Return the workloads and resources of those assignments that the problem has."""
+        return [found for item in assignments if (found := self.indexes(item)) is not None]
+
     def score(self, assignment: Assignment) -> float:
         """Return what a usable assignment is worth, without what staying there saves.
 

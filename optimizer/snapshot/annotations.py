@@ -45,13 +45,21 @@ def unknown_annotations(obj: Object, model: type[RequestPart]) -> Iterator[str]:
     yield from sorted(key for key in _texts(obj) if key.startswith(PREFIX) and key not in known)
 
 
-def merge_specs(
-    said: RequestPart, annotated: RequestPart, model: type[RequestPart]
-) -> dict[str, Any]:
-    """Return each field of a spec: what the request says, else the annotation, else None."""
-    return {
-        name: getattr(annotated, name) if getattr(said, name) is None else getattr(said, name)
+def merge_specs(said: Spec | None, annotated: Spec) -> dict[str, Any]:
+    """Return the stated fields of a spec; what the request says wins over the annotation.
+
+    Amounts by name become sorted pairs, as the domain has them.
+    """
+    model = type(annotated)
+    found = {
+        name: getattr(part, name)
+        for part in (annotated, said or annotated)
         for name in model.model_fields
+        if getattr(part, name) is not None
+    }
+    return {
+        name: tuple(sorted(value.items())) if isinstance(value, dict) else value
+        for name, value in found.items()
     }
 
 

@@ -53,27 +53,28 @@ def read_policy(
     annotated = read_annotations(policy, PolicySpec)
     if isinstance(annotated, InvalidInput):
         return _invalid_supply(name, annotated.message)
-    spec = merge_specs(said or PolicySpec(), annotated, PolicySpec)
-    if spec["cluster"] not in {None, cluster}:
+    spec = merge_specs(said, annotated)
+    if spec.get("cluster", cluster) != cluster:
         message = f"policy {name} is made for cluster {spec['cluster']}, not for {cluster}"
         return Issue(reason="PolicyOfAnotherCluster", message=message, policy=name, cluster=cluster)
-    supplies = _supplies(spec["supplies"]) if spec["supplies"] else _labelled_supply(policy)
+    supplies = _supplies(spec["supplies"]) if "supplies" in spec else _labelled_supply(policy)
     if isinstance(supplies, str):
         return _invalid_supply(name, supplies)
     return CandidatePolicy(
         policy=name,
         supplies=supplies,
-        pool=spec["pool"] or "",
-        cost=spec["change_cost"] or 0.0,
-        uses=_amounts(spec["uses"]),
-        declared_layouts=_layouts(spec["layouts"] or ()),
+        pool=spec.get("pool", ""),
+        cost=spec.get("change_cost", 0.0),
+        uses=spec.get("uses", ()),
+        declared_layouts=_layouts(spec.get("layouts", ())),
     )
 
 
 def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Workload | Issue:
     """Return the workload of a ManifestWorkReplicaSet, with its first placement reference.
 
-    `said`: what the request says about the workload; it wins over annotations.
+    `said`: what the request says about the workload; it wins over annotations. Every field of a
+    WorkloadSpec except `spread` and `spread_group` is the field of a Workload with the same name.
     """
     labels, name = labels_of(replica_set), name_of(replica_set)
     annotated = read_annotations(replica_set, WorkloadSpec)
@@ -87,9 +88,8 @@ def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Work
     if not placement:
         message = f"workload {name}: spec.placementRefs[0].name is missing"
         return Issue(reason="NoPlacementRef", message=message, workload=name)
-    spec = merge_specs(said or WorkloadSpec(), annotated, WorkloadSpec)
-    kind, group = labels[REQUEST_KIND], spec["spread_group"] or ""
-    if kind in (spec["requests"] or {}):
+    spec, kind = merge_specs(said, annotated), labels[REQUEST_KIND]
+    if kind in dict(spec.get("requests", ())):
         return _invalid_request(name, f"requests names {kind}, which its labels ask for already")
     return Workload(
         name=name,
@@ -98,19 +98,8 @@ def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Work
         amount=amount,
         placement=placement,
         labels=labels,
-        requests=_amounts(spec["requests"]),
-        replicas=spec["replicas"] or 1,
-        priority=spec["priority"] or 0,
-        spread=_spreads(spec["spread"] or (), group),
-        clusters=spec["clusters"] or (),
-        excluded_clusters=spec["excluded_clusters"] or (),
-        affinity=spec["affinity"] or "",
-        anti_affinity=spec["anti_affinity"] or "",
-        workload_affinity=spec["workload_affinity"] or "",
-        workload_anti_affinity=spec["workload_anti_affinity"] or "",
-        minimum_score=spec["minimum_score"],
-        move_cost=spec["move_cost"] or 0.0,
-        uses=_amounts(spec["uses"]),
+        spread=_spreads(spec.pop("spread", ()), spec.pop("spread_group", "")),
+        **spec,
     )
 
 
@@ -126,7 +115,7 @@ def read_allocatable(
     annotated = read_annotations(cluster, ClusterSpec)
     if isinstance(annotated, InvalidInput):
         return _invalid_allocatable(name, annotated.message)
-    spec = merge_specs(said or ClusterSpec(), annotated, ClusterSpec)["allocatable"] or ()
+    spec = merge_specs(said, annotated).get("allocatable", ())
     named = frozenset(item.kind for item in spec)
     found = [Supply(item.kind, item.device, item.amount) for item in spec]
     for kind, text in ((cluster.get("status") or {}).get("allocatable") or {}).items():
@@ -197,10 +186,6 @@ def _supplies(specs: Iterable[SupplySpec]) -> tuple[Supply, ...]:
 def _spreads(specs: Iterable[TopologySpreadSpec], group: str) -> tuple[TopologySpread, ...]:
     """Return each constraint once."""
     return tuple(dict.fromkeys(TopologySpread(item.key, item.most, group) for item in specs))
-
-
-def _amounts(named: Mapping[str, float] | None) -> tuple[tuple[str, float], ...]:
-    return tuple(sorted((named or {}).items()))
 
 
 def _placement(replica_set: Object) -> str:

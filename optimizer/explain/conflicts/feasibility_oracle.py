@@ -7,6 +7,7 @@ also after swapping interchangeable workloads.
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from optimizer.domain.fleet import Fleet, Workload
 from optimizer.domain.solution import Assignment, Decision
@@ -25,6 +26,7 @@ from optimizer.explain.conflicts.limit_kinds import (
 )
 from optimizer.explain.conflicts.relaxable_limits import relaxed
 from optimizer.explain.solver_ports import BudgetExceeded, ProblemSolver
+from optimizer.model.problem import NO_DEVICE
 from optimizer.model.rules import violations
 
 RelaxedKeys = Counter[Hashable]
@@ -83,7 +85,8 @@ class FeasibilityOracle:
                 self._feasible.append(keys)
                 (first, *others) = used
                 if isinstance(first, SuppliedCapacity) and not others:
-                    self.lacking[id(first)] = self._lack(first, changed)
+                    loads, supplied = self._use(changed)
+                    self.lacking[id(first)] = loads[first.resource] - supplied[first.resource]
 
     def _keys_of(self, relaxing: Iterable[RelaxableLimit]) -> RelaxedKeys:
         return Counter(self._keys[id(item)] for item in relaxing)
@@ -103,8 +106,7 @@ class FeasibilityOracle:
 
     def _used(self, decision: Decision, relaxing: Iterable[RelaxableLimit]) -> list[RelaxableLimit]:
         """Return those of the relaxed limits that a decision breaks, as far as that is checked."""
-        running, loads = replica_counts(decision), self._loads(decision)
-        supplied = self._supplied(decision)
+        running, (loads, supplied) = replica_counts(decision), self._use(decision)
 
         def broken(item: RelaxableLimit) -> bool:
             match item:
@@ -117,30 +119,23 @@ class FeasibilityOracle:
 
         return [item for item in relaxing if broken(item)]
 
-    def _lack(self, limit: SuppliedCapacity, decision: Decision) -> float:
-        at = limit.resource
-        return self._loads(decision)[at] - self._supplied(decision)[at]
+    def _use(self, decision: Decision) -> tuple[_Amounts, _Amounts]:
+        """Return what a decision takes and what it supplies.
 
-    def _loads(self, decision: Decision) -> _Amounts:
-        found: _Amounts = defaultdict(float)
-        for item in decision.assignments:
-            workload = self._workloads[item.workload]
-            found[item.cluster, workload.kind, item.device] += workload.amount
-            for kind, amount in workload.requests:
-                found[item.cluster, kind, ""] += amount
-        return found
-
-    def _supplied(self, decision: Decision) -> _Amounts:
-        found: _Amounts = defaultdict(float)
+        A decision of a relaxed fleet may take resources that no problem of this fleet has.
+        """
+        loads, supplied = _Amounts(float), _Amounts(float)
+        for place in decision.assignments:
+            item = self._workloads[place.workload]
+            loads[place.cluster, item.kind, place.device] += item.amount
+            for kind, amount in item.requests:
+                loads[place.cluster, kind, NO_DEVICE] += amount
         chosen = set(decision.policies)
         for cluster in self._fleet.clusters:
-            supplies = list(cluster.base)
-            for item in cluster.candidates:
-                if (cluster.name, item.policy) in chosen:
-                    supplies += item.supplies
-            for supply in supplies:
-                found[cluster.name, supply.kind, supply.device] += supply.amount
-        return found
+            own = (i.supplies for i in cluster.candidates if (cluster.name, i.policy) in chosen)
+            for supply in chain(cluster.base, *own):
+                supplied[cluster.name, supply.kind, supply.device] += supply.amount
+        return loads, supplied
 
 
 def _with(decision: Decision, added: Assignment) -> Iterator[Decision]:

@@ -5,18 +5,17 @@ Relaxing one never makes anything impossible, so conflicts among them can be fou
 """
 
 from collections.abc import Iterable, Iterator
+from functools import reduce
 
 from dsf.kube.selectors import valid_selector
 from optimizer.domain.fleet import Cluster, Fleet, Workload
 from optimizer.domain.quantity import format_quantity
 from optimizer.explain.conflicts.fleet_changes import missing_scores
 from optimizer.explain.conflicts.limit_kinds import (
-    ExcludedClusters,
+    UNCONSTRAINED,
     FleetWideLimit,
-    MinimumScore,
     MissingScores,
     OnePolicyPerPool,
-    PinnedClusters,
     RelaxableLimit,
     RequiredReplicas,
     RunningWorkload,
@@ -43,56 +42,36 @@ def relaxable_limits(fleet: Fleet, required: RequiredReplicas) -> tuple[Relaxabl
 
 def relaxed(fleet: Fleet, limits: Iterable[RelaxableLimit]) -> Fleet:
     """Return the fleet in which some limits do not hold."""
-    for limit in limits:
-        fleet = limit.relax(fleet)
-    return fleet
+    return reduce(lambda made, limit: limit.relax(made), limits, fleet)
 
 
 def _own_constraints(target: Workload) -> Iterator[RelaxableLimit]:
-    for made in (_clusters(target), _values(target), _workload_rules(target)):
-        for limit in made:
-            if getattr(target, limit.field) != limit.nothing:
-                yield limit
-
-
-def _clusters(target: Workload) -> Iterator[WorkloadConstraint]:
-    name = f"workload {target.name}"
-    only = f"{name} runs on {', '.join(target.clusters)} alone"
-    yield PinnedClusters("pinned", only, target.name, "clusters", ())
-    never = f"{name} does not run on {', '.join(target.excluded_clusters)}"
-    yield ExcludedClusters("excluded", never, target.name, "excluded_clusters", ())
-    wants = f"{name} wants clusters with {target.affinity}"
-    yield WorkloadConstraint("affinity", wants, target.name, "affinity", "")
-    avoids = f"{name} wants none with {target.anti_affinity}"
-    yield WorkloadConstraint("anti-affinity", avoids, target.name, "anti_affinity", "")
-
-
-def _values(target: Workload) -> Iterator[WorkloadConstraint]:
-    least = f"workload {target.name} accepts no value below {target.minimum_score}"
-    yield MinimumScore("minimum", least, target.name, "minimum_score", None)
-
-
-def _workload_rules(target: Workload) -> Iterator[WorkloadConstraint]:
     spreads = ", ".join(
         f"at most {item.most} {f'of group {item.group} ' if item.group else ''}per {item.key}"
         for item in target.spread
     )
-    message = f"workload {target.name} spreads: {spreads}"
-    yield WorkloadConstraint("spread", message, target.name, "spread", ())
-    message = (
-        f"workload {target.name} runs only with a workload that matches {target.workload_affinity}"
-    )
-    yield WorkloadConstraint("workload-affinity", message, target.name, "workload_affinity", "")
-    yield _anti_affinity(target)
+    for rule, field, says in (
+        ("pinned", "clusters", f"runs only on {', '.join(target.clusters)}"),
+        ("excluded", "excluded_clusters", f"never runs on {', '.join(target.excluded_clusters)}"),
+        ("affinity", "affinity", f"runs only on clusters that match {target.affinity}"),
+        (
+            "anti-affinity",
+            "anti_affinity",
+            f"runs on no cluster that matches {target.anti_affinity}",
+        ),
+        ("minimum", "minimum_score", f"accepts no value below {target.minimum_score}"),
+        ("spread", "spread", f"spreads: {spreads}"),
+        ("near", "workload_affinity", f"needs a workload that matches {target.workload_affinity}"),
+    ):
+        if getattr(target, field) != UNCONSTRAINED[field]:
+            yield WorkloadConstraint(rule, f"workload {target.name} {says}", target.name, field)
+    if target.workload_anti_affinity:
+        yield _anti_affinity(target)
 
 
 def _anti_affinity(item: Workload) -> WorkloadConstraint:
-    message = (
-        f"workload {item.name} runs with no workload that matches {item.workload_anti_affinity}"
-    )
-    return WorkloadConstraint(
-        "workload-anti-affinity", message, item.name, "workload_anti_affinity", ""
-    )
+    message = f"workload {item.name} shares no cluster with {item.workload_anti_affinity}"
+    return WorkloadConstraint("apart", message, item.name, "workload_anti_affinity")
 
 
 def _anti_affinities_to(fleet: Fleet, target: Workload) -> Iterator[RelaxableLimit]:

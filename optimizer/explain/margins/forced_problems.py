@@ -88,10 +88,8 @@ def forcing_policy(problem: Problem, policy: int) -> Problem:
 def excluding(problem: Problem, places: Iterable[Assignment]) -> Problem:
     """Return the problem without some candidate assignments."""
     usable = ~np.isnan(problem.values)
-    for place in places:
-        found = problem.indexes(place)
-        if found is not None:
-            usable[found] = False
+    for found in problem.indexes_of(places):
+        usable[found] = False
     return problem.restricted(usable, np.ones(len(problem.policies), dtype=np.bool_))
 
 

@@ -23,7 +23,7 @@ class Neighbourhood:
         exists = np.array(problem.base > 0)
         for policy in enforced:
             exists[[resource for resource, _ in problem.policies[policy].supplies]] = True
-        taken = [at for item in decision.assignments if (at := problem.indexes(item)) is not None]
+        taken = problem.indexes_of(decision.assignments)
         self._problem = problem
         self._policies = np.isin(np.arange(len(problem.policies)), enforced)
         self._usable = ~np.isnan(problem.values) & exists

@@ -67,7 +67,7 @@ class SymmetricExchange:
         """Return a decision in the problem's order."""
         problem = self._problem
         numbers = sorted(problem.policy_index[item] for item in policies)
-        pairs = sorted(at for item in assignments if (at := problem.indexes(item)) is not None)
+        pairs = sorted(problem.indexes_of(assignments))
         return Decision(
             tuple(map(problem.enforcement, numbers)),
             tuple(problem.assignment(*pair) for pair in pairs),

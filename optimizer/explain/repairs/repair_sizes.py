@@ -6,6 +6,7 @@ is worth more than all prices together, so the optimum places all workloads at t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from math import ceil, inf
 
 import numpy as np
@@ -23,11 +24,17 @@ from optimizer.explain.conflicts.fleet_changes import LimitChange
 from optimizer.explain.conflicts.limit_kinds import (
     RelaxableLimit,
     RequiredReplicas,
-    Sizing,
     SuppliedCapacity,
 )
 from optimizer.explain.conflicts.relaxable_limits import relaxed
 from optimizer.explain.conflicts.supply_amounts import supply_step, useful_amount
+from optimizer.explain.repairs.limit_changes import (
+    Sizing,
+    added_supply,
+    limit_change,
+    priced_use,
+    widened,
+)
 from optimizer.explain.solver_ports import ProblemSolver
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
@@ -65,7 +72,7 @@ def least_changes(
     if not all_placed(solution, sum(needed.values())):
         return None
     sizing = Sizing(fleet, required, wide, solution.decision)
-    made = (limit.change(sizing) for limit in limits)
+    made = (limit_change(limit, sizing) for limit in limits)
     return tuple(item for item in made if item is not None)
 
 
@@ -82,7 +89,7 @@ def _least_supply(
     low, high = 0, max(1, most)
 
     def suffices(steps: int) -> bool:
-        changed = limit.added(fleet, steps * step).apply(fleet)
+        changed = added_supply(limit, fleet, steps * step).apply(fleet)
         problem = feasibility_problem(changed, required.counts)
         return problem is not None and bool(check_feasibility(problem, required.counts, solve))
 
@@ -91,16 +98,14 @@ def _least_supply(
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if suffices(middle) else (middle, high)
-    return (limit.added(fleet, high * step),)
+    return (added_supply(limit, fleet, high * step),)
 
 
 def _priced(fleet: Fleet, limits: Sequence[RelaxableLimit], needed: Mapping[str, int]) -> Fleet:
     """Return the fleet in which the limits that have an amount have a price, others are dropped."""
     wide = without_costs(relaxed(fleet, [item for item in limits if not item.sized]), needed)
-    for item in limits:
-        if item.sized:
-            wide = item.widen(wide, _price(limits))
-    return wide
+    sized = (item for item in limits if item.sized)
+    return reduce(lambda made, item: widened(item, made, _price(limits)), sized, wide)
 
 
 def _price(limits: Sequence[RelaxableLimit]) -> float:
@@ -120,5 +125,5 @@ def _sizing_problem(
     worth = np.array([each.get(item.name, 0.0) for item in wide.workloads])
     values = np.where(np.isnan(wide.values), np.nan, worth[:, np.newaxis])
     for item in limits:
-        values = values - _price(limits) * item.use(wide, required)
+        values = values - _price(limits) * priced_use(item, wide, required)
     return replace(wide, values=values)

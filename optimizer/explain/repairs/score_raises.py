@@ -7,7 +7,7 @@ from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Decision, Solution
 from optimizer.explain.conflicts.feasibility_problem import replica_counts
 from optimizer.explain.conflicts.fleet_changes import LimitChange, with_workload
-from optimizer.explain.conflicts.limit_kinds import GIVEN_UP, RequiredReplicas
+from optimizer.explain.conflicts.limit_kinds import RequiredReplicas
 from optimizer.explain.margins.forced_problems import (
     ForcedSolution,
     forcing_workload,
@@ -15,6 +15,7 @@ from optimizer.explain.margins.forced_problems import (
     solve_forced,
 )
 from optimizer.explain.margins.symmetric_exchange import SymmetricExchange
+from optimizer.explain.repairs.limit_changes import GIVEN_UP
 from optimizer.explain.solver_ports import BudgetExceeded, FindNearOptimal, ProblemSolver
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem, objective
@@ -106,7 +107,8 @@ def _raises(
     """Yield a higher score, a higher priority, and both, each with the problem that has it."""
     if forced.lost is None:
         return
-    own = problem.workloads[problem.workload_index[name]].priority
+    number = problem.workload_index[name]
+    own = problem.workloads[number].priority
     higher = [loss for priority, loss in forced.lost.by_priority.items() if priority > own]
     if max(higher, default=0.0) <= 0:
         loss = max(0.0, forced.lost.by_priority.get(own, forced.lost.total))
@@ -115,7 +117,8 @@ def _raises(
     raised = formulate(with_workload(fleet, name, priority=top))
     message = f"raise the priority of workload {name} to {top}"
     yield LimitChange(message, _same, GIVEN_UP), raised
-    lack = max(0.0, -min(_values(problem, forced.decision, name)))
+    taken = problem.indexes_of(forced.decision.assignments)
+    lack = max(0.0, -min(float(problem.values[at]) for at in taken if at[0] == number))
     both = f"{message}, and {_score_raise(name, lack)}"
     yield LimitChange(both, _same, GIVEN_UP + lack), _worth_more(raised, name, lack)
 
@@ -126,13 +129,6 @@ def _same(fleet: Fleet) -> Fleet:
 
 def _score_raise(name: str, more: float) -> str:
     return f"raise {name}'s score by more than {more:g} on every cluster"
-
-
-def _values(problem: Problem, decision: Decision, name: str) -> Iterator[float]:
-    for item in decision.assignments:
-        found = problem.indexes(item)
-        if item.workload == name and found is not None:
-            yield float(problem.values[found])
 
 
 def _worth_more(problem: Problem, name: str, more: float) -> Problem:

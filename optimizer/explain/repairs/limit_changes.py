@@ -1,0 +1,244 @@
+"""The change of each kind of limit that a sizing problem asks for.
+
+In a sizing problem (`repair_sizes`) a limit has a price instead of a bound: `widened` and
+`priced_use` state it, and `limit_change` reads the change from its best decision.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial, singledispatch
+from typing import Any
+
+import numpy as np
+
+from optimizer.domain.arrays import Floats
+from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply, Workload
+from optimizer.domain.quantity import format_quantity
+from optimizer.domain.solution import Assignment, Decision
+from optimizer.explain.conflicts.feasibility_problem import replica_counts
+from optimizer.explain.conflicts.fleet_changes import (
+    AddedSupply,
+    LimitChange,
+    missing_scores,
+    with_cluster,
+    with_limit,
+    with_scores,
+    with_supplies,
+    with_workload,
+    without_workload,
+)
+from optimizer.explain.conflicts.limit_kinds import (
+    FleetWideLimit,
+    MissingScores,
+    RelaxableLimit,
+    RequiredReplicas,
+    RunningWorkload,
+    SuppliedCapacity,
+    WorkloadConstraint,
+)
+from optimizer.explain.conflicts.supply_amounts import doubling_steps, useful_amount
+from optimizer.model.problem import Problem
+
+GIVEN_UP = 1.0
+"""Size of dropping a constraint of a workload; other sizes are shares of what there is."""
+
+STOPPED = 2.0
+"""Size of stopping another workload: worse than dropping a constraint."""
+
+_UNLIMITED = 1e15
+"""A fleet-wide limit that no use reaches."""
+
+_SMALLEST = 1e-9
+"""Guards divisions by amounts that can be 0."""
+
+_ADDED = "added"
+"""Prefix of the candidates that stand for steps of supply; no Policy has a slash in its name."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sizing:
+    """The best decision of a sizing problem; `fleet` has the limits as they are."""
+
+    fleet: Fleet
+    required: RequiredReplicas
+    problem: Problem
+    decision: Decision
+
+    @property
+    def target(self) -> Workload:
+        """The workload to place."""
+        return next(item for item in self.fleet.workloads if item.name == self.required.workload)
+
+    @property
+    def places(self) -> list[Assignment]:
+        """The assignments of the workload to place."""
+        placed = self.decision.assignments
+        return [item for item in placed if item.workload == self.required.workload]
+
+
+def widened(limit: RelaxableLimit, fleet: Fleet, price: float) -> Fleet:
+    """Return the fleet in which a limit has a price: `price` for its largest change."""
+    match limit:
+        case SuppliedCapacity():
+            return with_cluster(fleet, limit.cluster, partial(_with_steps, fleet, limit, price))
+        case FleetWideLimit():
+            return with_limit(fleet, limit.name, _UNLIMITED)
+    return limit.relax(fleet)
+
+
+def priced_use(limit: RelaxableLimit, problem: Problem, required: RequiredReplicas) -> Floats:
+    """Return each assignment's use of a limit, at most 1 over all assignments of a decision."""
+    use, replicas = np.zeros(problem.values.shape), sum(i.replicas for i in problem.workloads)
+    match limit:
+        case WorkloadConstraint(field="minimum_score"):
+            # How far each of the workload's values lies below its best one.
+            number = problem.workload_index[required.workload]
+            low, high = (float(of(problem.values[number])) for of in (np.nanmin, np.nanmax))
+            below = high - np.nan_to_num(problem.values[number], nan=high)
+            use[number] = below / max(_SMALLEST, high - low) / replicas
+        case FleetWideLimit():
+            own = (item.of_assignments() for item in problem.limits if _is(limit, item.name))
+            total = sum(own, use)
+            use = total / max(_SMALLEST, float(total.max(initial=0.0)) * replicas)
+    return use
+
+
+@singledispatch
+def limit_change(limit: RelaxableLimit, _sizing: Sizing) -> LimitChange | None:
+    """Return the change of a limit that a decision needs; None: the limit may stay."""
+    return LimitChange(f"give up: {limit.message}", limit.relax, GIVEN_UP)
+
+
+def added_supply(limit: SuppliedCapacity, fleet: Fleet, amount: float) -> AddedSupply:
+    """Return so much more of the device on the cluster."""
+    own = next(item for item in fleet.clusters if item.name == limit.cluster)
+    by_policy = any(item.kind == limit.kind for one in own.candidates for item in one.supplies)
+    # The supply of one policy is lost with the policy; an addition is not.
+    whatever = ", available whichever policy it enforces" if by_policy else ""
+    what = f"{format_quantity(amount)} {limit.kind} {limit.device}".strip()
+    supply = Supply(limit.kind, limit.device, amount)
+    return AddedSupply(
+        f"add {what} to cluster {limit.cluster}{whatever}",
+        partial(with_supplies, cluster=limit.cluster, added=(supply,)),
+        amount / useful_amount(fleet, limit.kind),
+        limit.cluster,
+        supply,
+    )
+
+
+def _prefix(limit: SuppliedCapacity) -> str:
+    return f"{_ADDED}/{limit.kind}/{limit.device}/"
+
+
+def _with_steps(fleet: Fleet, limit: SuppliedCapacity, price: float, cluster: Cluster) -> Cluster:
+    """Return the cluster with steps of more supply, as candidates that have a cost."""
+    total = useful_amount(fleet, limit.kind)
+    steps = (
+        CandidatePolicy(
+            f"{_prefix(limit)}{number}",
+            (Supply(limit.kind, limit.device, amount),),
+            pool=f"{_prefix(limit)}{number}",
+            cost=price * amount / total / 2,
+        )
+        for number, amount in enumerate(doubling_steps(fleet, limit.kind))
+    )
+    return replace(cluster, candidates=(*cluster.candidates, *steps))
+
+
+@limit_change.register
+def _weaker_constraint(limit: WorkloadConstraint, sizing: Sizing) -> LimitChange | None:
+    """Return a change of the clusters or of the minimum; other constraints are given up."""
+    if limit.field == "minimum_score":
+        return _lower_minimum(limit, sizing)
+    if limit.field in {"clusters", "excluded_clusters"}:
+        return _more_clusters(limit, sizing)
+    return LimitChange(f"give up: {limit.message}", limit.relax, GIVEN_UP)
+
+
+def _more_clusters(limit: WorkloadConstraint, sizing: Sizing) -> LimitChange | None:
+    """Return which clusters to add to those named, or to exclude no longer."""
+    target, used = sizing.target, [item.cluster for item in sizing.places]
+    if limit.field == "clusters":
+        added, how = [item for item in used if item not in target.clusters], " too"
+        left = (*target.clusters, *added)
+    else:
+        excluded, how = target.excluded_clusters, ", which it excludes"
+        added = [item for item in excluded if item in used]
+        left = tuple(item for item in excluded if item not in used)
+    if not added:
+        return None
+    message = f"let workload {limit.workload} run on {', '.join(added)}{how}"
+    changed: dict[str, Any] = {limit.field: left}
+    apply = partial(with_workload, name=limit.workload, **changed)
+    return LimitChange(message, apply, GIVEN_UP)
+
+
+def _lower_minimum(limit: WorkloadConstraint, sizing: Sizing) -> LimitChange | None:
+    """Return the highest minimum that the decision meets."""
+    before, name = sizing.target.minimum_score or 0.0, limit.workload
+    least = min(map(sizing.problem.score, sizing.places), default=before)
+    if least >= before:
+        return None
+    message = f"lower the minimum of workload {name} from {before:g} to {least:g}"
+    apply = partial(with_workload, name=name, minimum_score=least)
+    return LimitChange(message, apply, min(GIVEN_UP, (before - least) / max(abs(before), 1.0)))
+
+
+@limit_change.register
+def _fewer_replicas(limit: RunningWorkload, sizing: Sizing) -> LimitChange:
+    """Return on how many clusters fewer another workload runs."""
+    name, before = limit.workload, sizing.required.counts[limit.workload]
+    left = min(replica_counts(sizing.decision).get(name, 0), before - 1)
+    if left:
+        message = f"run workload {name} on {left} clusters instead of {before}"
+        return LimitChange(message, partial(with_workload, name=name, replicas=left), STOPPED)
+    return LimitChange(f"stop workload {name}", partial(without_workload, name=name), STOPPED)
+
+
+@limit_change.register
+def _more_supply(limit: SuppliedCapacity, sizing: Sizing) -> LimitChange | None:
+    """Return how much supply to add."""
+    problem = sizing.problem
+    steps = (
+        problem.policies[problem.policy_index[item]]
+        for item in sizing.decision.policies
+        if item.cluster == limit.cluster and item.policy.startswith(_prefix(limit))
+    )
+    amount = sum(supply for step in steps for _, supply in step.supplies)
+    return added_supply(limit, sizing.fleet, amount) if amount else None
+
+
+@limit_change.register
+def _higher_limit(limit: FleetWideLimit, sizing: Sizing) -> LimitChange | None:
+    """Return the value that the decision needs; None where it needs no higher one."""
+    before = next(item.most for item in sizing.fleet.limits if item.name == limit.name)
+    problem, uses = sizing.problem, [0.0]
+    found = problem.indexes_of(sizing.decision.assignments)
+    policies = [problem.policy_index[item] for item in sizing.decision.policies]
+    for row in problem.limits:
+        if _is(limit, row.name):
+            used = row.of_assignments()
+            uses.append(sum(float(used[at]) for at in found) + float(row.policies[policies].sum()))
+    most = max(uses)
+    if most <= before:
+        return None
+    message = f"raise {limit.name} from {format_quantity(before)} to {format_quantity(most)}"
+    apply = partial(with_limit, name=limit.name, most=most)
+    return LimitChange(message, apply, (most - before) / max(before, _SMALLEST))
+
+
+def _is(limit: FleetWideLimit, row: str) -> bool:
+    return row == limit.name or row.startswith(f"{limit.name} where ")
+
+
+@limit_change.register
+def _delivered_scores(_limit: MissingScores, sizing: Sizing) -> LimitChange:
+    """Return which scores have to be delivered."""
+    target = sizing.target
+    used = {(item.cluster, target.app, item.device) for item in sizing.places}
+    lacking = [item for item in missing_scores(sizing.fleet, target) if item[1] in used]
+    where = ", ".join(
+        f"{name} for {app} on {device or 'the kind'} of cluster {cluster}"
+        for name, (cluster, app, device) in lacking
+    )
+    apply = partial(with_scores, missing=tuple(lacking))
+    return LimitChange(f"deliver a score: {where}", apply, GIVEN_UP)
