@@ -12,7 +12,7 @@ from optimizer.domain.fleet import Cluster, Fleet
 from optimizer.domain.solution import Assignment, Decision
 from optimizer.model.allocation import Allocation
 from optimizer.model.problem import Problem
-from optimizer.model.rules import violations
+from optimizer.model.rules import linking_rows, violations
 
 
 class CurrentState(NamedTuple):
@@ -101,7 +101,7 @@ def _allocation_of_current(
 
 def _feasible_part(problem: Problem, kept: Collection[Assignment]) -> Decision:
     """Return what of the current state breaks no rule, in the order of the workloads."""
-    found = Allocation(problem)
+    found = Allocation(problem, rows=linking_rows(problem))
     current = [number for number, policy in enumerate(problem.policies) if policy.current]
     policies = Decision(tuple(map(problem.enforcement, current)))
     for number in () if violations(problem, policies) else current:

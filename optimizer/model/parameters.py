@@ -3,7 +3,7 @@
 Each is an index set of the integer program with its coefficients, in tuples or numpy arrays.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
@@ -44,6 +44,16 @@ class ProblemPolicy(NamedTuple):
             (number[resource], amount) for resource, amount in self.supplies if resource in number
         )
         return self._replace(supplies=tuple(supplies))
+
+
+def largest_supplies(policies: Iterable[ProblemPolicy]) -> Iterator[tuple[int, float]]:
+    """Yield (resource, amount): what each pool supplies of a resource at most."""
+    most: dict[tuple[int, int, str], float] = {}
+    for policy in policies:
+        for resource, amount in policy.supplies:
+            key = resource, policy.cluster, policy.pool
+            most[key] = max(most.get(key, 0.0), amount)
+    yield from ((resource, amount) for (resource, _, _), amount in most.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from optimizer.model.parameters import (
     Limit,
     ProblemPolicy,
     ProblemWorkload,
+    largest_supplies,
 )
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "ProblemPolicy",
     "ProblemWorkload",
     "grouped",
+    "largest_supplies",
     "objective",
     "tier_values",
     "upper_bound",
@@ -213,6 +215,12 @@ class Problem:
         policies = (self.enforcement(index) for index in range(len(self.policies)))
         return (*policies, *(self.assignment(*pair) for pair in pairs))
 
+    def column(self, workload: int, resource: int) -> int:
+        """Return the number of the variable of a usable assignment."""
+        first, end = self._first_assignments[workload : workload + 2]
+        own = self.assignments.resource[first:end]
+        return len(self.policies) + int(first + np.searchsorted(own, resource))
+
     def enforcement(self, policy: int) -> PolicyEnforcement:
         """Return a policy by name."""
         found = self.policies[policy]
@@ -243,6 +251,21 @@ class Problem:
     def indexes_of(self, assignments: Iterable[Assignment]) -> list[tuple[int, int]]:
         """Return the workloads and resources of those assignments that the problem has."""
         return [found for item in assignments if (found := self.indexes(item)) is not None]
+
+    def named(self, policies: Iterable[int], pairs: Iterable[tuple[int, int]]) -> Decision:
+        """Return the decision with these policies and (workload, resource) pairs, in order."""
+        return Decision(
+            tuple(map(self.enforcement, sorted(policies))),
+            tuple(self.assignment(*pair) for pair in sorted(pairs)),
+        )
+
+    def numbered(self, decision: Decision) -> tuple[list[int], list[tuple[int, int]]]:
+        """Return the policies and (workload, resource) pairs; assignments without one are left out.
+
+        Raises KeyError for a policy that is no candidate.
+        """
+        policies = [self.policy_index[item] for item in decision.policies]
+        return policies, self.indexes_of(decision.assignments)
 
     def score(self, assignment: Assignment) -> float:
         """Return what a usable assignment is worth, without what staying there saves.

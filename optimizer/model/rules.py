@@ -37,10 +37,14 @@ class Row:
     coefficients: Floats
     limit: float
 
+    @property
+    def tolerance(self) -> float:
+        """By how much the sum may exceed the limit."""
+        return TOLERANCE * max(1.0, float(np.abs(self.coefficients).max(initial=0.0)))
+
     def holds(self, activity: float) -> bool:
         """Tell whether this sum of coefficient x variable is allowed."""
-        scale = max(1.0, float(np.abs(self.coefficients).max(initial=0.0)))
-        return activity <= self.limit + TOLERANCE * scale
+        return activity <= self.limit + self.tolerance
 
 
 Rule = Callable[[Problem], Iterator[Row]]
@@ -193,6 +197,20 @@ COUPLING_RULES: tuple[Rule, ...] = (replicas, spread, limits)
 """Rows speak of several clusters; their coefficients are never below 0."""
 
 RULES = (*LOCAL_RULES, *COUPLING_RULES)
+
+BLOCK_RULES: tuple[Rule, ...] = (
+    one_policy_per_pool,
+    capacity,
+    supplied,
+    once_per_cluster,
+    replicas,
+)
+"""Rules that an allocation, and a block of the decomposition, keeps without rows."""
+
+
+def linking_rows(problem: Problem) -> list[Row]:
+    """Return the rows of all rules but BLOCK_RULES."""
+    return [row for rule in RULES if rule not in BLOCK_RULES for row in rule(problem)]
 
 
 def violations(

@@ -61,18 +61,9 @@ def solve_compact_model(
 def variable_values(problem: Problem, decision: Decision) -> Floats | None:
     """Return a decision as values of the variables; None if one of them does not exist."""
     values = np.zeros(len(problem.policies) + len(problem.assignments.workload))
-    numbers = np.full(problem.values.shape, -1, np.int64)
-    numbers[problem.assignments.workload, problem.assignments.resource] = np.arange(
-        len(problem.assignments.workload)
-    )
-    for choice in decision.policies:
-        policy = problem.policy_index.get(choice)
-        if policy is None:
-            return None
-        values[policy] = 1.0
-    for assignment in decision.assignments:
-        found = problem.indexes(assignment)
-        if found is None:
-            return None
-        values[len(problem.policies) + numbers[found]] = 1.0
-    return values
+    found = [problem.policy_index.get(choice) for choice in decision.policies]
+    pairs = map(problem.indexes, decision.assignments)
+    found += [None if pair is None else problem.column(*pair) for pair in pairs]
+    chosen = [column for column in found if column is not None]
+    values[chosen] = 1.0
+    return values if len(chosen) == len(found) else None

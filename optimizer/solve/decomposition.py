@@ -14,6 +14,7 @@ from optimizer.solve.blocks.columns import ColumnSelection
 from optimizer.solve.blocks.fixed_priorities import fix_priorities
 from optimizer.solve.blocks.reduction import Reduction, reduce_to_blocks
 from optimizer.solve.compact_model import all_rows, solve_compact_model
+from optimizer.solve.independent_components import combined
 from optimizer.solve.pricing.lagrangian_dual import lagrangian_bound
 from optimizer.solve.pricing.lagrangian_relaxation import price_blocks
 from optimizer.solve.pricing.priority_floor import priority_floor_prices
@@ -123,7 +124,7 @@ def _solve_later_tier(
         more = seconds_left.decision(
             problem, result.incumbent.columns, result.incumbent.multiplicities
         )
-        known = better(problem, known, rest.decision(problem, more)) or known
+        known = better(problem, known, combined(problem, [rest.decision(), more])) or known
         context.report_decision(known, [])
     values = tier_values(problem, known)[:tier]
     if context.is_over():

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -35,18 +36,8 @@ def independent_components(problem: Problem) -> list[Problem]:
 
 def combined(problem: Problem, decisions: Iterable[Decision]) -> Decision:
     """Return decisions about components as one about the whole, in the order of the problem."""
-    every = list(decisions)
-    policies = sorted(problem.policy_index[item] for one in every for item in one.policies)
-    pairs = sorted(
-        pair
-        for one in every
-        for assignment in one.assignments
-        if (pair := problem.indexes(assignment)) is not None
-    )
-    return Decision(
-        tuple(problem.enforcement(policy) for policy in policies),
-        tuple(problem.assignment(workload, resource) for workload, resource in pairs),
-    )
+    policies, pairs = zip(*map(problem.numbered, decisions), strict=True)
+    return problem.named(chain.from_iterable(policies), chain.from_iterable(pairs))
 
 
 def within_component(part: Problem, decision: Decision) -> Decision:

@@ -12,7 +12,8 @@ import numpy as np
 from optimizer.domain.arrays import Floats, Ints
 from optimizer.domain.solution import Decision, Variable
 from optimizer.model.problem import Problem, ProblemPolicy
-from optimizer.model.rules import RULES, TOLERANCE, Row
+from optimizer.model.row_matrix import RowMatrix
+from optimizer.model.rules import RULES, Row
 from optimizer.transition.policy_replacement import ReplacementLookup, gpu_kinds, nothing_stays
 
 VariableSet = frozenset[int]
@@ -54,9 +55,9 @@ class TransitionProblem:
         self.rows = _rows(
             problem, [_between(problem, old, new, replacements) for old, new in replaced]
         )
-        self.limits = np.array([_limit(row) for row in self.rows])
         self.workload += [-1] * len(replaced)
-        self.terms = _terms(self.rows, len(self.workload))
+        self.matrix = RowMatrix(self.rows, len(self.workload))
+        self.limits = self.matrix.limits + np.array([row.tolerance for row in self.rows])
 
     def counts(self, state: Iterable[int]) -> list[int]:
         """Return on how many clusters each workload runs."""
@@ -128,7 +129,7 @@ class TransitionState:
 
     def change(self, move: Iterable[int]) -> tuple[Ints, Floats]:
         """Return rows and what a finished move adds to their activity."""
-        parts = [(column, self.moves.terms[column]) for column in move]
+        parts = [(column, self.moves.matrix.column(column)) for column in move]
         if not parts:
             return np.empty(0, dtype=np.int64), np.empty(0)
         rows = np.concatenate([rows for _, (rows, _) in parts])
@@ -193,22 +194,3 @@ def _rows(problem: Problem, between: Sequence[ProblemPolicy]) -> list[Row]:
     own, theirs = np.arange(first), np.arange(first, first + last)
     number = np.concatenate([own, first + last + np.arange(more), theirs])
     return [replace(row, columns=number[row.columns]) for rule in RULES for row in rule(wide)]
-
-
-def _limit(row: Row) -> float:
-    scale = max(1.0, float(np.abs(row.coefficients).max(initial=0.0)))
-    return row.limit + TOLERANCE * scale
-
-
-def _terms(rows: Sequence[Row], columns: int) -> list[tuple[Ints, Floats]]:
-    """Return the rows and coefficients of each column."""
-    every = np.concatenate([row.columns for row in rows] or [np.empty(0, dtype=np.int64)])
-    sizes = [len(row.columns) for row in rows]
-    numbers = np.repeat(np.arange(len(rows)), sizes)
-    amounts = np.concatenate([row.coefficients for row in rows] or [np.empty(0)])
-    order = np.argsort(every, kind="stable")
-    ends = np.searchsorted(every[order], np.arange(columns + 1))
-    return [
-        (numbers[order[first:last]], amounts[order[first:last]])
-        for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
-    ]

@@ -4,12 +4,12 @@ Where no exact unit is small enough, demands are rounded down and supplies up: t
 valid, and the true capacity becomes a linking row.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, gcd, lcm
 
-from optimizer.model.problem import Problem
+from optimizer.model.problem import Problem, largest_supplies
 from optimizer.solve.tuning import (
     AMOUNT_TOLERANCE,
     APPROXIMATE_UNITS,
@@ -43,10 +43,8 @@ class CapacityUnits:
 
 def capacity_units(problem: Problem) -> CapacityUnits:
     """Return the units of the kinds of a problem."""
-    supplied = [0.0] * len(problem.resources)
-    for resource, amount in enumerate(problem.base.tolist()):
-        supplied[resource] = amount
-    for resource, amount in _largest_supplies(problem):
+    supplied = problem.base.tolist()
+    for resource, amount in largest_supplies(problem.policies):
         supplied[resource] += amount
     unit: dict[str, float] = {}
     exact = set()
@@ -67,17 +65,6 @@ def capacity_units(problem: Problem) -> CapacityUnits:
         else:
             unit[kind] = largest / APPROXIMATE_UNITS or 1.0
     return CapacityUnits(unit, frozenset(exact))
-
-
-def _largest_supplies(problem: Problem) -> Iterator[tuple[int, float]]:
-    """Yield (resource, amount): what each pool supplies of it at most."""
-    best: dict[tuple[int, int, str], float] = {}
-    for policy in problem.policies:
-        for resource, amount in policy.supplies:
-            key = resource, policy.cluster, policy.pool
-            best[key] = max(best.get(key, 0.0), amount)
-    for (resource, _, _), amount in best.items():
-        yield resource, amount
 
 
 def _greatest_common_divisor(amounts: Iterable[float]) -> float | None:

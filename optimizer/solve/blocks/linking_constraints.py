@@ -14,14 +14,6 @@ from optimizer.model.decision_order import SAME_VALUE
 from optimizer.model.problem import Problem, grouped
 from optimizer.model.rules import Row
 
-_BLOCK_RULES = (
-    rules.one_policy_per_pool,
-    rules.capacity,
-    rules.supplied,
-    rules.once_per_cluster,
-    rules.replicas,
-)
-
 
 @dataclass(frozen=True, slots=True)
 class LinkingConstraints:
@@ -58,7 +50,7 @@ def linking_constraints(problem: Problem, inexact: frozenset[str]) -> LinkingCon
 
     `inexact`: kinds whose amounts the blocks round.
     """
-    rows = [row for rule in rules.RULES if rule not in _BLOCK_RULES for row in rule(problem)]
+    rows = rules.linking_rows(problem)
     rows += _capacity_rows(problem, inexact)
     rows += _once_per_cluster_rows(problem)
     return _entries(problem, rows)
@@ -96,14 +88,9 @@ def with_priority_floors(
 
 def linked_workloads(problem: Problem) -> frozenset[int]:
     """Return the workloads with an entry in a rule that the blocks do not contain."""
-    rows = (row for rule in rules.RULES if rule not in _BLOCK_RULES for row in rule(problem))
-    columns = np.concatenate([np.zeros(0, np.int64), *(row.columns for row in rows)])
-    assignments = columns[columns >= len(problem.policies)] - len(problem.policies)
-    return (
-        frozenset(problem.assignments.workload[assignments].tolist())
-        if len(assignments)
-        else frozenset()
-    )
+    found = (row.columns - len(problem.policies) for row in rules.linking_rows(problem))
+    columns = np.concatenate([np.zeros(0, np.int64), *found])
+    return frozenset(problem.assignments.workload[columns[columns >= 0]].tolist())
 
 
 def _capacity_rows(problem: Problem, inexact: frozenset[str]) -> Iterator[Row]:

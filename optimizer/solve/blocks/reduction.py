@@ -11,11 +11,12 @@ import numpy as np
 
 from optimizer.domain.arrays import Bools, Floats, Ints
 from optimizer.domain.solution import Decision
+from optimizer.model.allocation import Allocation
 from optimizer.model.problem import NO_DEVICE, Problem
 from optimizer.solve.blocks.block_problem import BlockProblem, LinkingRows
 from optimizer.solve.blocks.capacity_units import CapacityUnits, capacity_units
 from optimizer.solve.blocks.columns import Columns
-from optimizer.solve.blocks.fixed_priorities import FixedPriorities
+from optimizer.solve.blocks.fixed_priorities import policies_of_fixed_pools, residual_limits
 from optimizer.solve.blocks.identical_classes import (
     merge_identical_sites,
     merge_identical_workloads,
@@ -52,26 +53,23 @@ class Reduction:
                 resource = site.resources[int(columns.resources[at] - first_resource[kind])]
                 placed[int(columns.workloads[at])].append((site.cluster, resource))
         # Members take turns in the order of clusters, so none gets two assignments on one cluster.
-        pairs = sorted(
+        pairs = (
             (int(members[position % len(members)]), resource)
             for members, own in zip(self.workloads, placed, strict=True)
             for position, (_, resource) in enumerate(sorted(own))
         )
-        return Decision(
-            tuple(problem.enforcement(policy) for policy in sorted(policies)),
-            tuple(problem.assignment(workload, resource) for workload, resource in pairs),
-        )
+        return problem.named(policies, pairs)
 
     def columns(self, problem: Problem, decision: Decision) -> tuple[Columns, Ints]:
         """Return a decision as columns and how often each is taken, as far as blocks contain it."""
-        chosen = {problem.policy_index[choice] for choice in decision.policies}
+        policies, pairs = problem.numbered(decision)
+        chosen = set(policies)
         by_resource: dict[int, list[int]] = {}
         class_of = {
             workload: kind for kind, own in enumerate(self.workloads) for workload in own.tolist()
         }
-        for assignment in decision.assignments:
-            if (pair := problem.indexes(assignment)) is not None:
-                by_resource.setdefault(pair[1], []).append(class_of[pair[0]])
+        for workload, resource in pairs:
+            by_resource.setdefault(resource, []).append(class_of[workload])
         first_mode = np.searchsorted(self.blocks.mode_sites, np.arange(len(self.sites)))
         first_resource = np.searchsorted(self.blocks.resource_sites, np.arange(len(self.sites)))
         met: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
@@ -123,7 +121,7 @@ def reduce_to_blocks(
     problem: Problem,
     weights: Floats,
     policy_weight: float = 1.0,
-    fixed: FixedPriorities | None = None,
+    fixed: Allocation | None = None,
     *,
     floors: Sequence[float] = (),
     unfixed: tuple[Bools, Bools] | None = None,
@@ -151,10 +149,10 @@ def reduce_to_blocks(
         dropped |= ~unfixed[0]
         policies &= frozenset(np.flatnonzero(unfixed[1]).tolist())
     if fixed is not None:
-        linking = fixed.residual_limits(problem, linking)
-        dropped[fixed.workloads] = True
-        policies -= fixed.pools(problem)
-        problem = replace(problem, base=fixed.base(problem))
+        linking = residual_limits(fixed, linking)
+        dropped[[workload for workload, _ in fixed.pairs]] = True
+        policies -= policies_of_fixed_pools(fixed)
+        problem = replace(problem, base=fixed.residual)
     values[dropped] = -np.inf
     # Resources without a device still supply the extra kinds of requests.
     extras = {kind for workload in problem.workloads for kind, _ in workload.requests}

@@ -1,7 +1,7 @@
 """Exchanges the policies and workloads of two equal clusters, so that more stays as it is now."""
 
 from collections.abc import Callable
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 
@@ -17,24 +17,18 @@ def exchange_equal_clusters(
     """Return a decision of equal value in which no fewer current policies stay."""
     policies: list[list[int]] = [[] for _ in problem.clusters]
     assignments: list[list[tuple[int, int]]] = [[] for _ in problem.clusters]
-    for choice in decision.policies:
-        policies[problem.cluster_index[choice.cluster]].append(problem.policy_index[choice])
-    for assignment in decision.assignments:
-        pair = problem.indexes(assignment)
-        if pair is not None:
-            assignments[problem.cluster_index[assignment.cluster]].append(pair)
+    enforced, pairs = problem.numbered(decision)
+    for policy in enforced:
+        policies[problem.policies[policy].cluster].append(policy)
+    for pair in pairs:
+        assignments[problem.resources[pair[1]].cluster].append(pair)
     fixed, forms = linked_workloads(problem), supply_forms(problem)
     for own in classes({cluster: form.key for cluster, form in enumerate(forms)}):
         for one, two in combinations(own, 2):
             if stop():
                 break
             _exchange(problem, (one, two), forms, policies, assignments, fixed)
-    pairs = sorted(pair for own in assignments for pair in own)
-    chosen = sorted(policy for own in policies for policy in own)
-    return Decision(
-        tuple(problem.enforcement(policy) for policy in chosen),
-        tuple(problem.assignment(*pair) for pair in pairs),
-    )
+    return problem.named(chain.from_iterable(policies), chain.from_iterable(assignments))
 
 
 def unchanged_count(problem: Problem, decision: Decision) -> int:

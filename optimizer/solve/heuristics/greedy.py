@@ -5,6 +5,7 @@ Dantzig, "Discrete-variable extremum problems", Operations Research 5 (1957).
 """
 
 from collections.abc import Callable
+from itertools import chain
 
 import numpy as np
 
@@ -12,10 +13,8 @@ from optimizer.domain.arrays import Floats, Ints
 from optimizer.domain.solution import Decision
 from optimizer.model.allocation import Allocation
 from optimizer.model.decision_order import worth_more
-from optimizer.model.problem import Problem, tier_values
-from optimizer.model.rules import violations
-from optimizer.solve.blocks.block_problem import entries_by_owner
-from optimizer.solve.blocks.linking_constraints import linking_constraints
+from optimizer.model.problem import Problem, largest_supplies, tier_values
+from optimizer.model.rules import linking_rows, violations
 from optimizer.solve.tuning import AMOUNT_PRICE, AMOUNT_TOLERANCE
 
 
@@ -25,12 +24,13 @@ def greedy(problem: Problem, stop: Callable[[], bool]) -> Decision:
     The costs of policies are compared at the end only: if they are too high, the decision is empty.
     """
     state = _State(problem)
+    needy = any(item.workload_affinity for item in problem.workloads)
     # In the second pass workloads with an affinity find what they need.
-    for workload in np.tile(_order(problem), 2 if state.linking.limits else 1).tolist():
+    for workload in np.tile(_order(problem), 2 if needy else 1).tolist():
         if stop():
             break
         state.assign(workload)
-    found, nothing = state.decision(), Decision()
+    found, nothing = state.allocation.decision(), Decision()
     worth, none = (tier_values(problem, decision) for decision in (found, nothing))
     return nothing if worth_more(none, worth) else found
 
@@ -43,7 +43,7 @@ def fill_remaining(problem: Problem, decision: Decision, stop: Callable[[], bool
         if stop():
             break
         state.assign(workload)
-    found = state.decision()
+    found = state.allocation.decision()
     before, after = (tier_values(problem, item) for item in (decision, found))
     return decision if violations(problem, found) or worth_more(before, after) else found
 
@@ -56,46 +56,30 @@ def _order(problem: Problem) -> Ints:
 
 
 class _State:
-    """A partial decision, and what is left of resources, linking rows and assignments."""
+    """An allocation, the pools without an enforced policy, and the most that they could supply."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self.linking = linking_constraints(problem, frozenset())
-        self._of_workloads = entries_by_owner(
-            self.linking.assignment_workloads, len(problem.workloads)
-        )
-        self._of_policies = entries_by_owner(self.linking.policy_numbers, len(problem.policies))
-        self._limits = np.array(self.linking.limits, np.float64)
-        self._allocation = Allocation(problem)
-        self._open: dict[int, dict[str, list[int]]] = {}
-        for number, policy in enumerate(problem.policies):
-            self._open.setdefault(policy.cluster, {}).setdefault(policy.pool, []).append(number)
-        self._resources = entries_by_owner(problem.resource_cluster, len(problem.clusters))
+        self.allocation = Allocation(problem, rows=linking_rows(problem))
+        self._undecided: dict[int, dict[str, list[int]]] = {}
+        for (cluster, pool), members in problem.pools.items():
+            self._undecided.setdefault(cluster, {})[pool] = [*members]
         self._more = np.zeros(len(problem.resources))
-        for cluster in self._open:
+        for cluster in self._undecided:
             self._promise(cluster)
         self._costs = self._prices()
 
-    def decision(self) -> Decision:
-        """Return the decision; it includes policies that supply nothing that is used."""
-        return self._allocation.decision()
-
     def hold(self, decision: Decision) -> None:
         """Begin with a decision that satisfies every rule."""
-        problem, linking = self._problem, self.linking
-        for choice in decision.policies:
-            self._enforce(problem.policy_index[choice])
-        for workload, resource in filter(None, map(problem.indexes, decision.assignments)):
-            own = self._of_workloads[workload]
-            own = own[linking.assignment_resources[own] == resource]
-            np.subtract.at(
-                self._limits, linking.assignment_rows[own], linking.assignment_coefficients[own]
-            )
-            self._allocation.assign(workload, resource)
+        policies, pairs = self._problem.numbered(decision)
+        for policy in policies:
+            self._enforce(policy)
+        for pair in pairs:
+            self.allocation.assign(*pair)
 
     def assign(self, workload: int) -> None:
         """Assign a workload to the best resources, one per replica, as far as there are any."""
-        net, had = None, self._allocation.resources_of[workload]
+        net, had = None, self.allocation.resources_of[workload]
         while len(had) < self._problem.workloads[workload].replicas:
             net = self._net(workload) if net is None else net
             resource = int(np.argmax(net))
@@ -113,7 +97,7 @@ class _State:
         an amount, times the largest supply of the cluster over the resource's own.
         """
         problem = self._problem
-        supply = self._allocation.residual + self._more
+        supply = self.allocation.residual + self._more
         top = np.zeros(len(problem.clusters))
         np.maximum.at(top, problem.resource_cluster, supply)
         share = top[problem.resource_cluster] / np.maximum(supply, AMOUNT_TOLERANCE)
@@ -127,45 +111,32 @@ class _State:
         """Return each resource's value to a workload less its price, -inf where it can't run."""
         problem, amount = self._problem, self._problem.workloads[workload].amount
         values = problem.values[workload]
-        room = self._allocation.residual + self._more
+        room = self.allocation.residual + self._more
         fits = (
             (room >= amount - AMOUNT_TOLERANCE)
-            & (self._allocation.exists | (self._more > 0))
+            & (self.allocation.exists | (self._more > 0))
             & (values >= 0)
         )
         net = np.where(fits, values - amount * self._costs, -np.inf)
-        for resource in self._allocation.resources_of[workload]:
-            net[self._resources[problem.resources[resource].cluster]] = -np.inf
-        self._block(workload, net)
+        for resource in self.allocation.resources_of[workload]:
+            net[problem.resources_on[problem.resources[resource].cluster]] = -np.inf
+        net[self.allocation.violating(workload)] = -np.inf
         return net
-
-    def _block(self, workload: int, net: Floats) -> None:
-        """Exclude the resources on which the workload would violate a linking row."""
-        own, linking = self._of_workloads[workload], self.linking
-        if len(own):
-            after = linking.assignment_coefficients[own]
-            broken = after > self._limits[linking.assignment_rows[own]] + AMOUNT_TOLERANCE
-            net[linking.assignment_resources[own[broken & (after > 0)]]] = -np.inf
 
     def _take(self, workload: int, resource: int) -> bool:
         """Assign a workload, with the policies that this needs; tell whether it was possible."""
         cluster = self._problem.resources[resource].cluster
-        needs = self._allocation.demand(workload, resource)
+        needs = self.allocation.demand(workload, resource)
         if not all(self._ensure(cluster, need, much) for need, much in needs):
             return False
-        own, linking = self._of_workloads[workload], self.linking
-        own = own[linking.assignment_resources[own] == resource]
-        after = linking.assignment_coefficients[own]
-        rows = linking.assignment_rows[own]
-        if ((after > 0) & (after > self._limits[rows] + AMOUNT_TOLERANCE)).any():
-            return False  # the new policies used up the row
-        np.subtract.at(self._limits, rows, after)
-        self._allocation.assign(workload, resource)
+        if not self.allocation.keeps_rows(self._problem.column(workload, resource)):
+            return False  # the new policies used up a row
+        self.allocation.assign(workload, resource)
         return True
 
     def _ensure(self, cluster: int, resource: int, amount: float) -> bool:
         """Enforce policies until a resource exists and has this amount left."""
-        pools, found = self._open.get(cluster, {}), self._allocation
+        pools, found = self._undecided.get(cluster, {}), self.allocation
         while not found.exists[resource] or found.residual[resource] < amount - AMOUNT_TOLERANCE:
             best = max(
                 (
@@ -189,31 +160,23 @@ class _State:
         return sum(amount for own, amount in supplies if own == resource)
 
     def _choose(self, number: int) -> None:
-        """Enforce a policy, or drop it if it would violate a linking row."""
-        policy, linking = self._problem.policies[number], self.linking
-        own = self._of_policies[number]
-        amounts, rows = linking.policy_coefficients[own], linking.policy_rows[own]
-        if ((amounts > 0) & (amounts > self._limits[rows] + AMOUNT_TOLERANCE)).any():
-            self._open[policy.cluster][policy.pool].remove(number)
-            self._promise(policy.cluster)
-        else:
+        """Enforce a policy, or drop it if it would violate a row."""
+        if self.allocation.keeps_rows(number):
             self._enforce(number)
+            return
+        policy = self._problem.policies[number]
+        self._undecided[policy.cluster][policy.pool].remove(number)
+        self._promise(policy.cluster)
 
     def _enforce(self, number: int) -> None:
-        policy, linking = self._problem.policies[number], self.linking
-        own = self._of_policies[number]
-        np.subtract.at(self._limits, linking.policy_rows[own], linking.policy_coefficients[own])
-        self._allocation.enforce(number)
-        del self._open[policy.cluster][policy.pool]
+        policy = self._problem.policies[number]
+        self.allocation.enforce(number)
+        del self._undecided[policy.cluster][policy.pool]
         self._promise(policy.cluster)
 
     def _promise(self, cluster: int) -> None:
         """Update the most that the undecided pools of a cluster could supply."""
-        self._more[self._resources[cluster]] = 0.0
-        for numbers in self._open[cluster].values():
-            most: dict[int, float] = {}
-            for number in numbers:
-                for resource, amount in self._problem.policies[number].supplies:
-                    most[resource] = max(most.get(resource, 0.0), amount)
-            for resource, amount in most.items():
-                self._more[resource] += amount
+        self._more[self._problem.resources_on[cluster]] = 0.0
+        every = chain.from_iterable(self._undecided[cluster].values())
+        for resource, amount in largest_supplies(self._problem.policies[at] for at in every):
+            self._more[resource] += amount

@@ -15,9 +15,9 @@ from optimizer.explain.margins.assignment_reasons import assignment_reasons
 from optimizer.explain.margins.margins import Margin, Margins
 from optimizer.explain.margins.symmetric_exchange import SymmetricExchange
 from optimizer.explain.margins.why_not import why_not_place, why_not_policy
+from optimizer.explain.placements import placed
 from optimizer.explain.solver_ports import FindNearOptimal, ProblemSolver, find_none
 from optimizer.model.formulate import formulate
-from optimizer.model.placements import placed
 from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import RULES, violations
 from optimizer.wire.explanation import AssignmentReason
