@@ -20,7 +20,7 @@ from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.domain.settings import DEFAULTS, OptimizerSettings
 from optimizer.domain.solution import Solution
 from optimizer.explain.case import Case, case_of
-from optimizer.explain.process.run import explain
+from optimizer.explain.explanation_process.run import explain
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.model.problem_size import too_large, too_large_to_read

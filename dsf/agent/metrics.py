@@ -28,8 +28,8 @@ from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from dsf.agent.latest_scores import LatestScores
 from dsf.agent.score.result_rules import LABEL_LIMIT, Rule
+from dsf.agent.score_gauges import LatestScores
 from dsf.agent.wire.http_answer import display_url
 
 SUCCESS = "success"

@@ -174,7 +174,7 @@ async def _otlp(
         return
     from dsf.agent.otlp import receiver  # noqa: PLC0415 - see above
     from dsf.agent.otlp.memory.received_metrics import ReceivedMetrics  # noqa: PLC0415 - see above
-    from dsf.agent.otlp.memory_metrics import OtlpMetrics  # noqa: PLC0415 - see above
+    from dsf.agent.otlp.receiver_metrics import OtlpMetrics  # noqa: PLC0415 - see above
 
     memory = ReceivedMetrics(lambda: now().timestamp())
     registry.register(OtlpMetrics(memory))

@@ -226,7 +226,7 @@ def _app(service: "Optimizer", *, allowed_hosts: tuple[str, ...], **of_mcp: Any)
 
 def settings_of(rest: Mapping[str, Any]) -> "OptimizerSettings":
     """Return the settings that the options of `model_options` name."""
-    from optimizer.domain.mig_labels import GPU_OPERATOR, GUIDE
+    from optimizer.domain.mig_manager_settings import GPU_OPERATOR, GUIDE
     from optimizer.domain.settings import OptimizerSettings
 
     namespace, name = rest["mig_config_map"]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dsf.api import names
-from optimizer.domain.mig_labels import GPU_OPERATOR, MigLabels
+from optimizer.domain.mig_manager_settings import GPU_OPERATOR, MigLabels
 
 SolverName = Literal["highs", "cbc"]
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from optimizer.domain.solution import Solution
-from optimizer.domain.time_left import TimeLeft, unlimited
+from optimizer.domain.stop_callback import TimeLeft, unlimited
 from optimizer.explain.case import Case
 from optimizer.explain.margins.assignment_reasons import assignment_reasons
 from optimizer.explain.margins.margins import Margin, Margins
@@ -28,7 +28,7 @@ from optimizer.explain.solver_ports import (
 from optimizer.explain.tradeoffs.dual_prices import binding_limits
 from optimizer.explain.tradeoffs.pareto_set import multi_objective, pareto_set
 from optimizer.explain.transition_steps import transition_plan
-from optimizer.explain.unplaced_reasons import UnplacedReasons, short_of_replicas
+from optimizer.explain.unplaced_conflicts import UnplacedReasons, short_of_replicas
 from optimizer.model.current_state import current_state, with_enforced_candidates
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem

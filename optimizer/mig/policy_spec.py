@@ -11,7 +11,7 @@ from dsf.api.names import GENERATED_LABEL
 from dsf.kube.kinds import POLICY
 from dsf.kube.port import Object
 from optimizer.domain.fleet import CandidatePolicy
-from optimizer.domain.mig_labels import GPU_OPERATOR, MigLabels
+from optimizer.domain.mig_manager_settings import GPU_OPERATOR, MigLabels
 from optimizer.mig.mig_parted import config_file, config_name, node_config
 
 CONFIGURATION_POLICY = "ConfigurationPolicy"

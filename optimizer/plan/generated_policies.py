@@ -6,7 +6,7 @@ from dsf.api.names import GROUP
 from dsf.kube.port import Object
 from optimizer.domain.fleet import CandidatePolicy, Fleet
 from optimizer.domain.gpu_layout import gpu_name
-from optimizer.domain.mig_labels import MigLabels
+from optimizer.domain.mig_manager_settings import MigLabels
 from optimizer.domain.solution import Decision
 from optimizer.mig.mig_parted import layout_text
 from optimizer.mig.policy_spec import generated_policy, policy_specs

@@ -13,7 +13,7 @@ from dsf.api.names import GENERATED_LABEL
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Fleet, Selector
-from optimizer.domain.mig_labels import GPU_OPERATOR, MigLabels
+from optimizer.domain.mig_manager_settings import GPU_OPERATOR, MigLabels
 from optimizer.domain.solution import Decision, PolicyEnforcement
 from optimizer.plan.generated_policies import generated_policies
 

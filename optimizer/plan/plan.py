@@ -18,7 +18,7 @@ from optimizer.model.problem import Problem
 from optimizer.plan.digest import basis_of, digest_of
 from optimizer.plan.generated_objects import changes, describe, not_generated
 from optimizer.plan.manifests import manifests
-from optimizer.plan.unplaced_workloads import unplaced
+from optimizer.plan.unplaced_reasons import unplaced
 from optimizer.snapshot.fleet_reader import MAX_ISSUES
 from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.observation import Observation

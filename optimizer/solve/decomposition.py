@@ -7,7 +7,7 @@ import numpy as np
 
 from optimizer.domain.arrays import Bools, Floats
 from optimizer.domain.solution import Decision
-from optimizer.model.decision_order import SAME_VALUE, better
+from optimizer.model.decision_comparison import SAME_VALUE, better
 from optimizer.model.problem import Problem, tier_values
 from optimizer.solve.blocks.block_problem import Prices
 from optimizer.solve.blocks.columns import ColumnSelection
@@ -19,9 +19,9 @@ from optimizer.solve.pricing.lagrangian_dual import lagrangian_bound
 from optimizer.solve.pricing.lagrangian_relaxation import price_blocks
 from optimizer.solve.pricing.priority_floor import priority_floor_prices
 from optimizer.solve.pricing.reduced_cost_fixing import unfixed_variables
-from optimizer.solve.progress import SolveContext
 from optimizer.solve.search.block_search import SearchResult, search_blocks
 from optimizer.solve.single_model import is_zero_tier, solve_single_model, solve_tier, value_floor
+from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import (
     FIXED_TIER_TIME_SHARE,
     FLOOR_PRICES_TIME_SHARE,

@@ -7,11 +7,11 @@ import numpy as np
 
 from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Decision
-from optimizer.model.decision_order import SAME_VALUE, better, tie_weights
+from optimizer.model.decision_comparison import SAME_VALUE, better, tie_weights
 from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import Row, violations
 from optimizer.solve.compact_model import CompactResult, all_rows, solve_compact_model
-from optimizer.solve.progress import SolveContext
+from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import TIE_BREAKING_ASSIGNMENTS
 
 

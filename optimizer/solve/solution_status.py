@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from optimizer.domain.solution import Decision, Solution, Tier
-from optimizer.model.decision_order import SAME_VALUE, trimmed
+from optimizer.model.decision_comparison import SAME_VALUE, trimmed
 from optimizer.model.problem import Problem, objective, tier_values
 
 

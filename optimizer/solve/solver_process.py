@@ -11,7 +11,7 @@ import numpy as np
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, Solution
 from optimizer.model.current_state import incumbent_from_current_state
-from optimizer.model.decision_order import better
+from optimizer.model.decision_comparison import better
 from optimizer.model.problem import Problem, upper_bounds
 from optimizer.solve.heuristics.greedy import greedy
 from optimizer.solve.solution_status import with_status

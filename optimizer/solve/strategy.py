@@ -12,7 +12,7 @@ import numpy as np
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, Solution
 from optimizer.model.current_state import incumbent_from_current_state
-from optimizer.model.decision_order import better, equal
+from optimizer.model.decision_comparison import better, equal
 from optimizer.model.problem import Problem, upper_bounds
 from optimizer.model.rules import violations
 from optimizer.solve.decomposition import solve_decomposed
@@ -23,9 +23,9 @@ from optimizer.solve.independent_components import (
     independent_components,
     within_component,
 )
-from optimizer.solve.progress import SolveContext, SolveProgress
 from optimizer.solve.single_model import solve_single_model
 from optimizer.solve.solver_adapters import is_available
+from optimizer.solve.time_limit import SolveContext, SolveProgress
 from optimizer.solve.tuning import FILLING_SECONDS, SINGLE_MODEL_VARIABLES
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from optimizer.domain.time_left import TimeLeft
+from optimizer.domain.stop_callback import TimeLeft
 from optimizer.transition.transition_state import Move, TransitionProblem, TransitionState
 
 _MOST_COMPARED = 100

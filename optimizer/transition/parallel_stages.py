@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from optimizer.domain.arrays import Floats
-from optimizer.domain.time_left import TimeLeft
+from optimizer.domain.stop_callback import TimeLeft
 from optimizer.transition.transition_state import Move, TransitionProblem, TransitionState
 
 MOST_CELLS = 20_000_000

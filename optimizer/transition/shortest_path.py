@@ -8,7 +8,7 @@ cost paths", IEEE Transactions on Systems Science and Cybernetics 4 (1968). The 
 import heapq
 from collections.abc import Iterable, Iterator
 
-from optimizer.domain.time_left import TimeLeft, unlimited
+from optimizer.domain.stop_callback import TimeLeft, unlimited
 from optimizer.transition.transition_state import (
     Move,
     TransitionProblem,

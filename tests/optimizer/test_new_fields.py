@@ -16,7 +16,7 @@ from optimizer.model.predicates import PREDICATES
 from optimizer.model.problem import Problem
 from optimizer.model.symmetry import workload_keys
 from optimizer.plan.digest import basis_of
-from optimizer.plan.unplaced_workloads import SAYS
+from optimizer.plan.unplaced_reasons import SAYS
 from optimizer.snapshot.annotations import PREFIX
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.base import RequestPart

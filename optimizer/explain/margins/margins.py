@@ -17,7 +17,7 @@ from math import inf
 from typing import NamedTuple
 
 from optimizer.domain.solution import Assignment, Decision, Solution
-from optimizer.domain.time_left import TimeLeft, unlimited
+from optimizer.domain.stop_callback import TimeLeft, unlimited
 from optimizer.explain.margins.forced_problems import excluding, objective_loss, solve_forced
 from optimizer.explain.margins.neighbourhood import Neighbourhood
 from optimizer.explain.margins.symmetric_exchange import SymmetricExchange

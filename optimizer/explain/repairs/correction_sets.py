@@ -10,7 +10,7 @@ from functools import cached_property
 from math import inf
 
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.time_left import TimeLeft, unlimited
+from optimizer.domain.stop_callback import TimeLeft, unlimited
 from optimizer.explain.conflicts.feasibility_oracle import FeasibilityOracle
 from optimizer.explain.conflicts.fleet_changes import LimitChange
 from optimizer.explain.conflicts.irreducible_subsystem import infeasible_subsystem

@@ -16,7 +16,7 @@ from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet
 from optimizer.explain.solver_ports import BudgetExceeded, LinearSolution, LinearSolver
 from optimizer.explain.wire_values import assignment_value, policy_value
-from optimizer.model.decision_order import tie_weights, trimmed
+from optimizer.model.decision_comparison import tie_weights, trimmed
 from optimizer.model.problem import Problem
 from optimizer.model.rules import RULES, Row
 from optimizer.wire.explanation import ParetoPoint, ParetoSet

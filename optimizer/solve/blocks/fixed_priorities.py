@@ -6,7 +6,7 @@ import numpy as np
 
 from optimizer.domain.solution import Decision
 from optimizer.model.allocation import Allocation
-from optimizer.model.decision_order import trimmed
+from optimizer.model.decision_comparison import trimmed
 from optimizer.model.problem import Problem
 from optimizer.solve.blocks.linking_constraints import LinkingConstraints
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from optimizer.domain.arrays import Bools, Ints
 from optimizer.model import rules
-from optimizer.model.decision_order import SAME_VALUE
+from optimizer.model.decision_comparison import SAME_VALUE
 from optimizer.model.problem import Problem, grouped
 from optimizer.model.rules import Row
 

@@ -12,7 +12,7 @@ import numpy as np
 from optimizer.domain.arrays import Floats, Ints
 from optimizer.domain.solution import Decision
 from optimizer.model.allocation import Allocation
-from optimizer.model.decision_order import worth_more
+from optimizer.model.decision_comparison import worth_more
 from optimizer.model.problem import Problem, largest_supplies, tier_values
 from optimizer.model.rules import linking_rows, violations
 from optimizer.solve.tuning import AMOUNT_PRICE, AMOUNT_TOLERANCE

@@ -12,7 +12,7 @@ from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from optimizer.domain.fleet import CandidatePolicy
 from optimizer.domain.gpu_layout import NodeLayout
-from optimizer.domain.mig_labels import GUIDE
+from optimizer.domain.mig_manager_settings import GUIDE
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer

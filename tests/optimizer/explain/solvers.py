@@ -13,7 +13,7 @@ from optimizer.explain.conflicts.feasibility_problem import (
 )
 from optimizer.explain.conflicts.limit_kinds import RelaxableLimit, RequiredReplicas
 from optimizer.explain.conflicts.relaxable_limits import relaxed
-from optimizer.explain.process.linear_programs import linear_solver
+from optimizer.explain.explanation_process.linear_programs import linear_solver
 from optimizer.explain.solver_ports import ProblemSolver
 from optimizer.model.problem import Problem, upper_bound
 from optimizer.solve.search.near_optimal_columns import NearOptimalColumns

@@ -17,7 +17,7 @@ from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution
 from optimizer.explain.case import Case
 from optimizer.explain.composition import compose
-from optimizer.explain.process.run import ExplanationJob, explain_here
+from optimizer.explain.explanation_process.run import ExplanationJob, explain_here
 from optimizer.explain.solver_ports import BudgetExceeded, LinearSolution
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem

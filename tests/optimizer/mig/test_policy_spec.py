@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from optimizer.candidates.pool_candidates import pool_candidates
 from optimizer.domain.fleet import CandidatePolicy
 from optimizer.domain.gpu_layout import NodeLayout, ProfileCounts
-from optimizer.domain.mig_labels import GPU_OPERATOR, GUIDE
+from optimizer.domain.mig_manager_settings import GPU_OPERATOR, GUIDE
 from optimizer.mig.geometry import GEOMETRIES, Geometry
 from optimizer.mig.gpu_patterns import Gpu, ReconfigurationRules
 from optimizer.mig.gpu_pools import GpuPool, NodeGpus

@@ -13,7 +13,7 @@ from benchmarks.optimizer.instances import instance, problem
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Assignment, PolicyEnforcement, Solution
-from optimizer.model.decision_order import worth_more
+from optimizer.model.decision_comparison import worth_more
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import (
     ClusterResource,

@@ -10,7 +10,7 @@ from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from tests.optimizer.build import fleet
 from tests.optimizer.explain.solvers import RESOLVE, possible
-from tests.optimizer.explain.test_unplaced_reasons import explained, infeasible_cases
+from tests.optimizer.explain.test_unplaced_conflicts import explained, infeasible_cases
 
 
 def test_what_is_remembered_is_what_solving_says() -> None:

@@ -6,7 +6,7 @@ from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply
 from optimizer.domain.gpu_layout import NodeLayout, ProfileCounts
 from optimizer.explain.conflicts.feasibility_problem import replica_counts
 from optimizer.explain.conflicts.fleet_changes import with_cluster, with_supplies
-from optimizer.explain.unplaced_reasons import UnplacedReasons
+from optimizer.explain.unplaced_conflicts import UnplacedReasons
 from optimizer.model.formulate import formulate
 from tests.optimizer.build import fleet
 from tests.optimizer.explain.solvers import RESOLVE

@@ -67,7 +67,7 @@ def explain_here(job: ExplanationJob, report: ReportProgress = report_nothing) -
     """Explain in this thread; each problem is given all the time that is left."""
     # The parent process imports this module, and needs neither PuLP nor the parts of explanations.
     from optimizer.explain.composition import compose  # noqa: PLC0415
-    from optimizer.explain.process.linear_programs import linear_solver  # noqa: PLC0415
+    from optimizer.explain.explanation_process.linear_programs import linear_solver  # noqa: PLC0415
     from optimizer.solve.search.near_optimal_columns import NearOptimalColumns  # noqa: PLC0415
     from optimizer.solve.strategy import solve_problem  # noqa: PLC0415
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution
-from optimizer.domain.time_left import TimeLeft, unlimited
+from optimizer.domain.stop_callback import TimeLeft, unlimited
 from optimizer.explain.conflicts.feasibility_oracle import symmetry_keys
 from optimizer.explain.conflicts.feasibility_problem import replica_counts
 from optimizer.explain.conflicts.fleet_changes import missing_scores

@@ -22,7 +22,7 @@ from optimizer.explain.repairs.correction_sets import (
 )
 from optimizer.explain.repairs.repair_trials import RepairTrials
 from optimizer.explain.solver_ports import BudgetExceeded, FindNearOptimal, ProblemSolver, find_none
-from optimizer.explain.unplaced_reasons import UnplacedReasons, short_of_replicas
+from optimizer.explain.unplaced_conflicts import UnplacedReasons, short_of_replicas
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.model.rules import violations

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, Solution
-from optimizer.model.decision_order import better
+from optimizer.model.decision_comparison import better
 from optimizer.model.problem import Problem, upper_bounds
 from optimizer.solve.blocks.columns import ColumnSelection
 from optimizer.solve.pricing.lagrangian_dual import SearchContext
