@@ -24,6 +24,7 @@ import yaml
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from dsf.agent.failure import Failure
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.metrics import AgentMetrics
 from dsf.agent.publish.plan import round_report
@@ -185,6 +186,9 @@ class Unchanged:
         return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(
             seconds=asyncio.get_running_loop().time()
         )
+
+    async def probe(self, summary: ScorerSummary) -> Failure | None:
+        """Return None: every API is healthy."""
 
     async def perform(self, summary: ScorerSummary) -> Round:
         """Perform one round."""

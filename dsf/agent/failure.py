@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
+OUTAGES = frozenset({"Unreachable", "DeadlineExceeded", "NotHTTP", "ServerError"})
+"""Reasons of a failed call after which a healthy answer of the same server is news."""
+
 Stage = Literal["source", "scoring", "publish", "agent"]
 
 
@@ -19,6 +22,11 @@ class Failure:
     reason: str
     message: str
     retry_after: float | None = None
+
+    @property
+    def outage(self) -> bool:
+        """Whether the scoring API seems to be down, so its health endpoint may show the end."""
+        return self.stage == "scoring" and self.reason in OUTAGES
 
 
 def agent_bug(error: BaseException) -> Failure:

@@ -18,6 +18,10 @@ dynamic_scoring_hub_writes_saved_total{score_name}               rounds that nee
 dynamic_scoring_api_requests_total{score_name, scoring_api, code}      calls of a scoring API by
                                                                  HTTP status, or reason of failure
 dynamic_scoring_api_request_seconds{score_name, scoring_api}     their latency, as a histogram
+dynamic_scoring_health_probes_total{score_name, result}          probes of a paused scorer's API:
+                                                                 healthy, unhealthy
+dynamic_scoring_paused_until_timestamp_seconds{score_name}       end of the pause after failures;
+                                                                 absent without one
 dynamic_scoring_answers_in_flight_bytes                          bytes of answers in memory
 dynamic_scoring_config_age_seconds                               since valid summaries were read
 dynamic_scoring_config_refused_total                             invalid summaries that were ignored
@@ -74,6 +78,12 @@ class AgentMetrics:
         self._latency = self._histogram(
             "api_request_seconds", "Latency of scoring APIs.", "scoring_api"
         )
+        self._probes = self._counter(
+            "health_probes", "Probes of the APIs of paused scorers.", "result"
+        )
+        self._paused = self._gauge(
+            "paused_until_timestamp_seconds", "When the pause after failures ends.", "score_name"
+        )
         self._held = self._gauge("answers_in_flight_bytes", "Answers that all rounds hold now.")
         self._refused = Counter(
             "dynamic_scoring_config_refused", "Configs that made no sense.", registry=registry
@@ -109,6 +119,16 @@ class AgentMetrics:
         self._calls.labels(score_name, scoring_api, code).inc()
         self._latency.labels(score_name, scoring_api).observe(seconds)
 
+    def health_probed(self, score_name: str, *, healthy: bool) -> None:
+        """Count a probe of the health endpoint of a paused scorer's API."""
+        self._probes.labels(score_name, "healthy" if healthy else "unhealthy").inc()
+
+    def paused(self, until: Mapping[str, float]) -> None:
+        """Replace the end of each pause after failures, in unix seconds by score name."""
+        self._paused.clear()
+        for score_name, end in until.items():
+            self._paused.labels(score_name).set(end)
+
     def configured(self, scorers: int) -> None:
         """Record that valid summaries of that many scorers were read."""
         if self._configured_at is None:
@@ -140,6 +160,7 @@ class AgentMetrics:
             self._saved,
             self._calls,
             self._latency,
+            self._probes,
         ):
             metric.remove_by_labels({"score_name": score_name})
 

@@ -67,6 +67,10 @@ class RoundRunner:
         with self.answer_budget.reserve(self.max_memory) as reservation:
             return await self._perform(summary, reservation)
 
+    async def probe(self, summary: ScorerSummary) -> Failure | None:
+        """Ask the health endpoint of a scorer's API; None if it is healthy."""
+        return await self.scoring.probe(summary)
+
     async def _perform(self, summary: ScorerSummary, reservation: AnswerReservation) -> Round:
         clock = asyncio.get_running_loop().time
         began = clock()

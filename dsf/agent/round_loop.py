@@ -18,6 +18,8 @@ from dsf.agent.schedule.round_schedule import (
     ApplyOnFailure,
     ConfigChanged,
     OnFailureApplied,
+    ProbeFinished,
+    ProbeHealth,
     RoundFinished,
     StartRound,
     StopScorer,
@@ -49,6 +51,9 @@ class Performer(Protocol):
 
     async def perform(self, summary: ScorerSummary) -> Round:
         """Run one round; the failure of a stage is returned, not raised."""
+
+    async def probe(self, summary: ScorerSummary) -> Failure | None:
+        """Ask the health endpoint of a scorer's API; None if it is healthy."""
 
 
 class Agent:
@@ -103,6 +108,7 @@ class Agent:
                     self._sweep.set()
                 for command in commands:
                     self._obey(command, tasks)
+                self._show_pauses(clock())
                 wake = next((c.time for c in commands if isinstance(c, WakeAt)), None)
 
     def _obey(self, command: round_schedule.Command, tasks: asyncio.TaskGroup) -> None:
@@ -111,8 +117,16 @@ class Agent:
                 tasks.create_task(self._round(summary))
             case ApplyOnFailure(summary):
                 tasks.create_task(self._publish_again(summary))
+            case ProbeHealth(summary):
+                tasks.create_task(self._probe(summary))
             case StopScorer(summary):
                 self._stop(summary)
+
+    def _show_pauses(self, clock: float) -> None:
+        """Convert the times of the schedule's clock to the time of day."""
+        now = self._performer.now().timestamp()
+        pauses = round_schedule.paused_until(self._state)
+        self._metrics.paused({score: now + until - clock for score, until in pauses.items()})
 
     async def _next(self, wake: float | None) -> round_schedule.Event:
         try:
@@ -140,9 +154,25 @@ class Agent:
                 failed=done.failure is not None,
                 retry_after=done.failure.retry_after if done.failure else None,
                 on_failure_in=published.again,
+                outage=done.failure is not None and done.failure.outage,
             )
         except Exception:
             log.exception("round broke", extra={"scorer": summary.name})
+            self._metrics.round_broke(summary.score_name)
+        finally:
+            self._events.put_nowait(ended)
+
+    async def _probe(self, summary: ScorerSummary) -> None:
+        ended = ProbeFinished(summary.name, healthy=False)
+        try:
+            failure = await self._performer.probe(summary)
+            healthy = failure is None
+            ended = ProbeFinished(summary.name, healthy, failure.retry_after if failure else None)
+            self._metrics.health_probed(summary.score_name, healthy=healthy)
+            why = _why(failure) if failure else {}
+            log.info("health probed", extra={"scorer": summary.name, "healthy": healthy, **why})
+        except Exception:
+            log.exception("probe broke", extra={"scorer": summary.name})
             self._metrics.round_broke(summary.score_name)
         finally:
             self._events.put_nowait(ended)
@@ -161,6 +191,9 @@ class Agent:
         summary, told = done.summary, done.report
         rule = summary.scoring_on_failure or EXPIRE
         ended = self._performer.now()
+        if done.failure is not None:
+            remark = round_schedule.pause_remark(summary, done.failure.retry_after, ended)
+            told = round_report.with_remark(told, remark)
         if told.scores is None:
             self._metrics.scores.set_rule(summary.score_name, rule)
         else:

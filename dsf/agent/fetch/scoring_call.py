@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.answer_budget import AnswerReservation
 from dsf.agent.fetch.answer_decoding import decode_within
-from dsf.agent.fetch.credentials import AgentSecrets, scoring_endpoint
+from dsf.agent.fetch.credentials import AgentSecrets, CalledEndpoint, scoring_endpoint
 from dsf.agent.fetch.http_client import HttpClient
 from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequest, exchange
 from dsf.agent.score.result_rules import MAX_SERIES
 from dsf.agent.wire.encoded_series import EncodedSeries, ScoringRequestBody
-from dsf.agent.wire.http_answer import HttpAnswer
+from dsf.agent.wire.http_answer import HttpAnswer, health_url, status_failure
 from dsf.agent.wire.scoring_answer import (
     RESULT_BYTES,
     ScoringAnswer,
@@ -24,6 +24,12 @@ from dsf.api.scoring.scorer_summary import ScorerSummary
 
 RESULTS_PER_SERIES = 5
 """Results that an answer may have for each label set of a score: some are dropped by the rules."""
+
+PROBE_SECONDS = 5.0
+"""Time for an answer of a health endpoint, which does no work: as long as the hub waits for it."""
+
+PROBE_BYTES = 1 << 16
+"""The largest answer of a health endpoint: its body is not used."""
 
 BYTES_PER_SERIES = 1 << 10
 """Bytes that an answer may have for each label set of a score."""
@@ -95,6 +101,26 @@ class ScoringApi:
         code = answer.reason if isinstance(answer, Failure) else str(answer.status)
         self.observe(summary, code, clock() - began)
         return answer
+
+    async def probe(self, summary: ScorerSummary) -> Failure | None:
+        """Ask the health endpoint of a scorer's API, without a token; None if it is healthy."""
+        scoring = scoring_endpoint(summary)
+        url = health_url(summary.scoring_endpoint)
+        access = await self.secrets.credentials(
+            CalledEndpoint(url, ca_name=scoring.ca_name, ca_key=scoring.ca_key)
+        )
+        if isinstance(access, InvalidInput):
+            return Failure("scoring", access.reason, access.message)
+        answer = await exchange(
+            self.client,
+            OutboundRequest("GET", url, ca=access.ca),
+            stage="scoring",
+            deadline=CallDeadline.within(PROBE_SECONDS),
+            max_bytes=PROBE_BYTES,
+        )
+        if isinstance(answer, Failure):
+            return answer
+        return None if answer.ok else status_failure("scoring", url, answer)
 
     async def results(
         self,

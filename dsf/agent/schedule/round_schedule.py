@@ -6,6 +6,11 @@ interval; its phase depends on the cluster and the scorer, so that a fleet does 
 API in the same second. After failures the pause doubles, up to `CEILING_SECONDS` or the interval,
 whichever is longer. If a server asks for a longer pause, it gets it, up to `RETRY_AFTER_SECONDS`.
 
+During a pause after an outage of the scoring API, its health endpoint is probed at the points of
+the grid that the pause skips, but never while the pause is one that a server asked for. The first
+healthy answer ends the pause. If the next round fails nevertheless, health says nothing about
+scoring: further healthy answers then count only after an unhealthy one.
+
 After a failed round the last good scores expire at a time of their own, before or after the next
 round. `scoring.onFailure` is then applied to them. That counts as running: it overlaps no round.
 """
@@ -13,15 +18,23 @@ round. `scoring.onFailure` is then applied to them. That counts as running: it o
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from hashlib import sha256
 
 from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.times import rfc3339
 
 SPREAD_SECONDS = 2.0
 """First rounds are spread over this time, so that a restart does not call everything at once."""
 
-CEILING_SECONDS = 300.0
-"""The longest pause after failures, unless the interval is longer: scores return within it."""
+CEILING_SECONDS = 60.0
+"""The longest pause after failures, unless the interval is longer.
+
+Scores return within it even if no probe can notice the recovery, for example that of a source.
+"""
+
+PROBE_SECONDS = 5.0
+"""The shortest time between two probes of one API: shorter intervals would burden a sick one."""
 
 RETRY_AFTER_SECONDS = 3600.0
 """The longest pause that a server may ask for: a mistaken header must not stop a scorer."""
@@ -39,13 +52,15 @@ class RoundFinished:
     """A started round has ended; after `failed` ones the pause grows.
 
     `retry_after` is the pause in seconds that a server asked for. `on_failure_in` is the number of
-    seconds until `onFailure` has to be applied to the last good scores.
+    seconds until `onFailure` has to be applied to the last good scores. After an `outage` of the
+    scoring API, its health is probed during the pause.
     """
 
     scorer: str
     failed: bool = False
     retry_after: float | None = None
     on_failure_in: float | None = None
+    outage: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +72,20 @@ class OnFailureApplied:
 
 
 @dataclass(frozen=True, slots=True)
+class ProbeFinished:
+    """A probe has ended; `retry_after` is the pause in seconds that an unhealthy API asked for."""
+
+    scorer: str
+    healthy: bool
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed."""
 
 
-Event = ConfigChanged | RoundFinished | OnFailureApplied | Tick
+Event = ConfigChanged | RoundFinished | OnFailureApplied | ProbeFinished | Tick
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +98,13 @@ class StartRound:
 @dataclass(frozen=True, slots=True)
 class ApplyOnFailure:
     """Apply the summary's `onFailure` to the last good scores, then send OnFailureApplied."""
+
+    summary: ScorerSummary
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeHealth:
+    """Ask the health endpoint of the summary's scoring API, then send ProbeFinished."""
 
     summary: ScorerSummary
 
@@ -92,7 +123,7 @@ class WakeAt:
     time: float
 
 
-Command = StartRound | ApplyOnFailure | StopScorer | WakeAt
+Command = StartRound | ApplyOnFailure | ProbeHealth | StopScorer | WakeAt
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +132,8 @@ class ScheduledScorer:
 
     `wanted` is the current summary, None if the scorer was removed while a round of it runs.
     `running` is the summary of the round, or of the application of `onFailure`, that runs now.
+    `paused` tells whether `due` is later than without failures. `health_counts` tells whether a
+    healthy answer to a probe ends the pause.
     """
 
     wanted: ScorerSummary | None
@@ -109,6 +142,10 @@ class ScheduledScorer:
     running: ScorerSummary | None = None
     started: float = -math.inf
     failures: int = 0
+    paused: bool = False
+    probe_due: float = math.inf
+    probing: bool = False
+    health_counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +165,8 @@ def step(
             scorers, stops = _configured(state, summaries, now)
         case RoundFinished() | OnFailureApplied():
             scorers, stops = _ended(state, event, now)
+        case ProbeFinished():
+            scorers, stops = _probed(state, event, now), ()
         case Tick():
             scorers, stops = dict(state.scorers), ()
     scorers, starts = _started(scorers, now)
@@ -138,6 +177,32 @@ def scores(state: RoundSchedule) -> frozenset[str]:
     """Return the names of the scores that are published as AddOnPlacementScores."""
     summaries = [one for s in state.scorers.values() for one in (s.wanted, s.running) if one]
     return frozenset(one.score_name for one in summaries if one.score_destination != "None")
+
+
+def paused_until(state: RoundSchedule) -> Mapping[str, float]:
+    """Return when each pause after failures ends, by score name."""
+    return {
+        scorer.wanted.score_name: scorer.due
+        for scorer in state.scorers.values()
+        if scorer.wanted and scorer.paused
+    }
+
+
+def longest_pause(summary: ScorerSummary) -> float:
+    """Return the longest pause in seconds after failures, unless a server asks for a longer one."""
+    return max(_interval(summary), CEILING_SECONDS)
+
+
+def pause_remark(summary: ScorerSummary, retry_after: float | None, now: datetime) -> str:
+    """Return when the next round starts after a failed one, for people.
+
+    Names the end only of a pause that a server asked for. The end of the agent's own pauses differs
+    from round to round, and each new message costs a write: the remark has their longest.
+    """
+    asked, longest = _asked(retry_after), longest_pause(summary)
+    if asked <= longest:
+        return f"the agent tries again within {longest:g} s"
+    return f"the server asked for a pause until {rfc3339(now + timedelta(seconds=asked))}"
 
 
 _Transition = tuple[dict[str, ScheduledScorer], tuple[Command, ...]]
@@ -170,7 +235,9 @@ def _wanted(
     if before.wanted == summary:
         return before
     due = min(before.due, _slot(cluster, summary, now))
-    return replace(before, wanted=summary, due=due, failures=0)
+    return ScheduledScorer(
+        summary, due, before.on_failure_due, before.running, started=before.started
+    )
 
 
 def _ended(
@@ -206,10 +273,52 @@ def _paused(
     failed = event.failed and ran == wanted
     failures = scorer.failures + 1 if failed else 0
     interval = _interval(wanted)
-    after = max(now, scorer.started + _pause(interval, failures) - interval / 2)
-    if failed and event.retry_after:
-        after = max(after, now + min(event.retry_after, RETRY_AFTER_SECONDS))
-    return replace(scorer, failures=failures, due=_slot(cluster, wanted, after))
+    usual = max(now, scorer.started + interval / 2)
+    after = max(now, scorer.started + _pause(wanted, failures) - interval / 2)
+    asked = now + _asked(event.retry_after) if failed else now
+    due = _slot(cluster, wanted, max(after, asked))
+    paused = replace(
+        scorer,
+        failures=failures,
+        due=due,
+        paused=due > _slot(cluster, wanted, usual),
+        probe_due=math.inf,
+        health_counts=scorer.health_counts or not failed,
+    )
+    outage = failed and event.outage
+    return _probe_next(cluster, wanted, paused, scorer.started, asked) if outage else paused
+
+
+def _probe_next(
+    cluster: str, wanted: ScorerSummary, scorer: ScheduledScorer, last: float, earliest: float
+) -> ScheduledScorer:
+    """Return the scorer with its next probe, `last` being the last call of its API."""
+    interval = _interval(wanted)
+    after = max(earliest, last + max(interval, PROBE_SECONDS) - interval / 2)
+    probe_due = _slot(cluster, wanted, after)
+    return replace(scorer, probe_due=probe_due if probe_due < scorer.due else math.inf)
+
+
+def _probed(state: RoundSchedule, event: ProbeFinished, now: float) -> dict[str, ScheduledScorer]:
+    scorers = dict(state.scorers)
+    before = scorers.get(event.scorer)
+    if before is None or before.wanted is None or not before.probing:
+        return scorers
+    if event.healthy and before.health_counts:
+        scorers[event.scorer] = replace(
+            before, due=now, failures=0, paused=False, probing=False, health_counts=False
+        )
+        return scorers
+    counts = before.health_counts or not event.healthy
+    asked = now if event.healthy else now + _asked(event.retry_after)
+    after = replace(
+        before,
+        due=before.due if asked <= before.due else _slot(state.cluster, before.wanted, asked),
+        probing=False,
+        health_counts=counts,
+    )
+    scorers[event.scorer] = _probe_next(state.cluster, before.wanted, after, now, asked)
+    return scorers
 
 
 def _started(scorers: Mapping[str, ScheduledScorer], now: float) -> _Transition:
@@ -218,17 +327,29 @@ def _started(scorers: Mapping[str, ScheduledScorer], now: float) -> _Transition:
         if scorer.wanted is None or scorer.running:
             continue
         if scorer.due <= now:
-            result[name] = replace(scorer, running=scorer.wanted, started=now)
+            result[name] = replace(
+                scorer,
+                running=scorer.wanted,
+                started=now,
+                paused=False,
+                probe_due=math.inf,
+                probing=False,
+            )
             starts.append(StartRound(scorer.wanted))
         elif scorer.on_failure_due <= now:
             result[name] = replace(scorer, running=scorer.wanted)
             starts.append(ApplyOnFailure(scorer.wanted))
+        elif scorer.probe_due <= now:
+            result[name] = replace(scorer, probe_due=math.inf, probing=True)
+            starts.append(ProbeHealth(scorer.wanted))
     return result, tuple(starts)
 
 
 def _wake(scorers: Mapping[str, ScheduledScorer]) -> tuple[Command, ...]:
     idle = [
-        min(scorer.due, scorer.on_failure_due) for scorer in scorers.values() if not scorer.running
+        min(scorer.due, scorer.on_failure_due, scorer.probe_due)
+        for scorer in scorers.values()
+        if not scorer.running
     ]
     return (WakeAt(min(idle)),) if idle else ()
 
@@ -245,9 +366,13 @@ def _interval(summary: ScorerSummary) -> float:
     return max(1.0, float(summary.scoring_interval))
 
 
-def _pause(interval: float, failures: int) -> float:
-    doubled = interval * 2.0 ** min(max(failures - 1, 0), 32)
-    return min(doubled, max(interval, CEILING_SECONDS))
+def _pause(summary: ScorerSummary, failures: int) -> float:
+    doubled = _interval(summary) * 2.0 ** min(max(failures - 1, 0), 32)
+    return min(doubled, longest_pause(summary))
+
+
+def _asked(retry_after: float | None) -> float:
+    return min(retry_after or 0.0, RETRY_AFTER_SECONDS)
 
 
 def _spread(cluster: str, summary: ScorerSummary) -> float:

@@ -7,6 +7,7 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit, urlunsplit
 
 from dsf.agent.failure import Failure, Stage
+from dsf.api.scoring.scoring_api import HEALTH_PATH
 from dsf.kube.redaction import redact
 
 UNAUTHORIZED = "Unauthorized"
@@ -47,6 +48,15 @@ def display_url(url: str) -> str:
         return "(not a URL)"
     host = f"[{host}]" if ":" in host else host
     return excerpt(urlunsplit((parts.scheme, f"{host}{port}", parts.path, "", "")))
+
+
+def health_url(url: str) -> str:
+    """Return the health endpoint of the server of a URL; the URL itself if it has no server."""
+    try:
+        parts = urlsplit(url)
+        return urlunsplit((parts.scheme, parts.netloc, HEALTH_PATH, "", ""))
+    except ValueError:
+        return url
 
 
 def is_http_url(url: str) -> bool:

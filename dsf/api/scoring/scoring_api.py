@@ -8,6 +8,9 @@ from dsf.api.crd.dynamic_scorer import ScoringParams, SourceParams
 from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.wire_model import WireModel
 
+HEALTH_PATH = "/healthz"
+"""The health endpoint, on the host of every scoring API."""
+
 Sample = tuple[float, str]
 """A Prometheus sample: unix seconds and the value's text."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import httpx
 
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.scoring.scoring_api import HEALTH_PATH
 from dsf.hub.observe.certificate_authorities import TrustedAuthorities
 from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.config_document import ConfigDocument, read_config
@@ -20,7 +21,6 @@ from dsf.outbound.name_lookup import NameLookups
 from dsf.outbound.pinned_connections import DestinationDenied, PinnedTransport
 from dsf.runtime.lru_cache import LruCache
 
-HEALTH_PATH = "/healthz"
 REMEMBERED_CONFIGS = 1024
 """Configs kept with their entity tags: more than a hub has scorers."""
 LONGEST_ETAG = 256

@@ -56,6 +56,11 @@ class Scorers:
     def now(self) -> datetime:
         return START + timedelta(seconds=asyncio.get_running_loop().time())
 
+    async def probe(self, wanted: ScorerSummary) -> Failure | None:
+        """The health endpoint fails while scoring does."""
+        answer = self.answers[wanted.name](asyncio.get_running_loop().time())
+        return answer if isinstance(answer, Failure) else None
+
     async def perform(self, wanted: ScorerSummary) -> Round:
         time = asyncio.get_running_loop().time()
         self.calls.setdefault(wanted.name, []).append(time)
@@ -165,13 +170,29 @@ async def test_a_scorer_that_is_down_for_half_a_day_is_asked_ever_less() -> None
     async with world.running(summary("a", scoring_interval=30)):
         await until(13 * HOUR)
         calls = [time for time in scorers.calls["a"] if time > HOUR]
-        assert len(calls) <= 12 * HOUR / 300 + 10
+        assert len(calls) <= 12 * HOUR / 60 + 10
+        probes = world.metric(
+            "dynamic_scoring_health_probes_total", score_name="a_score", result="unhealthy"
+        )
+        assert probes is not None
+        assert probes + len(calls) <= 12 * HOUR / 30 + 1
+        paused = world.metric(
+            "dynamic_scoring_paused_until_timestamp_seconds", score_name="a_score"
+        )
+        assert paused is not None
+        assert 0 <= paused - scorers.now().timestamp() <= 61
+        assert world.counting.writes <= HOUR / 45 + 10
         writes = world.counting.writes
         assert await world.value("a-score") is None
         assert world.score("a_score") == []
-        await until(13 * HOUR + 330)
+        await until(13 * HOUR + 32)
         assert await world.value("a-score") == 5
-        assert world.counting.writes <= writes + 5
+        assert world.counting.writes <= writes + 2
+        await until(13 * HOUR + 330)
+        assert (
+            world.metric("dynamic_scoring_paused_until_timestamp_seconds", score_name="a_score")
+            is None
+        )
         await until(14 * HOUR)
         assert len([time for time in scorers.calls["a"] if time > 13 * HOUR + 330]) >= 100
 

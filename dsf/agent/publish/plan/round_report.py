@@ -1,6 +1,6 @@
 """The outcome of a round as its AddOnPlacementScore shows it: scores, a condition per stage."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dsf.agent.failure import Failure
 from dsf.agent.score.expiry import PUBLISHED
@@ -48,6 +48,15 @@ def failed(failure: Failure, warnings: tuple[str, ...] = ()) -> RoundReport:
             (_false(SOURCE_FETCHED, failure), Condition(SCORED, "Unknown", "NotAttempted", why)),
         )
     return RoundReport(None, (_fetched(warnings), _false(SCORED, failure)))
+
+
+def with_remark(report: RoundReport, remark: str) -> RoundReport:
+    """Return the report with a remark at the end of each message about a failed stage."""
+    conditions = (
+        replace(one, message=f"{one.message}; {remark}") if one.status == "False" else one
+        for one in report.conditions
+    )
+    return RoundReport(report.scores, tuple(conditions))
 
 
 def _fetched(warnings: tuple[str, ...]) -> Condition:

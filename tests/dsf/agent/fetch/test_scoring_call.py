@@ -67,6 +67,32 @@ async def test_series_are_sent_in_matrix_form(api: ScoringApi, scorer: Server) -
     assert call.json == {"data": [{"metric": {"pod": "é"}, "values": [[1.5, "2"], [60, "NaN"]]}]}
 
 
+async def test_health_is_asked_at_the_root_of_the_same_host_without_a_token(
+    api: ScoringApi, scorer: Server
+) -> None:
+    asked = asking(scorer, scoring_endpoint_auth_name="no-such-secret")
+
+    assert await api.probe(asked) is None
+    (call,) = scorer.calls
+    assert (call.method, call.path, call.body) == ("GET", "/healthz", b"")
+    assert "Authorization" not in call.headers
+
+
+async def test_an_unhealthy_api_may_ask_for_a_pause(api: ScoringApi, scorer: Server) -> None:
+    scorer.answer = replying(b"starting", 503, {"Retry-After": "20"})
+
+    found = await api.probe(asking(scorer))
+    assert found is not None
+    assert (found.reason, found.retry_after, found.outage) == ("ServerError", 20, True)
+    assert "/healthz" in found.message
+
+
+async def test_nobody_there_is_not_healthy(api: ScoringApi) -> None:
+    found = await api.probe(summary(scoring_endpoint="http://127.0.0.1:1/scoring"))
+    assert found is not None
+    assert found.reason == "Unreachable"
+
+
 async def test_without_a_source_the_list_is_empty(api: ScoringApi, scorer: Server) -> None:
     await score(api, asking(scorer), [])
     assert scorer.calls[0].json == {"data": []}

@@ -1,14 +1,18 @@
 """Rounds as scripts of events and commands."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import pairwise
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.agent.schedule.round_schedule import (
     CEILING_SECONDS,
+    PROBE_SECONDS,
     RETRY_AFTER_SECONDS,
     SPREAD_SECONDS,
     ApplyOnFailure,
@@ -16,12 +20,16 @@ from dsf.agent.schedule.round_schedule import (
     ConfigChanged,
     Event,
     OnFailureApplied,
+    ProbeFinished,
+    ProbeHealth,
     RoundFinished,
     RoundSchedule,
     StartRound,
     StopScorer,
     Tick,
     WakeAt,
+    pause_remark,
+    paused_until,
     scores,
     step,
 )
@@ -80,6 +88,10 @@ class Script:
 
 def starts(commands: Sequence[Command]) -> list[ScorerSummary]:
     return [c.summary for c in commands if isinstance(c, StartRound)]
+
+
+def probes(commands: Sequence[Command]) -> list[ScorerSummary]:
+    return [c.summary for c in commands if isinstance(c, ProbeHealth)]
 
 
 def stops(commands: Sequence[Command]) -> list[ScorerSummary]:
@@ -233,8 +245,12 @@ def test_failures_double_the_pause_up_to_a_ceiling() -> None:
     script.run(20_000, failed=True)
 
     gaps = script.gaps("a")
-    assert gaps[1:5] == [60.0, 120.0, 240.0, 300.0]
-    assert max(gaps) == CEILING_SECONDS
+    assert set(gaps[1:]) == {CEILING_SECONDS}
+
+    script = begun(B)
+    script.run(20_000, failed=True)
+    assert script.gaps("b")[1:4] == [20.0, 40.0, 60.0]
+    assert max(script.gaps("b")) == CEILING_SECONDS
 
 
 def test_a_success_ends_the_back_off() -> None:
@@ -328,6 +344,133 @@ def test_settling_keeps_the_back_off() -> None:
     assert (script.state.scorers["a"].due, script.state.scorers["a"].failures) == (due, failures)
 
 
+@dataclass
+class Outage(Script):
+    """A scoring API with two doors: rounds fail unless it scores, probes unless it is healthy."""
+
+    scores_from: float = math.inf
+    healthy_from: float = math.inf
+    retry_after: float | None = None
+    probed: list[float] = field(default_factory=list)
+
+    def until(self, end: float) -> None:
+        """Let time pass; a round takes a second, and a probe ends at once."""
+        while self.now <= end:
+            if probes(self.commands):
+                self.probed.append(self.now)
+                self.play(ProbeFinished("b", self.now >= self.healthy_from))
+            elif starts(self.commands):
+                failed = 2000 <= self.now < self.scores_from
+                ended = RoundFinished("b", failed, self.retry_after, outage=failed)
+                self.play(ended, self.now + 1)
+            else:
+                self.play(Tick(), self.wake)
+
+
+def outage(summary_: ScorerSummary, **changes: Any) -> Outage:
+    script = Outage(**changes)
+    script.play(ConfigChanged((summary_,)))
+    script.until(10_000)
+    return script
+
+
+@given(
+    st.integers(1, 300), st.floats(2000, 4000), st.sampled_from([f"cluster{n}" for n in range(9)])
+)
+def test_rounds_resume_within_one_interval_of_a_recovery(
+    interval: int, back: float, cluster: str
+) -> None:
+    scorer = B.model_copy(update={"scoring_interval": interval})
+    script = outage(scorer, cluster=cluster, healthy_from=back, scores_from=back)
+    resumed = min(at for at in script.times("b") if at >= back)
+    one_round, probe_apart = 1.0, interval if interval >= PROBE_SECONDS else PROBE_SECONDS + 1
+    assert resumed - back <= max(interval, probe_apart) + one_round
+
+
+def test_an_api_that_is_down_is_probed_at_most_once_an_interval() -> None:
+    script = outage(B)
+    calls = sorted([*script.probed, *[at for at in script.times("b") if at > 2000]])
+    assert len(script.probed) > 600
+    assert min(later - earlier for earlier, later in pairwise(calls)) >= 5.0
+    assert len(calls) <= 8000 / B.scoring_interval + 1
+
+
+def test_short_intervals_are_probed_every_few_seconds_only() -> None:
+    script = outage(B.model_copy(update={"scoring_interval": 1}))
+    assert min(later - earlier for earlier, later in pairwise(script.probed)) >= PROBE_SECONDS - 0.5
+
+
+def test_health_that_says_nothing_about_scoring_ends_one_pause_only() -> None:
+    always_healthy = outage(B, healthy_from=0.0)
+    rounds = [at for at in always_healthy.times("b") if at > 2000]
+    assert len(rounds) <= 8000 / CEILING_SECONDS + 6
+
+
+def test_an_api_that_warms_up_after_its_health_is_asked_soon_again() -> None:
+    script = outage(B, healthy_from=4000.0, scores_from=4015.0)
+    assert min(at for at in script.times("b") if at >= 4015) <= 4015 + 2 * B.scoring_interval
+
+
+def test_nobody_is_probed_while_a_server_has_asked_for_a_pause() -> None:
+    script = outage(B, healthy_from=0.0, retry_after=600.0)
+    rounds = [at for at in script.times("b") if at > 2000]
+    assert script.probed == []
+    assert min(later - earlier for earlier, later in pairwise(rounds)) >= 600
+
+
+def test_a_probe_that_is_asked_to_wait_waits() -> None:
+    script = begun(B)
+    for _ in range(5):
+        script.play(RoundFinished("b", failed=True, outage=True), script.now + 1)
+        while not starts(script.commands) and not probes(script.commands):
+            assert script.wake is not None
+            script.play(Tick(), script.wake)
+        if probes(script.commands):
+            break
+    asked = script.now
+    script.play(ProbeFinished("b", healthy=False, retry_after=400))
+    assert script.wake is not None
+    assert 400 <= script.wake - asked <= 410
+
+
+def test_the_late_answer_of_a_probe_starts_no_second_round() -> None:
+    script = begun(B)
+    script.play(RoundFinished("b", failed=True, outage=True), script.now + 1)
+    script.play(Tick(), script.now + 20)
+    assert [one.name for one in starts(script.commands)] == ["b"]
+    before = script.state
+    script.play(ProbeFinished("b", healthy=True))
+    assert script.state == before
+
+
+def test_failures_that_are_no_outage_are_not_probed() -> None:
+    script = begun(B)
+    script.run(3_000, failed=True)
+    assert script.state.scorers["b"].probe_due == math.inf
+
+
+def test_a_pause_is_known_until_its_round_starts() -> None:
+    script = begun(B)
+    assert paused_until(script.state) == {}
+    script.play(RoundFinished("b", failed=True), script.now + 1)
+    assert paused_until(script.state) == {}
+    script.play(RoundFinished("b", failed=True, retry_after=300), script.now + 1)
+    script.play(Tick(), script.now + 15)
+    script.play(RoundFinished("b", failed=True, retry_after=300), script.now + 1)
+    assert paused_until(script.state) == {"b_score": script.wake}
+    assert script.wake is not None
+    script.play(Tick(), script.wake)
+    assert paused_until(script.state) == {}
+
+
+def test_people_read_when_a_scorer_is_tried_again() -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    assert pause_remark(B, None, now) == "the agent tries again within 60 s"
+    assert pause_remark(B, 30, now) == "the agent tries again within 60 s"
+    asked = pause_remark(B, 600, now)
+    assert asked == "the server asked for a pause until 2026-01-01T00:10:00Z"
+
+
 def test_an_interval_longer_than_the_ceiling_is_kept_while_failing() -> None:
     hourly = A.model_copy(update={"scoring_interval": 3600})
     script = begun(hourly)
@@ -360,6 +503,13 @@ EVENTS = st.one_of(
         st.booleans(),
         st.none() | st.floats(0, 1e9),
         st.none() | st.floats(0, 1000),
+        st.booleans(),
+    ),
+    st.builds(
+        ProbeFinished,
+        st.sampled_from(["a", "b", "c"]),
+        st.booleans(),
+        st.none() | st.floats(0, 1e9),
     ),
     st.builds(OnFailureApplied, st.sampled_from(["a", "b", "c"]), st.none() | st.floats(0, 1000)),
     st.just(Tick()),
