@@ -68,7 +68,9 @@ def frontier(gpus: Sequence[Sequence[GpuPattern]], demand: Demand, *, most: int)
     if bound:
         points += [_coordinate_ascent(gpus, part, demand.caps) for part in demand.subdemands]
     usable = [point._replace(supply=demand.usable(point.supply)) for point in points]
-    points, lost = _fewer(_cheapest(usable), demand, keep=most, most=most)
+    points, lost = _fewer(
+        [usable[at] for at in _PointArrays.of(usable).cheapest()], demand, keep=most, most=most
+    )
     return Frontier(tuple(sorted(points, key=_preference)), bound + lost)
 
 
@@ -158,10 +160,6 @@ class _PointArrays(NamedTuple):
         return [int(at) for at in best[np.argsort(first)]]
 
 
-def _cheapest(points: Sequence[FrontierPoint]) -> list[FrontierPoint]:
-    return [points[at] for at in _PointArrays.of(points).cheapest()]
-
-
 def _nondominated(points: list[FrontierPoint]) -> list[FrontierPoint]:
     """Return the points, of different supplies, that no other one covers for no more cost."""
     ranked = sorted(points, key=lambda point: (-sum(point.supply), point.cost, point.supply))
@@ -187,9 +185,8 @@ def _spread(
 
 def _promising(demand: Demand, losses: "_Losses") -> list[int]:
     """Return the best points for the demand and for its subdemands."""
-    whole = int(np.argmax(losses.value(demand)))
-    parts = (int(np.argmax(losses.worth(part))) for part in demand.subdemands)
-    return list(dict.fromkeys((whole, *parts)))
+    tables = (demand.best_values, *(part.fractional_values for part in demand.subdemands))
+    return list(dict.fromkeys(int(np.argmax(losses.value(table))) for table in tables))
 
 
 class _Losses:
@@ -206,15 +203,10 @@ class _Losses:
         self._amounts = np.ascontiguousarray(self._supplies.T, dtype=np.float64)
         self._worth = np.ascontiguousarray(_of(self._tables, self._whole(self._supplies)).T)
 
-    def value(self, demand: Demand) -> NDArray[np.float64]:
-        """Return what each point is worth to a demand."""
-        tables = [np.array(table) for table in demand.best_values]
-        return np.asarray(_of(tables, self._supplies).sum(axis=1) - self._costs)
-
-    def worth(self, demand: Demand) -> NDArray[np.float64]:
-        """Return what each point is worth to a demand whose requests could be cut."""
-        tables = [np.array(table) for table in demand.fractional_values]
-        return np.asarray(_of(tables, self._supplies).sum(axis=1) - self._costs)
+    def value(self, tables: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+        """Return what each point is worth, by the values of 0, 1, 2, ... of each device."""
+        worth = _of([np.array(table) for table in tables], self._supplies)
+        return np.asarray(worth.sum(axis=1) - self._costs)
 
     def to(self, index: int) -> NDArray[np.float64]:
         """Return the most that each point may be worth more than the one at `index`."""
@@ -244,9 +236,5 @@ def _of(tables: list[NDArray[np.float64]], supplies: NDArray[np.int64]) -> NDArr
     return np.stack(columns, axis=1)
 
 
-def _price(point: FrontierPoint) -> tuple[float, int, int]:
-    return point.cost, point.changed, point.pieces
-
-
 def _preference(point: FrontierPoint) -> tuple[float, int, int, tuple[int, ...]]:
-    return (*_price(point), tuple(-amount for amount in point.supply))
+    return (point.cost, point.changed, point.pieces, tuple(-amount for amount in point.supply))

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.domain.arrays import Floats, Ints
+from optimizer.domain.arrays import Floats, Ints, first_maxima
 from optimizer.model.problem import Problem
 from optimizer.model.subgradient import StepRule, minimise
 
@@ -129,10 +129,10 @@ class SupplySubproblem:
         if not len(self._costs):
             return 0.0, np.zeros(self._resources), np.zeros(0, dtype=np.int64)
         earned = _sums(self._item, self._amount * prices[self._row], len(self._costs))
-        item = _first_maxima(earned - self._costs, self._starts)
+        item = first_maxima(earned - self._costs, self._starts)
         of_offer = self._count * (earned - self._costs)[item]
         of_way = _sums(self._way, of_offer, len(self._pool))
-        way = _first_maxima(of_way, np.searchsorted(self._pool, np.unique(self._pool)))
+        way = first_maxima(of_way, np.searchsorted(self._pool, np.unique(self._pool)))
         way = way[of_way[way] > 0]
         amounts = np.zeros(len(self._costs))
         chosen = np.isin(self._way, way)
@@ -184,14 +184,6 @@ def minimised_dual(
     )
     minimise(evaluate, np.zeros(len(right_hand_sides)), rule, stop, demanded.largest())
     return DualBound(float(lowest), chosen)
-
-
-def _first_maxima(values: Floats, starts: Ints) -> Ints:
-    """Return the first position of the highest value from each start to the next."""
-    most = np.maximum.reduceat(values, starts)
-    sizes = np.diff(np.append(starts, len(values)))
-    at = np.nonzero(values == np.repeat(most, sizes))[0]
-    return np.asarray(at[np.searchsorted(at, starts)], dtype=np.int64)
 
 
 def _sums(rows: Ints, amounts: Floats, count: int) -> Floats:

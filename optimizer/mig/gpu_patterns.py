@@ -68,7 +68,10 @@ def patterns(
         if not item.changed or not any(_no_better(item, other) for other in kept):
             kept.append(item)
     return tuple(
-        item for item in kept if not item.changed or not any(_worse(item, other) for other in kept)
+        item
+        for item in kept
+        if not item.changed
+        or not any(item is not other and _no_better(item, other) for other in kept)
     )
 
 
@@ -81,7 +84,11 @@ def pattern_with(
 ) -> GpuPattern | None:
     """Return the possible pattern with these instances, or None; names are profiles or devices."""
     wanted = dict(device_counts(instances))
-    found = (item for item in _open(gpu, demand, mode, costs) if _made_of(item) == wanted)
+    found = (
+        item
+        for item in _open(gpu, demand, mode, costs)
+        if dict(device_counts(item.instances)) == wanted
+    )
     return min(found, key=_preference, default=None)
 
 
@@ -120,10 +127,6 @@ def _open(
         pattern = _pattern(gpu, other, demand, cost=costs.reconfigure + drained, drained=True)
         if pattern.changed:  # what is there already drains nobody
             yield pattern
-
-
-def _made_of(item: GpuPattern) -> dict[str, int]:
-    return dict(device_counts(item.instances))
 
 
 def _profiles(geometry: Geometry, devices: Sequence[str]) -> frozenset[str]:
@@ -182,7 +185,3 @@ def _no_better(item: GpuPattern, other: GpuPattern) -> bool:
     return item.cost >= other.cost and all(
         mine <= its for mine, its in zip(item.supply, other.supply, strict=True)
     )
-
-
-def _worse(item: GpuPattern, other: GpuPattern) -> bool:
-    return item is not other and _no_better(item, other)

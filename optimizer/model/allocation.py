@@ -18,7 +18,7 @@ import numpy as np
 
 from optimizer.domain.arrays import Bools, Floats, Ints
 from optimizer.domain.solution import Decision
-from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem
+from optimizer.model.problem import Problem
 from optimizer.model.row_matrix import RowMatrix
 from optimizer.model.rules import Row
 
@@ -82,21 +82,11 @@ class Allocation:
         self.resources_of[workload].remove(resource)
         self.workloads_on[resource].remove(workload)
 
-    def demand(self, workload: int, resource: int) -> list[tuple[int, float]]:
-        """Return what an assignment takes, by resource: its amount and the extra kinds."""
-        wanted, index = self.problem.workloads[workload], self.problem.resource_index
-        cluster = self.problem.resources[resource].cluster
-        extras = (
-            (index[ClusterResource(cluster, kind, NO_DEVICE)], amount)
-            for kind, amount in wanted.requests
-        )
-        return [(resource, wanted.amount), *extras]
-
     def has_capacity(self, workload: int, resource: int) -> bool:
         """Tell whether the resource exists and every resource that is taken has enough left."""
         return bool(self._sources[resource] > 0) and all(
             amount <= self.residual[at] + EXACT * max(1.0, amount)
-            for at, amount in self.demand(workload, resource)
+            for at, amount in self.problem.demand_of(workload, resource)
         )
 
     def fits(self, workload: int, resource: int) -> bool:
@@ -142,7 +132,7 @@ class Allocation:
         self._change_rows(policy, sign)
 
     def _change_assignment(self, workload: int, resource: int, sign: int) -> None:
-        for at, amount in self.demand(workload, resource):
+        for at, amount in self.problem.demand_of(workload, resource):
             self.residual[at] -= sign * amount
         if self._matrix:
             self._change_rows(self.problem.column(workload, resource), sign)

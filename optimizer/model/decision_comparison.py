@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from optimizer.domain.arrays import Floats
-from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
-from optimizer.model.problem import NO_DEVICE, ClusterResource, Problem, tier_values
+from optimizer.domain.solution import Decision, PolicyEnforcement
+from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import violations
 
 SAME_VALUE = 1e-6
@@ -71,11 +71,8 @@ def tie_weights(problem: Problem) -> Floats | None:
 
 def trimmed(problem: Problem, decision: Decision) -> Decision:
     """Return the decision without policies whose supply no assignment uses."""
-    used = {
-        resource
-        for assignment in decision.assignments
-        for resource in _resources(problem, assignment)
-    }
+    pairs = problem.indexes_of(decision.assignments)
+    used = {resource for pair in pairs for resource, _ in problem.demand_of(*pair)}
 
     def needed(choice: PolicyEnforcement) -> bool:
         supplies = problem.policies[problem.policy_index[choice]].supplies
@@ -84,19 +81,8 @@ def trimmed(problem: Problem, decision: Decision) -> Decision:
     return Decision(tuple(filter(needed, decision.policies)), decision.assignments)
 
 
-def _resources(problem: Problem, assignment: Assignment) -> list[int]:
-    cluster = problem.cluster_index[assignment.cluster]
-    workload = problem.workloads[problem.workload_index[assignment.workload]]
-    wanted = [ClusterResource(cluster, workload.kind, assignment.device)]
-    wanted += [ClusterResource(cluster, kind, NO_DEVICE) for kind, _ in workload.requests]
-    return [problem.resource_index[resource] for resource in wanted]
-
-
 def _standing(problem: Problem) -> tuple[Floats, Floats]:
-    """Return 1 for each assignment taken now and for each policy enforced now that an assignment.
-
-    needs.
-    """
+    """Return 1 for each candidate assignment, and for each policy, that is current; else 0."""
     pairs = zip(
         problem.assignments.workload.tolist(), problem.assignments.cluster.tolist(), strict=True
     )

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from dsf.kube.selectors import valid_selector
-from optimizer.domain.arrays import Bools, Floats, Ints
+from optimizer.domain.arrays import Bools, Floats
 from optimizer.domain.fleet import Fleet, FleetLimit
 from optimizer.model.predicates import PREDICATES
-from optimizer.model.problem import NO_DEVICE, Limit, Problem, ProblemPolicy, ProblemWorkload
+from optimizer.model.problem import NO_DEVICE, Limit, Problem, ProblemWorkload
 from optimizer.model.resource_index import ResourceIndex
 
 
@@ -23,7 +23,7 @@ def formulate(fleet: Fleet) -> Problem:
     whole = Problem(
         clusters=tuple(cluster.name for cluster in fleet.clusters),
         resources=indexed.resources,
-        policies=tuple(_policies(indexed)),
+        policies=indexed.policies,
         workloads=_workloads(fleet),
         values=values,
         base=indexed.base,
@@ -71,14 +71,6 @@ def _values(indexed: ResourceIndex) -> Floats:
     return values
 
 
-def _policies(indexed: ResourceIndex) -> Iterator[ProblemPolicy]:
-    for index, cluster in enumerate(indexed.fleet.clusters):
-        for item in cluster.candidates:
-            supplies = tuple(indexed.numbered(index, item.supplies))
-            value = 0.0 if item.current else 0.0 - item.cost
-            yield ProblemPolicy(index, item.pool, item.policy, supplies, item.current, value)
-
-
 def _workloads(fleet: Fleet) -> tuple[ProblemWorkload, ...]:
     number = {cluster.name: index for index, cluster in enumerate(fleet.clusters)}
     matching = _matching(fleet)
@@ -117,7 +109,8 @@ def _labels(fleet: Fleet) -> dict[str, tuple[str, ...]]:
 
 
 def _limits(indexed: ResourceIndex) -> Iterator[Limit]:
-    fleet, clusters = indexed.fleet, _policy_clusters(indexed)
+    fleet = indexed.fleet
+    clusters = np.array([policy.cluster for policy in indexed.policies], dtype=np.int64)
     costs: dict[str, Floats] = {}
     for limit in fleet.limits:
         workloads = [dict(workload.uses).get(limit.uses, 0.0) for workload in fleet.workloads]
@@ -158,11 +151,6 @@ def _scopes(indexed: ResourceIndex, limit: FleetLimit) -> Iterator[tuple[str, Bo
     values = np.array([cluster.label(limit.per) for cluster in clusters], dtype=object)
     for value in dict.fromkeys(values[within].tolist()):
         yield f"{limit.name} where {limit.per} is {value or 'not set'}", within & (values == value)
-
-
-def _policy_clusters(indexed: ResourceIndex) -> Ints:
-    counts = [len(cluster.candidates) for cluster in indexed.fleet.clusters]
-    return np.repeat(np.arange(len(counts)), counts)
 
 
 def _needed(problem: Problem, usable: Bools) -> set[int]:

@@ -178,6 +178,15 @@ class Problem:
             )
         return Coefficients(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
 
+    def demand_of(self, workload: int, resource: int) -> list[tuple[int, float]]:
+        """Return what an assignment takes, by resource: its amount and its further requests."""
+        wanted, cluster = self.workloads[workload], self.resources[resource].cluster
+        further = (
+            (self.resource_index[ClusterResource(cluster, kind, NO_DEVICE)], amount)
+            for kind, amount in wanted.requests
+        )
+        return [(resource, wanted.amount), *further]
+
     def _resources_of(self, kind: str) -> Ints:
         """Return each cluster's resource of a kind that has no devices, -1 where it has none."""
         missing = len(self.clusters) * [-1]

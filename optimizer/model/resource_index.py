@@ -9,7 +9,7 @@ import numpy as np
 from dsf.kube.selectors import valid_selector
 from optimizer.domain.arrays import Bools, Floats, Ints
 from optimizer.domain.fleet import Fleet, Supply
-from optimizer.model.problem import ClusterResource
+from optimizer.model.parameters import ClusterResource, ProblemPolicy, largest_supplies
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,15 +60,25 @@ class ResourceIndex:
     def most(self) -> Floats:
         """What a resource has at most: its base and the largest supply of each pool."""
         held = self.base.copy()
-        for index, cluster in enumerate(self.fleet.clusters):
-            best: dict[tuple[str, int], float] = {}
-            for candidate in cluster.candidates:
-                for resource, amount in self.numbered(index, candidate.supplies):
-                    key = candidate.pool, resource
-                    best[key] = max(best.get(key, 0.0), amount)
-            for (_, resource), amount in best.items():
-                held[resource] += amount
+        for resource, amount in largest_supplies(self.policies):
+            held[resource] += amount
         return held
+
+    @cached_property
+    def policies(self) -> tuple[ProblemPolicy, ...]:
+        """Every candidate policy with what it supplies."""
+        return tuple(
+            ProblemPolicy(
+                cluster=index,
+                pool=item.pool,
+                name=item.policy,
+                supplies=tuple(self.numbered(index, item.supplies)),
+                current=item.current,
+                value=0.0 if item.current else 0.0 - item.cost,
+            )
+            for index, cluster in enumerate(self.fleet.clusters)
+            for item in cluster.candidates
+        )
 
     def numbered(self, cluster: int, supplies: Iterable[Supply]) -> Iterator[tuple[int, float]]:
         """Yield the resources and amounts of supplies that somebody asks for."""

@@ -42,11 +42,11 @@ class ClusterForm(NamedTuple):
 
 
 def classes(keys: Mapping[Name, Hashable]) -> list[list[Name]]:
-    """Return the classes of two or more with equal keys, in the order of their first member."""
+    """Return the classes with equal keys, in the order of their first member."""
     together: dict[Hashable, list[Name]] = {}
     for name, key in keys.items():
         together.setdefault(key, []).append(name)
-    return [own for own in together.values() if len(own) > 1]
+    return list(together.values())
 
 
 def workload_keys(problem: Problem) -> dict[int, Hashable]:

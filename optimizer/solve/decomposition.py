@@ -114,16 +114,14 @@ def _solve_later_tier(
     """
     weights, last = _weights(problem, tier)
     rest = fix_priorities(problem, known, tier)
-    seconds_left = reduce_to_blocks(problem, weights, last, rest, stop=context.is_over)
-    if seconds_left is not None:
+    remaining = reduce_to_blocks(problem, weights, last, rest, stop=context.is_over)
+    if remaining is not None:
         result = search_blocks(
-            seconds_left.blocks,
+            remaining.blocks,
             context.with_share_of_time(FIXED_TIER_TIME_SHARE).search_context(),
-            _start_of(seconds_left, problem, known),
+            _start_of(remaining, problem, known),
         )
-        more = seconds_left.decision(
-            problem, result.incumbent.columns, result.incumbent.multiplicities
-        )
+        more = remaining.decision(problem, result.incumbent)
         known = better(problem, known, combined(problem, [rest.decision(), more])) or known
         context.report_decision(known, [])
     values = tier_values(problem, known)[:tier]
@@ -172,16 +170,14 @@ def _search_tier(
 
     def told(incumbent: ColumnSelection, bound: float) -> None:
         own = [bound] if tier == 0 else []
-        context.report(
-            lambda: reduction.decision(problem, incumbent.columns, incumbent.multiplicities), own
-        )
+        context.report(lambda: reduction.decision(problem, incumbent), own)
 
     search_context = replace(context.search_context(told), start_prices=prices)
     result = search_blocks(reduction.blocks, search_context, _start_of(reduction, problem, known))
     decision = better(
         problem,
         known,
-        reduction.decision(problem, result.incumbent.columns, result.incumbent.multiplicities),
+        reduction.decision(problem, result.incumbent),
     )
     value = 0.0 if decision is None else tier_values(problem, decision)[tier]
     if context.is_over():
@@ -201,7 +197,7 @@ def _search_tier(
 def _start_of(
     reduction: Reduction, problem: Problem, known: Decision | None
 ) -> ColumnSelection | None:
-    return None if known is None else ColumnSelection(*reduction.columns(problem, known))
+    return None if known is None else reduction.columns(problem, known)
 
 
 def _unfixed_in_problem(

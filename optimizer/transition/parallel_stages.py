@@ -67,10 +67,4 @@ def _key(moves: TransitionProblem, column: int) -> int:
     """Return a number for a workload, or for a pool: that of its first policy, below 0."""
     if moves.workload[column] >= 0:
         return int(moves.workload[column])
-    policy = moves.problem.policies[column]
-    same = (
-        index
-        for index, other in enumerate(moves.problem.policies)
-        if (other.cluster, other.pool) == (policy.cluster, policy.pool)
-    )
-    return -1 - next(same)
+    return -1 - moves.problem.pools[moves.problem.policies[column][:2]][0]

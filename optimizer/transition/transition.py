@@ -101,10 +101,9 @@ def _moves(
     if many:
         extra = _detours_with_capacity(wide, start, goal, sorted(touched), extra)
     part, _ = chosen_part(wide, Decision(both.policies, (*both.assignments, *extra)))
-    number = {variable: index for index, variable in enumerate(part.variables)}
     return (
         TransitionProblem(part, start, goal, replacements),
-        [number[assignment] for assignment in extra],
+        [part.column(*pair) for pair in part.indexes_of(extra)],
         many,
     )
 

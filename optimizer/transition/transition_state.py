@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from optimizer.domain.arrays import Floats, Ints
-from optimizer.domain.solution import Decision, Variable
+from optimizer.domain.solution import Decision
 from optimizer.model.problem import Problem, ProblemPolicy
 from optimizer.model.row_matrix import RowMatrix
 from optimizer.model.rules import RULES, Row
@@ -41,10 +41,7 @@ class TransitionProblem:
         replacements: ReplacementLookup = nothing_stays,
     ) -> None:
         self.problem = problem
-        number = {variable: index for index, variable in enumerate(problem.variables)}
-        self.start, self.goal = (
-            frozenset(number[item] for item in _variables(decision)) for decision in (start, goal)
-        )
+        self.start, self.goal = (_columns(problem, decision) for decision in (start, goal))
         self.workload = [-1] * len(problem.policies) + problem.assignments.workload.tolist()
         self.needed = [
             min(both) for both in zip(*map(self.counts, (self.start, self.goal)), strict=True)
@@ -69,8 +66,8 @@ class TransitionProblem:
 
     def _changes(self) -> tuple[Move, ...]:
         policies = self.problem.policies
-        old = {_pool(policies[i]): i for i in sorted(self.start) if self.workload[i] < 0}
-        new = {_pool(policies[i]): i for i in sorted(self.goal) if self.workload[i] < 0}
+        old = {policies[i][:2]: i for i in sorted(self.start) if self.workload[i] < 0}
+        new = {policies[i][:2]: i for i in sorted(self.goal) if self.workload[i] < 0}
         pools = sorted({*old, *new})
         pairs = ((old.get(pool), new.get(pool)) for pool in pools)
         return tuple(
@@ -149,12 +146,9 @@ class TransitionState:
         return [workload for workload, (running, needed) in enumerate(pairs) if running < needed]
 
 
-def _variables(decision: Decision) -> tuple[Variable, ...]:
-    return (*decision.policies, *decision.assignments)
-
-
-def _pool(policy: ProblemPolicy) -> tuple[int, str]:
-    return policy.cluster, policy.pool
+def _columns(problem: Problem, decision: Decision) -> VariableSet:
+    policies, pairs = problem.numbered(decision)
+    return frozenset((*policies, *(problem.column(*pair) for pair in pairs)))
 
 
 def _between(

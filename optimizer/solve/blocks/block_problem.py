@@ -23,10 +23,11 @@ from optimizer.domain.arrays import Bools, Floats, Ints
 
 @dataclass(frozen=True, slots=True)
 class LinkingRows:
-    """Linking rows: the sum of coefficient times assignments and modes is at most `limits` [rows].
+    """Linking rows: the sum of coefficient times variables is at most `limits` [rows].
 
-    Entries of assignments are (row, workload, resource, coefficient), those of modes (row, mode,
-    coefficient), each in arrays of equal length.
+    Entries of assignments are (row, workload, resource, coefficient). A choice is a policy of a
+    problem or a mode of its blocks; entries are (row, choice, coefficient). Arrays of a kind of
+    entry have equal length.
     """
 
     limits: Floats
@@ -34,9 +35,39 @@ class LinkingRows:
     assignment_workloads: Ints
     assignment_resources: Ints
     assignment_coefficients: Floats
-    mode_rows: Ints
-    mode_modes: Ints
-    mode_coefficients: Floats
+    choice_rows: Ints
+    choices: Ints
+    choice_coefficients: Floats
+
+    def renumbered(
+        self, limits: Floats, workloads: Ints, resources: Ints, choices: Ints
+    ) -> "LinkingRows":
+        """Return the rows in other numbers; entries of what has the number -1 are left out."""
+        workload = workloads[self.assignment_workloads]
+        resource = resources[self.assignment_resources]
+        kept, chosen = (workload >= 0) & (resource >= 0), choices[self.choices] >= 0
+        return LinkingRows(
+            limits,
+            self.assignment_rows[kept],
+            workload[kept],
+            resource[kept],
+            self.assignment_coefficients[kept],
+            self.choice_rows[chosen],
+            choices[self.choices[chosen]],
+            self.choice_coefficients[chosen],
+        )
+
+    def used(self, assignments: Floats, choices: Floats) -> Floats:
+        """Return the sum of each row, [rows].
+
+        `assignments` [workloads, resources] and `choices` [choices]: how often each is taken.
+        """
+        taken = assignments[self.assignment_workloads, self.assignment_resources]
+        by_assignment = self.assignment_coefficients * taken
+        by_choice = self.choice_coefficients * choices[self.choices]
+        size = len(self.limits)
+        used: Floats = np.bincount(self.assignment_rows, by_assignment, size).astype(np.float64)
+        return used + np.bincount(self.choice_rows, by_choice, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +101,16 @@ class BlockProblem:
     def largest_supply(self) -> int:
         """The largest supply of a resource, in capacity units."""
         return int(self.supply_amounts.max(initial=0))
+
+    @property
+    def first_modes(self) -> Ints:
+        """The first mode of each site, then the number of modes, [sites + 1]."""
+        return np.searchsorted(self.mode_sites, np.arange(len(self.copies) + 1))
+
+    @property
+    def first_resources(self) -> Ints:
+        """The first resource of each site, then the number of resources, [sites + 1]."""
+        return np.searchsorted(self.resource_sites, np.arange(len(self.copies) + 1))
 
     @property
     def integral(self) -> bool:
@@ -119,11 +160,6 @@ def subproblem_of(
         _positions(kept_sites[blocks.resource_sites]),
     )
     site_at, mode_at = _positions(kept_sites), _positions(kept_sites[blocks.mode_sites])
-    rows = blocks.linking
-    assignments = kept_workloads[rows.assignment_workloads] & (
-        resource_at[rows.assignment_resources] >= 0
-    )
-    chosen = mode_at[rows.mode_modes] >= 0
     return Subproblem(
         BlockProblem(
             values=blocks.values[np.ix_(workloads, resources)],
@@ -137,16 +173,7 @@ def subproblem_of(
             supply_modes=mode_at[blocks.supply_modes[supplies]],
             supply_resources=resource_at[blocks.supply_resources[supplies]],
             supply_amounts=blocks.supply_amounts[supplies],
-            linking=LinkingRows(
-                limits,
-                rows.assignment_rows[assignments],
-                workload_at[rows.assignment_workloads[assignments]],
-                resource_at[rows.assignment_resources[assignments]],
-                rows.assignment_coefficients[assignments],
-                rows.mode_rows[chosen],
-                mode_at[rows.mode_modes[chosen]],
-                rows.mode_coefficients[chosen],
-            ),
+            linking=blocks.linking.renumbered(limits, workload_at, resource_at, mode_at),
         ),
         workloads,
         resources,

@@ -1,6 +1,6 @@
 """Columns of the Dantzig-Wolfe master: a mode of a site, and the assignments that fill it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +36,11 @@ class Columns:
         at = np.arange(starts[-1]) + np.repeat(self.starts[chosen] - starts[:-1], lengths)
         return Columns(self.modes[chosen], starts, self.workloads[at], self.resources[at])
 
+    def taken(self, multiplicities: Ints) -> "ColumnSelection":
+        """Return the columns that are taken at least once."""
+        hit = np.flatnonzero(multiplicities)
+        return ColumnSelection(self.pick(hit), multiplicities[hit])
+
     def values(self, blocks: BlockProblem) -> Floats:
         """Return what each column adds to the objective, [columns]."""
         assignments = blocks.values[self.workloads, self.resources]
@@ -69,9 +74,9 @@ class Columns:
     def uses_of_modes(self, blocks: BlockProblem) -> tuple[Ints, Ints, Floats]:
         """Return the entries of modes in linking rows: columns, rows, amounts."""
         rows = blocks.linking
-        order = np.argsort(rows.mode_modes, kind="stable")
-        columns, chosen = _matches(rows.mode_modes[order], self.modes)
-        return columns, rows.mode_rows[order][chosen], rows.mode_coefficients[order][chosen]
+        order = np.argsort(rows.choices, kind="stable")
+        columns, chosen = _matches(rows.choices[order], self.modes)
+        return columns, rows.choice_rows[order][chosen], rows.choice_coefficients[order][chosen]
 
     def profits(self, blocks: BlockProblem, prices: Prices) -> Floats:
         """Return the value of each column less its prices (its reduced profit), [columns]."""
@@ -107,28 +112,15 @@ class ColumnPool:
 
     def add(self, modes: Ints, workloads: Ints, resources: Ints) -> None:
         """Add and count the columns of modes, at most one of a site, with these assignments."""
-        blocks = self._blocks
-        columns = columns_from_assignments(blocks, modes, workloads, resources)
-        workloads, resources, starts = columns.workloads, columns.resources, columns.starts.tolist()
-        modes_list = columns.modes.tolist()
-        for index, mode in enumerate(modes_list):
-            first, end = starts[index], starts[index + 1]
-            if first == end:
-                continue
-            key = mode, workloads[first:end].tobytes(), resources[first:end].tobytes()
-            self._columns.setdefault(key, len(self._columns))
-            self.met[key] = self.met.get(key, 0) + 1
+        columns = columns_from_assignments(self._blocks, modes, workloads, resources)
+        for key in _keys(columns):
+            if key[1]:
+                self._columns.setdefault(key, len(self._columns))
+                self.met[key] = self.met.get(key, 0) + 1
 
     def extend(self, columns: Columns) -> None:
         """Add columns without counting them."""
-        starts = columns.starts.tolist()
-        for index, mode in enumerate(columns.modes.tolist()):
-            first, end = starts[index], starts[index + 1]
-            key = (
-                mode,
-                columns.workloads[first:end].tobytes(),
-                columns.resources[first:end].tobytes(),
-            )
+        for key in _keys(columns):
             self._columns.setdefault(key, len(self._columns))
 
     def columns(self) -> Columns:
@@ -184,6 +176,12 @@ def to_whole_problem(columns: Columns, part: Subproblem) -> Columns:
         part.workloads[columns.workloads],
         part.resources[columns.resources],
     )
+
+
+def _keys(columns: Columns) -> Iterator[tuple[int, bytes, bytes]]:
+    starts, workloads, resources = columns.starts.tolist(), columns.workloads, columns.resources
+    for mode, first, end in zip(columns.modes.tolist(), starts[:-1], starts[1:], strict=True):
+        yield mode, workloads[first:end].tobytes(), resources[first:end].tobytes()
 
 
 def _decoded(found: Iterable[tuple[int, bytes, bytes]]) -> Columns:

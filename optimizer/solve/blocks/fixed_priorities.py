@@ -8,7 +8,7 @@ from optimizer.domain.solution import Decision
 from optimizer.model.allocation import Allocation
 from optimizer.model.decision_comparison import trimmed
 from optimizer.model.problem import Problem
-from optimizer.solve.blocks.linking_constraints import LinkingConstraints
+from optimizer.solve.blocks.block_problem import LinkingRows
 
 
 def fix_priorities(problem: Problem, decision: Decision, tier: int) -> Allocation:
@@ -27,16 +27,12 @@ def policies_of_fixed_pools(fixed: Allocation) -> frozenset[int]:
     return frozenset(number for members in pools for number in members)
 
 
-def residual_limits(fixed: Allocation, linking: LinkingConstraints) -> LinkingConstraints:
+def residual_limits(fixed: Allocation, linking: LinkingRows) -> LinkingRows:
     """Return the linking constraints with what is left of their limits."""
-    taken = np.zeros(fixed.problem.values.shape, np.bool_)
-    taken[tuple(np.array(fixed.pairs, np.int64).reshape(-1, 2).T)] = True
-    enforced = np.isin(linking.policy_numbers, list(fixed.policies))
-    assigned = taken[linking.assignment_workloads, linking.assignment_resources]
-    size = len(linking.limits)
-    used = np.bincount(linking.assignment_rows, linking.assignment_coefficients * assigned, size)
-    used += np.bincount(linking.policy_rows, linking.policy_coefficients * enforced, size)
-    return replace(linking, limits=tuple((np.array(linking.limits) - used).tolist()))
+    assigned, enforced = np.zeros(fixed.problem.values.shape), np.zeros(len(fixed.problem.policies))
+    assigned[tuple(np.array(fixed.pairs, np.int64).reshape(-1, 2).T)] = 1.0
+    enforced[list(fixed.policies)] = 1.0
+    return replace(linking, limits=linking.limits - linking.used(assigned, enforced))
 
 
 def _wanted(problem: Problem, names: set[str]) -> set[str]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from optimizer.domain.arrays import Ints
+from optimizer.model.symmetry import classes
 from optimizer.solve.blocks.block_problem import BlockProblem, entries_by_owner, subproblem_of
 
 
@@ -31,21 +32,16 @@ def merge_identical_workloads(blocks: BlockProblem) -> tuple[BlockProblem, tuple
     if len(members) == len(blocks.sizes):
         return blocks, members
     first = np.array([own[0] for own in members], np.int64)
-    kept, at = _kept(first, len(blocks.sizes))
-    assignments = kept[rows.assignment_workloads]
+    at = np.full(len(blocks.sizes), -1, np.int64)
+    at[first] = np.arange(len(first))
+    same = np.arange(max(len(blocks.resource_sites), len(blocks.mode_sites)))
     merged = replace(
         blocks,
         values=blocks.values[first],
         sizes=blocks.sizes[first],
         counts=np.array([blocks.counts[own].sum() for own in members], np.int64),
         most_per_site=np.array([blocks.most_per_site[own].sum() for own in members], np.int64),
-        linking=replace(
-            rows,
-            assignment_rows=rows.assignment_rows[assignments],
-            assignment_workloads=at[rows.assignment_workloads[assignments]],
-            assignment_resources=rows.assignment_resources[assignments],
-            assignment_coefficients=rows.assignment_coefficients[assignments],
-        ),
+        linking=rows.renumbered(rows.limits, at, same, same),
     )
     return merged, members
 
@@ -66,11 +62,10 @@ def merge_identical_sites(blocks: BlockProblem) -> tuple[BlockProblem, tuple[Int
 
 def _site_keys(blocks: BlockProblem) -> Iterable[Hashable]:
     sites, rows = len(blocks.copies), blocks.linking
-    first_resource = np.searchsorted(blocks.resource_sites, np.arange(sites + 1))
-    first_mode = np.searchsorted(blocks.mode_sites, np.arange(sites + 1))
+    first_resource, first_mode = blocks.first_resources, blocks.first_modes
     first_part = np.searchsorted(blocks.supply_modes, first_mode)
     assignments = entries_by_owner(blocks.resource_sites[rows.assignment_resources], sites)
-    chosen = entries_by_owner(blocks.mode_sites[rows.mode_modes], sites)
+    chosen = entries_by_owner(blocks.mode_sites[rows.choices], sites)
     for site in range(sites):
         resources = slice(first_resource[site], first_resource[site + 1])
         modes = slice(first_mode[site], first_mode[site + 1])
@@ -86,24 +81,11 @@ def _site_keys(blocks: BlockProblem) -> Iterable[Hashable]:
             rows.assignment_workloads[mine].tobytes(),
             (rows.assignment_resources[mine] - first_resource[site]).tobytes(),
             rows.assignment_coefficients[mine].tobytes(),
-            rows.mode_rows[ours].tobytes(),
-            (rows.mode_modes[ours] - first_mode[site]).tobytes(),
-            rows.mode_coefficients[ours].tobytes(),
+            rows.choice_rows[ours].tobytes(),
+            (rows.choices[ours] - first_mode[site]).tobytes(),
+            rows.choice_coefficients[ours].tobytes(),
         )
 
 
 def _members(keys: Iterable[Hashable]) -> tuple[Ints, ...]:
-    # The order of a dict is the same in every run; Python's hash of bytes is not.
-    found: dict[int, list[int]] = {}
-    firsts: dict[Hashable, int] = {}
-    for index, key in enumerate(keys):
-        found.setdefault(firsts.setdefault(key, index), []).append(index)
-    return tuple(np.array(own, np.int64) for own in found.values())
-
-
-def _kept(chosen: Ints, count: int) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], Ints]:
-    kept = np.zeros(count, np.bool_)
-    kept[chosen] = True
-    at = np.full(count, -1, np.int64)
-    at[chosen] = np.arange(len(chosen))
-    return kept, at
+    return tuple(np.array(own, np.int64) for own in classes(dict(enumerate(keys))))

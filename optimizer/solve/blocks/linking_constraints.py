@@ -4,50 +4,30 @@ A rule that is added to `optimizer.model.rules` becomes linking rows without fur
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from optimizer.domain.arrays import Bools, Ints
+from optimizer.domain.arrays import Bools
 from optimizer.model import rules
 from optimizer.model.decision_comparison import SAME_VALUE
 from optimizer.model.problem import Problem, grouped
 from optimizer.model.rules import Row
+from optimizer.solve.blocks.block_problem import LinkingRows
 
 
-@dataclass(frozen=True, slots=True)
-class LinkingConstraints:
-    """Linking rows, each scaled to a largest coefficient of 1.
-
-    `limits` [rows]; entries of assignments are (row, workload, resource, coefficient), those of
-    policies (row, policy, coefficient), in arrays of equal length.
-    """
-
-    limits: tuple[float, ...]
-    assignment_rows: Ints
-    assignment_workloads: Ints
-    assignment_resources: Ints
-    assignment_coefficients: np.ndarray[tuple[int], np.dtype[np.float64]]
-    policy_rows: Ints
-    policy_numbers: Ints
-    policy_coefficients: np.ndarray[tuple[int], np.dtype[np.float64]]
-
-    @property
-    def policies(self) -> frozenset[int]:
-        """The policies that have an entry in some row."""
-        return frozenset(self.policy_numbers.tolist())
-
-    def wanted(self, shape: tuple[int, ...]) -> Bools:
-        """Return the assignments that help to satisfy a row: they may pay with a value below 0."""
-        found = np.zeros(shape, np.bool_)
-        helps = self.assignment_coefficients < 0
-        found[self.assignment_workloads[helps], self.assignment_resources[helps]] = True
-        return found
+def serving_assignments(linking: LinkingRows, shape: tuple[int, ...]) -> Bools:
+    """Return the assignments that help to satisfy a row: they may pay with a value below 0."""
+    found = np.zeros(shape, np.bool_)
+    helps = linking.assignment_coefficients < 0
+    found[linking.assignment_workloads[helps], linking.assignment_resources[helps]] = True
+    return found
 
 
-def linking_constraints(problem: Problem, inexact: frozenset[str]) -> LinkingConstraints:
+def linking_constraints(problem: Problem, inexact: frozenset[str]) -> LinkingRows:
     """Return the rows of all rules that the blocks do not contain, and of those that they relax.
 
+    Each row is scaled to a largest coefficient of 1; its choices are policies.
     `inexact`: kinds whose amounts the blocks round.
     """
     rows = rules.linking_rows(problem)
@@ -57,12 +37,12 @@ def linking_constraints(problem: Problem, inexact: frozenset[str]) -> LinkingCon
 
 
 def with_priority_floors(
-    problem: Problem, linking: LinkingConstraints, values: Sequence[float]
-) -> LinkingConstraints:
+    problem: Problem, linking: LinkingRows, values: Sequence[float]
+) -> LinkingRows:
     """Return the constraints with one more row per value: tier i keeps at least `values[i]`."""
     tiers = problem.workload_tier[problem.assignments.workload]
     first = len(linking.limits)
-    limits, entries = list(linking.limits), []
+    limits, entries = linking.limits.tolist(), []
     for tier, value in enumerate(values):
         own = np.flatnonzero(tiers == tier)
         scale = float(np.abs(problem.assignments.value[own]).max(initial=0.0)) or 1.0
@@ -74,7 +54,7 @@ def with_priority_floors(
     )
     return replace(
         linking,
-        limits=tuple(limits),
+        limits=np.array(limits),
         assignment_rows=np.concatenate([linking.assignment_rows, rows]),
         assignment_workloads=np.concatenate(
             [linking.assignment_workloads, problem.assignments.workload[assignments]]
@@ -114,7 +94,7 @@ def _once_per_cluster_rows(problem: Problem) -> Iterator[Row]:
                 yield row
 
 
-def _entries(problem: Problem, rows: list[Row]) -> LinkingConstraints:
+def _entries(problem: Problem, rows: list[Row]) -> LinkingRows:
     none, nothing = np.zeros(0, np.int64), np.zeros(0)
     number = np.repeat(np.arange(len(rows)), [len(row.columns) for row in rows])
     columns = np.concatenate([none, *(row.columns for row in rows)])
@@ -126,8 +106,8 @@ def _entries(problem: Problem, rows: list[Row]) -> LinkingConstraints:
     of_policies = columns < first
     assignments = columns[~of_policies] - first
     some = bool(len(assignments))
-    return LinkingConstraints(
-        tuple(row.limit / own for row, own in zip(rows, scale.tolist(), strict=True)),
+    return LinkingRows(
+        np.array([row.limit for row in rows], np.float64) / scale,
         number[~of_policies],
         problem.assignments.workload[assignments] if some else none,
         problem.assignments.resource[assignments] if some else none,

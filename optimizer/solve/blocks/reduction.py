@@ -15,15 +15,15 @@ from optimizer.model.allocation import Allocation
 from optimizer.model.problem import NO_DEVICE, Problem
 from optimizer.solve.blocks.block_problem import BlockProblem, LinkingRows
 from optimizer.solve.blocks.capacity_units import CapacityUnits, capacity_units
-from optimizer.solve.blocks.columns import Columns
+from optimizer.solve.blocks.columns import Columns, ColumnSelection
 from optimizer.solve.blocks.fixed_priorities import policies_of_fixed_pools, residual_limits
 from optimizer.solve.blocks.identical_classes import (
     merge_identical_sites,
     merge_identical_workloads,
 )
 from optimizer.solve.blocks.linking_constraints import (
-    LinkingConstraints,
     linking_constraints,
+    serving_assignments,
     with_priority_floors,
 )
 from optimizer.solve.blocks.sites import Site, sites_of, undominated_policies
@@ -37,13 +37,12 @@ class Reduction:
     workloads: tuple[Ints, ...]
     sites: tuple[tuple[Site, ...], ...]
 
-    def decision(self, problem: Problem, columns: Columns, times: Ints) -> Decision:
+    def decision(self, problem: Problem, selection: ColumnSelection) -> Decision:
         """Return columns as a decision; of equal sites and workloads the first are taken first."""
-        policies: list[int] = []
+        policies, columns, times = list[int](), selection.columns, selection.multiplicities
         placed: list[list[tuple[int, int]]] = [[] for _ in self.workloads]
         used = [0] * len(self.sites)
-        first_mode = np.searchsorted(self.blocks.mode_sites, np.arange(len(self.sites)))
-        first_resource = np.searchsorted(self.blocks.resource_sites, np.arange(len(self.sites)))
+        first_mode, first_resource = self.blocks.first_modes, self.blocks.first_resources
         for index in np.repeat(np.arange(len(columns)), times).tolist():
             kind = int(self.blocks.mode_sites[columns.modes[index]])
             site = self.sites[kind][used[kind]]
@@ -60,7 +59,7 @@ class Reduction:
         )
         return problem.named(policies, pairs)
 
-    def columns(self, problem: Problem, decision: Decision) -> tuple[Columns, Ints]:
+    def columns(self, problem: Problem, decision: Decision) -> ColumnSelection:
         """Return a decision as columns and how often each is taken, as far as blocks contain it."""
         policies, pairs = problem.numbered(decision)
         chosen = set(policies)
@@ -70,8 +69,7 @@ class Reduction:
         }
         for workload, resource in pairs:
             by_resource.setdefault(resource, []).append(class_of[workload])
-        first_mode = np.searchsorted(self.blocks.mode_sites, np.arange(len(self.sites)))
-        first_resource = np.searchsorted(self.blocks.resource_sites, np.arange(len(self.sites)))
+        first_mode, first_resource = self.blocks.first_modes, self.blocks.first_resources
         met: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
         for kind, own in enumerate(self.sites):
             for site in own:
@@ -88,12 +86,13 @@ class Reduction:
                     met[key] = met.get(key, 0) + 1
         lengths = [len(assignments) for _, assignments in met]
         pairs = [pair for _, assignments in met for pair in assignments]
-        return Columns(
+        columns = Columns(
             np.array([mode for mode, _ in met], np.int64),
             np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64),
             np.array([workload for workload, _ in pairs], np.int64),
             np.array([resource for _, resource in pairs], np.int64),
-        ), np.array(list(met.values()), np.int64)
+        )
+        return ColumnSelection(columns, np.array(list(met.values()), np.int64))
 
     def spread(self, assignments: Bools, modes: Bools, problem: Problem) -> tuple[Bools, Bools]:
         """Return flags over assignments and modes of the blocks as flags over the problem's.
@@ -102,9 +101,7 @@ class Reduction:
         """
         wanted = np.zeros(problem.values.shape, np.bool_)
         policies = np.zeros(len(problem.policies), np.bool_)
-        blocks = self.blocks
-        first_mode = np.searchsorted(blocks.mode_sites, np.arange(len(self.sites) + 1))
-        first_resource = np.searchsorted(blocks.resource_sites, np.arange(len(self.sites) + 1))
+        first_mode, first_resource = self.blocks.first_modes, self.blocks.first_resources
         classes = np.repeat(np.arange(len(self.workloads)), [len(own) for own in self.workloads])
         members = np.concatenate(self.workloads)
         for kind, own in enumerate(self.sites):
@@ -141,10 +138,12 @@ def reduce_to_blocks(
     values = problem.values * weights[:, None]
     dropped = np.isnan(values)
     # A workload of weight 0 matters only where it helps to satisfy a linking row.
-    dropped |= ((values < 0) | (weights == 0)[:, None]) & ~linking.wanted(values.shape)
+    dropped |= ((values < 0) | (weights == 0)[:, None]) & ~serving_assignments(
+        linking, values.shape
+    )
     if stop():
         return None
-    policies = undominated_policies(problem, linking.policies)
+    policies = undominated_policies(problem, frozenset(linking.choices.tolist()))
     if unfixed is not None:
         dropped |= ~unfixed[0]
         policies &= frozenset(np.flatnonzero(unfixed[1]).tolist())
@@ -186,7 +185,7 @@ def _unmerged(
     sites: Sequence[Site],
     values: Floats,
     units: CapacityUnits,
-    linking: LinkingConstraints,
+    linking: LinkingRows,
     policy_weight: float,
 ) -> tuple[BlockProblem, Ints]:
     """Return the blocks before merging, and the workload of each row of values."""
@@ -249,37 +248,24 @@ def _supplies(
 
 def _rows(
     problem: Problem,
-    linking: LinkingConstraints,
+    linking: LinkingRows,
     by_size: Ints,
     order: Ints,
     modes: list[tuple[int, ...]],
 ) -> LinkingRows:
     """Return the linking rows in the numbers of the blocks, without assignments that are gone."""
-    workload_at = np.argsort(by_size)
     resource_at = np.full(len(problem.resources), -1, np.int64)
     resource_at[order] = np.arange(len(order))
-    inside = resource_at[linking.assignment_resources] >= 0
     by_policy: dict[int, list[int]] = {}
     for mode, policies in enumerate(modes):
         for policy in policies:
             by_policy.setdefault(policy, []).append(mode)
-    entries = [
-        (row, mode, coefficient)
-        for row, policy, coefficient in zip(
-            linking.policy_rows.tolist(),
-            linking.policy_numbers.tolist(),
-            linking.policy_coefficients.tolist(),
-            strict=True,
-        )
-        for mode in by_policy.get(policy, ())
-    ]
-    return LinkingRows(
-        np.array(linking.limits, np.float64),
-        linking.assignment_rows[inside],
-        workload_at[linking.assignment_workloads[inside]],
-        resource_at[linking.assignment_resources[inside]],
-        linking.assignment_coefficients[inside],
-        np.array([row for row, _, _ in entries], np.int64),
-        np.array([mode for _, mode, _ in entries], np.int64),
-        np.array([coefficient for _, _, coefficient in entries], np.float64),
+    own = [by_policy.get(policy, []) for policy in linking.choices.tolist()]
+    entries, every = np.repeat(np.arange(len(own)), [len(some) for some in own]), max(len(modes), 1)
+    of_modes = replace(
+        linking,
+        choice_rows=linking.choice_rows[entries],
+        choices=np.array([mode for some in own for mode in some], np.int64),
+        choice_coefficients=linking.choice_coefficients[entries],
     )
+    return of_modes.renumbered(linking.limits, np.argsort(by_size), resource_at, np.arange(every))

@@ -126,7 +126,7 @@ class _State:
     def _take(self, workload: int, resource: int) -> bool:
         """Assign a workload, with the policies that this needs; tell whether it was possible."""
         cluster = self._problem.resources[resource].cluster
-        needs = self.allocation.demand(workload, resource)
+        needs = self._problem.demand_of(workload, resource)
         if not all(self._ensure(cluster, need, much) for need, much in needs):
             return False
         if not self.allocation.keeps_rows(self._problem.column(workload, resource)):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.domain.arrays import Floats, Ints
+from optimizer.domain.arrays import Floats, Ints, first_maxima
 from optimizer.model.subgradient import StepRule, minimise
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.knapsack import KnapsackTable, knapsack_contents, solve_knapsacks
@@ -209,22 +209,13 @@ def _usage(blocks: BlockProblem, pricing: PricingResult) -> Floats:
     """Return the assignments of each workload, then the use of each linking row."""
     times = blocks.copies[blocks.resource_sites[pricing.resources]]
     used: Floats = np.bincount(pricing.workloads, times, len(blocks.sizes)).astype(np.float64)
-    rows = blocks.linking
-    if not len(rows.limits):
+    if not len(blocks.linking.limits):
         return used
     taken = np.zeros(blocks.values.shape)
     np.add.at(taken, (pricing.workloads, pricing.resources), times)
     chosen = np.zeros(len(blocks.mode_sites))
     chosen[pricing.modes] = blocks.copies[blocks.mode_sites[pricing.modes]]
-    by_assignment = (
-        rows.assignment_coefficients * taken[rows.assignment_workloads, rows.assignment_resources]
-    )
-    by_mode = rows.mode_coefficients * chosen[rows.mode_modes]
-    size = len(rows.limits)
-    linking = np.bincount(rows.assignment_rows, by_assignment, size) + np.bincount(
-        rows.mode_rows, by_mode, size
-    )
-    return np.concatenate([used, linking])
+    return np.concatenate([used, blocks.linking.used(taken, chosen)])
 
 
 def _bound(blocks: BlockProblem, prices: Prices, site_profits: Floats) -> float:
@@ -240,16 +231,13 @@ def _mode_profits(blocks: BlockProblem, best: Floats, prices: Prices) -> Floats:
         blocks.supply_modes, parts, len(blocks.mode_sites)
     )
     rows = blocks.linking
-    if len(rows.mode_rows):
-        charged = rows.mode_coefficients * prices.linking[rows.mode_rows]
-        site_profits -= np.bincount(rows.mode_modes, charged, len(site_profits))
+    if len(rows.choice_rows):
+        charged = rows.choice_coefficients * prices.linking[rows.choice_rows]
+        site_profits -= np.bincount(rows.choices, charged, len(site_profits))
     return site_profits
 
 
 def _best_modes(blocks: BlockProblem, mode_profits: Floats) -> tuple[Floats, Ints]:
     """Return the largest profit of every site, and the first mode that has it."""
-    starts = np.searchsorted(blocks.mode_sites, np.arange(len(blocks.copies)))
-    site_profits = np.maximum.reduceat(mode_profits, starts)
-    hits = np.flatnonzero(mode_profits == site_profits[blocks.mode_sites])
-    _, first = np.unique(blocks.mode_sites[hits], return_index=True)
-    return site_profits, hits[first]
+    modes = first_maxima(mode_profits, blocks.first_modes[:-1])
+    return mode_profits[modes], modes

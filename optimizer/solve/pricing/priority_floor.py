@@ -49,7 +49,7 @@ def _with_floors_priced(blocks: BlockProblem, count: int, price: float) -> Block
         (rows.assignment_workloads[kept], rows.assignment_resources[kept]),
         price * rows.assignment_coefficients[kept],
     )
-    others, modes = ~kept, rows.mode_rows < first
+    others, modes = ~kept, rows.choice_rows < first
     return replace(
         blocks,
         values=values,
@@ -60,8 +60,8 @@ def _with_floors_priced(blocks: BlockProblem, count: int, price: float) -> Block
             assignment_workloads=rows.assignment_workloads[others],
             assignment_resources=rows.assignment_resources[others],
             assignment_coefficients=rows.assignment_coefficients[others],
-            mode_rows=rows.mode_rows[modes],
-            mode_modes=rows.mode_modes[modes],
-            mode_coefficients=rows.mode_coefficients[modes],
+            choice_rows=rows.choice_rows[modes],
+            choices=rows.choices[modes],
+            choice_coefficients=rows.choice_coefficients[modes],
         ),
     )

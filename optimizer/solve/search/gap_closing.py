@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from math import ceil
 
-import numpy as np
-
 from optimizer.solve.blocks.block_problem import BlockProblem
 from optimizer.solve.blocks.columns import ColumnPool, Columns, ColumnSelection
 from optimizer.solve.pricing.lagrangian_dual import (
@@ -142,5 +140,4 @@ def _solve_restricted_master(
     )
     if taken is None or not is_feasible(blocks, columns, taken.multiplicities):
         return None
-    hit = np.flatnonzero(taken.multiplicities)
-    return ColumnSelection(columns.pick(hit), taken.multiplicities[hit]), taken.proven
+    return columns.taken(taken.multiplicities), taken.proven

@@ -132,9 +132,7 @@ class NearOptimalColumns:
         incumbent = search_blocks(reduction.blocks, context).incumbent
         value = incumbent.value(reduction.blocks)
         status: Status = "Optimal" if self._value - value <= VALUE_TOLERANCE else "Feasible"
-        return self._solution(
-            status, reduction.decision(part, incumbent.columns, incumbent.multiplicities)
-        )
+        return self._solution(status, reduction.decision(part, incumbent))
 
     def _chosen(self, assignment: Assignment, window: _LossWindow, least: float) -> Solution:
         lacking = self._lacking(assignment, window.columns)
@@ -151,8 +149,7 @@ class NearOptimalColumns:
         times = self._times(columns, blocks, least)
         if times is None or not is_feasible(blocks, columns, times):
             return self._solution("NotSolved")
-        hit = np.flatnonzero(times)
-        decision = self._priced.reduction.decision(self._problem, columns.pick(hit), times[hit])
+        decision = self._priced.reduction.decision(self._problem, columns.taken(times))
         if objective(self._problem, decision) < least - VALUE_TOLERANCE:
             return self._solution("Infeasible")
         return self._solution("Optimal", decision)

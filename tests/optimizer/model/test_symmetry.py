@@ -33,9 +33,9 @@ def decisions(problem: Problem) -> list[Decision]:
 
 
 def test_classes_have_equal_keys(problem: Problem) -> None:
-    assert classes(workload_keys(problem)) == [[0, 1]]
+    assert classes(workload_keys(problem)) == [[0, 1], [2]]
     forms = cluster_forms(problem)
-    assert classes({cluster: form.key for cluster, form in enumerate(forms)}) == [[0, 1]]
+    assert classes({cluster: form.key for cluster, form in enumerate(forms)}) == [[0, 1], [2]]
     supplies = supply_forms(problem)
     assert classes({cluster: form.key for cluster, form in enumerate(supplies)}) == [[0, 1, 2]]
 

@@ -22,7 +22,6 @@ from optimizer.model.problem import (
 )
 from optimizer.model.rules import violations
 from optimizer.solve.blocks.block_problem import Prices
-from optimizer.solve.blocks.columns import ColumnSelection
 from optimizer.solve.blocks.identical_classes import (
     merge_identical_sites,
     merge_identical_workloads,
@@ -98,8 +97,7 @@ def check_reduced(seed: int) -> None:
     assert taken is not None
     assert taken.proven
     assert float(columns.values(blocks) @ taken.multiplicities) == pytest.approx(wanted)
-    hit = np.flatnonzero(taken.multiplicities)
-    decision = reduction.decision(given, columns.pick(hit), taken.multiplicities[hit])
+    decision = reduction.decision(given, columns.taken(taken.multiplicities))
     assert violations(given, decision) == ()
     assert tier_values(given, decision)[0] == pytest.approx(wanted)
 
@@ -243,9 +241,9 @@ def test_a_known_decision_is_where_the_search_starts(kind: Kind) -> None:
     known = solve_problem(given, solver="highs", time_limit_seconds=60, gap=0.02).decision
     reduction = reduce_to_blocks(given, np.ones(len(given.workloads)))
     assert reduction is not None
-    start = ColumnSelection(*reduction.columns(given, known))
+    start = reduction.columns(given, known)
     assert start.value(reduction.blocks) == objective(given, known)
-    again = reduction.decision(given, start.columns, start.multiplicities)
+    again = reduction.decision(given, start)
     assert objective(given, again) == objective(given, known)
     met: list[float] = []
     context = SearchContext(
@@ -340,7 +338,7 @@ def test_sites_that_ask_for_too_much_of_a_further_kind_still_get_something() -> 
     found = search_blocks(
         reduction.blocks, SearchContext("highs", 0.0, 0, seconds_left=lambda: 60.0)
     )
-    decision = reduction.decision(given, found.incumbent.columns, found.incumbent.multiplicities)
+    decision = reduction.decision(given, found.incumbent)
     assert violations(given, decision) == ()
     assert objective(given, decision) >= 0.9 * found.bound
 
