@@ -41,7 +41,12 @@ from optimizer.solve.solver_process import solve
 from optimizer.solve.supervised_process import start_fork_server
 from optimizer.wire.explanation import Explanation
 from optimizer.wire.request import OptimizeRequest
-from optimizer.wire.request_problem import TOO_MANY_REQUESTS, UNPROCESSABLE, RequestProblem
+from optimizer.wire.request_problem import (
+    CALLER_GONE,
+    TOO_MANY_REQUESTS,
+    UNPROCESSABLE,
+    RequestProblem,
+)
 from optimizer.wire.result import Applied, ObjectRef, ResetResult, ScoreObject
 
 T = TypeVar("T")
@@ -100,14 +105,17 @@ class Optimizer:
         finally:
             self._solving -= 1
 
-    async def apply(self, plan: Plan) -> Applied | RequestProblem:
+    async def apply(
+        self, plan: Plan, *, wanted: Callable[[], bool] = lambda: True
+    ) -> Applied | RequestProblem:
         """Apply exactly the changes of a plan.
 
         Refused where what it rests on has moved, or while another optimizer writes to the
-        namespace, in this process or another one.
+        namespace, in this process or another one. `wanted` is called before the first change:
+        where it returns False, nothing is written.
         """
         return await self._write_alone(
-            plan.request.namespace, lambda lease: self._apply(plan, lease)
+            plan.request.namespace, lambda lease: self._apply(plan, lease, wanted)
         )
 
     async def reset(self, namespace: str) -> ResetResult | RequestProblem:
@@ -119,11 +127,15 @@ class Optimizer:
     ) -> T | RequestProblem:
         return await write_alone(self._kube, namespace, work, lease_seconds=self._lease_seconds)
 
-    async def _apply(self, plan: Plan, lease: NamespaceLease) -> Applied | RequestProblem:
+    async def _apply(
+        self, plan: Plan, lease: NamespaceLease, wanted: Callable[[], bool]
+    ) -> Applied | RequestProblem:
         observation = await observe(self._kube, plan.request.namespace)
         refused = await asyncio.to_thread(stale, plan, observation, self._settings)
         if refused:
             return lease.name_last_plan(refused)
+        if not wanted():
+            return CALLER_GONE
         await lease.announce(plan.digest)
         outcomes = await apply(self._kube, plan.changes)
         return Applied(digest=plan.digest, applied=successes(outcomes), failed=failures(outcomes))

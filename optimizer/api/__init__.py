@@ -1,4 +1,5 @@
-"""The optimizer over HTTP: routes, problem details (RFC 9457), guards of bodies and hosts.
+"""The optimizer over HTTP: routes, problem details (RFC 9457).
 
+Also guards of bodies, hosts and connections.
 Shell: answers requests. Decides nothing; calls the service.
 """

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Collection
 from typing import Annotated, Any
 
-from fastapi import Body, FastAPI, Query, Response
+from fastapi import Body, FastAPI, Query, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import PlainTextResponse
 from fastapi_offline import FastAPIOffline
@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from dsf import __version__
 from dsf.kube.errors import Unreachable
 from optimizer.api.body_limit import BodyLimit
+from optimizer.api.caller import caller_of
 from optimizer.api.examples import OPTIMIZE_EXAMPLES, RESET_EXAMPLES
 from optimizer.api.host_guard import HostGuard
 from optimizer.api.problem_details import describe, documented, install, refusal
@@ -74,9 +75,11 @@ def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
         summary="List the scores of all managed clusters",
         operation_id="list_scores",
         response_model=ScoreList,
-        responses=documented(422, 503),
+        responses=documented(400, 408, 422, 503),
     )
-    async def scores(only: Annotated[ScoreFilter, Query()]) -> ScoreList | Response:
+    async def scores(
+        only: Annotated[ScoreFilter, Query()], connection: Request
+    ) -> ScoreList | Response:
         """List AddOnPlacementScores, ordered by cluster and name.
 
         Where a DynamicScorer fills a score, its description and the form of its entries' names
@@ -84,7 +87,8 @@ def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
         list at once the answer is 422: name a cluster or a score.
         """
         named = only.model_dump()
-        found = await optimizer.scores(**named)
+        async with caller_of(connection.receive) as caller:
+            found = await caller.wait(optimizer.scores(**named))
         if isinstance(found, RequestProblem):
             return refusal(found)
         if not found and any(named.values()):
@@ -99,24 +103,27 @@ def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
         summary="Find the best placement and apply it",
         operation_id="optimize",
         response_model=OptimizeResult,
-        responses=documented(409, 413, 422, 429, 503),
+        responses=documented(400, 408, 409, 413, 422, 429, 503),
     )
     async def optimize(
         request: Annotated[OptimizeRequest, Body(openapi_examples=OPTIMIZE_EXAMPLES)],
         mode: Annotated[OptimizeMode, Query()],
+        connection: Request,
     ) -> OptimizeResult | Response:
         """Choose at most one policy per cluster and a place for each workload.
 
         What was generated before in the namespace and is no longer wanted is deleted. A placement
         without any workload changes nothing. Where the hub refuses a write the answer is 503 and
         names it; the other writes stay, and the same request repeats only what is missing.
+        Where the caller disconnects before the first write, planning stops and nothing is written.
         """
-        plan = await optimizer.plan(request)
-        if isinstance(plan, RequestProblem):
-            return refusal(plan)
-        if mode.dry_run or request.dry_run:
-            return result(plan, None)
-        applied = await optimizer.apply(plan)
+        async with caller_of(connection.receive) as caller:
+            plan = await caller.wait(optimizer.plan(request))
+            if isinstance(plan, RequestProblem):
+                return refusal(plan)
+            if mode.dry_run or request.dry_run:
+                return result(plan, None)
+            applied = await optimizer.apply(plan, wanted=caller.is_connected)
         if isinstance(applied, RequestProblem):
             return refusal(applied)
         failed = refused_writes(applied.failed)
@@ -128,7 +135,7 @@ def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
         summary="Delete what was generated in a namespace",
         operation_id="reset",
         response_model=ResetResult,
-        responses=documented(409, 413, 422, 503),
+        responses=documented(400, 408, 409, 413, 422, 503),
     )
     async def reset(
         request: Annotated[ResetRequest, Body(openapi_examples=RESET_EXAMPLES)],
@@ -153,7 +160,7 @@ def _health_routes(app: FastAPI, optimizer: Optimizer) -> None:
         tags=["health"],
         summary="Tell whether the hub can be read",
         response_class=PlainTextResponse,
-        responses=documented(503),
+        responses=documented(400, 408, 503),
     )
     async def readyz() -> str:
         try:

@@ -15,9 +15,16 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from dsf.kube.errors import KubeError, Unreachable
+from optimizer.api.caller import CallerGone
 from optimizer.wire.field_problems import field_problems
 from optimizer.wire.request import REQUEST_FIELDS, ResetRequest
-from optimizer.wire.request_problem import FieldProblem, RequestProblem
+from optimizer.wire.request_problem import (
+    CALLER_GONE,
+    TOO_MANY_REQUESTS,
+    UNAVAILABLE,
+    FieldProblem,
+    RequestProblem,
+)
 from optimizer.wire.spelling_suggestions import known_fields
 
 MEDIA_TYPE = "application/problem+json"
@@ -25,13 +32,16 @@ RETRY_AFTER_SECONDS = 5
 
 _TYPE = "urn:dynamic-scoring-framework:problem:"
 _FIELDS = {"/optimize": REQUEST_FIELDS, "/reset": known_fields(ResetRequest)}
-_UNAVAILABLE = 503
 _INTERNAL = 500
+_TEMPORARY = frozenset({TOO_MANY_REQUESTS, UNAVAILABLE})
+RETRY_LATER = {"Retry-After": str(RETRY_AFTER_SECONDS)}
 _TITLES = {
     400: ("MalformedBody", "The body can't be read"),
+    408: ("RequestTimeout", "The request did not arrive in time"),
     404: ("NotFound", "There is nothing at this path"),
     405: ("MethodNotAllowed", "This path has other methods"),
     413: ("BodyTooLarge", "The body is too large"),
+    503: ("TooManyConnections", "The optimizer is busy"),
     421: ("MisdirectedRequest", "This is another server"),
 }
 
@@ -50,6 +60,8 @@ class ProblemDetails(BaseModel):
 def documented(*codes: int) -> dict[int | str, dict[str, Any]]:
     """Return the OpenAPI responses of some HTTP codes."""
     texts = {
+        400: "The request is not HTTP, or its body is not JSON in UTF-8.",
+        408: "The request did not arrive in time.",
         409: "The hub holds what stands in the way.",
         413: "The body is too large.",
         422: "A field is wrong or names what does not exist; `errors` names each.",
@@ -57,7 +69,14 @@ def documented(*codes: int) -> dict[int | str, dict[str, Any]]:
         503: "The hub can't be reached or refused.",
     }
     schema = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
-    return {code: {"description": texts[code], "content": {MEDIA_TYPE: schema}} for code in codes}
+    found: dict[int | str, dict[str, Any]] = {
+        code: {"description": texts[code], "content": {MEDIA_TYPE: schema}} for code in codes
+    }
+    for code in _TEMPORARY & set(codes):
+        found[code]["headers"] = {
+            "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}
+        }
+    return found
 
 
 def describe(openapi: dict[str, Any]) -> dict[str, Any]:
@@ -76,6 +95,7 @@ def refusal(problem: RequestProblem) -> Response:
         title=problem.title,
         detail=problem.detail,
         errors=problem.errors,
+        headers=RETRY_LATER if problem.status in _TEMPORARY else None,
     )
 
 
@@ -84,6 +104,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _validation)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(KubeError, _kube)
+    app.add_exception_handler(CallerGone, _gone)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -117,12 +138,16 @@ def error_response(error: HTTPException) -> Response:
 async def _kube(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's signature
     unreachable = isinstance(error, Unreachable)
     return _response(
-        _UNAVAILABLE,
+        UNAVAILABLE,
         "HubUnreachable" if unreachable else "HubRefused",
         title="The hub can't be reached" if unreachable else "The hub refused",
         detail=str(error),
-        headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+        headers=RETRY_LATER,
     )
+
+
+async def _gone(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's signature
+    return refusal(CALLER_GONE)
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's signature

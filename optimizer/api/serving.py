@@ -11,6 +11,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from dsf.runtime.endpoints import CannotListen
+from optimizer.api.connection_limits import DEFAULT_LIMITS, ConnectionLimits, limited_connection
 
 SHUTDOWN_SECONDS = 10
 
@@ -38,10 +39,14 @@ def url(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def serve(app: ASGIApp, listener: socket.socket) -> None:
-    """Serve until cancelled; open requests get SHUTDOWN_SECONDS to end."""
+async def serve(
+    app: ASGIApp, listener: socket.socket, limits: ConnectionLimits = DEFAULT_LIMITS
+) -> None:
+    """Serve HTTP/1.1 until cancelled; open requests get SHUTDOWN_SECONDS to end."""
     config = uvicorn.Config(
         app,
+        http=limited_connection(limits),
+        ws="none",
         log_config=None,
         server_header=False,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,

@@ -8,6 +8,8 @@ from pydantic import Field
 UNPROCESSABLE = 422
 CONFLICT = 409
 TOO_MANY_REQUESTS = 429
+CLIENT_CLOSED_REQUEST = 499
+"""The number of nginx; it is never received."""
 UNAVAILABLE = 503
 
 
@@ -25,7 +27,7 @@ class RequestProblem:
     """Why nothing was done: `reason` is CamelCase, `status` the HTTP status that fits it.
 
     Reasons: UnknownName (422), TooManyPlaces (422), TooManyScores (422), NotGenerated (409),
-    StalePlan (409), AnotherWriter (409), Busy (429), HubRefused (503).
+    StalePlan (409), AnotherWriter (409), Busy (429), CallerGone (499), HubRefused (503).
     """
 
     status: int
@@ -33,3 +35,11 @@ class RequestProblem:
     title: str
     detail: str
     errors: tuple[FieldProblem, ...] = ()
+
+
+CALLER_GONE = RequestProblem(
+    status=CLIENT_CLOSED_REQUEST,
+    reason="CallerGone",
+    title="The caller did not wait",
+    detail="nothing was written, because the caller disconnected",
+)

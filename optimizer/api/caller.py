@@ -1,0 +1,56 @@
+"""Whether the caller of a request is still connected: nobody waits for the result of a gone one."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from starlette.types import Receive
+
+T = TypeVar("T")
+
+
+class CallerGone(Exception):
+    """The caller disconnected before the work was done."""
+
+
+class Caller:
+    """The caller of one request, who may disconnect at any time."""
+
+    def __init__(self, disconnected: "asyncio.Task[None]") -> None:
+        self._disconnected = disconnected
+
+    def is_connected(self) -> bool:
+        """Tell whether the caller still waits for the response."""
+        return not self._disconnected.done()
+
+    async def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of the work; cancel it and raise CallerGone if the caller disconnects.
+
+        The work has ended when this returns or raises.
+        """
+        task = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait({task, self._disconnected}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+        raise CallerGone
+
+
+@asynccontextmanager
+async def caller_of(receive: Receive) -> AsyncIterator[Caller]:
+    """Watch the caller of a request whose body has been read, by the messages of its server."""
+    disconnected = asyncio.create_task(_disconnect(receive))
+    try:
+        yield Caller(disconnected)
+    finally:
+        disconnected.cancel()
+
+
+async def _disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
