@@ -154,6 +154,6 @@ def test_a_plan_is_stale_once_a_field_of_a_workload_changes(name: str) -> None:
 
 def test_every_reason_of_a_predicate_is_said_and_documented() -> None:
     documented = (ROOT / "docs" / "optimizer.md").read_text(encoding="utf-8")
-    assert set(PREDICATES) - set(SAYS) == set(), "SAYS in plan/unplaced_workloads.py lacks these"
+    assert set(PREDICATES) - set(SAYS) == set(), "SAYS in plan/unplaced_reasons.py lacks these"
     unknown = {reason for reason in PREDICATES if f"`{reason}`" not in documented}
     assert unknown == set(), "docs/optimizer.md lacks these reasons"
