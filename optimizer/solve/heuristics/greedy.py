@@ -129,7 +129,7 @@ class _State:
         needs = self._problem.demand_of(workload, resource)
         if not all(self._ensure(cluster, need, much) for need, much in needs):
             return False
-        if not self.allocation.keeps_rows(self._problem.column(workload, resource)):
+        if not self.allocation.allows_assignment(workload, resource):
             return False  # the new policies used up a row
         self.allocation.assign(workload, resource)
         return True
@@ -161,7 +161,7 @@ class _State:
 
     def _choose(self, number: int) -> None:
         """Enforce a policy, or drop it if it would violate a row."""
-        if self.allocation.keeps_rows(number):
+        if self.allocation.allows_policy(number):
             self._enforce(number)
             return
         policy = self._problem.policies[number]

@@ -33,7 +33,7 @@ def random_state(problem: Problem, seed: int, steps: int) -> Allocation:
 def can_enforce(state: Allocation, policy: int) -> bool:
     found = state.problem.policies[policy]
     pool = state.problem.pools[found.cluster, found.pool]
-    return not state.policies & {*pool} and state.keeps_rows(policy)
+    return not state.policies & {*pool} and state.allows_policy(policy)
 
 
 def candidates(problem: Problem) -> list[tuple[int, int]]:
