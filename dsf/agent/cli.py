@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import KUBECONFIG, Namespace, endpoint_option, log_options
+from dsf.cli.options import KUBECONFIG, Namespace, endpoint_option, flag_group, log_options
+from dsf.outbound.destination_flags import allowed_destinations, destination_options
 
 if TYPE_CHECKING:
     from dsf.agent.round import Round
@@ -88,6 +89,7 @@ def _url(_: click.Context, __: click.Parameter, value: str) -> str:
     show_default=True,
     help="MiB of answers that all rounds hold at the same time; at least what one may need.",
 )
+@destination_options
 @click.option("--once", is_flag=True, help="Run one round, print its scores and publish nothing.")
 @click.option("--explain", is_flag=True, help="Like --once, but print where each value came from.")
 @log_options
@@ -123,6 +125,7 @@ def agent(
         max_series=rest["max_series"],
         answers_in_flight=rest["answers_in_flight"] << 20,
         watched_secrets=parse_hosts(rest["watch_secrets"]),
+        destinations=allowed_destinations(**flag_group(rest, "scorer_")),
     )
     if once or explain:
         rounds = asyncio.run(_once(settings, kubeconfig, explaining=explain))

@@ -32,6 +32,7 @@ from dsf.agent.summaries_watch import watch_config_map, watch_file
 from dsf.api import names
 from dsf.kube.clock import utc_now
 from dsf.kube.port import Kube
+from dsf.outbound.destinations import Destinations
 from dsf.runtime.endpoints import serve_endpoints
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class AgentSettings:
     `otlp_bind_address` is empty unless OTLP is received. `max_series` limits the label sets of one
     score. `watched_secrets` names the Secrets that are watched; others are read at each call.
     `answers_in_flight` limits the bytes of answers that all rounds hold at the same time; it is
-    raised to what one round may need.
+    raised to what one round may need. `destinations` says where calls may go.
     """
 
     cluster: str
@@ -66,6 +67,7 @@ class AgentSettings:
     max_series: int = MAX_SERIES
     watched_secrets: tuple[str, ...] = ()
     answers_in_flight: int = ANSWERS_IN_FLIGHT
+    destinations: Destinations = field(default_factory=Destinations)
 
 
 async def run(
@@ -152,7 +154,7 @@ async def round_runner(
     """Yield a runner of rounds with an open HTTP client."""
     own = ServiceAccount(settings.service_account_token_hosts)
     secrets = AgentSecrets(managed, settings.namespace, own, watched)
-    async with http_client() as client:
+    async with http_client(settings.destinations) as client:
         scoring = ScoringApi(client, secrets, settings.limits, observe, settings.max_series)
         sources = Sources(client, secrets, settings.limits, settings.prometheus_url, received)
         budget = AnswerBudget(settings.answers_in_flight)

@@ -1,6 +1,6 @@
 """Options that several commands share, with the same names and help everywhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import isnan
 from pathlib import Path
 from typing import Any, TypeVar
@@ -96,3 +96,8 @@ class NumberRange(click.FloatRange):
         """Return the number; fails for NaN."""
         number: float = super().convert(value, param, ctx)
         return self.fail(f"{value!r} is not a number.", param, ctx) if isnan(number) else number
+
+
+def flag_group(flags: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the flags whose names start with a prefix, as keyword arguments."""
+    return {name: value for name, value in flags.items() if name.startswith(prefix)}

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from dsf.api import names
-from dsf.cli.options import Namespace, NumberRange, cluster_options, endpoint_option, log_options
+from dsf.cli.options import (
+    Namespace,
+    NumberRange,
+    cluster_options,
+    endpoint_option,
+    flag_group,
+    log_options,
+)
 from dsf.hub.leader_flags import candidacy, leader_options
 from dsf.hub.scorer_flags import prober, scorer_options
 
@@ -98,17 +105,12 @@ def controller(
         thresholds=thresholds,
         distribute_secrets=distribute_secrets,
     )
-    asking = prober(**starting(flags, "scorer_"))
-    wants_to_lead = candidacy(namespace, **starting(flags, "leader_elect"))
+    asking = prober(**flag_group(flags, "scorer_"))
+    wants_to_lead = candidacy(namespace, **flag_group(flags, "leader_elect"))
     try:
         run(_serve(kubeconfig, context, options, asking, wants_to_lead, metrics_bind_address))
     except (BadKubeconfig, CannotListen) as error:
         raise click.ClickException(str(error)) from error
-
-
-def starting(flags: dict[str, Any], prefix: str) -> dict[str, Any]:
-    """Return the flags of which the name starts with a prefix."""
-    return {name: value for name, value in flags.items() if name.startswith(prefix)}
 
 
 async def _serve(

@@ -3,8 +3,9 @@
 The URLs come from whoever may write a DynamicScorer or serves a `/config`. The rules apply to the
 address to which a name resolves. Denial wins over permission.
 
-Sources: the IANA special-purpose address registries; RFC 4291, 6052, 3056 for IPv4 addresses
-embedded in IPv6; the clouds' documentation of their metadata services.
+Sources: the IANA special-purpose address registries; the clouds' documentation of their metadata
+services. IPv4 addresses embedded in IPv6: RFC 4291 (mapped, compatible), 2765 (translated), 6052
+and 8215 (NAT64), 3056 (6to4), 4380 (Teredo), 5214 (ISATAP).
 """
 
 from collections.abc import Iterable, Iterator
@@ -44,8 +45,18 @@ DENIED_BY_DEFAULT: tuple[Network, ...] = tuple(
 )
 """Denied unless an allowed range lies inside: clouds serve credentials there, not scorers."""
 
-_NAT64 = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
-_COMPATIBLE = IPv6Network("::/96")
+_NAT64 = IPv6Network("64:ff9b::/96")
+_LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")
+_IN_LAST_BITS = (
+    IPv6Network("::ffff:0:0/96"),  # mapped
+    IPv6Network("::ffff:0:0:0/96"),  # translated
+    IPv6Network("::/96"),  # compatible; `::` and `::1` are the host itself
+    _NAT64,
+)
+_THIS_HOST = IPv4Network("0.0.0.0/8")
+_ISATAP = 0x00005EFE
+"""The first half of an ISATAP interface identifier, without the bits u and g."""
+_WITHOUT_U_AND_G = 0xFCFFFFFF
 _LAST_32_BITS = 0xFFFFFFFF
 
 
@@ -75,23 +86,23 @@ class Destinations:
         what our resolver answers.
         """
         try:
-            seen = tuple(_with_embedded(ip_address(address)))
+            parsed = _without_scope(ip_address(address))
         except ValueError:
             return "it is no IP address"
-        for face in seen:
-            if found := _within(face, self.denied_ranges):
+        for form in (parsed, *_embedded(parsed)):
+            if found := _within(form, self.denied_ranges):
                 return f"it is in {found}, which the administrator denies"
-            if (found := _within(face, DENIED_BY_DEFAULT)) and not self._named(face, found):
+            if (found := _within(form, DENIED_BY_DEFAULT)) and not self._named(form, found):
                 return (
                     f"it is in {found}, a special range (link-local, metadata, ...) that is denied"
                 )
-        if self.allowed_ranges and not _within(seen[-1], self.allowed_ranges):
+        if self.allowed_ranges and not _within(_destination(parsed), self.allowed_ranges):
             return "it is in no range that the administrator allows"
         return None
 
-    def _named(self, face: Address, denied: Network) -> bool:
+    def _named(self, form: Address, denied: Network) -> bool:
         """Tell whether the administrator allows an address with a range inside the denied one."""
-        allowed = _within(face, self.allowed_ranges)
+        allowed = _within(form, self.allowed_ranges)
         return allowed is not None and _contains(denied, allowed)
 
 
@@ -129,21 +140,54 @@ def _matches(name: str, globs: Iterable[str]) -> bool:
     return any(fnmatchcase(name, glob) for glob in globs)
 
 
-def _with_embedded(address: Address) -> Iterator[Address]:
-    """Yield an address, and the IPv4 address embedded in it to which a gateway may translate it."""
+def _without_scope(address: Address) -> Address:
+    """Return an address without the scope of `fe80::1%eth0`."""
+    return IPv6Address(int(address)) if isinstance(address, IPv6Address) else address
+
+
+def _destination(address: Address) -> Address:
+    """Return the IPv4 address that a mapped or NAT64 address stands for; others as they are.
+
+    An address of a tunnel stands for itself: its IPv6 prefix may be anybody's network.
+    """
     if not isinstance(address, IPv6Address):
-        yield address
+        return address
+    return _last_32_bits(address) if address in _NAT64 else address.ipv4_mapped or address
+
+
+def _embedded(address: Address) -> Iterator[IPv4Address]:
+    """Yield the IPv4 addresses to which a host, gateway or tunnel may translate an address."""
+    if not isinstance(address, IPv6Address):
         return
-    address = IPv6Address(int(address))  # without the scope of `fe80::1%eth0`
-    yield address
-    if address.ipv4_mapped:
-        yield address.ipv4_mapped
+    if any(address in network for network in _IN_LAST_BITS) and int(address) > 1:
+        yield _last_32_bits(address)
     elif address.sixtofour:
         yield address.sixtofour
-    elif any(address in network for network in _NAT64):
-        yield IPv4Address(int(address) & _LAST_32_BITS)
-    elif address in _COMPATIBLE and int(address) > 1:
-        yield IPv4Address(int(address))
+    elif address.teredo:
+        yield from address.teredo  # server and client
+    elif address in _LOCAL_NAT64:
+        yield from _behind_local_nat64(address)
+    if (int(address) >> 32) & _WITHOUT_U_AND_G == _ISATAP:
+        yield _last_32_bits(address)
+
+
+def _behind_local_nat64(address: IPv6Address) -> Iterator[IPv4Address]:
+    """Yield what an address stands for with each prefix length that a network may use (RFC 6052).
+
+    Bits 64 to 71 are not part of it. A shorter prefix that gives an address in 0.0.0.0/8 is not the
+    one in use, because no gateway forwards there.
+    """
+    yield _last_32_bits(address)
+    number = int(address)
+    without_u = (number >> 64 << 56) | (number & ((1 << 56) - 1))  # 120 bits
+    for prefix in (48, 56, 64):
+        found = IPv4Address((without_u >> (120 - prefix - 32)) & _LAST_32_BITS)
+        if found not in _THIS_HOST:
+            yield found
+
+
+def _last_32_bits(address: IPv6Address) -> IPv4Address:
+    return IPv4Address(int(address) & _LAST_32_BITS)
 
 
 def _within(address: Address, networks: Iterable[Network]) -> Network | None:

@@ -37,3 +37,19 @@ readinessProbe:
 - name: tmp
   emptyDir: {medium: Memory, sizeLimit: 1Mi}
 {{- end }}
+
+{{- /* The flags for the hosts and addresses that scorers may name; takes a value `scorers`. */}}
+{{- define "dsf.destinationFlags" -}}
+{{- with .allowedHosts }}
+- --scorer-allowed-hosts={{ join "," . }}
+{{- end }}
+{{- with .deniedHosts }}
+- --scorer-denied-hosts={{ join "," . }}
+{{- end }}
+{{- with .allowedCIDRs }}
+- --scorer-allowed-cidrs={{ join "," . }}
+{{- end }}
+{{- with .deniedCIDRs }}
+- --scorer-denied-cidrs={{ join "," . }}
+{{- end }}
+{{- end }}

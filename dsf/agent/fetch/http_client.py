@@ -1,5 +1,8 @@
 """HTTP clients of an agent: one that trusts public authorities, one for each authority in a Secret.
 
+They connect only to addresses that the administrator's rules allow, and to the very address that
+was checked, because a stranger's `/config` may name any host.
+
 Each call has a connection of its own. On a kept connection a server may send an answer that nobody
 asked for, which would then be taken for the answer to the next call, maybe of another scorer behind
 the same address. Calls are seconds apart, so kept connections would save little.
@@ -13,6 +16,9 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 import httpx
 
 from dsf import __version__
+from dsf.outbound.destinations import Destinations
+from dsf.outbound.name_lookup import NameLookups
+from dsf.outbound.pinned_connections import PinnedTransport
 
 AUTHORITIES_LIMIT = 32
 """Clients that are kept for authorities; the one that was not used for longest is dropped first."""
@@ -21,8 +27,12 @@ AUTHORITIES_LIMIT = 32
 class HttpClient:
     """Clients that ignore the environment, follow no redirects and keep no cookies."""
 
-    def __init__(self) -> None:
-        self._public = _client(True)
+    def __init__(
+        self, destinations: Destinations | None = None, lookups: NameLookups | None = None
+    ) -> None:
+        self._destinations = destinations or Destinations()
+        self._lookups = lookups or NameLookups()
+        self._public = self._client(True)
         self._pools: dict[str, httpx.AsyncClient] = {}
 
     def pool(self, ca: str = "") -> httpx.AsyncClient:
@@ -32,7 +42,7 @@ class HttpClient:
         """
         if not ca:
             return self._public
-        pool = self._pools.pop(ca, None) or _client(_trusting(ca))
+        pool = self._pools.pop(ca, None) or self._client(_trusting(ca))
         self._pools[ca] = pool
         if len(self._pools) > AUTHORITIES_LIMIT:
             # Running calls still finish, and then close their connections.
@@ -44,11 +54,36 @@ class HttpClient:
         for client in (self._public, *self._pools.values()):
             await client.aclose()
 
+    def _client(self, verify: ssl.SSLContext | bool) -> httpx.AsyncClient:
+        wire = httpx.AsyncHTTPTransport(
+            verify=verify,
+            trust_env=False,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
+        )
+        return httpx.AsyncClient(
+            transport=PinnedTransport(wire, self._destinations, self._lookups),
+            trust_env=False,
+            follow_redirects=False,
+            timeout=None,  # noqa: S113 - exchange() sets one deadline over everything
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+            headers={
+                "Accept": "application/json",
+                "Accept-Encoding": "gzip",
+                "Connection": "close",
+                "User-Agent": f"dynamic-scoring-agent/{__version__}",
+            },
+        )
+
 
 @asynccontextmanager
-async def http_client() -> AsyncIterator[HttpClient]:
-    """Yield a client, and close its connections at the end."""
-    client = HttpClient()
+async def http_client(
+    destinations: Destinations | None = None, lookups: NameLookups | None = None
+) -> AsyncIterator[HttpClient]:
+    """Yield a client, and close its connections at the end.
+
+    Without `destinations`, only special addresses such as link-local ones are denied.
+    """
+    client = HttpClient(destinations, lookups)
     try:
         yield client
     finally:
@@ -60,20 +95,3 @@ def _trusting(ca: str) -> ssl.SSLContext:
         return ssl.create_default_context(cadata=ca)
     except ValueError as error:
         raise ssl.SSLError("not ASCII, or empty") from error
-
-
-def _client(verify: ssl.SSLContext | bool) -> httpx.AsyncClient:
-    return httpx.AsyncClient(
-        verify=verify,
-        trust_env=False,
-        follow_redirects=False,
-        timeout=None,  # noqa: S113 - exchange() sets one deadline over everything
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
-        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-        headers={
-            "Accept": "application/json",
-            "Accept-Encoding": "gzip",
-            "Connection": "close",
-            "User-Agent": f"dynamic-scoring-agent/{__version__}",
-        },
-    )

@@ -14,6 +14,7 @@ from dsf.agent.fetch.answer_budget import AnswerReservation
 from dsf.agent.fetch.bounded_body import TooLarge, UnusableBody, read_body
 from dsf.agent.fetch.http_client import HttpClient
 from dsf.agent.wire.http_answer import HttpAnswer, display_url, is_http_url, retry_after
+from dsf.outbound.pinned_connections import DestinationDenied
 
 _REDIRECTS = range(300, 400)
 
@@ -85,8 +86,8 @@ async def exchange(
         return Failure(stage, "InvalidURL", message)
     try:
         async with asyncio.timeout_at(deadline.at):
-            return await _answer(client, request, max_bytes, reservation)
-    except TimeoutError:
+            return await _answer(client, request, deadline, max_bytes, reservation)
+    except (TimeoutError, httpx.TimeoutException):
         return Failure(stage, *late(where, deadline, reservation))
     except UnusableBody as error:
         reason = "ResponseTooLarge" if isinstance(error, TooLarge) else "InvalidResponse"
@@ -94,7 +95,7 @@ async def exchange(
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
         message = f"{where} is not a usable URL: correct the scorer's endpoint"
         return Failure(stage, "InvalidURL", message)
-    except (httpx.HTTPError, ssl.SSLError) as error:
+    except (httpx.HTTPError, ssl.SSLError, DestinationDenied) as error:
         return Failure(stage, *_broken(where, error))
 
 
@@ -116,11 +117,12 @@ def late(
 async def _answer(
     client: HttpClient,
     request: OutboundRequest,
+    deadline: CallDeadline,
     max_bytes: int,
     reservation: AnswerReservation | None,
 ) -> HttpAnswer:
     pool = client.pool(request.ca)
-    response = await pool.send(_message(pool, request), stream=True)
+    response = await pool.send(_message(pool, request, deadline), stream=True)
     try:
         redirect = response.status_code in _REDIRECTS
         body = bytearray() if redirect else await _body(response, max_bytes, reservation)
@@ -132,14 +134,20 @@ async def _answer(
     return HttpAnswer(response.status_code, kind, body, retry_after(response.headers))
 
 
-def _message(pool: httpx.AsyncClient, request: OutboundRequest) -> httpx.Request:
+def _message(
+    pool: httpx.AsyncClient, request: OutboundRequest, deadline: CallDeadline
+) -> httpx.Request:
     body, headers = request.body, dict(request.headers)
+    # The addresses of a host share the time to connect; the deadline limits everything else.
+    timeout = httpx.Timeout(None, connect=deadline.seconds)
+    content: bytes | AsyncIterator[bytes] | None
     if isinstance(body, bytes):
-        return pool.build_request(
-            request.method, request.url, content=body or None, headers=headers
-        )
-    headers["Content-Length"] = str(len(body))
-    return pool.build_request(request.method, request.url, content=_pieces(body), headers=headers)
+        content = body or None
+    else:
+        content, headers["Content-Length"] = _pieces(body), str(len(body))
+    return pool.build_request(
+        request.method, request.url, content=content, headers=headers, timeout=timeout
+    )
 
 
 async def _pieces(body: StreamedBody) -> AsyncIterator[bytes]:
@@ -168,8 +176,13 @@ async def _body(
     return body
 
 
-def _broken(where: str, error: httpx.HTTPError | ssl.SSLError) -> tuple[str, str]:
+def _broken(
+    where: str, error: httpx.HTTPError | ssl.SSLError | DestinationDenied
+) -> tuple[str, str]:
     """Return reason and message for a call that got no answer."""
+    if isinstance(error, DestinationDenied):
+        advice = "name another host, or change the agent's --scorer-allowed-cidrs and such"
+        return "Denied", f"{where}: {error}; {advice}"
     if isinstance(error, ssl.SSLError):
         message = f"the authority for {where} is not a PEM certificate: correct the Secret of"
         return "InvalidAuthority", f"{message} tls.caSecretRef"

@@ -16,7 +16,18 @@ DISGUISES = [
     "::169.254.169.254",  # compatible, withdrawn
     "64:ff9b::a9fe:a9fe",  # NAT64
     "64:ff9b:1::a9fe:a9fe",
+    "::ffff:0:169.254.169.254",  # translated
+    "::ffff:0:a9fe:a9fe",
+    "64:ff9b:1:a9fe:a9:fe00::",  # NAT64 behind a prefix of 48 bits
+    "64:ff9b:1:a9fe:a9:fe00::1",
+    "64:ff9b:1:a9:fe:a9fe::",  # of 56 bits
+    "64:ff9b:1:1:a9:fea9:fe00::",  # of 64 bits
     "2002:a9fe:a9fe::1",  # 6to4
+    "2001::a9fe:a9fe:0:0:0",  # Teredo, the server
+    "2001:0:1:2:0:0:5601:5601",  # Teredo, the client
+    "2606::5efe:169.254.169.254",  # ISATAP
+    "2606::200:5efe:a9fe:a9fe",
+    "fd12::5efe:a9fe:a9fe",
     "0.0.0.0",  # noqa: S104 - an address that is refused
     "::",
     "::ffff:0.0.0.0",
@@ -40,7 +51,11 @@ def test_denied_by_default_and_when_everything_is_allowed(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["10.96.0.1", "127.0.0.1", "::1", "192.168.1.1", "fd12::1", "8.8.8.8", "2606::1"]
+    "address",
+    [
+        *("10.96.0.1", "127.0.0.1", "::1", "192.168.1.1", "fd12::1", "8.8.8.8", "2606::1"),
+        *("64:ff9b:1::8.8.8.8", "2606::5efe:8.8.8.8", "2002:808:808::1", "::ffff:0:8.8.8.8"),
+    ],
 )
 def test_allowed_by_default(address: str) -> None:
     assert Destinations().why_address_denied(address) is None
@@ -64,6 +79,23 @@ def test_denied_ranges_win_and_see_through_disguises() -> None:
     for address in ("10.1.2.3", "::ffff:10.1.2.3", "127.0.0.1", "11.0.0.1", "fd12::1"):
         assert rules.why_address_denied(address), address
     assert rules.why_address_denied("::ffff:10.2.0.1") is None
+
+
+def test_an_allowed_range_covers_only_what_an_address_stands_for() -> None:
+    rules = made(allowed_cidrs=["10.0.0.0/8"])
+    assert rules.why_address_denied("64:ff9b::10.2.0.1") is None
+    # The other parts of these addresses lead to a stranger's network.
+    for address in ("2606::5efe:10.2.0.1", "2002:a02:1::1", "2001:0:a02:1::1"):
+        assert rules.why_address_denied(address), address
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["::ffff:{}", "::ffff:0:{}", "::{}", "64:ff9b::{}", "64:ff9b:1::{}", "2606::5efe:{}"],
+)
+def test_loopback_is_denied_in_every_form(form: str) -> None:
+    rules = made(denied_cidrs=["127.0.0.0/8", "::1/128"])
+    assert rules.why_address_denied(form.format("127.0.0.1"))
 
 
 def test_the_range_is_told_and_not_the_address() -> None:
