@@ -13,6 +13,7 @@ from dsf.agent.failure import Failure, Stage
 from dsf.agent.fetch.answer_budget import AnswerReservation
 from dsf.agent.fetch.bounded_body import TooLarge, UnusableBody, read_body
 from dsf.agent.fetch.http_client import HttpClient
+from dsf.agent.wire.foreign_text import call_secrets
 from dsf.agent.wire.http_answer import HttpAnswer, display_url, is_http_url, retry_after
 from dsf.outbound.pinned_connections import DestinationDenied
 
@@ -128,10 +129,9 @@ async def _answer(
         body = bytearray() if redirect else await _body(response, max_bytes, reservation)
     finally:
         await response.aclose()
-    if not response.is_success:
-        body = _without_token(body, request.headers)
     kind = response.headers.get("content-type", "")
-    return HttpAnswer(response.status_code, kind, body, retry_after(response.headers))
+    secrets = call_secrets(request.url, request.headers)
+    return HttpAnswer(response.status_code, kind, body, retry_after(response.headers), secrets)
 
 
 def _message(
@@ -153,12 +153,6 @@ def _message(
 async def _pieces(body: StreamedBody) -> AsyncIterator[bytes]:
     for piece in body:
         yield piece
-
-
-def _without_token(body: bytearray, headers: Mapping[str, str]) -> bytearray:
-    """Remove the token from an error body: servers may echo it, and people read the message."""
-    _, _, token = headers.get("Authorization", "").partition(" ")
-    return body.replace(token.encode(), b"[redacted]") if token else body
 
 
 async def _body(

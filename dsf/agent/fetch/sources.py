@@ -10,7 +10,8 @@ from dsf.agent.fetch.answer_decoding import decode_within
 from dsf.agent.fetch.credentials import AgentSecrets, source_endpoint
 from dsf.agent.fetch.http_client import HttpClient
 from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequest, exchange
-from dsf.agent.wire.http_answer import HttpAnswer, display_url, excerpt
+from dsf.agent.wire.foreign_text import NO_SECRETS
+from dsf.agent.wire.http_answer import HttpAnswer, display_url
 from dsf.agent.wire.prometheus_answer import (
     SERIES_BYTES,
     SERIES_LIMIT,
@@ -64,7 +65,7 @@ class Sources:
         """Return the series that a scorer needs, as of `now` (unix seconds)."""
         read = self._read_of(summary)
         if read is None:
-            named = excerpt(summary.source_type)
+            named = NO_SECRETS.excerpt(summary.source_type)
             message = f"source type {named} is unknown: use Prometheus, OpenTelemetry or None"
             return Failure("source", "UnsupportedSource", message)
         return await read(summary, now, reservation)

@@ -9,7 +9,8 @@ from dsf.agent.failure import Failure, Stage
 from dsf.agent.score.expiry import validity
 from dsf.agent.score.result_rules import ConversionSettings, JudgedResult, RoundScores, Rule, judge
 from dsf.agent.wire.encoded_series import EncodedSeries
-from dsf.agent.wire.http_answer import display_url, excerpt
+from dsf.agent.wire.foreign_text import NO_SECRETS
+from dsf.agent.wire.http_answer import display_url
 from dsf.agent.wire.scoring_answer import LabelledScore
 from dsf.api import names
 from dsf.api.scoring.dimension_format import PLACEHOLDERS
@@ -67,7 +68,7 @@ def _source(
     if summary.source_query:
         window = f"last {summary.source_range} s, one sample in {summary.source_step} s"
         when = window if summary.source_range else "instant value"
-        yield "query", f"{excerpt(summary.source_query)} ({when})"
+        yield "query", f"{NO_SECRETS.excerpt(summary.source_query)} ({when})"
 
 
 def _scoring(summary: ScorerSummary, evidence: RoundEvidence, failure: Failure | None) -> str:
@@ -117,7 +118,7 @@ def _rows(
             f"{verdict.score:g}" if form.normalize else NOTHING,
             str(math.floor(verdict.score)) if math.isfinite(verdict.score) else NOTHING,
             str(verdict.value) if there else NOTHING,
-            excerpt(verdict.name) or '""' if there else NOTHING,
+            NO_SECRETS.excerpt(verdict.name) or '""' if there else NOTHING,
             ", ".join([*verdict.rules, *([cut] if cut else [])]) or NOTHING,
         ]
 
@@ -131,7 +132,7 @@ def _cut(verdict: JudgedResult, entries: set[str], labels: set[tuple[str, ...]])
 def _labels(verdict: JudgedResult) -> str:
     named = zip(PLACEHOLDERS, verdict.labels, strict=True)
     told = [f"{name}={value}" for name, value in named if value and name not in _STAMPED]
-    return excerpt(",".join(told)) or NOTHING
+    return NO_SECRETS.excerpt(",".join(told)) or NOTHING
 
 
 _STAMPED = {"cluster", "scoreName"}

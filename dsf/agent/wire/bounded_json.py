@@ -3,10 +3,12 @@
 import msgspec
 from msgspec import Raw
 
-from dsf.agent.wire.http_answer import excerpt
+from dsf.agent.wire.foreign_text import CallSecrets
 
 LABELS_BYTES = 1 << 16
 """Encoded labels of one result or series: Prometheus' own limits allow a part of that."""
+
+REPEATED = "they repeat the token that was sent"
 
 MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding of foreign JSON may raise."""
@@ -19,17 +21,23 @@ def encoded_size(encoded: Raw) -> int:
     return len(memoryview(encoded))
 
 
-def decode_labels(encoded: Raw) -> dict[str, str]:
-    """Return labels. Raises one of MALFORMED if they are not an object of text, or too long."""
+def decode_labels(encoded: Raw, secrets: CallSecrets) -> dict[str, str]:
+    """Return labels. Raises one of MALFORMED if they are not an object of text, or too long.
+
+    Labels that contain a secret of the call are refused too, because they name entries and metrics.
+    """
     if encoded_size(encoded) > LABELS_BYTES:
         raise msgspec.ValidationError(f"labels of more than {LABELS_BYTES} bytes")
     try:
-        return _LABELS.decode(encoded)
+        labels = _LABELS.decode(encoded)
     except MALFORMED as error:
         raise msgspec.ValidationError(f"labels: {error}") from error
+    if secrets.found_in(labels) or secrets.found_in(labels.values()):
+        raise msgspec.ValidationError(f"labels: {REPEATED}")
+    return labels
 
 
-def describe(error: Exception) -> str:
+def describe(error: Exception, secrets: CallSecrets) -> str:
     """Return what is wrong with JSON that raised one of MALFORMED."""
-    why = excerpt(str(error))
+    why = secrets.excerpt(str(error))
     return why if isinstance(error, msgspec.ValidationError) else f"malformed JSON: {why}"

@@ -1,23 +1,18 @@
 """HTTP answers of sources and scoring APIs, and the failures that bad ones mean."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit, urlunsplit
 
 from dsf.agent.failure import Failure, Stage
+from dsf.agent.wire.foreign_text import NO_SECRETS, CallSecrets
 from dsf.api.scoring.scoring_api import HEALTH_PATH
-from dsf.kube.redaction import redact
 
 UNAUTHORIZED = "Unauthorized"
-EXCERPT_LIMIT = 300
-"""Characters of foreign text in one message: enough for an error's first sentence."""
-
 RETRY_AFTER_LIMIT = 86_400.0
 """Seconds (a day): the schedule has a lower limit of its own."""
 
-_UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _OK = range(200, 300)
 _REDIRECT = range(300, 400)
 _SERVER_ERROR = range(500, 600)
@@ -25,12 +20,16 @@ _SERVER_ERROR = range(500, 600)
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """An HTTP answer with its complete body; `retry_after` is in seconds, None if not sent."""
+    """An HTTP answer with its complete body; `retry_after` is in seconds, None if not sent.
+
+    `secrets` are those of the call, which messages about the answer must not repeat.
+    """
 
     status: int
     content_type: str
     body: bytes | bytearray
     retry_after: float | None = None
+    secrets: CallSecrets = NO_SECRETS
 
     @property
     def ok(self) -> bool:
@@ -47,7 +46,7 @@ def display_url(url: str) -> str:
     except ValueError:
         return "(not a URL)"
     host = f"[{host}]" if ":" in host else host
-    return excerpt(urlunsplit((parts.scheme, f"{host}{port}", parts.path, "", "")))
+    return NO_SECRETS.excerpt(urlunsplit((parts.scheme, f"{host}{port}", parts.path, "", "")))
 
 
 def health_url(url: str) -> str:
@@ -84,27 +83,19 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return min(max(wait.total_seconds(), 0.0), RETRY_AFTER_LIMIT)
 
 
-def excerpt(text: str | bytes | bytearray) -> str:
-    """Return foreign text on one line, cut, without control characters and credentials."""
-    if not isinstance(text, str):
-        text = text[: 4 * EXCERPT_LIMIT].decode(errors="replace")
-    line = redact(_UNPRINTABLE.sub(" ", text[: 4 * EXCERPT_LIMIT]).strip())
-    return line if len(line) <= EXCERPT_LIMIT else f"{line[:EXCERPT_LIMIT]}…"
-
-
 def status_failure(stage: Stage, url: str, answer: HttpAnswer) -> Failure:
     """Return the failure for an answer whose status is not 2xx."""
     reason, advice = status_meaning(answer.status)
     kind = answer.content_type.partition(";")[0].strip()
-    said = excerpt(answer.body)
-    what = f"{display_url(url)} answered {answer.status}" + (f" ({excerpt(kind)})" if kind else "")
+    said, kind = answer.secrets.excerpt(answer.body), answer.secrets.excerpt(kind)
+    what = f"{display_url(url)} answered {answer.status}" + (f" ({kind})" if kind else "")
     message = f"{what}{f': {said}' if said else ''}; {advice}"
     return Failure(stage, reason, message, answer.retry_after)
 
 
 def invalid_response(stage: Stage, url: str, answer: HttpAnswer, form: str, why: str) -> Failure:
     """Return the failure for a 2xx answer whose body is not `form` (a noun phrase)."""
-    kind = excerpt(answer.content_type) or "no content type"
+    kind = answer.secrets.excerpt(answer.content_type) or "no content type"
     where = display_url(url)
     message = f"{where} answered {answer.status} ({kind}), but not {form}: {why}"
     return Failure(stage, "InvalidResponse", message)

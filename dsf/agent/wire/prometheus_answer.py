@@ -4,19 +4,19 @@ Each series is validated and kept as the bytes that the server sent. Source:
 https://prometheus.io/docs/prometheus/latest/querying/api/#format-overview
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dsf.agent.failure import Failure
-from dsf.agent.wire.bounded_json import MALFORMED, decode_labels, describe, encoded_size
+from dsf.agent.wire.bounded_json import MALFORMED, REPEATED, decode_labels, describe, encoded_size
 from dsf.agent.wire.encoded_series import EncodedSeries
+from dsf.agent.wire.foreign_text import CallSecrets
 from dsf.agent.wire.http_answer import (
     HttpAnswer,
     display_url,
-    excerpt,
     invalid_response,
     status_failure,
     status_meaning,
@@ -127,20 +127,20 @@ def _too_many(url: str) -> Failure:
 def _text(encoded: Raw) -> str:
     """Return decoded text, cut to what a message may quote."""
     if encoded_size(encoded) > REMARKS_BYTES:
-        return excerpt(memoryview(encoded)[1:REMARKS_BYTES].tobytes())
+        return memoryview(encoded)[1:REMARKS_BYTES].tobytes().decode(errors="replace")
     return _TEXT.decode(encoded)
 
 
 def _misfit(url: str, answer: HttpAnswer, why: str | Exception) -> Failure:
-    why = why if isinstance(why, str) else describe(why)
+    why = why if isinstance(why, str) else describe(why, answer.secrets)
     return invalid_response("source", url, answer, "a Prometheus query result", why)
 
 
 def _rejected(url: str, answer: HttpAnswer, body: _QueryAnswer) -> Failure:
     """Statuses 400 and 422 (and 200) mean the query; other statuses mean the server."""
-    error_type = excerpt(_text(body.error_type))
+    error_type = answer.secrets.excerpt(_text(body.error_type))
     kind = f" ({error_type})" if error_type else ""
-    said = excerpt(_text(body.error)) or "it did not say why"
+    said = answer.secrets.excerpt(_text(body.error)) or "it did not say why"
     where = display_url(url)
     if answer.status in _REJECTED:
         return Failure("source", "QueryRejected", f"{where} rejected the query{kind}: {said}")
@@ -156,46 +156,47 @@ def _fetched(url: str, answer: HttpAnswer, body: _QueryAnswer) -> FetchedSeries 
     result_type = _text(data.result_type)
     if result_type == "string":
         return _misfit(url, answer, "the query's value is text; write a query for numbers")
+    suspected = answer.secrets.suspected_in(answer.body)
     if result_type == "scalar":
-        series, histograms = [_instant(Raw(b"{}"), data.result)], 0
+        series, histograms = [_instant(Raw(b"{}"), data.result, suspected)], 0
     else:
-        series, histograms = _series(data.result)
-    return FetchedSeries(tuple(series), tuple(_remarks(body, histograms)))
+        series, histograms = _series(data.result, suspected)
+    return FetchedSeries(tuple(series), tuple(_remarks(body, histograms, answer.secrets)))
 
 
-def _series(result: Raw) -> tuple[list[EncodedSeries], int]:
+def _series(result: Raw, secrets: CallSecrets) -> tuple[list[EncodedSeries], int]:
     """Return the series that have samples, and the number of series without."""
     encoded = _RESULTS.decode(result)
     encoded.reverse()
     count, series = len(encoded), list[EncodedSeries]()
     while encoded:  # frees each encoded series as soon as it is converted
-        found = _one(count - len(encoded), encoded.pop())
+        found = _one(count - len(encoded), encoded.pop(), secrets)
         if found is not None:
             series.append(found)
     return series, count - len(series)
 
 
-def _one(index: int, encoded: _QuerySeries) -> EncodedSeries | None:
+def _one(index: int, encoded: _QuerySeries, secrets: CallSecrets) -> EncodedSeries | None:
     try:
-        decode_labels(encoded.metric)
+        decode_labels(encoded.metric, secrets)
         if isinstance(encoded.values, Raw):
-            _check_samples(encoded.values)
+            _check_samples(encoded.values, secrets)
             return EncodedSeries(encoded.metric, encoded.values)
         if isinstance(encoded.value, Raw):
-            return _instant(encoded.metric, encoded.value)
+            return _instant(encoded.metric, encoded.value, secrets)
     except MALFORMED as error:
         raise msgspec.ValidationError(f"series {index}: {error}") from error
     return None
 
 
-def _check_samples(values: Raw) -> None:
+def _check_samples(values: Raw, secrets: CallSecrets) -> None:
     """Validate samples, in pieces if there are many. Raises one of MALFORMED.
 
     The samples are valid JSON already, so each `]` outside of text ends a sample.
     """
     view = memoryview(values)
     if len(view) <= SAMPLES_BYTES or view[0] != _OPEN:
-        _SAMPLES.decode(values)
+        _refuse_repeated(_SAMPLES.decode(values), secrets)
         return
     start = 1
     while start < len(view):
@@ -205,24 +206,30 @@ def _check_samples(values: Raw) -> None:
             raise msgspec.ValidationError(f"a sample of more than {SAMPLES_BYTES} bytes")
         start += end
         closing = b"" if start >= len(view) else b"]"
-        _SAMPLES.decode(b"[" + piece[:end].lstrip(b", \t\r\n") + closing)
+        encoded = b"[" + piece[:end].lstrip(b", \t\r\n") + closing
+        _refuse_repeated(_SAMPLES.decode(encoded), secrets)
 
 
-def _instant(metric: Raw, sample: Raw) -> EncodedSeries:
+def _refuse_repeated(samples: Iterable[Sample], secrets: CallSecrets) -> None:
+    if secrets.found_in(value for _, value in samples):
+        raise msgspec.ValidationError(f"samples: {REPEATED}")
+
+
+def _instant(metric: Raw, sample: Raw, secrets: CallSecrets) -> EncodedSeries:
     if encoded_size(sample) > SAMPLES_BYTES:
         raise msgspec.ValidationError(f"a sample of more than {SAMPLES_BYTES} bytes")
-    _SAMPLE.decode(sample)
+    _refuse_repeated([_SAMPLE.decode(sample)], secrets)
     return EncodedSeries(metric, sample, instant=True)
 
 
-def _remarks(body: _QueryAnswer, histograms: int) -> Iterator[str]:
+def _remarks(body: _QueryAnswer, histograms: int, secrets: CallSecrets) -> Iterator[str]:
     said = list[str]()
     for name, encoded in (("warnings", body.warnings), ("infos", body.infos)):
         if encoded_size(encoded) > REMARKS_BYTES:
             yield f"{encoded_size(encoded)} bytes of {name}, which are too many to show"
         else:
             said += _REMARKS.decode(encoded) or ()
-    yield from (excerpt(remark) for remark in said[:REMARKS_LIMIT])
+    yield from (secrets.excerpt(remark) for remark in said[:REMARKS_LIMIT])
     if len(said) > REMARKS_LIMIT:
         yield f"{len(said) - REMARKS_LIMIT} more warnings"
     if body.partial:

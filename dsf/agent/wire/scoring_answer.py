@@ -15,10 +15,10 @@ from msgspec import Raw, Struct
 
 from dsf.agent.failure import Failure
 from dsf.agent.wire.bounded_json import MALFORMED, decode_labels, describe, encoded_size
+from dsf.agent.wire.foreign_text import NO_SECRETS, CallSecrets
 from dsf.agent.wire.http_answer import (
     HttpAnswer,
     display_url,
-    excerpt,
     invalid_response,
     status_failure,
 )
@@ -56,7 +56,7 @@ class ScoringResult(Struct, frozen=True, gc=False):
     @property
     def metric(self) -> dict[str, str]:
         """The labels."""
-        return decode_labels(self.labels)
+        return decode_labels(self.labels, NO_SECRETS)  # checked when the answer was read
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +97,20 @@ def parse_scoring_answer(url: str, answer: HttpAnswer, max_results: int) -> Scor
     if result_count(answer.body) > 2 * max_results + 1:
         return _too_many(url, max_results)
     try:
-        results = _decoded(answer.body, max_results)
+        results = _decoded(answer, max_results)
     except MALFORMED as error:
-        return invalid_response("scoring", url, answer, "a scoring response", describe(error))
+        return _misfit(url, answer, error)
     return _too_many(url, max_results) if len(results) > max_results else ScoringAnswer(results)
 
 
-def _decoded(body: bytes | bytearray, max_results: int) -> list[ScoringResult]:
+def _misfit(url: str, answer: HttpAnswer, error: Exception) -> Failure:
+    why = describe(error, answer.secrets)
+    return invalid_response("scoring", url, answer, "a scoring response", why)
+
+
+def _decoded(answer: HttpAnswer, max_results: int) -> list[ScoringResult]:
+    body, secrets = answer.body, answer.secrets
+    suspected = secrets.suspected_in(body)
     try:
         encoded = _ANSWER.decode(body).results
     except msgspec.ValidationError:
@@ -115,19 +122,21 @@ def _decoded(body: bytes | bytearray, max_results: int) -> list[ScoringResult]:
     encoded.reverse()
     count, results = len(encoded), list[ScoringResult]()
     while encoded:  # frees each encoded result as soon as it is decoded
-        results.append(_result(count - len(encoded), encoded.pop()))
+        results.append(_result(count - len(encoded), encoded.pop(), suspected, secrets))
     return results
 
 
-def _result(index: int, encoded: _EncodedResult) -> ScoringResult:
+def _result(
+    index: int, encoded: _EncodedResult, suspected: CallSecrets, secrets: CallSecrets
+) -> ScoringResult:
     try:
-        decode_labels(encoded.metric)
-        return ScoringResult(encoded.metric, _number(encoded.score))
+        decode_labels(encoded.metric, suspected)
+        return ScoringResult(encoded.metric, _number(encoded.score, secrets))
     except MALFORMED as error:
         raise msgspec.ValidationError(f"results[{index}]: {error}") from error
 
 
-def _number(encoded: Raw) -> float:
+def _number(encoded: Raw, secrets: CallSecrets) -> float:
     """Return a number of JSON or Prometheus; one too large for a double is infinite."""
     if encoded_size(encoded) > NUMBER_BYTES:
         raise msgspec.ValidationError(f"score: more than {NUMBER_BYTES} bytes")
@@ -136,7 +145,7 @@ def _number(encoded: Raw) -> float:
         return float(raw)
     text = _TEXT.decode(raw) if raw[:1] == b'"' else ""
     if not _NUMBER_TEXT.fullmatch(text):
-        raise msgspec.ValidationError(f"score: expected a number, got {excerpt(raw)[:32]}")
+        raise msgspec.ValidationError(f"score: expected a number, got {secrets.excerpt(raw)[:32]}")
     return float(text)
 
 

@@ -16,6 +16,7 @@ from dsf.hub.observe.certificate_authorities import TrustedAuthorities
 from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.config_document import ConfigDocument, read_config
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
+from dsf.kube.redaction import redact
 from dsf.outbound.destinations import Destinations
 from dsf.outbound.name_lookup import NameLookups
 from dsf.outbound.pinned_connections import DestinationDenied, PinnedTransport
@@ -71,7 +72,7 @@ class Prober:
             self._health(target.config_url), self._config(target) if target.full else _nothing()
         )
         if isinstance(config, ConfigDocument):
-            return ProbeResult(health, config.config, config.unknown)
+            return ProbeResult(health, config.config, tuple(map(redact, config.unknown)))
         return ProbeResult(health, config)
 
     async def _health(self, config_url: str) -> ProbeFailure | None:
@@ -109,13 +110,13 @@ class Prober:
                     return ProbeResponse(None, tag)
                 return _refused(url, response) or await self._read(url, response, body=body)
         except (TimeoutError, httpx.TimeoutException):
-            message = f"GET {url}: no complete answer within {self._limits.seconds:g} s"
-            return ProbeFailure("TimedOut", message)
+            message = f"no complete answer within {self._limits.seconds:g} s"
+            return _failure(url, "TimedOut", message)
         except DestinationDenied as error:
-            return ProbeFailure("Denied", f"GET {url}: {error}")
+            return _failure(url, "Denied", str(error))
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             why = str(error)[:_SHOWN_CHARACTERS] or type(error).__name__
-            return ProbeFailure("Unreachable", f"GET {url}: {why}")
+            return _failure(url, "Unreachable", why)
 
     def _client(self) -> httpx.AsyncClient:
         """Return a client for one call, so that APIs share no cookies and no connections."""
@@ -136,8 +137,8 @@ class Prober:
             async for chunk in response.aiter_raw():
                 content += chunk
                 if len(content) > self._limits.bytes:
-                    message = f"GET {url}: the answer is longer than {self._limits.bytes} bytes"
-                    return ProbeFailure("TooLarge", message)
+                    message = f"the answer is longer than {self._limits.bytes} bytes"
+                    return _failure(url, "TooLarge", message)
         tag = response.headers.get("etag", "")
         usable = len(tag) <= LONGEST_ETAG and tag.isascii() and tag.isprintable()
         return ProbeResponse(bytes(content), tag if usable else "")
@@ -150,26 +151,32 @@ async def _nothing() -> None:
 def _read(url: str, body: bytes) -> ConfigDocument | ProbeFailure:
     document = read_config(body)
     if isinstance(document, InvalidInput):
-        return ProbeFailure(document.reason, f"GET {url}: {document.message}")
+        return _failure(url, document.reason, document.message)
     return document
+
+
+def _failure(url: str, reason: str, text: str) -> ProbeFailure:
+    """Return a failure of a call; its text may quote the API, which may repeat credentials."""
+    return ProbeFailure(reason, redact(f"GET {url}: {text}"))
 
 
 def _refused(url: str, response: httpx.Response) -> ProbeFailure | None:
     status = response.status_code
     if response.has_redirect_location:
         location = response.headers.get("location", "")[:_SHOWN_CHARACTERS]
-        return ProbeFailure(
+        return _failure(
+            url,
             "Redirected",
-            f"GET {url}: answered {status} to {location!r}; redirects are not followed: set"
+            f"answered {status} to {location!r}; redirects are not followed: set"
             " spec.configURL to the final address",
         )
     if not response.is_success:
-        return ProbeFailure("BadStatus", f"GET {url}: answered {status} instead of 200")
+        return _failure(url, "BadStatus", f"answered {status} instead of 200")
     encoding = response.headers.get("content-encoding", "identity")
     if encoding != "identity":
         message = (
-            f"GET {url}: answered in content encoding {encoding[:_SHOWN_CHARACTERS]!r}, which was"
+            f"answered in content encoding {encoding[:_SHOWN_CHARACTERS]!r}, which was"
             " not requested"
         )
-        return ProbeFailure("Compressed", message)
+        return _failure(url, "Compressed", message)
     return None

@@ -11,7 +11,7 @@ from aiohttp import web
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.http_client import HttpClient, http_client
 from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequest, exchange
-from dsf.agent.wire.http_answer import HttpAnswer, display_url, is_http_url
+from dsf.agent.wire.http_answer import HttpAnswer, display_url, is_http_url, status_failure
 from tests.dsf.agent import servers
 from tests.dsf.agent.servers import Handler, replying, serving
 
@@ -166,7 +166,10 @@ async def test_a_token_that_the_server_echoes_is_taken_out(client: HttpClient) -
     async with serving(echo) as server:
         found = await get(client, server.url, token="canary")
     assert isinstance(found, HttpAnswer)
-    assert b"canary" not in found.body
+    assert "canary" not in repr(found.secrets)
+    failure = status_failure("source", server.url, found)
+    assert "bad header" in failure.message
+    assert "canary" not in failure.message
 
 
 @pytest.mark.parametrize(

@@ -282,3 +282,31 @@ async def test_no_connection_stays_open_after_a_probe(reply: str) -> None:
         await prober.probe(ProbeTarget(f"http://127.0.0.1:{port}/config", full=True))
         async with asyncio.timeout(5):
             assert [await closed.get() for _ in ("health", "config")] == [True, True]
+
+
+TOKENS = ("Bearer canary+0af3/Zz91==", "eyJjYW5hcnk.eyJjYW5hcnk-0af3.canary_signature")
+ECHOES = {
+    "location": lambda t: ScoringAPI(status=302, headers={"Location": f"/login?got={t}"}),
+    "encoding": lambda t: ScoringAPI(headers={"Content-Encoding": t}),
+    "error": lambda t: ScoringAPI(status=401, body=t.encode(), headers={"Content-Type": t}),
+    "text": lambda t: ScoringAPI(body=t.encode()),
+    "source type": lambda t: ScoringAPI(
+        body=json.dumps(api_config() | {"source": {"type": t}}).encode()
+    ),
+    "unknown field": lambda t: ScoringAPI(body=json.dumps(api_config() | {t: 1}).encode()),
+    "unknown field of a bad config": lambda t: ScoringAPI(body=json.dumps({t: t}).encode()),
+    "a field of another type": lambda t: ScoringAPI(
+        body=json.dumps(api_config() | {"scoring": t, "name": [t]}).encode()
+    ),
+}
+
+
+@pytest.mark.parametrize("token", TOKENS)
+@pytest.mark.parametrize("echo", ECHOES)
+async def test_no_token_of_an_answer_is_in_a_message(echo: str, token: str) -> None:
+    """The hub sends no token, but an API may repeat those that agents sent it."""
+    async with scoring_api(ECHOES[echo](token)) as api:
+        answer = await probed(api.config_url)
+    assert "canary" not in f"{answer.health} {answer.unknown}"
+    if isinstance(answer.config, ProbeFailure):
+        assert token.removeprefix("Bearer ")[:12] not in answer.config.message
