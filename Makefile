@@ -12,7 +12,7 @@ export UV_NO_PROGRESS := 1
 export UV_SYSTEM_CERTS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-exhaustive lint types check crds hub test-hub test-sources benchmarks clean
+.PHONY: help setup demo test test-exhaustive lint types check crds hub test-hub test-sources fire fire-hub audit benchmarks clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -33,6 +33,20 @@ hub: setup ## Build a real OCM hub's programs, once: kube-apiserver, etcd, OCM, 
 
 test-hub: hub ## Run the suite against a real hub
 	@$(RUN)/python -m pytest tests/real_hub $(ARGS)
+
+fire: setup ## Run the hostile suites and print a table: promise, how tested, count, failures
+	@UV_PROJECT_ENVIRONMENT=.build/fire $(UV) sync --quiet --locked --group fire
+	@.build/fire/bin/python -m pytest -n auto --dist loadfile -m fire -p tests.fire.promise_table $(ARGS)
+
+fire-hub: hub ## Run the hostile suites against a real hub and print the same table
+	@$(RUN)/python -m pytest tests/real_hub -m fire -p tests.fire.promise_table $(ARGS)
+
+audit: setup ## Offline: secrets in the repository, licences of the packages, an SBOM in .build/sbom.json
+	@UV_PROJECT_ENVIRONMENT=.build/audit $(UV) sync --quiet --locked --group audit
+	@.build/audit/bin/python -m tests.audit
+	@$(UV) export --quiet --locked --offline --no-dev --all-extras --format cyclonedx1.5 \
+	  --preview-features sbom-export --output-file .build/sbom.json
+	@echo "SBOM (CycloneDX 1.5): .build/sbom.json"
 
 test-sources: setup ## Run the agent against real Prometheus and VictoriaMetrics servers
 	@$(RUN)/python -m pytest tests/real_sources $(ARGS)

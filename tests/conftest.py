@@ -16,6 +16,7 @@ settings.load_profile("any-speed")
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "virtual_time: run on a loop whose clock jumps")
     config.addinivalue_line("markers", "exhaustive: many cases, run by `make test-exhaustive`")
+    config.addinivalue_line("markers", "fire(promise, how, count=1): part of `make fire`")
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -95,6 +95,9 @@ async def test_two_optimizers_never_mix_their_plans() -> None:
 
 
 @pytest.mark.exhaustive
+@pytest.mark.fire(
+    "two optimizers never mix their plans", "races on an embedded hub with latency", count=50
+)
 @pytest.mark.parametrize("chunk", range(10))
 async def test_two_optimizers_never_mix_their_plans_in_500_races(chunk: int) -> None:
     made = await plans()
@@ -131,9 +134,16 @@ async def killed_after(hub: EmbeddedHub, plan: Plan, writes: int) -> bool:
     return mortal.dead
 
 
+@pytest.mark.fire(
+    "after a kill at any write the next caller makes one whole plan",
+    "an optimizer killed after each write",
+)
 @pytest.mark.parametrize("next_score", POLICIES)
-async def test_the_next_caller_makes_whole_what_a_kill_at_any_write_left(next_score: str) -> None:
+async def test_the_next_caller_makes_whole_what_a_kill_at_any_write_left(
+    next_score: str, record_property: Callable[[str, object], None]
+) -> None:
     for writes in range(1, 40):
+        record_property("count", writes - 1)
         hub = await hub_of()
         before = Optimizer(hub, now=lambda: NOW)
         await apply_now(before, "performance")

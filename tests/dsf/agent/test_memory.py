@@ -56,6 +56,10 @@ async def servers() -> AsyncIterator[AsyncExitStack]:
         yield stack
 
 
+@pytest.mark.fire(
+    "what a hostile answer costs follows the limits",
+    "an agent process against eight hostile servers, below the chart's limit",
+)
 async def test_hostile_and_largest_answers_at_once_fit_into_the_charts_limit(
     servers: AsyncExitStack, tmp_path: Path
 ) -> None:

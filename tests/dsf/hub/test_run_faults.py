@@ -166,6 +166,10 @@ BAD = {
 }
 
 
+@pytest.mark.fire(
+    "after faults of the API server the hub is as without them",
+    "errors, lost answers and broken watches, during a change and at the start",
+)
 @pytest.mark.parametrize("weather", BAD)
 async def test_after_it_all_is_as_without_it(weather: str, wanted: dict[str, Any]) -> None:
     hub, sky = await new_hub(), Weather()
@@ -182,6 +186,10 @@ async def test_after_it_all_is_as_without_it(weather: str, wanted: dict[str, Any
         await quiet(counting)
 
 
+@pytest.mark.fire(
+    "after faults of the API server the hub is as without them",
+    "errors, lost answers and broken watches, during a change and at the start",
+)
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("weather", BAD)
 async def test_a_start_in_it_ends_well(weather: str, wanted: dict[str, Any]) -> None:
@@ -398,9 +406,13 @@ async def one_life(at: int, *, arrives: bool) -> tuple[dict[str, Any], EmbeddedH
 EVERY = pytest.param(1, marks=pytest.mark.exhaustive)
 
 
+@pytest.mark.fire(
+    "after a kill at any write the next controller ends where the first would",
+    "a controller killed before and after each write",
+)
 @pytest.mark.parametrize("stride", [11, EVERY])
 async def test_killed_at_any_write_the_next_process_ends_where_the_first_would(
-    wanted: dict[str, Any], stride: int
+    wanted: dict[str, Any], stride: int, record_property: Callable[[str, object], None]
 ) -> None:
     kills = 0
     for at in range(1, 1000, stride):
@@ -411,6 +423,7 @@ async def test_killed_at_any_write_the_next_process_ends_where_the_first_would(
             kills += came
         if not came:
             break
+    record_property("count", kills)
     assert kills > 40 / stride
 
 

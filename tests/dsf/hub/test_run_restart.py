@@ -188,11 +188,20 @@ EVERY = pytest.param(1, marks=pytest.mark.exhaustive)
 @pytest.mark.parametrize("stride", [3, EVERY])
 @pytest.mark.parametrize("takeover", [False, True], ids=["restart", "takeover"])
 @pytest.mark.parametrize("change", CASES)
-async def test_no_cluster_gets_an_older_summary(change: str, takeover: bool, stride: int) -> None:
+@pytest.mark.fire(
+    "no cluster gets an older summary after a restart or a takeover",
+    "a controller killed before and after each write",
+)
+async def test_no_cluster_gets_an_older_summary(
+    change: str, takeover: bool, stride: int, record_property: Callable[[str, object], None]
+) -> None:
+    kills = 0
     for at in range(1, 100, stride):
         for arrives in (False, True):
             counts, came = await one_life(CASES[change], at, arrives=arrives, takeover=takeover)
             assert counts == sorted(counts), f"killed at write {at}, arrived: {arrives}"
+            kills += came
         if not came:
             break
+    record_property("count", kills)
     assert at > len(CLUSTERS)

@@ -189,6 +189,10 @@ HOSTILE = {
 
 @pytest.mark.parametrize("path", ["/optimize", "/reset"])
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.fire(
+    "a hostile request is refused with a reason and writes nothing",
+    "bodies to POST /optimize and /reset",
+)
 async def test_hostile_bodies_are_refused_in_order(path: str, name: str) -> None:
     async with client() as http:
         response = await http.post(path, content=HOSTILE[name], headers=JSON)

@@ -177,6 +177,11 @@ class Controllers:
 
 
 @pytest.mark.parametrize("replicas", [1, 2], ids=["restart", "takeover"])
+@pytest.mark.fire(
+    "no cluster gets an older summary after a restart or a takeover",
+    "SIGKILL at random moments, on a real API server",
+    count=KILLS,
+)
 async def test_killed_at_random_moments_no_cluster_gets_an_older_config(
     etcd_and_plane: tuple[str, ControlPlane],  # noqa: F811
     replicas: int,

@@ -339,6 +339,10 @@ async def test_scores_that_arrive_late_are_valid_from_their_round_on(
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("number", range(1, 6))
+@pytest.mark.fire(
+    "any lost call to the hub is made up for",
+    "calls of the agent that fail",
+)
 async def test_any_lost_call_is_made_up_for(
     hub: EmbeddedHub, clock: Clock, number: int, when: Any
 ) -> None:

@@ -101,6 +101,10 @@ REPLIES = {
 
 
 @pytest.mark.parametrize("reply", REPLIES)
+@pytest.mark.fire(
+    "a hostile server is a failure with a reason",
+    "replies to the hub's probe",
+)
 async def test_bad_replies(reply: str) -> None:
     behaviour, reason = REPLIES[reply]
     async with scoring_api(behaviour) as api:
@@ -204,6 +208,10 @@ RAW = {
 
 
 @pytest.mark.parametrize("raw", RAW)
+@pytest.mark.fire(
+    "a hostile server is a failure with a reason",
+    "replies to the hub's probe",
+)
 async def test_raw_replies(raw: str) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):
