@@ -6,21 +6,26 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastmcp import FastMCP
+from fastmcp.server.dependencies import get_http_request
 from fastmcp.server.http import StarletteWithLifespan
 from mcp_types import ToolAnnotations
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dsf import __version__
+from dsf.kube.access_reviews import UserInfo
 from mcp_server.argument_errors import ArgumentErrors
 from mcp_server.confirmation import WhenClientCannotAsk
 from mcp_server.result_views import AppliedView, PlanView, ResetView, ScorePage
 from mcp_server.shown_plans import ShownPlans
 from mcp_server.tools import ReadTools, WriteTools
+from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
 from optimizer.api.app import create_app
+from optimizer.api.authentication import Authentication, user_of
 from optimizer.service import Optimizer
 from optimizer.wire.result import ResultPart
 
@@ -48,8 +53,12 @@ def create_mcp(
     *,
     read_only: bool = True,
     when_client_cannot_ask: WhenClientCannotAsk = "digest",
+    access: Access | None = None,
 ) -> FastMCP:
-    """Return the MCP server; a read-only one has no tool that writes."""
+    """Return the MCP server; a read-only one has no tool that writes.
+
+    With `access`, each call is made with the rights of the user of its HTTP request.
+    """
     mcp: FastMCP = FastMCP(
         name="dynamic-scoring-framework",
         version=__version__,
@@ -59,11 +68,15 @@ def create_mcp(
         middleware=[ArgumentErrors()],
     )
     shown = ShownPlans()
-    read = ReadTools(optimizer, shown, read_only=read_only)
+
+    def caller() -> AuthorizedOptimizer:
+        return AuthorizedOptimizer(optimizer, _user(), access)
+
+    read = ReadTools(caller, shown, read_only=read_only)
     mcp.tool(read.list_scores, annotations=_READS, output_schema=_schema(ScorePage))
     mcp.tool(read.plan_placement, annotations=_READS, output_schema=_schema(PlanView))
     if not read_only:
-        write = WriteTools(optimizer, shown, when_client_cannot_ask)
+        write = WriteTools(caller, shown, when_client_cannot_ask)
         mcp.tool(write.apply_plan, annotations=_WRITES, output_schema=_schema(AppliedView))
         mcp.tool(write.reset_placements, annotations=_WRITES, output_schema=_schema(ResetView))
     return mcp
@@ -75,12 +88,19 @@ def create_mcp_app(
     read_only: bool = True,
     allowed_hosts: Sequence[str] = (),
     when_client_cannot_ask: WhenClientCannotAsk = "digest",
+    access: Access | None = None,
 ) -> Starlette:
     """Return an application with the MCP server alone: `/mcp` and `/healthz`."""
-    mcp = create_mcp(optimizer, read_only=read_only, when_client_cannot_ask=when_client_cannot_ask)
+    mcp = create_mcp(
+        optimizer,
+        read_only=read_only,
+        when_client_cannot_ask=when_client_cannot_ask,
+        access=access,
+    )
     sub = _http_app(mcp, allowed_hosts)
     routes = [*_routes(sub), Route("/healthz", _healthz)]
-    return Starlette(routes=routes, lifespan=sub.lifespan)
+    guard = [Middleware(Authentication, auth=access.auth)] if access else []
+    return Starlette(routes=routes, lifespan=sub.lifespan, middleware=guard)
 
 
 def create_service_app(
@@ -89,15 +109,21 @@ def create_service_app(
     read_only: bool = True,
     allowed_hosts: Sequence[str] = (),
     when_client_cannot_ask: WhenClientCannotAsk = "digest",
+    access: Access | None = None,
 ) -> FastAPI:
     """Return the optimizer's HTTP API with the MCP server at `/mcp`.
 
     `read_only` concerns the MCP tools only: POST /optimize and POST /reset always write. A request
     is refused unless its Host header is loopback, the address that it was sent to, or one of
-    `allowed_hosts`.
+    `allowed_hosts`. With `access`, callers of both send a bearer token and need rights.
     """
-    app = create_app(optimizer, allowed_hosts=allowed_hosts)
-    mcp = create_mcp(optimizer, read_only=read_only, when_client_cannot_ask=when_client_cannot_ask)
+    app = create_app(optimizer, allowed_hosts=allowed_hosts, access=access)
+    mcp = create_mcp(
+        optimizer,
+        read_only=read_only,
+        when_client_cannot_ask=when_client_cannot_ask,
+        access=access,
+    )
     sub = _http_app(mcp, allowed_hosts)
     app.router.routes.extend(_routes(sub))
     outer = app.router.lifespan_context
@@ -134,6 +160,14 @@ class _Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app({**scope, "path": PATH, "root_path": ""}, receive, send)
+
+
+def _user() -> UserInfo | None:
+    """Return the user of the HTTP request that a tool runs for; None on standard input."""
+    try:
+        return user_of(get_http_request())
+    except RuntimeError:
+        return None
 
 
 def _schema(result: type[ResultPart]) -> dict[str, Any]:

@@ -9,17 +9,26 @@ import click
 from click.core import ParameterSource
 
 from dsf.cli.options import cluster_options, http_options, log_options
+from optimizer.cli.access_options import (
+    ACCESS_OPTIONS,
+    access_of,
+    access_options,
+    certificate_of,
+    check_auth,
+)
 from optimizer.cli.commands import approval_option, model_options, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
     from socket import socket
 
+    from optimizer.access.authorized_optimizer import Access
+    from optimizer.api.watched_certificate import WatchedCertificate
     from optimizer.service import Optimizer
 
 _log = logging.getLogger(__name__)
 
-_HTTP_OPTIONS = ("bind_address", "port", "allowed_host")
+_HTTP_OPTIONS = ("bind_address", "port", "allowed_host", *ACCESS_OPTIONS)
 
 
 @click.command()
@@ -32,6 +41,7 @@ _HTTP_OPTIONS = ("bind_address", "port", "allowed_host")
 )
 @cluster_options("the hub")
 @http_options
+@access_options
 @click.option(
     "--read-only/--allow-writes",
     default=True,
@@ -53,8 +63,9 @@ def mcp(
 ) -> None:
     """Serve the MCP tools alone: on standard input and output, or at http://localhost:8338/mcp.
 
-    Callers over http are not authenticated: listen on loopback only, or behind a proxy that
-    authenticates. Logs go to standard error.
+    On standard input and output the caller acts with the rights of the kubeconfig. Over http,
+    callers send a bearer token of the hub and need rights there; see --auth. Logs go to standard
+    error.
     """
     _refuse_http_options(invocation, transport)
     try:
@@ -87,10 +98,12 @@ def _run(transport: str, log_level: str, log_format: Any, rest: "Mapping[str, An
     set_up(log_level, log_format)
     try:
         if transport == "stdio":
-            _run_as_filter(_serve(None, rest))
+            _run_as_filter(_serve(None, None, rest))
         else:
+            certificate = certificate_of(rest)
             with listen(rest["bind_address"], rest["port"]) as listener:
-                run(_serve(listener, rest))
+                check_auth(rest, listener)
+                run(_serve(listener, certificate, rest))
     except (CannotListen, BadKubeconfig) as error:
         raise click.ClickException(str(error)) from error
 
@@ -104,7 +117,9 @@ def _run_as_filter(main: "Coroutine[Any, Any, None]") -> None:
     asyncio.run(main)
 
 
-async def _serve(listener: "socket | None", rest: "Mapping[str, Any]") -> None:
+async def _serve(
+    listener: "socket | None", certificate: "WatchedCertificate | None", rest: "Mapping[str, Any]"
+) -> None:
     from dsf.kube.client.connect import connect
     from dsf.kube.clock import utc_now
     from mcp_server.app import create_mcp
@@ -120,10 +135,16 @@ async def _serve(listener: "socket | None", rest: "Mapping[str, Any]") -> None:
             )
             await mcp.run_stdio_async(show_banner=False)
         else:
-            await _serve_http(service, listener, rest)
+            await _serve_http(service, listener, certificate, rest, access_of(rest, kube))
 
 
-async def _serve_http(service: "Optimizer", listener: "socket", rest: "Mapping[str, Any]") -> None:
+async def _serve_http(
+    service: "Optimizer",
+    listener: "socket",
+    certificate: "WatchedCertificate | None",
+    rest: "Mapping[str, Any]",
+    access: "Access | None",
+) -> None:
     from mcp_server.app import PATH, create_mcp_app
     from optimizer.api.serving import serve, url
 
@@ -132,6 +153,7 @@ async def _serve_http(service: "Optimizer", listener: "socket", rest: "Mapping[s
         read_only=rest["read_only"],
         allowed_hosts=rest["allowed_host"],
         when_client_cannot_ask=rest["when_client_cannot_ask"],
+        access=access,
     )
-    _log.info("serving", extra={"url": f"{url(listener)}{PATH}"})
-    await serve(app, listener)
+    _log.info("serving", extra={"url": f"{url(listener, tls=bool(certificate))}{PATH}"})
+    await serve(app, listener, certificate)

@@ -5,7 +5,7 @@ exists instead. The server hides the details of all other failures.
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, NoReturn
 
@@ -21,8 +21,8 @@ from mcp_server.confirmation import Confirmation, WhenClientCannotAsk, ask
 from mcp_server.result_views import applied_view, plan_view, reset_view, score_page
 from mcp_server.shown_plans import ShownPlans
 from mcp_server.untrusted_text import MESSAGE_LIMIT, clean
+from optimizer.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.plan.plan import Plan
-from optimizer.service import Optimizer
 from optimizer.wire.base import RequestPart
 from optimizer.wire.request import NamedCluster, NamedWorkload, Namespace, OptimizeRequest, ScoreRef
 from optimizer.wire.request_problem import RequestProblem
@@ -51,6 +51,10 @@ Digest = Annotated[
 _MORE = ("objectives", "limits", "missingScore", "gap", "mig", "whyNot", "pareto")
 
 
+Caller = Callable[[], AuthorizedOptimizer]
+"""Returns the optimizer with the rights of whoever makes the current call."""
+
+
 class TargetWorkload(NamedWorkload):
     """A ManifestWorkReplicaSet with its constraints and preferences.
 
@@ -69,8 +73,8 @@ class WeightedScoreRef(ScoreRef):
 class ReadTools:
     """The tools that write nothing."""
 
-    def __init__(self, optimizer: Optimizer, shown: ShownPlans, *, read_only: bool) -> None:
-        self._optimizer = optimizer
+    def __init__(self, caller: Caller, shown: ShownPlans, *, read_only: bool) -> None:
+        self._caller = caller
         self._shown = shown
         self._read_only = read_only
 
@@ -86,7 +90,7 @@ class ReadTools:
         Entries are sorted by cluster, score and entry name. An expired score is not used.
         """
         with _hub_errors():
-            found = await self._optimizer.scores(namespace=cluster, name=name)
+            found = await self._caller().scores(namespace=cluster, name=name)
             if isinstance(found, RequestProblem):
                 raise _refused(result_text.refusal(found))
             if not found and (cluster or name):
@@ -95,7 +99,7 @@ class ReadTools:
         return ToolResult(content=result_text.scores_text(page), structured_content=page)
 
     async def _none_found(self, cluster: str | None, name: str | None) -> NoReturn:
-        everything = await self._optimizer.score_names()
+        everything = await self._caller().score_names()
         clusters = result_text.few(sorted({score.cluster for score in everything}))
         names = result_text.few(sorted({score.name for score in everything}))
         wanted = f"no score {clean(name)}" if name else "no scores"
@@ -149,10 +153,11 @@ class ReadTools:
             more=more or {},
         )
         with _hub_errors():
-            plan = await self._optimizer.plan(request)
+            caller = self._caller()
+            plan = await caller.plan(request)
         if isinstance(plan, RequestProblem):
             raise _refused(result_text.refusal(plan))
-        self._shown.add(plan)
+        self._shown.add(caller.owner, plan)
         view = plan_view(plan, result_text.explanation(plan))
         text = (
             f"{view.explanation}\n{result_text.next_step(view, read_only=self._read_only)}".strip()
@@ -164,9 +169,9 @@ class WriteTools:
     """The tools that write: after the user's yes, or as `when_client_cannot_ask` says."""
 
     def __init__(
-        self, optimizer: Optimizer, shown: ShownPlans, when_client_cannot_ask: WhenClientCannotAsk
+        self, caller: Caller, shown: ShownPlans, when_client_cannot_ask: WhenClientCannotAsk
     ) -> None:
-        self._optimizer = optimizer
+        self._caller = caller
         self._shown = shown
         self._when_client_cannot_ask = when_client_cannot_ask
 
@@ -183,12 +188,11 @@ class WriteTools:
         if isinstance(asked, InputRequiredResult):
             return asked
         with _hub_errors():
-            outcome = await self._optimizer.apply(plan)
-        self._shown.forget(digest)
+            outcome = await self._caller().apply(plan)
+        self._shown.forget(self._caller().owner, digest)
         if isinstance(outcome, RequestProblem):
             raise _refused(result_text.refusal(outcome))
         view = applied_view(outcome)
-        logger.info("applied a plan", extra={"digest": digest, "failed": len(outcome.failed)})
         return ToolResult(
             content=result_text.applied_text(view),
             structured_content=view,
@@ -196,12 +200,13 @@ class WriteTools:
         )
 
     def _known(self, digest: str) -> Plan:
-        plan = self._shown.get(digest)
+        owner = self._caller().owner
+        plan = self._shown.get(owner, digest)
         if plan is None:
             raise _refused(
-                f"no plan with digest {clean(digest)}: this server did not make it, it is too old,"
-                " or it was applied already; call plan_placement again; plans that can be applied:"
-                f" {result_text.few(self._shown.digests())}"
+                f"no plan with digest {clean(digest)}: this server did not make it for you, it is"
+                " too old, or it was applied already; call plan_placement again; plans that can be"
+                f" applied: {result_text.few(self._shown.digests(owner))}"
             )
         return plan
 
@@ -221,12 +226,10 @@ class WriteTools:
         if isinstance(asked, InputRequiredResult):
             return asked
         with _hub_errors():
-            result = await self._optimizer.reset(namespace)
+            result = await self._caller().reset(namespace)
         if isinstance(result, RequestProblem):
             raise _refused(result_text.refusal(result))
         view = reset_view(namespace, result)
-        done = {"deleted": len(result.deleted), "failed": len(result.failed)}
-        logger.info("reset a namespace", extra={"namespace": namespace, **done})
         return ToolResult(
             content=result_text.reset_text(view),
             structured_content=view,

@@ -1,13 +1,14 @@
 """The optimizer as a service: observe, read, generate candidates, formulate, solve, plan, apply."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
 from dsf.api.names import score_object_name
 from dsf.kube.apply import apply
+from dsf.kube.changes import Change
 from dsf.kube.kinds import (
     DYNAMIC_SCORER,
     MANAGED_CLUSTER,
@@ -50,6 +51,25 @@ from optimizer.wire.request_problem import (
 from optimizer.wire.result import Applied, ObjectRef, ResetResult, ScoreObject
 
 T = TypeVar("T")
+
+
+async def _anything(_: Sequence[Change]) -> RequestProblem | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """For whom generated objects are written.
+
+    `permit` is asked for the changes before the first one. Without `kube` they are written with
+    the optimizer's own rights.
+    """
+
+    permit: Callable[[Sequence[Change]], Awaitable[RequestProblem | None]] = _anything
+    kube: Kube | None = None
+
+
+OWN_RIGHTS = Writer()
 
 
 class Optimizer:
@@ -106,7 +126,11 @@ class Optimizer:
             self._solving -= 1
 
     async def apply(
-        self, plan: Plan, *, wanted: Callable[[], bool] = lambda: True
+        self,
+        plan: Plan,
+        writer: Writer = OWN_RIGHTS,
+        *,
+        wanted: Callable[[], bool] = lambda: True,
     ) -> Applied | RequestProblem:
         """Apply exactly the changes of a plan.
 
@@ -115,12 +139,16 @@ class Optimizer:
         where it returns False, nothing is written.
         """
         return await self._write_alone(
-            plan.request.namespace, lambda lease: self._apply(plan, lease, wanted)
+            plan.request.namespace, lambda lease: self._apply(plan, lease, writer, wanted)
         )
 
-    async def reset(self, namespace: str) -> ResetResult | RequestProblem:
+    async def reset(
+        self, namespace: str, writer: Writer = OWN_RIGHTS
+    ) -> ResetResult | RequestProblem:
         """Delete every generated Placement, PlacementBinding and Policy of a namespace."""
-        return await self._write_alone(namespace, lambda lease: self._reset(namespace, lease))
+        return await self._write_alone(
+            namespace, lambda lease: self._reset(namespace, lease, writer)
+        )
 
     async def _write_alone(
         self, namespace: str, work: Callable[[NamespaceLease], Awaitable[T]]
@@ -128,27 +156,34 @@ class Optimizer:
         return await write_alone(self._kube, namespace, work, lease_seconds=self._lease_seconds)
 
     async def _apply(
-        self, plan: Plan, lease: NamespaceLease, wanted: Callable[[], bool]
+        self, plan: Plan, lease: NamespaceLease, writer: Writer, wanted: Callable[[], bool]
     ) -> Applied | RequestProblem:
         observation = await observe(self._kube, plan.request.namespace)
         refused = await asyncio.to_thread(stale, plan, observation, self._settings)
         if refused:
             return lease.name_last_plan(refused)
+        if refused := await writer.permit(plan.changes):
+            return refused
         if not wanted():
             return CALLER_GONE
         await lease.announce(plan.digest)
-        outcomes = await apply(self._kube, plan.changes)
+        outcomes = await apply(writer.kube or self._kube, plan.changes)
         return Applied(digest=plan.digest, applied=successes(outcomes), failed=failures(outcomes))
 
-    async def _reset(self, namespace: str, lease: NamespaceLease) -> ResetResult:
+    async def _reset(
+        self, namespace: str, lease: NamespaceLease, writer: Writer
+    ) -> ResetResult | RequestProblem:
         placements, bindings, policies = await asyncio.gather(
             list_all(self._kube, PLACEMENT, namespace, labels=GENERATED_SELECTOR),
             list_all(self._kube, PLACEMENT_BINDING, namespace, labels=GENERATED_SELECTOR),
             list_all(self._kube, POLICY, namespace, labels=GENERATED_SELECTOR),
         )
         observation = Observation(placements=placements, bindings=bindings, policies=policies)
+        deletions = changes((), observation)
+        if refused := await writer.permit(deletions):
+            return refused
         await lease.announce("")
-        outcomes = await apply(self._kube, changes((), observation))
+        outcomes = await apply(writer.kube or self._kube, deletions)
         deleted = tuple(
             ObjectRef(kind=change.kind, namespace=change.namespace, name=change.name)
             for change in successes(outcomes)

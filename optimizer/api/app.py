@@ -1,7 +1,7 @@
 """The HTTP API: routes only."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Annotated, Any
 
 from fastapi import Body, FastAPI, Query, Request, Response
@@ -12,6 +12,8 @@ from pydantic import BaseModel, Field
 
 from dsf import __version__
 from dsf.kube.errors import Unreachable
+from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
+from optimizer.api.authentication import Authentication, user_of
 from optimizer.api.body_limit import BodyLimit
 from optimizer.api.caller import caller_of
 from optimizer.api.examples import OPTIMIZE_EXAMPLES, RESET_EXAMPLES
@@ -51,31 +53,40 @@ class OptimizeMode(BaseModel, extra="forbid"):
     ] = False
 
 
-def create_app(optimizer: Optimizer, *, allowed_hosts: Collection[str] = ()) -> FastAPI:
-    """Return the app; it answers to loopback, the address asked, and `allowed_hosts`."""
+def create_app(
+    optimizer: Optimizer, *, allowed_hosts: Collection[str] = (), access: Access | None = None
+) -> FastAPI:
+    """Return the app; it answers to loopback, the address asked, and `allowed_hosts`.
+
+    With `access`, callers send a bearer token and need rights on the hub.
+    """
     app = FastAPIOffline(
         title="Dynamic Scoring Framework optimizer",
         version=__version__,
         description=_DESCRIPTION,
         openapi_tags=[{"name": "optimize"}, {"name": "health"}],
     )
+    if access:
+        app.add_middleware(Authentication, auth=access.auth)
     app.add_middleware(BodyLimit, most=MAX_BODY_BYTES)
     app.add_middleware(HostGuard, allowed=allowed_hosts)
     install(app)
-    _optimize_routes(app, optimizer)
+    _optimize_routes(app, lambda request: AuthorizedOptimizer(optimizer, user_of(request), access))
     _health_routes(app, optimizer)
     _document(app)
     return app
 
 
-def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
+def _optimize_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) -> None:
+    """Add the routes that need rights; `of` returns the optimizer of a request's caller."""
+
     @app.get(
         "/addonplacementscores",
         tags=["optimize"],
         summary="List the scores of all managed clusters",
         operation_id="list_scores",
         response_model=ScoreList,
-        responses=documented(400, 408, 422, 503),
+        responses=documented(400, 401, 403, 408, 422, 503),
     )
     async def scores(
         only: Annotated[ScoreFilter, Query()], connection: Request
@@ -86,7 +97,7 @@ def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
         are added. An expired score is not used for placement. Where there are too many entries to
         list at once the answer is 422: name a cluster or a score.
         """
-        named = only.model_dump()
+        named, optimizer = only.model_dump(), of(connection)
         async with caller_of(connection.receive) as caller:
             found = await caller.wait(optimizer.scores(**named))
         if isinstance(found, RequestProblem):
@@ -103,7 +114,7 @@ def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
         summary="Find the best placement and apply it",
         operation_id="optimize",
         response_model=OptimizeResult,
-        responses=documented(400, 408, 409, 413, 422, 429, 503),
+        responses=documented(400, 401, 403, 408, 409, 413, 422, 429, 503),
     )
     async def optimize(
         request: Annotated[OptimizeRequest, Body(openapi_examples=OPTIMIZE_EXAMPLES)],
@@ -117,11 +128,12 @@ def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
         names it; the other writes stay, and the same request repeats only what is missing.
         Where the caller disconnects before the first write, planning stops and nothing is written.
         """
+        optimizer, dry_run = of(connection), mode.dry_run or request.dry_run
         async with caller_of(connection.receive) as caller:
-            plan = await caller.wait(optimizer.plan(request))
+            plan = await caller.wait(optimizer.plan(request, to_apply=not dry_run))
             if isinstance(plan, RequestProblem):
                 return refusal(plan)
-            if mode.dry_run or request.dry_run:
+            if dry_run:
                 return result(plan, None)
             applied = await optimizer.apply(plan, wanted=caller.is_connected)
         if isinstance(applied, RequestProblem):
@@ -135,13 +147,14 @@ def _optimize_routes(app: FastAPI, optimizer: Optimizer) -> None:
         summary="Delete what was generated in a namespace",
         operation_id="reset",
         response_model=ResetResult,
-        responses=documented(400, 408, 409, 413, 422, 503),
+        responses=documented(400, 401, 403, 408, 409, 413, 422, 503),
     )
     async def reset(
+        connection: Request,
         request: Annotated[ResetRequest, Body(openapi_examples=RESET_EXAMPLES)],
     ) -> ResetResult | Response:
         """Delete the generated Placements, PlacementBindings and Policies of a namespace."""
-        done = await optimizer.reset(request.namespace)
+        done = await of(connection).reset(request.namespace)
         return refusal(done) if isinstance(done, RequestProblem) else done
 
 

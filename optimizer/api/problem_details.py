@@ -32,6 +32,7 @@ RETRY_AFTER_SECONDS = 5
 
 _TYPE = "urn:dynamic-scoring-framework:problem:"
 _FIELDS = {"/optimize": REQUEST_FIELDS, "/reset": known_fields(ResetRequest)}
+_BEARER = "A token that the hub verifies, such as that of `kubectl create token`."
 _INTERNAL = 500
 _TEMPORARY = frozenset({TOO_MANY_REQUESTS, UNAVAILABLE})
 RETRY_LATER = {"Retry-After": str(RETRY_AFTER_SECONDS)}
@@ -61,6 +62,8 @@ def documented(*codes: int) -> dict[int | str, dict[str, Any]]:
     """Return the OpenAPI responses of some HTTP codes."""
     texts = {
         400: "The request is not HTTP, or its body is not JSON in UTF-8.",
+        401: "The caller is not authenticated.",
+        403: "The caller lacks a right on the hub; `detail` says which.",
         408: "The request did not arrive in time.",
         409: "The hub holds what stands in the way.",
         413: "The body is too large.",
@@ -84,10 +87,12 @@ def describe(openapi: dict[str, Any]) -> dict[str, Any]:
     schema = ProblemDetails.model_json_schema(ref_template="#/components/schemas/{model}")
     nested = schema.pop("$defs")
     openapi["components"]["schemas"] |= {**nested, ProblemDetails.__name__: schema}
+    bearer = {"type": "http", "scheme": "bearer", "description": _BEARER}
+    openapi["components"]["securitySchemes"] = {"bearer": bearer}
     return openapi
 
 
-def refusal(problem: RequestProblem) -> Response:
+def refusal(problem: RequestProblem, headers: dict[str, str] | None = None) -> Response:
     """Return the response that says why a request is refused."""
     return _response(
         problem.status,
@@ -95,7 +100,7 @@ def refusal(problem: RequestProblem) -> Response:
         title=problem.title,
         detail=problem.detail,
         errors=problem.errors,
-        headers=RETRY_LATER if problem.status in _TEMPORARY else None,
+        headers=RETRY_LATER if problem.status in _TEMPORARY else headers,
     )
 
 
@@ -136,6 +141,11 @@ def error_response(error: HTTPException) -> Response:
 
 
 async def _kube(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's signature
+    return hub_error_response(error)
+
+
+def hub_error_response(error: Exception) -> Response:
+    """Return the response if the hub can't be reached or refuses."""
     unreachable = isinstance(error, Unreachable)
     return _response(
         UNAVAILABLE,

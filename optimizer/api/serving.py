@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from dsf.runtime.endpoints import CannotListen
 from optimizer.api.connection_limits import DEFAULT_LIMITS, ConnectionLimits, limited_connection
+from optimizer.api.watched_certificate import WatchedCertificate
 
 SHUTDOWN_SECONDS = 10
 
@@ -33,16 +34,23 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def url(listener: socket.socket) -> str:
+def url(listener: socket.socket, *, tls: bool = False) -> str:
     """Return the base URL of a listening socket."""
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 async def serve(
-    app: ASGIApp, listener: socket.socket, limits: ConnectionLimits = DEFAULT_LIMITS
+    app: ASGIApp,
+    listener: socket.socket,
+    certificate: WatchedCertificate | None = None,
+    *,
+    limits: ConnectionLimits = DEFAULT_LIMITS,
 ) -> None:
-    """Serve HTTP/1.1 until cancelled; open requests get SHUTDOWN_SECONDS to end."""
+    """Serve HTTP/1.1 until cancelled, over TLS with a certificate.
+
+    Open requests get SHUTDOWN_SECONDS to end.
+    """
     config = uvicorn.Config(
         app,
         http=limited_connection(limits),
@@ -50,6 +58,7 @@ async def serve(
         log_config=None,
         server_header=False,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        ssl_context_factory=(lambda *_: certificate.context) if certificate else None,
     )
     server = _SignalFreeServer(config)
     running = asyncio.ensure_future(server.serve(sockets=[listener]))

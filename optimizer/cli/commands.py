@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dsf.cli.options import NumberRange, cluster_options, http_options, log_options
+from optimizer.cli.access_options import access_of, access_options, certificate_of, check_auth
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from optimizer.access.authorized_optimizer import Access
     from optimizer.domain.settings import OptimizerSettings
     from optimizer.plan.plan import Plan
     from optimizer.service import Optimizer
@@ -148,6 +150,7 @@ approval_option = click.option(
 @click.command()
 @cluster_options("the hub")
 @http_options
+@access_options
 @model_options
 @click.option(
     "--read-only/--allow-writes",
@@ -169,7 +172,7 @@ def optimizer(
 ) -> None:
     """Serve the optimizer: HTTP API, its documentation at /docs, MCP at /mcp.
 
-    Callers are not authenticated: keep it on loopback or behind a proxy that authenticates.
+    Callers send a bearer token of the hub and need rights there; see --auth.
     """
     from dsf.kube.client.client_config import BadKubeconfig
     from dsf.runtime.endpoints import CannotListen
@@ -180,6 +183,7 @@ def optimizer(
     set_up(log_level, log_format)
     try:
         with listen(bind_address, port) as listener:
+            check_auth(rest, listener)
             run(_serve(kubeconfig, context, listener, rest))
     except (CannotListen, BadKubeconfig) as error:
         raise click.ClickException(str(error)) from error
@@ -194,6 +198,7 @@ async def _serve(
     from optimizer.service import Optimizer
     from optimizer.solve.supervised_process import start_fork_server
 
+    certificate = certificate_of(rest)
     start_fork_server()
     async with connect(kubeconfig, context) as kube:
         service = Optimizer(kube, settings_of(rest), now=utc_now)
@@ -202,12 +207,19 @@ async def _serve(
             allowed_hosts=rest["allowed_host"],
             read_only=rest["read_only"],
             when_client_cannot_ask=rest["when_client_cannot_ask"],
+            access=access_of(rest, kube),
         )
-        _log.info("serving", extra={"url": url(listener)})
-        await serve(app, listener)
+        _log.info("serving", extra={"url": url(listener, tls=bool(certificate))})
+        await serve(app, listener, certificate)
 
 
-def _app(service: "Optimizer", *, allowed_hosts: tuple[str, ...], **of_mcp: Any) -> "FastAPI":
+def _app(
+    service: "Optimizer",
+    *,
+    allowed_hosts: tuple[str, ...],
+    access: "Access | None",
+    **of_mcp: Any,
+) -> "FastAPI":
     """Return the app with MCP where it is installed, else the HTTP API alone."""
     from optimizer.api.app import create_app
 
@@ -219,8 +231,8 @@ def _app(service: "Optimizer", *, allowed_hosts: tuple[str, ...], **of_mcp: Any)
             "/mcp is off: install dynamic-scoring-framework[mcp] to have it",
             extra={"missing": error.name},
         )
-        return create_app(service, allowed_hosts=allowed_hosts)
-    app: FastAPI = create(service, allowed_hosts=allowed_hosts, **of_mcp)
+        return create_app(service, allowed_hosts=allowed_hosts, access=access)
+    app: FastAPI = create(service, allowed_hosts=allowed_hosts, access=access, **of_mcp)
     return app
 
 

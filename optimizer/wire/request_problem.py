@@ -5,6 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+UNAUTHORIZED = 401
+FORBIDDEN = 403
 UNPROCESSABLE = 422
 CONFLICT = 409
 TOO_MANY_REQUESTS = 429
@@ -26,8 +28,9 @@ class FieldProblem:
 class RequestProblem:
     """Why nothing was done: `reason` is CamelCase, `status` the HTTP status that fits it.
 
-    Reasons: UnknownName (422), TooManyPlaces (422), TooManyScores (422), NotGenerated (409),
-    StalePlan (409), AnotherWriter (409), Busy (429), CallerGone (499), HubRefused (503).
+    Reasons: Unauthorized (401), Forbidden (403), UnknownName (422), TooManyPlaces (422),
+    TooManyScores (422), NotGenerated (409), StalePlan (409), AnotherWriter (409), Busy (429),
+    CallerGone (499), HubRefused (503).
     """
 
     status: int

@@ -13,7 +13,7 @@ import yaml
 import dsf.sim
 from dsf.api.crd.definitions import crds
 from dsf.kube.clock import utc_now
-from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.errors import AlreadyExists
 from dsf.kube.kinds import KINDS, NAMESPACE, PLACEMENT, PLACEMENT_BINDING
 from dsf.kube.port import Kube, Object
@@ -37,8 +37,8 @@ def request(score: str = PERFORMANCE) -> dict[str, Any]:
     return params
 
 
-async def scenario_hub() -> EmbeddedHub:
-    hub = EmbeddedHub(crds=crds())
+async def scenario_hub(access: AccessTable | None = None) -> EmbeddedHub:
+    hub = EmbeddedHub(crds=crds(), access=access or AccessTable())
     for name in NAMESPACES:
         await put(hub, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     for path in sorted(SCENARIO.rglob("*.yaml")):

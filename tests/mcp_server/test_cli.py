@@ -122,7 +122,7 @@ async def test_nothing_but_the_protocol_is_on_standard_output(
 async def test_over_http_the_tools_are_alone_and_a_signal_ends_it(
     hub: EmbeddedHub, tmp_path: Path
 ) -> None:
-    arguments = ["--transport", "http", "--port", "0"]
+    arguments = ["--transport", "http", "--port", "0", "--auth", "none"]
     async with _started(tmp_path, *arguments, stderr=subprocess.PIPE) as process:
         assert process.stderr
         lines = [(await process.stderr.readline()).decode()]

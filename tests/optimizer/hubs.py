@@ -3,16 +3,18 @@
 from collections.abc import Iterable
 
 from dsf.kube import kinds
-from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 from optimizer.snapshot.observation import Observation
 from tests.optimizer.build import NOW, guide, obj
 
 
-async def hub_of(observation: Observation | None = None) -> EmbeddedHub:
+async def hub_of(
+    observation: Observation | None = None, access: AccessTable | None = None
+) -> EmbeddedHub:
     observation = observation or guide()
-    hub = EmbeddedHub(now=lambda: NOW)
+    hub = EmbeddedHub(now=lambda: NOW, access=access or AccessTable())
     for cluster in observation.managed_clusters:
         await hub.create(kinds.NAMESPACE, obj(kinds.NAMESPACE, cluster["metadata"]["name"]))
     await _create(hub, kinds.MANAGED_CLUSTER, observation.managed_clusters)

@@ -164,7 +164,7 @@ def _serving(name: str, *arguments: str) -> _Program:
 
 def _optimizer(demo: RunningDemo, port: int) -> _Program:
     kubeconfig = demo.clusters.hub.kubeconfig
-    arguments = ("dsf", "optimizer", f"--kubeconfig={kubeconfig}", f"--port={port}")
+    arguments = ("dsf", "optimizer", f"--kubeconfig={kubeconfig}", f"--port={port}", "--auth=none")
     return _Program("optimizer", arguments, f"{demo.optimizer_url}/readyz")
 
 

@@ -120,7 +120,7 @@ async def served(
 ) -> AsyncIterator[Server]:
     app = create_app(Optimizer(kube, settings, now=lambda: NOW))
     with listen("127.0.0.1", 0) as listener:
-        running = asyncio.create_task(serve(app, listener, limits))
+        running = asyncio.create_task(serve(app, listener, limits=limits))
         try:
             async with asyncio.timeout(HANGS_SECONDS):
                 yield Server(listener)
@@ -321,7 +321,7 @@ async def test_a_client_that_reads_nothing_is_disconnected() -> None:
 
     limits = ConnectionLimits(stalled_seconds=SHORT)
     with listen("127.0.0.1", 0) as listener:
-        running = asyncio.create_task(serve(endless, listener, limits))
+        running = asyncio.create_task(serve(endless, listener, limits=limits))
         connection = await Server(listener).connect(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         async with asyncio.timeout(HANGS_SECONDS):
             await gone.wait()

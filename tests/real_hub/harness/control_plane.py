@@ -17,7 +17,7 @@ from .kubeconfig import write_kubeconfig
 from .ports import LOOPBACK, Ports
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from ..build import Assets
@@ -183,14 +183,19 @@ class ControlPlane:
             namespace=namespace,
         )
 
-    def token(self, service_account: str, hours: int = SERVICE_ACCOUNT_HOURS) -> str:
-        """A token of a service account, given as ``namespace/name``."""
+    def token(
+        self,
+        service_account: str,
+        hours: int = SERVICE_ACCOUNT_HOURS,
+        audiences: Sequence[str] = (),
+    ) -> str:
+        """A token of a service account, given as ``namespace/name``; by default for this server."""
         namespace, name = service_account.split("/")
         path = self.api.path("v1", "ServiceAccount", namespace, name, "token")
         request = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
-            "spec": {"expirationSeconds": hours * 3600},
+            "spec": {"expirationSeconds": hours * 3600, "audiences": list(audiences)},
         }
         return str(self.api.request("POST", path, request)["status"]["token"])
 

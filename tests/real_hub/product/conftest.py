@@ -9,7 +9,7 @@ import pytest
 from tests.eventually import until
 
 from ..harness.helm import CHARTS, install_chart
-from .guide import PREFERENCES, WORKLOADS, Guide, prepare
+from .guide import PREFERENCES, WORKLOADS, Guide, caller, prepare
 from .parts import Part, run_optimizer, run_part
 from .scorers import MASKED, SCORES, masked_config, start_scoring_apis, token
 
@@ -197,7 +197,7 @@ def guide(
 ) -> Guide:
     """The development guide, ready to be told."""
     prepare(hub, clusters)
-    return Guide(hub, clusters, optimizer.url)
+    return Guide(hub, clusters, optimizer.url, caller(hub))
 
 
 @pytest.fixture(scope="package")

@@ -81,6 +81,31 @@ def prepare(hub: Hub, clusters: Iterable[ManagedCluster]) -> None:
         cluster.apply({"apiVersion": "v1", "kind": "Node", "metadata": node})
 
 
+def caller(hub: Hub) -> str:
+    """Make the guide's service account with the chart's roles, and return a token of it."""
+    name, kind = "planner", "ServiceAccount"
+    metadata = {"name": name, "namespace": WORKLOADS}
+    hub.apply({"apiVersion": "v1", "kind": kind, "metadata": metadata})
+    for binding, role, place in (
+        ("ClusterRoleBinding", "dynamic-scoring-optimizer-reader", {}),
+        ("RoleBinding", "dynamic-scoring-optimizer-writer", {"namespace": WORKLOADS}),
+    ):
+        hub.apply(
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": binding,
+                "metadata": {"name": name, **place},
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io",
+                    "kind": "ClusterRole",
+                    "name": role,
+                },
+                "subjects": [{"kind": kind, **metadata}],
+            }
+        )
+    return hub.token(f"{WORKLOADS}/{name}", audiences=["dynamic-scoring-optimizer"])
+
+
 @dataclass(frozen=True)
 class Told:
     """What was seen when the guide was told for one preference."""
@@ -104,6 +129,7 @@ class Guide:
     hub: Hub
     clusters: list[ManagedCluster]
     url: str
+    token: str = field(repr=False)
     _told: dict[str, Told] = field(default_factory=dict)
 
     def tell(self, preference: str) -> Told:
@@ -142,14 +168,25 @@ class Guide:
 
     def post(self, path: str, body: Any) -> Object:
         """Ask the optimizer; raises httpx.HTTPStatusError for a refusal."""
-        answer = httpx.post(self.url + path, json=body, timeout=120, trust_env=False)
+        answer = self.ask("POST", path, body)
         answer.raise_for_status()
         decoded: Object = answer.json()
         return decoded
 
+    def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
+        """The optimizer's answer to a caller that has the rights that the chart describes."""
+        return httpx.request(
+            method,
+            self.url + path,
+            json=body,
+            headers={"Authorization": f"Bearer {self.token}"},
+            timeout=120,
+            trust_env=False,
+        )
+
     def scores(self) -> Object:
         """What the optimizer says of all AddOnPlacementScores."""
-        answer = httpx.get(f"{self.url}/addonplacementscores", timeout=60, trust_env=False)
+        answer = self.ask("GET", "/addonplacementscores")
         answer.raise_for_status()
         decoded: Object = answer.json()
         return decoded

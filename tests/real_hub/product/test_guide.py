@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import httpx
 import pytest
 
-from .guide import request
+from .guide import WORKLOADS, request
 from .scorers import PERFORMANCE, POWER
 
 if TYPE_CHECKING:
@@ -47,11 +47,22 @@ def test_optimizing_again_puts_back_what_others_changed(guide: Guide, preference
 
 
 def test_a_namespace_without_rights_is_refused_with_words(guide: Guide) -> None:
-    body = {**request("performance"), "namespace": "default"}
-    answer = httpx.post(f"{guide.url}/optimize", json=body, timeout=60, trust_env=False)
+    answer = guide.ask("POST", "/optimize", {**request("performance"), "namespace": "default"})
     assert answer.headers["content-type"] == "application/problem+json"
-    assert answer.json()["reason"] == "HubRefused"
-    assert 'in the namespace "default"' in answer.json()["detail"]
+    assert (answer.status_code, answer.json()["reason"]) == (403, "Forbidden")
+    assert (
+        "create placements.cluster.open-cluster-management.io in namespace default"
+        in (answer.json()["detail"])
+    )
+
+
+@pytest.mark.parametrize("token", ["", "forged", "of another audience"])
+def test_a_caller_without_a_token_for_the_optimizer_is_refused(guide: Guide, token: str) -> None:
+    if token == "of another audience":
+        token = guide.hub.token(f"{WORKLOADS}/planner")
+    other = replace(guide, token=token)
+    answer = other.ask("GET", "/addonplacementscores")
+    assert (answer.status_code, answer.json()["reason"]) == (401, "Unauthorized")
 
 
 def test_the_scores_are_listed_with_what_their_scorers_say(guide: Guide) -> None:

@@ -1,0 +1,185 @@
+"""The optimizer as one caller may use it: checks of rights, impersonation, an audit log."""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from dsf.kube.access_reviews import UserInfo
+from dsf.kube.changes import Change
+from dsf.kube.errors import KubeError
+from dsf.kube.port import Kube
+from optimizer.access.delegated_auth import DelegatedAuth
+from optimizer.access.rights import (
+    Rights,
+    changing_rights,
+    listing_rights,
+    planning_rights,
+    writing_rights,
+)
+from optimizer.plan.plan import Plan
+from optimizer.service import Optimizer, Writer
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import FORBIDDEN, UNAUTHORIZED, RequestProblem
+from optimizer.wire.result import Applied, ResetResult, ScoreObject
+
+Written = TypeVar("Written", Applied, ResetResult)
+
+audit_log = logging.getLogger("audit")
+
+NOT_AUTHENTICATED = "(not authenticated)"
+"""The user in the audit log if the server authenticates nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How callers are authorized, and how to act as one of them, if writes are impersonated."""
+
+    auth: DelegatedAuth
+    impersonate: Callable[[UserInfo], Kube] | None = None
+
+
+class AuthorizedOptimizer:
+    """Does for a user what `Optimizer` does, if the user has the rights; otherwise a problem.
+
+    Without `access` nobody is checked: the caller has the rights of this process. With it, a
+    caller without a user is refused. Each attempt to write leaves one line in the audit log.
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, user: UserInfo | None = None, access: Access | None = None
+    ) -> None:
+        self._optimizer = optimizer
+        self._user = user
+        self._access = access
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        """Return whose plans these are: the name and the uid of the user."""
+        return (self._user.name, self._user.uid) if self._user else ("", "")
+
+    async def scores(
+        self, *, namespace: str | None = None, name: str | None = None
+    ) -> tuple[ScoreObject, ...] | RequestProblem:
+        """Return the AddOnPlacementScores of all clusters, or of one namespace or name."""
+        refused = await self._refusal(listing_rights(namespace))
+        return refused or await self._optimizer.scores(namespace=namespace, name=name)
+
+    async def score_names(self) -> tuple[ScoreObject, ...]:
+        """Return all AddOnPlacementScores without entries; none if the user may not list them."""
+        if await self._refusal(listing_rights(None)):
+            return ()
+        return await self._optimizer.score_names()
+
+    async def plan(
+        self, request: OptimizeRequest, *, to_apply: bool = False
+    ) -> Plan | RequestProblem:
+        """Make a plan; a caller that may not apply it is refused before it is made."""
+        rights = planning_rights(request.namespace)
+        if to_apply:
+            rights += writing_rights(request.namespace)
+        refused = await self._refusal(rights)
+        if refused and to_apply:
+            self._audit("apply", request.namespace, refused.reason)
+        return refused or await self._optimizer.plan(request)
+
+    async def apply(
+        self, plan: Plan, *, wanted: Callable[[], bool] = lambda: True
+    ) -> Applied | RequestProblem:
+        """Apply exactly the changes of a plan; nothing if `wanted` returns False before it."""
+        namespace = plan.request.namespace
+
+        async def write() -> Applied | RequestProblem:
+            refused = await self._refusal(changing_rights(namespace, plan.changes))
+            if refused:
+                return refused
+            return await self._optimizer.apply(plan, self._writer(namespace), wanted=wanted)
+
+        return await self._audited("apply", namespace, write, digest=plan.digest)
+
+    async def reset(self, namespace: str) -> ResetResult | RequestProblem:
+        """Delete every generated Placement, PlacementBinding and Policy of a namespace."""
+
+        async def write() -> ResetResult | RequestProblem:
+            refused = await self._refusal(writing_rights(namespace))
+            return refused or await self._optimizer.reset(namespace, self._writer(namespace))
+
+        return await self._audited("reset", namespace, write)
+
+    def _writer(self, namespace: str) -> Writer:
+        async def permit(changes: Sequence[Change]) -> RequestProblem | None:
+            return await self._refusal(changing_rights(namespace, changes))
+
+        if self._user is None or self._access is None or self._access.impersonate is None:
+            return Writer(permit=permit)
+        return Writer(permit=permit, kube=self._access.impersonate(self._user))
+
+    async def _refusal(self, rights: Rights) -> RequestProblem | None:
+        if self._access is None:
+            return None
+        if self._user is None:
+            return unauthorized()
+        missing = await self._access.auth.missing(self._user, rights)
+        return _forbidden(self._user, missing) if missing else None
+
+    async def _audited(
+        self,
+        action: str,
+        namespace: str,
+        write: Callable[[], Awaitable[Written | RequestProblem]],
+        *,
+        digest: str = "",
+    ) -> Written | RequestProblem:
+        try:
+            outcome = await write()
+        except KubeError as error:
+            self._audit(action, namespace, f"failed: {error}", digest=digest)
+            raise
+        except BaseException:
+            self._audit(action, namespace, "interrupted", digest=digest)
+            raise
+        self._audit(action, namespace, _said(outcome), digest=digest)
+        return outcome
+
+    def _audit(self, action: str, namespace: str, outcome: str, *, digest: str = "") -> None:
+        audit_log.info(
+            "write",
+            extra={
+                "user": self._user.name if self._user else NOT_AUTHENTICATED,
+                "action": action,
+                "namespace": namespace,
+                "digest": digest,
+                "outcome": outcome,
+            },
+        )
+
+
+def unauthorized() -> RequestProblem:
+    """Return the problem of a caller that did not say who it is, or whose token is not valid."""
+    return RequestProblem(
+        status=UNAUTHORIZED,
+        reason="Unauthorized",
+        title="The caller is not authenticated",
+        detail="send a token for this server: Authorization: Bearer $(kubectl create token NAME"
+        " --audience AUDIENCE); docs/optimizer-access.md says which audience",
+    )
+
+
+def _forbidden(user: UserInfo, missing: Rights) -> RequestProblem:
+    listed = "; ".join(map(str, missing))
+    return RequestProblem(
+        status=FORBIDDEN,
+        reason="Forbidden",
+        title="The caller lacks a right",
+        detail=f"user {user.name} may not: {listed}",
+    )
+
+
+def _said(outcome: Applied | ResetResult | RequestProblem) -> str:
+    match outcome:
+        case RequestProblem():
+            return outcome.reason
+        case Applied():
+            return f"applied {len(outcome.applied)}, failed {len(outcome.failed)}"
+        case ResetResult():
+            return f"deleted {len(outcome.deleted)}, failed {len(outcome.failed)}"

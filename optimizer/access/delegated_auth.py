@@ -1,0 +1,81 @@
+"""Authentication and authorization delegated to the hub, as Kubernetes' own servers do it.
+
+Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/ (TokenReview) and
+https://kubernetes.io/docs/reference/access-authn-authz/authorization/ (SubjectAccessReview)
+"""
+
+import asyncio
+import hashlib
+import re
+import time
+from collections.abc import Callable, Collection
+
+from dsf.kube.access_reviews import (
+    ResourceAttributes,
+    UserInfo,
+    authenticated_user,
+    is_allowed,
+    subject_access_review,
+    token_review,
+)
+from dsf.kube.kinds import SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW
+from dsf.kube.port import Kube
+from optimizer.access.review_cache import ReviewCache
+
+DEFAULT_AUDIENCE = "dynamic-scoring-optimizer"
+"""Tokens are made for this server alone: whoever sees one can't use it at the API server."""
+
+_MOST_TOKEN_CHARACTERS = 16_384
+"""A longer token is refused without a question to the hub; real ones have a few thousand."""
+_BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/-]+=*)")
+"""Source: RFC 6750, section 2.1."""
+
+
+def bearer_token(authorization: str) -> str:
+    """Return the token of an Authorization header, or "" if it carries none."""
+    found = _BEARER.fullmatch(authorization.strip())
+    return found[1] if found and len(found[1]) <= _MOST_TOKEN_CHARACTERS else ""
+
+
+class DelegatedAuth:
+    """Asks the hub who a caller is and what it may do, and remembers answers for seconds.
+
+    A token is kept neither in memory nor in a log: the cache knows its SHA-256. All calls raise
+    KubeError if the hub can't be asked.
+    """
+
+    def __init__(
+        self,
+        kube: Kube,
+        audiences: Collection[str] = (DEFAULT_AUDIENCE,),
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._kube = kube
+        self._audiences = tuple(audiences)
+        self._users: ReviewCache[bytes, UserInfo | None] = ReviewCache(clock)
+        self._rights: ReviewCache[tuple[UserInfo, ResourceAttributes], bool] = ReviewCache(clock)
+
+    async def authenticate(self, token: str) -> UserInfo | None:
+        """Return whose token this is, or None if it is not valid for this server."""
+        return await self._users.get(
+            hashlib.sha256(token.encode()).digest(), lambda: self._review_token(token)
+        )
+
+    async def missing(
+        self, user: UserInfo, rights: Collection[ResourceAttributes]
+    ) -> tuple[ResourceAttributes, ...]:
+        """Return the rights that a user does not have."""
+        allowed = await asyncio.gather(*(self._may(user, right) for right in rights))
+        return tuple(right for right, has in zip(rights, allowed, strict=True) if not has)
+
+    async def _may(self, user: UserInfo, right: ResourceAttributes) -> bool:
+        return await self._rights.get((user, right), lambda: self._review_access(user, right))
+
+    async def _review_token(self, token: str) -> UserInfo | None:
+        review = await self._kube.create(TOKEN_REVIEW, token_review(token, self._audiences))
+        return authenticated_user(review, self._audiences)
+
+    async def _review_access(self, user: UserInfo, right: ResourceAttributes) -> bool:
+        asked = subject_access_review(user, right)
+        return is_allowed(await self._kube.create(SUBJECT_ACCESS_REVIEW, asked))

@@ -1,0 +1,48 @@
+"""The rights that a user of the optimizer must have on the hub.
+
+The optimizer gives nobody more than kubectl would: who plans may read what a plan shows, and who
+applies may write what it writes. A patch needs no right of its own, because who may create and
+delete an object can replace it.
+"""
+
+from collections.abc import Iterable
+
+from dsf.kube.access_reviews import ResourceAttributes, right
+from dsf.kube.changes import Change
+from dsf.kube.kinds import (
+    ADD_ON_PLACEMENT_SCORE,
+    MANAGED_CLUSTER,
+    MANIFEST_WORK_REPLICA_SET,
+    PLACEMENT,
+    PLACEMENT_BINDING,
+    POLICY,
+    Kind,
+)
+
+Rights = tuple[ResourceAttributes, ...]
+
+
+def listing_rights(namespace: str | None) -> Rights:
+    """Return the rights to list the scores of a namespace, or of all clusters."""
+    return (right("list", ADD_ON_PLACEMENT_SCORE, namespace or ""),)
+
+
+def planning_rights(namespace: str) -> Rights:
+    """Return the rights to see a plan for the workloads of a namespace."""
+    return (
+        right("list", ADD_ON_PLACEMENT_SCORE),
+        right("list", MANAGED_CLUSTER),
+        right("list", POLICY, namespace),
+        right("list", MANIFEST_WORK_REPLICA_SET, namespace),
+    )
+
+
+def writing_rights(namespace: str, kinds: Iterable[Kind] = ()) -> Rights:
+    """Return the rights to write Placements, PlacementBindings and further kinds."""
+    written = dict.fromkeys((PLACEMENT, PLACEMENT_BINDING, *kinds))
+    return tuple(right(verb, kind, namespace) for kind in written for verb in ("create", "delete"))
+
+
+def changing_rights(namespace: str, changes: Iterable[Change]) -> Rights:
+    """Return the rights to make these changes in a namespace."""
+    return writing_rights(namespace, (change.kind for change in changes))

@@ -1,0 +1,62 @@
+"""Bearer tokens on every path of both doors, except health and the documentation."""
+
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from dsf.kube.access_reviews import UserInfo
+from dsf.kube.errors import KubeError
+from optimizer.access.authorized_optimizer import unauthorized
+from optimizer.access.delegated_auth import DelegatedAuth, bearer_token
+from optimizer.api.problem_details import hub_error_response, refusal
+
+OPEN_PATHS = ("/healthz", "/readyz", "/docs", "/redoc", "/openapi.json")
+"""Kubelets have no token, and the documentation is that of every installation."""
+OPEN_FOLDERS = ("/static-offline-docs/",)
+"""The scripts of the documentation."""
+
+_USER = "user"
+_CHALLENGE = 'Bearer realm="dynamic-scoring-optimizer"'
+"""Source: RFC 6750, section 3."""
+
+
+@dataclass(slots=True)
+class Authentication:
+    """ASGI middleware: 401 for requests without a valid token; `user_of` returns the user.
+
+    It answers before a body is read.
+    """
+
+    app: ASGIApp
+    auth: DelegatedAuth
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on with its user, or refuse it."""
+        if scope["type"] == "lifespan" or _open(scope["path"]):
+            await self.app(scope, receive, send)
+            return
+        given = Headers(scope=scope).getlist("authorization")
+        token = bearer_token(given[0]) if len(given) == 1 else ""
+        try:
+            user = await self.auth.authenticate(token) if token else None
+        except KubeError as error:
+            await hub_error_response(error)(scope, receive, send)
+            return
+        if user is None:
+            wrong = ', error="invalid_token"' if given else ""
+            response = refusal(unauthorized(), {"WWW-Authenticate": _CHALLENGE + wrong})
+            await response(scope, receive, send)
+            return
+        await self.app({**scope, _USER: user}, receive, send)
+
+
+def user_of(request: HTTPConnection) -> UserInfo | None:
+    """Return the user of a request that passed the middleware, or None without one."""
+    user = request.scope.get(_USER)
+    return user if isinstance(user, UserInfo) else None
+
+
+def _open(path: str) -> bool:
+    return path in OPEN_PATHS or path.startswith(OPEN_FOLDERS)

@@ -1,0 +1,101 @@
+"""Options that say who may call: authentication, impersonation, TLS."""
+
+import ipaddress
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from dsf.kube.client.kube_client import Client
+    from optimizer.access.authorized_optimizer import Access
+    from optimizer.api.watched_certificate import WatchedCertificate
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+ACCESS_OPTIONS = ("auth", "auth_audience", "impersonate", "tls_cert_file", "tls_private_key_file")
+"""The parameters that `access_options` adds."""
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def access_options(command: Decorated) -> Decorated:
+    """Add --auth, --auth-audience, --impersonate, --tls-cert-file and --tls-private-key-file."""
+    for option in (
+        click.option(
+            "--tls-private-key-file",
+            type=_FILE,
+            help="Key of the certificate; read again when it changes.",
+        ),
+        click.option(
+            "--tls-cert-file",
+            type=_FILE,
+            help="Serve https with this certificate, intermediate certificates after it; read"
+            " again when it changes.",
+        ),
+        click.option(
+            "--impersonate",
+            is_flag=True,
+            help="Write Placements, PlacementBindings and Policies as the caller, not as this"
+            " process, which needs the right to impersonate users and groups.",
+        ),
+        click.option(
+            "--auth-audience",
+            multiple=True,
+            default=["dynamic-scoring-optimizer"],
+            show_default=True,
+            help="Audience that a token must have; repeatable.",
+        ),
+        click.option(
+            "--auth",
+            type=click.Choice(["kubernetes", "none"]),
+            default="kubernetes",
+            show_default=True,
+            help="kubernetes: callers send a bearer token, which the hub verifies (TokenReview),"
+            " and need rights on the hub (SubjectAccessReview). none: every caller acts with the"
+            " rights of this process; only on a loopback address.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def check_auth(rest: Mapping[str, Any], listener: "socket") -> None:
+    """Raise UsageError for `--auth none` on an address that others can reach."""
+    address = listener.getsockname()[0]
+    if rest["auth"] == "none" and not ipaddress.ip_address(address).is_loopback:
+        raise click.UsageError(
+            f"--auth none would let everybody who reaches {address} write with the rights of"
+            " this process; use --auth kubernetes, or --bind-address 127.0.0.1"
+        )
+    if rest["impersonate"] and rest["auth"] == "none":
+        raise click.UsageError("--impersonate needs --auth kubernetes: nobody is known otherwise")
+
+
+def access_of(rest: Mapping[str, Any], kube: "Client") -> "Access | None":
+    """Return how callers are authorized; None for `--auth none`."""
+    from optimizer.access.authorized_optimizer import Access
+    from optimizer.access.delegated_auth import DelegatedAuth
+
+    if rest["auth"] == "none":
+        return None
+    auth = DelegatedAuth(kube, rest["auth_audience"])
+    return Access(auth, kube.impersonating if rest["impersonate"] else None)
+
+
+def certificate_of(rest: Mapping[str, Any]) -> "WatchedCertificate | None":
+    """Return the certificate to serve; None for plain HTTP. Raises ClickException."""
+    from optimizer.api.watched_certificate import BadCertificate, WatchedCertificate
+
+    certificate, key = rest["tls_cert_file"], rest["tls_private_key_file"]
+    if bool(certificate) != bool(key):
+        raise click.UsageError("--tls-cert-file and --tls-private-key-file need each other")
+    if not certificate:
+        return None
+    try:
+        return WatchedCertificate(certificate, key)
+    except BadCertificate as error:
+        raise click.ClickException(str(error)) from error

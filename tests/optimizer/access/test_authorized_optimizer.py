@@ -1,0 +1,160 @@
+"""What a user may plan, apply and reset, and the lines that this leaves in the audit log."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from dsf.kube.access_reviews import UserInfo, right
+from dsf.kube.changes import Create
+from dsf.kube.embedded import AccessTable, EmbeddedHub
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, LEASE, PLACEMENT, POLICY
+from dsf.kube.wrappers.counting import Counting
+from dsf.kube.wrappers.read_only import ReadOnly
+from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
+from optimizer.access.delegated_auth import DelegatedAuth
+from optimizer.access.rights import changing_rights
+from optimizer.plan.manifests import GENERATED_SELECTOR
+from optimizer.plan.plan import Plan
+from optimizer.service import Optimizer
+from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.result import Applied, ResetResult
+from tests.optimizer.access.callers import READER, WRITER, table, writes
+from tests.optimizer.build import NOW, request
+from tests.optimizer.hubs import hub_of, names
+
+
+async def served(
+    user: UserInfo | None, hub: EmbeddedHub | None = None, access: AccessTable | None = None
+) -> tuple[AuthorizedOptimizer, EmbeddedHub]:
+    hub = hub or await hub_of(access=access or table())
+    return AuthorizedOptimizer(
+        Optimizer(hub, now=lambda: NOW), user, Access(DelegatedAuth(hub))
+    ), hub
+
+
+async def planned(optimizer: AuthorizedOptimizer) -> Plan:
+    plan = await optimizer.plan(request())
+    assert isinstance(plan, Plan)
+    return plan
+
+
+def audited(caplog: pytest.LogCaptureFixture) -> list[tuple[str, ...]]:
+    fields = ("user", "action", "namespace", "digest", "outcome")
+    records: list[Any] = [item for item in caplog.records if item.name == "audit"]
+    return [tuple(getattr(record, field) for field in fields) for record in records]
+
+
+async def test_each_write_leaves_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    writer, hub = await served(WRITER)
+    plan = await planned(writer)
+    assert audited(caplog) == []
+    assert isinstance(await writer.apply(plan), Applied)
+    reader, _ = await served(READER, hub)
+    refused = await reader.reset("default")
+    assert isinstance(refused, RequestProblem)
+    assert refused.status == 403
+    assert isinstance(await writer.reset("default"), ResetResult)
+    assert audited(caplog) == [
+        (WRITER.name, "apply", "default", plan.digest, f"applied {len(plan.changes)}, failed 0"),
+        (READER.name, "reset", "default", "", "Forbidden"),
+        (WRITER.name, "reset", "default", "", f"deleted {len(plan.changes)}, failed 0"),
+    ]
+
+
+async def test_a_user_without_rights_is_refused_before_a_lease_is_taken() -> None:
+    reader, hub = await served(READER)
+    plan = await planned(reader)
+    for outcome in (
+        await reader.apply(plan),
+        await reader.reset("default"),
+        await reader.plan(request(), to_apply=True),
+    ):
+        assert isinstance(outcome, RequestProblem)
+        missing = "create placements.cluster.open-cluster-management.io in namespace default"
+        assert (outcome.status, missing in outcome.detail) == (403, True)
+    assert await names(hub, LEASE) == []
+
+
+async def test_who_did_not_say_its_name_is_refused() -> None:
+    nobody, _ = await served(None)
+    outcomes = (
+        await nobody.scores(),
+        await nobody.plan(request()),
+        await nobody.reset("default"),
+    )
+    assert [out.status for out in outcomes if isinstance(out, RequestProblem)] == [401] * 3
+    assert await nobody.score_names() == ()
+
+
+async def test_without_access_control_a_caller_has_the_rights_of_the_process() -> None:
+    hub = await hub_of()
+    optimizer = AuthorizedOptimizer(Optimizer(hub, now=lambda: NOW))
+    assert isinstance(await optimizer.apply(await planned(optimizer)), Applied)
+
+
+async def test_scores_of_a_cluster_need_a_right_in_its_namespace_alone() -> None:
+    scores = right("list", ADD_ON_PLACEMENT_SCORE, "worker01")
+    one, _ = await served(READER, access=AccessTable({}, {READER.name: [scores]}))
+    assert not isinstance(await one.scores(namespace="worker01"), RequestProblem)
+    for refused in (await one.scores(namespace="worker02"), await one.scores()):
+        assert isinstance(refused, RequestProblem)
+    assert await one.score_names() == ()
+
+
+async def test_a_reset_that_deletes_policies_needs_the_right_to() -> None:
+    writer, hub = await served(WRITER)
+    await hub.patch(
+        POLICY,
+        (await names(hub, POLICY))[0],
+        {"metadata": {"labels": dict([GENERATED_SELECTOR.split("=")])}},
+        "default",
+    )
+    before = await names(hub, POLICY)
+    refused = await writer.reset("default")
+    assert isinstance(refused, RequestProblem)
+    assert "delete policies.policy.open-cluster-management.io in namespace default" in (
+        refused.detail
+    )
+    assert await names(hub, POLICY) == before
+
+
+def test_changes_need_rights_for_their_kinds() -> None:
+    change = Create(POLICY, {"metadata": {"name": "mig", "namespace": "ns"}})
+    assert set(changing_rights("ns", [change])) == {
+        *writes("ns"),
+        right("create", POLICY, "ns"),
+        right("delete", POLICY, "ns"),
+    }
+
+
+async def test_with_impersonation_the_caller_writes_and_the_optimizer_reads() -> None:
+    hub = await hub_of(access=table())
+    as_caller: list[tuple[UserInfo, Counting]] = []
+
+    def impersonate(user: UserInfo) -> Counting:
+        as_caller.append((user, Counting(hub)))
+        return as_caller[-1][1]
+
+    class LeasesOnly(ReadOnly):
+        """Refuses every write of the optimizer itself, except its Lease and its questions."""
+
+        def before(self, call: Any) -> None:
+            if call.kind.resource == PLACEMENT.resource:
+                super().before(call)
+
+    own = LeasesOnly(hub)
+    access = Access(DelegatedAuth(hub), impersonate)
+    writer = AuthorizedOptimizer(Optimizer(own, now=lambda: NOW), WRITER, access)
+    plan = await planned(writer)
+    assert isinstance(await writer.apply(plan), Applied)
+    assert isinstance(await writer.reset("default"), ResetResult)
+    assert [user for user, _ in as_caller] == [WRITER, WRITER]
+    written = [kube.writes for _, kube in as_caller]
+    assert written == [len(plan.changes)] * 2
+    resources = {resource for _, kube in as_caller for _, resource in kube.calls}
+    assert resources == {
+        "placements.cluster.open-cluster-management.io",
+        "placementbindings.policy.open-cluster-management.io",
+    }

@@ -1,0 +1,165 @@
+"""Who gets in at the REST door, over real sockets."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from dsf.kube import kinds
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.errors import Unreachable
+from dsf.kube.port import Kube
+from dsf.kube.wrappers.fault_injection import Fault, Faulty
+from dsf.kube.wrappers.wrapper import Call
+from optimizer.access.authorized_optimizer import Access
+from optimizer.access.delegated_auth import DelegatedAuth
+from optimizer.api.app import create_app
+from optimizer.api.serving import listen, serve, url
+from optimizer.service import Optimizer
+from tests.optimizer.access.callers import table
+from tests.optimizer.build import NOW, body
+from tests.optimizer.hubs import hub_of, names
+
+HANGS_SECONDS = 60
+
+
+@asynccontextmanager
+async def door(kube: Kube) -> AsyncIterator[httpx.AsyncClient]:
+    access = Access(DelegatedAuth(kube))
+    app = create_app(Optimizer(kube, now=lambda: NOW), access=access)
+    with listen("127.0.0.1", 0) as listener:
+        running = asyncio.create_task(serve(app, listener))
+        async with httpx.AsyncClient(
+            base_url=url(listener), trust_env=False, timeout=HANGS_SECONDS
+        ) as http:
+            yield http
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def hub() -> EmbeddedHub:
+    hub = await hub_of(access=table())
+    await hub.create(kinds.NAMESPACE, {"metadata": {"name": "other"}})
+    return hub
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.mark.parametrize(
+    ("user", "dry_run", "namespace", "status"),
+    [
+        ("stranger", True, "default", 403),
+        ("stranger", True, "other", 403),
+        ("stranger", False, "default", 403),
+        ("stranger", False, "other", 403),
+        ("reader", True, "default", 200),
+        ("reader", True, "other", 422),
+        ("reader", False, "default", 403),
+        ("reader", False, "other", 403),
+        ("writer", True, "default", 200),
+        ("writer", True, "other", 422),
+        ("writer", False, "default", 200),
+        ("writer", False, "other", 403),
+    ],
+)
+async def test_users_plan_and_apply_where_they_have_rights(
+    user: str, dry_run: bool, namespace: str, status: int
+) -> None:
+    """A status of 422 passed the checks: the namespace has no such workloads."""
+    fleet = await hub()
+    async with door(fleet) as http:
+        answer = await http.post(
+            "/optimize",
+            json={**body(), "namespace": namespace, "dryRun": dry_run},
+            headers=bearer(f"token-of-{user}"),
+        )
+    assert answer.status_code == status
+    written = 4 if (status, dry_run) == (200, False) else 0
+    assert len(await names(fleet, kinds.PLACEMENT)) == written
+    if status == 403:
+        said = answer.json()
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert said["reason"] == "Forbidden"
+        lacking = "list addonplacementscores" if user == "stranger" else "create placements"
+        assert user in said["detail"]
+        assert lacking in said["detail"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("Authorization", "")],
+        [("Authorization", "Bearer forged")],
+        [("Authorization", "Bearer token-of-yesterday")],
+        [("Authorization", "Bearer token-for-the-api-server")],
+        [("Authorization", "Basic dG9rZW4tb2Ytd3JpdGVy")],
+        [("Authorization", "Bearer token-of-writer, Bearer forged")],
+        [("Authorization", "Bearer token-of-writer"), ("Authorization", "Bearer forged")],
+    ],
+)
+@pytest.mark.parametrize("path", ["/optimize", "/reset", "/addonplacementscores", "/nothing"])
+async def test_without_a_valid_token_nothing_is_said(
+    headers: list[tuple[str, str]], path: str
+) -> None:
+    async with door(await hub()) as http:
+        method = "GET" if path == "/addonplacementscores" else "POST"
+        answer = await http.request(method, path, headers=headers, content=b"not even JSON")
+    assert (answer.status_code, answer.json()["reason"]) == (401, "Unauthorized")
+    assert answer.headers["content-type"] == "application/problem+json"
+    challenge = answer.headers["www-authenticate"]
+    assert challenge.startswith('Bearer realm="dynamic-scoring-optimizer"')
+    assert ('error="invalid_token"' in challenge) is bool(headers)
+    assert "writer" not in answer.text
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/openapi.json"])
+async def test_health_and_documentation_are_open(path: str) -> None:
+    async with door(await hub()) as http:
+        assert (await http.get(path)).status_code == 200
+
+
+async def test_the_scores_are_listed_for_those_who_may_list_them() -> None:
+    async with door(await hub()) as http:
+        statuses = [
+            (await http.get("/addonplacementscores", headers=bearer(token))).status_code
+            for token in ("token-of-stranger", "token-of-reader")
+        ]
+    assert statuses == [403, 200]
+
+
+async def test_a_hub_that_can_not_be_asked_lets_nobody_in() -> None:
+    def faults(call: Call) -> Fault | None:
+        down = call.kind is kinds.TOKEN_REVIEW
+        return Fault(Unreachable("POST tokenreviews: connection refused")) if down else None
+
+    async with door(Faulty(await hub(), faults)) as http:
+        answer = await http.get("/addonplacementscores", headers=bearer("token-of-reader"))
+    assert (answer.status_code, answer.json()["reason"]) == (503, "HubUnreachable")
+    assert "retry-after" in answer.headers
+
+
+async def test_no_token_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    async with door(await hub()) as http:
+        for token in ("token-of-writer", "token-of-reader", "token-of-yesterday"):
+            await http.post("/reset", json={"namespace": "default"}, headers=bearer(token))
+    said: list[Any] = [vars(record) for record in caplog.records]
+    assert [record for record in said if record["name"] == "audit"]
+    assert "token-of-" not in repr(
+        [record for record in said if not record["name"].startswith(("httpx", "httpcore"))]
+    )
+
+
+async def test_the_document_names_the_scheme_and_the_refusals() -> None:
+    async with door(await hub()) as http:
+        document = (await http.get("/openapi.json")).json()
+    assert document["components"]["securitySchemes"]["bearer"]["scheme"] == "bearer"
+    guarded = [("/optimize", "post"), ("/reset", "post"), ("/addonplacementscores", "get")]
+    for path, method in guarded:
+        assert {"401", "403"} <= set(document["paths"][path][method]["responses"])
