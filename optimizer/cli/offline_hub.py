@@ -1,11 +1,13 @@
 """A hub in memory that holds what files say, checked by the same schemas as a real one."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.api_server import WriteOptions
+from dsf.kube.embedded.schema.pruning import UnknownField
 from dsf.kube.embedded.yaml_documents import YamlDocument, YamlFileError, documents
 from dsf.kube.errors import AlreadyExists, ApiError
 from dsf.kube.kinds import (
@@ -24,17 +26,20 @@ from dsf.kube.port import Object
 from optimizer.snapshot.files import is_object, is_request, objects, request_of
 from optimizer.wire.request import OptimizeRequest
 
-_READ = frozenset(
-    {
-        ADD_ON_PLACEMENT_SCORE,
-        DYNAMIC_SCORER,
-        MANAGED_CLUSTER,
-        MANIFEST_WORK_REPLICA_SET,
-        PLACEMENT,
-        PLACEMENT_BINDING,
-        POLICY,
-    }
-)
+_METADATA = ("metadata",)
+_READ: dict[Kind, tuple[tuple[str, ...], ...]] = {
+    ADD_ON_PLACEMENT_SCORE: (_METADATA, ("status",)),
+    DYNAMIC_SCORER: (_METADATA, ("spec",), ("status", "lastSyncedConfig")),
+    MANAGED_CLUSTER: (_METADATA, ("status", "allocatable"), ("status", "clusterClaims")),
+    MANIFEST_WORK_REPLICA_SET: (_METADATA, ("spec", "placementRefs")),
+    PLACEMENT: (_METADATA, ("spec",), ("status",)),
+    PLACEMENT_BINDING: (_METADATA, ("placementRef",), ("subjects",)),
+    POLICY: (_METADATA,),
+}
+"""The kinds that planning reads, and the parts of their objects that it reads."""
+
+_NAMED_FIELDS = 5
+"""Unknown fields that one line names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +86,55 @@ def _request(found: Iterable[YamlDocument], named: Path | None) -> OptimizeReque
 
 
 async def _add(hub: EmbeddedHub, document: YamlDocument, obj: Object) -> str | None:
+    """Store an object; return what was ignored of it, None for nothing."""
     kind = find(obj)
-    label = f"{obj['kind']} {obj['metadata']['name']}"
+    label = f"{document.path}: {obj['kind']} {obj['metadata']['name']}"
     if kind not in _READ:
-        return f"{document.path}: {label}: planning does not read this kind"
+        return f"{label}: planning does not read this kind"
     try:
-        await _create(hub, kind, obj)
+        unknown = await _create(hub, kind, obj)
     except ApiError as error:
-        raise YamlFileError(f"{document.path}: {label}: {error}") from error
-    return None
+        raise YamlFileError(f"{label}: {error}") from error
+    for found in unknown:
+        if _may_be_read(found.path, obj, _READ[kind]):
+            place = found.path.rpartition(".")[0] or obj["kind"]
+            known = f"; {place} has {', '.join(found.known)}" if found.known else ""
+            raise YamlFileError(f"{label}: {found}{known}")
+    if not unknown:
+        return None
+    more = len(unknown) - _NAMED_FIELDS
+    listed = ", ".join(map(str, unknown[:_NAMED_FIELDS])) + (f" and {more} more" * (more > 0))
+    return f"{label}: {listed}, in parts that planning does not read"
 
 
-async def _create(hub: EmbeddedHub, kind: Kind, obj: Object) -> None:
+def _may_be_read(path: str, obj: Object, read: tuple[tuple[str, ...], ...]) -> bool:
+    """Tell whether a field is in a part that is read, or may be the misspelt name of one.
+
+    It may be misspelt where the object lacks the part that is read at that place.
+    """
+    *place, _ = names = re.sub(r"\[\d+\]", "", path).split(".")
+    for part in read:
+        if names[: len(part)] == list(part):
+            return True
+        if len(part) > len(place) and place == list(part[: len(place)]):
+            holder: object = obj
+            for name in place:
+                holder = holder.get(name) if isinstance(holder, dict) else None
+            if isinstance(holder, dict) and part[len(place)] not in holder:
+                return True
+    return False
+
+
+async def _create(hub: EmbeddedHub, kind: Kind, obj: Object) -> list[UnknownField]:
+    """Create an object with its status; return its unknown fields."""
     metadata, namespace = dict(obj["metadata"]), None
     if kind.namespaced:
         namespace = metadata.setdefault("namespace", "default")
         await _namespace(hub, namespace)
     for assigned in ("resourceVersion", "uid", "generation", "creationTimestamp"):
         metadata.pop(assigned, None)
-    await hub.create(kind, {**obj, "metadata": metadata}, options=WriteOptions("Strict"))
+    options = WriteOptions("Warn")
+    await hub.create(kind, {**obj, "metadata": metadata}, options=options)
     if obj.get("status"):
         await hub.patch(
             kind,
@@ -107,8 +142,9 @@ async def _create(hub: EmbeddedHub, kind: Kind, obj: Object) -> None:
             {"status": obj["status"]},
             namespace,
             subresource="status",
-            options=WriteOptions("Strict"),
+            options=WriteOptions("Ignore"),
         )
+    return options.unknown_fields
 
 
 async def _namespace(hub: EmbeddedHub, name: str) -> None:

@@ -19,6 +19,7 @@ from dsf.kube.embedded.registry.resource_catalog import Resource
 from dsf.kube.embedded.registry.review_resources import review_resources
 from dsf.kube.embedded.schema import object_metadata
 from dsf.kube.embedded.schema.json_values import accepted
+from dsf.kube.embedded.schema.pruning import UnknownField
 from dsf.kube.embedded.storage import owner_references
 from dsf.kube.embedded.storage.garbage_collector import GarbageCollector
 from dsf.kube.embedded.storage.stored_objects import StoredObjects, is_definition
@@ -45,6 +46,8 @@ class WriteOptions:
     field_validation: FieldValidation = "Warn"
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)
+    unknown_fields: list[UnknownField] = field(default_factory=list)
+    """Output: the fields that the warnings are about."""
 
 
 class ApiServer:
@@ -241,6 +244,7 @@ class ApiServer:
         if found.unknown and options.field_validation == "Strict":
             raise BadRequest(write_strategy.strict_problem(resource, found.unknown))
         if options.field_validation == "Warn":
+            options.unknown_fields += found.unknown
             options.warnings += map(str, found.unknown)
         return found.obj
 

@@ -1,7 +1,9 @@
 """Read the documents of YAML and JSON files."""
 
 import json
-from collections.abc import Iterator
+import os
+import stat
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,16 @@ from typing import Any
 import yaml
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+
+MAX_FILE_BYTES = 16 * 1024 * 1024
+"""Ten of the largest objects that etcd stores, or the scores of a thousand clusters."""
+
+MAX_DEPTH = 100
+"""Lists and mappings inside each other; the deepest schemas of Kubernetes have about thirty."""
+
+MAX_REPEATED = 10_000
+"""Values that the aliases of one document repeat. Nine aliases of nine aliases, nine times over,
+would repeat 387 million."""
 
 
 class YamlFileError(ValueError):
@@ -46,8 +58,20 @@ def parsed_yaml(text: str | bytes, *, aliases: bool = True) -> list[Any]:
 
 
 def parsed_json(text: str | bytes) -> Any:
-    """Return a JSON value; raises ValueError for duplicate keys, NaN and Infinity."""
-    return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    """Return a JSON value; raises ValueError for duplicate keys, NaN, Infinity and deep nesting."""
+    value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    inner = [value]
+    for _ in range(MAX_DEPTH):
+        inner = [item for outer in inner for item in _members(outer)]
+        if not inner:
+            return value
+    raise ValueError(_TOO_DEEP)
+
+
+def _members(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -74,9 +98,24 @@ def _files(place: Path) -> list[Path]:
     )
 
 
+def _content(path: Path) -> bytes:
+    """Return the bytes of a regular file; others, such as pipes and devices, may have no end."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise YamlFileError(f"{path}: it is no regular file; write the documents to one")
+        content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise YamlFileError(
+            f"{path}: it has more than {MAX_FILE_BYTES >> 20} MiB; split it into several files"
+        )
+    return content
+
+
 def _parsed(path: Path) -> Iterator[YamlDocument]:
+    content = _content(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = content.decode("utf-8-sig")
         values = [parsed_json(text)] if path.suffix == ".json" else parsed_yaml(text)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -88,8 +127,53 @@ def _parsed(path: Path) -> Iterator[YamlDocument]:
             yield YamlDocument(path, number, value)
 
 
+_TOO_DEEP = f"more than {MAX_DEPTH} lists and mappings stand inside each other"
+
+
 class _Loader(yaml.SafeLoader):
-    """YAML as Kubernetes reads it."""
+    """YAML as Kubernetes reads it, with limits on its depth and on what aliases repeat."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream)
+        self._depth = self._nodes = self._repeated = 0
+        self._sizes: dict[str, int] = {}
+
+    def compose_document(self) -> Any:
+        """Return the root node of the next document."""
+        self._depth = self._nodes = self._repeated = 0
+        self._sizes = {}
+        return super().compose_document()
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Return a node; raises MarkedYAMLError where nesting or aliases exceed a limit.
+
+        The nodes of an anchor are counted with what the aliases in it repeat.
+        """
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent):
+            self._count_alias(event)
+            return super().compose_node(parent, index)
+        before = self._nodes
+        self._nodes += 1
+        self._depth += 1
+        if self._depth > MAX_DEPTH + 1:
+            raise yaml.composer.ComposerError(None, None, _TOO_DEEP, event.start_mark)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if event.anchor is not None:
+            self._sizes[event.anchor] = self._nodes - before
+        return node
+
+    def _count_alias(self, event: Any) -> None:
+        if event.anchor in self.anchors and event.anchor not in self._sizes:
+            text = f"the alias {event.anchor!r} stands inside the value that it repeats"
+            raise yaml.composer.ComposerError(None, None, text, event.start_mark)
+        size = self._sizes.get(event.anchor, 0)
+        self._nodes += size
+        self._repeated += size
+        if self._repeated > MAX_REPEATED:
+            text = f"aliases repeat more than {MAX_REPEATED} values"
+            raise yaml.composer.ComposerError(None, None, text, event.start_mark)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Return a mapping; its keys must be text and unique."""

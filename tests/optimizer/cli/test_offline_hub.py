@@ -1,0 +1,185 @@
+"""Files that are refused before they cost anything, and fields that planning does not read."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from optimizer.cli.commands import plan
+
+SCENARIO = Path(str(resources.files("dsf.sim") / "scenario"))
+FOLDERS = [f"-f{SCENARIO / part}" for part in ("manifests", "clusters", "scores")]
+REQUEST = f"--request={SCENARIO / 'params.json'}"
+
+HANGS_SECONDS = 60
+SECONDS, PEAK_MIB = 1.0, 200.0
+
+MEASURE = """
+import resource, sys, time
+from pathlib import Path
+from dsf.kube.embedded.yaml_documents import YamlFileError, documents
+before = time.process_time()
+try:
+    list(documents(Path(sys.argv[1])))
+except YamlFileError as error:
+    print("refused:", error, file=sys.stderr)
+print(time.process_time() - before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def _bomb(levels: int) -> str:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, levels)]
+    return "\n".join(lines)
+
+
+def _merges(levels: int) -> str:
+    lines = ["a0: &a0 {k0: x, l0: x}"]
+    lines += [
+        f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}], k{n}: x}}" for n in range(1, levels)
+    ]
+    return "\n".join(lines)
+
+
+def _text(*repeated: tuple[str, int]) -> Callable[[Path], None]:
+    """Return what writes texts, each so many times; they are not kept in memory."""
+
+    def write(path: Path) -> None:
+        path.write_text("".join(text * times for text, times in repeated))
+
+    return write
+
+
+def _link(target: str) -> Callable[[Path], None]:
+    return lambda path: path.symlink_to(target)
+
+
+def _sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+HOSTILE: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "a bomb of aliases": ("a.yaml", _text((_bomb(9), 1))),
+    "a bomb of merges": ("a.yaml", _text((_merges(9), 1))),
+    "an alias of itself": ("a.yaml", _text(("a: &a [*a]", 1))),
+    "a pipe": ("a.yaml", os.mkfifo),
+    "a device without end": ("a.yaml", _link("/dev/zero")),
+    "a device": ("a.yaml", _link("/dev/null")),
+    "a terminal": ("a.yaml", _link("/dev/ptmx")),
+    "a scalar of 60 MB": ("a.yaml", _text(("a: ", 1), ("x", 60_000_000))),
+    "a scalar of 60 MB in JSON": ("a.json", _text(('"', 1), ("x", 60_000_000), ('"', 1))),
+    "a sparse file of 1 TiB": ("a.json", _sparse),
+    "deep flow lists": ("a.yaml", _text(("[", 1_000_000))),
+    "deep block lists": ("a.yaml", _text(("- ", 1_000_000))),
+    "deep mappings": ("a.yaml", _text(("{a: ", 1_000_000))),
+    "deep keys": ("a.yaml", _text(("? ", 1_000_000))),
+    "deep JSON": ("a.json", _text(("[", 1_000_000))),
+    "balanced JSON": ("a.json", _text(("[", 900), ("]", 900))),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_is_refused_within_a_second_and_200_mib(tmp_path: Path, name: str) -> None:
+    file, make = HOSTILE[name]
+    path = tmp_path / file
+    make(path)
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(path)],
+        capture_output=True,
+        text=True,
+        timeout=HANGS_SECONDS,
+        check=True,
+    )
+    assert f"refused: {path}" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    cpu_seconds, peak_mib = map(float, done.stdout.split())
+    assert (cpu_seconds < SECONDS, peak_mib < PEAK_MIB) == (True, True), done.stdout
+
+
+def test_the_command_names_the_hostile_file_in_one_line(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    result = CliRunner().invoke(plan, [*FOLDERS, REQUEST, f"-f{tmp_path / 'pipe.yaml'}"])
+    assert result.exit_code == 1
+    assert re.fullmatch(r"Error: .*pipe\.yaml: it is no regular file; .*\n", result.stderr)
+
+
+def test_anchors_of_a_usual_size_are_read(tmp_path: Path) -> None:
+    manifests = tmp_path / "manifests"
+    shutil.copytree(SCENARIO / "manifests", manifests)
+    (manifests / "z.yaml").write_text(
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: &l {a: b}},"
+        " data: {<<: *l, c: d}}"
+    )
+    result = CliRunner().invoke(plan, [f"-f{manifests}", *FOLDERS[1:], REQUEST])
+    assert result.exit_code == 0
+
+
+def _with(tmp_path: Path, kind: str, old: str, new: str) -> list[str]:
+    """Return the scenario's arguments with a text replaced in the objects of a kind."""
+    manifests = tmp_path / "manifests"
+    shutil.copytree(SCENARIO / "manifests", manifests)
+    changed = False
+    for path in manifests.rglob("*.yaml"):
+        parts = path.read_text().split("---\n")
+        said = [
+            part.replace(old, new, 1) if re.search(rf"^kind: {kind}$", part, re.MULTILINE) else part
+            for part in parts
+        ]
+        changed |= said != parts
+        path.write_text("---\n".join(said))
+    assert changed
+    return [f"-f{manifests}", *FOLDERS[1:], REQUEST]
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "field"),
+    [
+        ("Policy", "\nspec:", "\nspec:\n  dependsOnAll: [a]", "spec.dependsOnAll"),
+        (
+            "ManifestWorkReplicaSet",
+            "  manifestWorkTemplate:",
+            "  manifestWorkTemplate:\n    unknown: 1",
+            "spec.manifestWorkTemplate.unknown",
+        ),
+        ("ManifestWorkReplicaSet", "\nspec:", "\nspec:\n  cascade: true", "spec.cascade"),
+        ("ManifestWorkReplicaSet", "\nspec:", "\nextra: {a: 1}\nspec:", "extra"),
+    ],
+)
+def test_an_unknown_field_that_planning_does_not_read_is_a_warning(
+    tmp_path: Path, kind: str, old: str, new: str, field: str
+) -> None:
+    result = CliRunner().invoke(plan, _with(tmp_path, kind, old, new))
+    assert result.exit_code == 0, result.output
+    assert "objective 115" in result.stdout
+    assert re.search(
+        rf'^Ignored: .*: {kind} .*unknown field "{field}", in parts that planning '
+        r"does not read$",
+        result.stderr,
+        re.MULTILINE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "field"),
+    [
+        ("ManifestWorkReplicaSet", "placementRefs:", "placementRef:", "spec.placementRef"),
+        ("ManifestWorkReplicaSet", "\nspec:", "\nspecs:", "specs"),
+        ("ManifestWorkReplicaSet", "  labels:", "  label:", "metadata.label"),
+        ("Policy", "  labels:", "  lables:", "metadata.lables"),
+    ],
+)
+def test_an_unknown_field_that_may_be_one_that_planning_reads_is_an_error(
+    tmp_path: Path, kind: str, old: str, new: str, field: str
+) -> None:
+    result = CliRunner().invoke(plan, _with(tmp_path, kind, old, new))
+    assert result.exit_code == 1
+    assert kind in result.stderr
+    assert field in result.stderr.splitlines()[-1]
