@@ -1,4 +1,4 @@
-"""What workloads ask of a cluster's GPUs: requests per device, each with a value."""
+"""The demand for a cluster's GPUs: requests per device, each with a value."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class DeviceRequest(NamedTuple):
-    """A workload that would take `amount` instances of a device and be worth `value` there."""
+    """A workload's request for `amount` instances of a device, and the value of serving it."""
 
     amount: int
     value: float
@@ -16,10 +16,10 @@ class DeviceRequest(NamedTuple):
 
 @dataclass(frozen=True)
 class Demand:
-    """Requests by device: a profile's device name, or WHOLE; those without value are left out.
+    """Requests of positive value by device: a profile's device name, or WHOLE_GPU.
 
-    `before_costs`: no cost that is saved makes up for a value that is lost, since costs count in
-    the last of several priorities.
+    `before_costs`: a saved cost never outweighs a lost value, because costs count in the last of
+    several priorities.
     """
 
     requests: tuple[tuple[str, tuple[DeviceRequest, ...]], ...]
@@ -48,7 +48,7 @@ class Demand:
         return tuple(sum(item.amount for item in items) for _, items in self.requests)
 
     def usable(self, supply: Iterable[int]) -> tuple[int, ...]:
-        """Return how many instances of each device some of the requests use up exactly.
+        """Return the largest supply of each device that some set of requests uses exactly.
 
         A supply and its usable part serve the same sets of requests.
         """
@@ -58,7 +58,7 @@ class Demand:
         )
 
     def value(self, supply: Iterable[int]) -> float:
-        """Return the best value of requests that fit, each being for one device."""
+        """Return the highest value of requests that fit, each for one device: a knapsack."""
         return sum(
             table[min(amount, len(table) - 1)]
             for amount, table in zip(supply, self.best_values, strict=True)
@@ -66,9 +66,9 @@ class Demand:
 
     @cached_property
     def fractional_values(self) -> tuple[tuple[float, ...], ...]:
-        """The most that 0, 1, 2, ... instances of each device are worth if requests could be cut.
+        """The value of 0, 1, 2, ... instances of each device in the linear relaxation.
 
-        Concave: the instances of the request with the highest value per instance come first.
+        Concave: requests are served by value per instance, highest first, the last one in part.
         """
         return tuple(_fractions(items) for _, items in self.requests)
 
@@ -97,7 +97,7 @@ class Demand:
 
     @cached_property
     def best_values(self) -> tuple[tuple[float, ...], ...]:
-        """The most that requests are worth that fit 0, 1, 2, ... instances of each device."""
+        """The highest value of requests that fit 0, 1, 2, ... instances of each device."""
         return tuple(_knapsack(items) for _, items in self.requests)
 
     @cached_property
@@ -106,7 +106,7 @@ class Demand:
 
 
 def _sums(amounts: Iterable[int]) -> tuple[int, ...]:
-    """Return the largest sum of some amounts that is no more than 0, 1, 2, ..."""
+    """Return the largest subset sum of amounts that is at most 0, 1, 2, ..."""
     reached = 1
     for amount in amounts:
         reached |= reached << amount

@@ -1,7 +1,8 @@
 """The legal layouts of one GPU, empty or partly occupied.
 
-A layout is legal where no two instances overlap in memory slices, at most one takes the media
-engines and their compute slices suffice. On the GPUs known here the starts imply the last.
+A layout is legal if no two instances overlap in memory slices, at most one takes the media engines,
+and the sum of compute slices is at most the GPU's. On the GPUs of `geometry` the starts imply the
+sum of compute slices.
 """
 
 from collections import Counter
@@ -27,9 +28,9 @@ Layout = tuple[GpuInstance, ...]
 def layouts(
     geometry: Geometry, kept: Iterable[GpuInstance] = (), among: Collection[str] | None = None
 ) -> Iterator[Layout]:
-    """Yield every legal layout that holds the instances `kept`; the empty one is a layout too.
+    """Yield every legal layout that contains the instances `kept`, the smallest one included.
 
-    `among` limits which profiles may be added. Where `kept` itself is illegal there is none.
+    `among`: the profiles that may be added; None allows all. Yields nothing if `kept` is illegal.
     """
     held = tuple(sorted(kept, key=_start))
     if conflict(geometry, held):
@@ -45,7 +46,7 @@ def layouts(
 
 
 def conflict(geometry: Geometry, layout: Iterable[GpuInstance]) -> str:
-    """Return why instances can't be on one GPU together, or nothing where they can."""
+    """Return why instances can't be on one GPU together; empty if they can."""
     taken: dict[int, GpuInstance] = {}
     found = Counter[str]()
     compute = 0
@@ -69,7 +70,7 @@ def conflict(geometry: Geometry, layout: Iterable[GpuInstance]) -> str:
 
 
 def profile_counts(geometry: Geometry, layout: Iterable[GpuInstance]) -> ProfileCounts:
-    """Return how many instances of which profile a layout has."""
+    """Return the number of instances of each profile in a layout."""
     return in_geometry_order(geometry, Counter(instance.profile for instance in layout))
 
 
@@ -83,7 +84,7 @@ def in_geometry_order(geometry: Geometry, counts: Mapping[str, int]) -> ProfileC
 def distinct_profile_counts(
     geometry: Geometry, kept: Layout = (), among: frozenset[str] | None = None
 ) -> tuple[ProfileCounts, ...]:
-    """Return the distinct multisets of the layouts that hold `kept`, in a stable order."""
+    """Return the distinct profile counts of the layouts that contain `kept`, sorted."""
     return tuple(
         sorted({profile_counts(geometry, item) for item in layouts(geometry, kept, among)})
     )
@@ -93,7 +94,7 @@ def distinct_profile_counts(
 def maximal_profile_counts(
     geometry: Geometry, kept: Layout = (), among: frozenset[str] | None = None
 ) -> tuple[ProfileCounts, ...]:
-    """Return the multisets that no other one contains."""
+    """Return the profile counts that no other layout's counts contain."""
     counted = [(item, dict(item)) for item in distinct_profile_counts(geometry, kept, among)]
     return tuple(
         item
@@ -105,7 +106,7 @@ def maximal_profile_counts(
 def layouts_with_counts(
     geometry: Geometry, counts: ProfileCounts, kept: Layout = ()
 ) -> tuple[Layout, ...]:
-    """Return the legal layouts with exactly these instances that hold `kept`."""
+    """Return the legal layouts with exactly these profile counts that contain `kept`."""
     among = frozenset(name for name, _ in counts)
     return tuple(
         layout
@@ -132,7 +133,7 @@ class _Room(NamedTuple):
     media: bool
 
     def without(self, profile: Profile, start: int) -> "_Room | None":
-        """Return what is left beside an instance, or None where there is no room for it."""
+        """Return the room left after one more instance; None if the instance does not fit."""
         mask = profile.mask(start)
         if (
             start not in profile.starts

@@ -24,10 +24,11 @@ LAYOUT_REGEX = r"off|empty|[0-9]{1,2}x[0-9a-z.]{1,32}(-[0-9]{1,2}x[0-9a-z.]{1,32
 """What `layout_text` returns, as a regular expression."""
 
 _LABEL_LIMIT = 63
+"""Characters of a label value in Kubernetes."""
 
 
 def node_config(gpus: Sequence[ProfileCounts | None]) -> NodeConfig:
-    """Return the configuration of a node whose GPU number i becomes `gpus[i]`; None is MIG off."""
+    """Return the configuration that gives GPU i of a node the layout `gpus[i]`; None is MIG off."""
     alike: dict[ProfileCounts | None, list[int]] = {}
     for index, instances in enumerate(gpus):
         alike.setdefault(instances, []).append(index)
@@ -37,9 +38,9 @@ def node_config(gpus: Sequence[ProfileCounts | None]) -> NodeConfig:
 
 
 def config_name(gpus: Sequence[ProfileCounts | None]) -> str:
-    """Return the name of that configuration: a label value, the same for the same layouts.
+    """Return the name of `node_config(gpus)`, a label value that depends on the layouts alone.
 
-    It spells the layouts where a label value can hold that, else it is a digest.
+    It spells the layouts if these fit into a label value; otherwise it ends with a digest.
     """
     if all(instances is None for instances in gpus):
         return ALL_DISABLED
@@ -54,7 +55,7 @@ def config_name(gpus: Sequence[ProfileCounts | None]) -> str:
 
 
 def config_file(configs: Mapping[str, NodeConfig]) -> str:
-    """Return the text of a configuration file; MIG off is always among its configurations."""
+    """Return the text of a configuration file, which always contains ALL_DISABLED."""
     every = {ALL_DISABLED: [_entry("all", None)], **configs}
     listed = {"version": "v1", "mig-configs": {name: every[name] for name in sorted(every)}}
     return yaml.safe_dump(listed, sort_keys=False)
@@ -68,7 +69,7 @@ def layout_text(instances: ProfileCounts | None) -> str:
 
 
 def parse_layout(text: str) -> ProfileCounts | None:
-    """Return the layout that `layout_text` spells, its profiles by device; of the form LAYOUT."""
+    """Return the layout of a text that matches LAYOUT_REGEX; profiles have their device names."""
     if text == _OFF:
         return None
     parts = [item.partition("x") for item in text.split("-") if item != _EMPTY]

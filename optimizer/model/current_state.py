@@ -100,7 +100,7 @@ def _allocation_of_current(
 
 
 def _feasible_part(problem: Problem, kept: Collection[Assignment]) -> Decision:
-    """Return what of the current state breaks no rule, in the order of the workloads."""
+    """Return the current assignments that fit one after another, in the order of the workloads."""
     found = Allocation(problem, rows=linking_rows(problem))
     current = [number for number, policy in enumerate(problem.policies) if policy.current]
     policies = Decision(tuple(map(problem.enforcement, current)))

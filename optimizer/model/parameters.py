@@ -39,7 +39,7 @@ class ProblemPolicy(NamedTuple):
     value: float = 0.0
 
     def renumbered(self, number: Mapping[int, int]) -> Self:
-        """Return the policy where resources have other numbers, or are gone."""
+        """Return the policy with other numbers of resources; those without a number are dropped."""
         supplies = (
             (number[resource], amount) for resource, amount in self.supplies if resource in number
         )
@@ -85,7 +85,7 @@ class Limit:
     """At most `most` of what assignments and policies use together, never below 0.
 
     An assignment uses `workloads` [workloads] + `assignments` [workloads, resources] where its
-    resource is `counted` [resources]; an policy uses `policies` [policies].
+    resource is `counted` [resources]; a policy uses `policies` [policies].
     """
 
     name: str
@@ -111,9 +111,9 @@ class Limit:
     def cut(
         self, policies: Sequence[int], workloads: Ints, resources: Ints, assignments: Floats | None
     ) -> Self:
-        """Return the limit of some policies, workloads and resources.
+        """Return the limit over some policies, workloads and resources.
 
-        Whose own use is `assignments`.
+        `assignments` [workloads, resources]: the part of the array of the same name.
         """
         return replace(
             self,
@@ -125,10 +125,7 @@ class Limit:
 
 
 class CandidateAssignments(NamedTuple):
-    """The usable assignments, workload by workload: workload, resource and cluster numbers.
-
-    And values.
-    """
+    """The usable assignments, workload by workload: numbers and value, [assignments] each."""
 
     workload: Ints
     resource: Ints
@@ -137,10 +134,7 @@ class CandidateAssignments(NamedTuple):
 
 
 class Coefficients(NamedTuple):
-    """Sparse matrix.
-
-    `amount` of `resource` that the variable of number `column` takes or supplies.
-    """
+    """A sparse matrix: variable `column` takes or supplies `amount` of `resource`."""
 
     resource: Ints
     column: Ints

@@ -49,10 +49,10 @@ T = TypeVar("T", bound=np.generic)
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What can be decided. The empty decision breaks no rule.
+    """The parameters of the integer program; the empty decision satisfies every rule.
 
-    `values` [workloads, resources]: NaN where a workload can't run; a workload runs on resources of
-    its kind alone, and on a cluster that has a resource for each of its further requests.
+    `values` [workloads, resources]: NaN where a workload can't run. A workload runs on resources of
+    its kind alone, and only on a cluster that has a resource for each of its further requests.
     `base` [resources]: supplied without any policy. `labels`: by label key, each cluster's value,
     for `TopologySpread`. `priorities`: those that count although no workload may have them; what
     policies cost belongs to the last of all.
@@ -69,16 +69,16 @@ class Problem:
     priorities: tuple[int, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields in little room; what is derived from them is derived again."""
+        """Return the fields with compact arrays, without the properties derived from them."""
         return self._state(narrow)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the fields as they were before they were put away."""
+        """Restore the fields with arrays of float64."""
         self.__dict__.update(state)
         self.__dict__.update(self._state(widen))
 
     def _state(self, change: Callable[[FloatArray], FloatArray]) -> dict[str, Any]:
-        """Return the fields, every array of assignments changed, and shared where it was."""
+        """Return the fields with every array of assignments changed; limits still share arrays."""
         changed = {id(array): change(array) for array in self._of_assignments()}
         state = {item.name: getattr(self, item.name) for item in fields(self)}
         limits = tuple(_with_assignments(item, changed) for item in self.limits)
@@ -241,10 +241,7 @@ class Problem:
         return Assignment(self.workloads[workload].name, self.clusters[found.cluster], found.device)
 
     def indexes(self, assignment: Assignment) -> tuple[int, int] | None:
-        """Return the workload and resource of an assignment.
-
-        None where the problem does not have it.
-        """
+        """Return the workload and resource of an assignment; None if it is no candidate."""
         workload, cluster = (
             self.workload_index.get(assignment.workload),
             self.cluster_index.get(assignment.cluster),
@@ -277,9 +274,9 @@ class Problem:
         return policies, self.indexes_of(decision.assignments)
 
     def score(self, assignment: Assignment) -> float:
-        """Return what a usable assignment is worth, without what staying there saves.
+        """Return the value of an assignment without the move cost that staying there saves.
 
-        Else KeyError.
+        Raises KeyError if it is no candidate.
         """
         found = self.indexes(assignment)
         if found is None:
@@ -316,9 +313,9 @@ class Problem:
         )
 
     def restricted(self, assignments: Bools, policies: Bools) -> "Problem":
-        """Return the same problem on fewer assignments [workloads.
+        """Return the problem restricted to some assignments and policies.
 
-        Resources] and policies [policies].
+        `assignments` [workloads, resources] and `policies` [policies] tell which of them stay.
 
         Workloads and resources that are left without an assignment go; clusters keep their numbers.
         """
@@ -331,9 +328,9 @@ class Problem:
         return self._cropped(np.nonzero(policies)[0].tolist(), workloads, resources, values)
 
     def part(self, policies: Sequence[int], workloads: Ints, resources: Ints) -> "Problem":
-        """Return the problem of these policies and of the few assignments (workloads[i].
+        """Return the problem of these policies and of a few assignments.
 
-        Resources[i]).
+        Assignment i is workload `workloads[i]` on resource `resources[i]`.
         """
         kept_workloads, rows = np.unique(workloads, return_inverse=True)
         kept_resources, columns = np.unique(resources, return_inverse=True)
@@ -346,10 +343,10 @@ class Problem:
     ) -> "Problem":
         """Return the problem of these values [workloads, resources].
 
-        With the resources of further requests.
+        The resources that further requests take from are kept too.
         """
         kept = tuple(self.workloads[workload] for workload in workloads.tolist())
-        every = np.unique(np.concatenate([resources, self._resources_of_extras(kept, resources)]))
+        every = np.unique(np.concatenate([resources, self._resources_of_requests(kept, resources)]))
         if len(every) > len(resources):
             widen = np.full((len(workloads), len(every)), np.nan)
             widen[:, np.searchsorted(every, resources)] = values
@@ -368,7 +365,7 @@ class Problem:
     def _cut_limits(
         self, policies: Sequence[int], workloads: Ints, resources: Ints
     ) -> Iterator[Limit]:
-        """Yield the limits of what is left; those that shared an array do so again."""
+        """Yield the limits of the part; limits that shared an array share its part."""
         cut: dict[int, Floats] = {}
         for item in self.limits:
             if item.assignments is not None and id(item.assignments) not in cut:
@@ -376,7 +373,7 @@ class Problem:
             assignments = None if item.assignments is None else cut[id(item.assignments)]
             yield item.cut(policies, workloads, resources, assignments)
 
-    def _resources_of_extras(self, workloads: Iterable[ProblemWorkload], resources: Ints) -> Ints:
+    def _resources_of_requests(self, workloads: Iterable[ProblemWorkload], resources: Ints) -> Ints:
         kinds = {kind for workload in workloads for kind, _ in workload.requests}
         clusters = np.unique(self.resource_cluster[resources]).tolist() if kinds else []
         wanted = (
@@ -390,16 +387,13 @@ class Problem:
 
 
 def _corner(array: NDArray[T], workloads: Ints, resources: Ints) -> NDArray[T]:
-    """Return the part of an array of some workloads and resources.
-
-    The array itself where that is all.
-    """
+    """Return the rows and columns of an array; the array itself where these are all."""
     whole = array.shape == (len(workloads), len(resources))
     return array if whole else array[np.ix_(workloads, resources)]
 
 
 def _with_assignments(limit: Limit, arrays: Mapping[int, Any]) -> Limit:
-    """Return a limit with another array of what assignments use, by the id of its own."""
+    """Return a limit with the array that replaces its own; `arrays`: by the id of the old one."""
     return (
         limit
         if limit.assignments is None
@@ -415,7 +409,7 @@ def objective(problem: Problem, decision: Decision) -> float:
 def tier_values(problem: Problem, decision: Decision) -> tuple[float, ...]:
     """Return the value of a decision in each tier; the better of two is the larger tuple.
 
-    KeyError where the decision takes what is no candidate.
+    Raises KeyError if the decision sets a variable that the problem lacks.
     """
     totals = [0.0] * max(1, len(problem.tiers))
     for assignment in decision.assignments:
@@ -430,9 +424,9 @@ def tier_values(problem: Problem, decision: Decision) -> tuple[float, ...]:
 
 
 def upper_bounds(problem: Problem) -> tuple[float, ...]:
-    """Return what no decision exceeds in each tier: every workload at its best assignments.
+    """Return a bound of each tier: the sum of the best positive values of each workload.
 
-    If worth it.
+    A workload counts as many assignments as it has replicas.
     """
     totals = [0.0] * max(1, len(problem.tiers))
     of_workloads = zip(

@@ -1,4 +1,4 @@
-"""Numbers the resources of a fleet: their capacities, and the values of apps on them."""
+"""The numbered resources of a fleet: their capacities, and the values of apps on them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from optimizer.model.parameters import ClusterResource, ProblemPolicy, largest_s
 
 @dataclass(frozen=True, eq=False)
 class ResourceIndex:
-    """A fleet's resources, and what they could hold at best; arrays are [resources]."""
+    """A fleet's resources, their largest capacities and scores; arrays are [resources]."""
 
     fleet: Fleet
 
     @cached_property
     def resources(self) -> tuple[ClusterResource, ...]:
-        """Everything that some workload asks for and some candidate or cluster supplies."""
+        """The resources of requested kinds that a cluster or a candidate policy supplies."""
         asked = {workload.kind for workload in self.fleet.workloads}
         asked |= {kind for workload in self.fleet.workloads for kind, _ in workload.requests}
         found = (
@@ -33,7 +33,7 @@ class ResourceIndex:
 
     @cached_property
     def number(self) -> Mapping[ClusterResource, int]:
-        """ClusterResource numbers."""
+        """The number of each resource."""
         return {resource: index for index, resource in enumerate(self.resources)}
 
     @cached_property
@@ -43,13 +43,13 @@ class ResourceIndex:
 
     @cached_property
     def kind(self) -> Mapping[str, Bools]:
-        """For each kind the resources of it."""
+        """By kind: whether each resource is of that kind."""
         kinds = np.array([resource.kind for resource in self.resources], dtype=object)
         return {kind: kinds == kind for kind in dict.fromkeys(kinds.tolist())}
 
     @cached_property
     def base(self) -> Floats:
-        """What a resource has without any policy."""
+        """The amount of each resource without any policy."""
         held = np.zeros(len(self.resources))
         for index, cluster in enumerate(self.fleet.clusters):
             for resource, amount in self.numbered(index, cluster.base):
@@ -58,7 +58,7 @@ class ResourceIndex:
 
     @cached_property
     def most(self) -> Floats:
-        """What a resource has at most: its base and the largest supply of each pool."""
+        """The largest amount of each resource: its base and the largest supply of each pool."""
         held = self.base.copy()
         for resource, amount in largest_supplies(self.policies):
             held[resource] += amount
@@ -81,7 +81,7 @@ class ResourceIndex:
         )
 
     def numbered(self, cluster: int, supplies: Iterable[Supply]) -> Iterator[tuple[int, float]]:
-        """Yield the resources and amounts of supplies that somebody asks for."""
+        """Yield (resource, amount) of the supplies whose kind a workload requests."""
         for supply in supplies:
             resource = self.number.get(ClusterResource(cluster, supply.kind, supply.device))
             if resource is not None:
@@ -89,16 +89,16 @@ class ResourceIndex:
 
     @cached_property
     def none(self) -> Bools:
-        """No resource at all."""
+        """False for every resource."""
         return np.zeros(len(self.resources), dtype=np.bool_)
 
     def named(self, names: Iterable[str]) -> Bools:
-        """Return the resources of these clusters."""
+        """Tell which resources are on these clusters."""
         wanted = frozenset(names)
         return self.on(cluster.name in wanted for cluster in self.fleet.clusters)
 
     def meeting(self, text: str) -> Bools:
-        """Return the resources of the clusters whose labels meet a selector."""
+        """Tell which resources are on clusters whose labels match a selector."""
         if text not in self._meeting:
             wanted = valid_selector(text)
             self._meeting[text] = self.on(wanted.matches(c.labels) for c in self.fleet.clusters)
@@ -109,7 +109,7 @@ class ResourceIndex:
         return {}
 
     def on(self, allowed: Iterable[bool]) -> Bools:
-        """Return the resources of the clusters for which it is true."""
+        """Tell which resources are on the clusters that are `allowed` [clusters]."""
         return np.fromiter(allowed, dtype=np.bool_)[self.cluster]
 
     def scores(self, name: str, app: str) -> Floats:
@@ -123,7 +123,7 @@ class ResourceIndex:
         return {}
 
     def _numbers(self, places: Mapping[tuple[str, str], int]) -> Ints:
-        """Return the number of the place of each resource in the scores, -1 where there is none."""
+        """Return the column of each resource in a score matrix, -1 where it has no score."""
         names = [cluster.name for cluster in self.fleet.clusters]
         found = (
             places.get((names[resource.cluster], resource.device), -1)
@@ -132,7 +132,7 @@ class ResourceIndex:
         return np.fromiter(found, dtype=np.int64)
 
     def value(self, app: str) -> Floats:
-        """Return what an app is worth on every resource: the weighted sum of its scores."""
+        """Return the value of an app on every resource: the weighted sum of its scores."""
         total = np.zeros(len(self.resources))
         for item in self.fleet.objectives:
             total += item.values(self.scores(item.score, app))

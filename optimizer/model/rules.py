@@ -21,7 +21,11 @@ TOLERANCE = 5e-6
 """By how much a row may be exceeded, relative to its largest coefficient: solvers are inexact."""
 
 _LARGE = 1e6
+"""Coefficient above which a row is scaled: solvers' tolerances are absolute."""
+
 _SHOWN = 5
+"""Names that a message lists before it says how many more there are."""
+
 _NONE = np.empty(0, dtype=np.int64)
 
 
@@ -59,10 +63,7 @@ def one_policy_per_pool(problem: Problem) -> Iterator[Row]:
 
 
 def capacity(problem: Problem) -> Iterator[Row]:
-    """What runs on a resource fits what it has without a policy and what enforced policies.
-
-    supply.
-    """
+    """Workloads on a resource take at most its base and the supply of enforced policies."""
     demand, supply = problem.demand, problem.supply
     supplied = dict(grouped(supply.resource))
     for resource, uses in grouped(demand.resource):
@@ -74,12 +75,10 @@ def capacity(problem: Problem) -> Iterator[Row]:
 
 
 def supplied(problem: Problem) -> Iterator[Row]:
-    """A workload runs only on a resource that exists: with a base.
+    """A workload runs only on a resource that has a base or is supplied by an enforced policy.
 
-    Or supplied by an enforced policy.
-
-    Where no other pool can help, by a policy that alone supplies enough: implied by `capacity`
-    for whole decisions, but stated per assignment it makes the relaxation tight.
+    Where only one pool supplies the resource, the policy has to supply enough by itself. `capacity`
+    implies that for integral decisions; stated per assignment it makes the relaxation tight.
     """
     assignments, first = problem.assignments, len(problem.policies)
     serving = dict(grouped(problem.supply.resource))
@@ -99,9 +98,9 @@ def supplied(problem: Problem) -> Iterator[Row]:
 
 
 def once_per_cluster(problem: Problem) -> Iterator[Row]:
-    """A workload of several replicas runs at most once on a cluster: a cluster has one work of it.
+    """A workload of several replicas runs at most once on a cluster, as one ManifestWork.
 
-    Of one replica `replicas` says it already.
+    With one replica, `replicas` implies it.
     """
     for index, workload in enumerate(problem.workloads):
         for cluster, columns in _by_cluster(problem, index) if workload.replicas > 1 else ():
@@ -158,10 +157,7 @@ def replicas(problem: Problem) -> Iterator[Row]:
 
 
 def spread(problem: Problem) -> Iterator[Row]:
-    """Workloads that spread together have at most so many assignments per value of a cluster.
-
-    label.
-    """
+    """Workloads of a spread have at most `most` assignments per value of a cluster label."""
     for (key, most, group), workloads in _spreads(problem).items():
         members = np.concatenate([problem.assignments_of(workload) for workload in workloads])
         codes, values = _coded(problem.labels[key])
@@ -216,7 +212,7 @@ def linking_rows(problem: Problem) -> list[Row]:
 def violations(
     problem: Problem, decision: Decision, rules: Iterable[Rule] = RULES
 ) -> tuple[str, ...]:
-    """Return what a decision breaks, in words; a variable that the problem lacks breaks it too."""
+    """Return in words which rules a decision breaks, and which variables are no candidates."""
     part, unknown = chosen_part(problem, decision)
     broken = [
         row.says
@@ -228,7 +224,7 @@ def violations(
 
 
 def chosen_part(problem: Problem, decision: Decision) -> tuple[Problem, tuple[Variable, ...]]:
-    """Return the problem of what a decision chooses alone, and what is no candidate of it."""
+    """Return the problem of the variables that a decision sets, and those that it lacks."""
     policies = {item: problem.policy_index.get(item) for item in decision.policies}
     assignments = {assignment: problem.indexes(assignment) for assignment in decision.assignments}
     pairs = [pair for pair in assignments.values() if pair is not None]
@@ -254,13 +250,13 @@ def _sum(says: str, columns: Ints, limit: float) -> Row:
 
 
 def _merged(says: str, columns: Ints, amounts: Floats, limit: float) -> Row:
-    """Return a row in which a variable that was named twice has the sum of its coefficients."""
+    """Return a row with one entry per variable, the sum of its coefficients."""
     distinct, inverse = np.unique(columns, return_inverse=True)
     return Row(says, distinct, np.bincount(inverse, weights=amounts).astype(np.float64), limit)
 
 
 def _scaled(row: Row) -> Row:
-    """Return the same row with coefficients that a solver can tell apart (memory is in bytes)."""
+    """Return the row with a largest coefficient of at most 1 if it is large, as of bytes."""
     largest = float(np.abs(row.coefficients).max(initial=0.0))
     if largest <= _LARGE:
         return row

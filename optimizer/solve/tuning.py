@@ -1,8 +1,9 @@
 """Every number that tunes the search, with its unit and its reason; imports nothing.
 
-A change is measured with `python -m benchmarks.optimizer.speed`, `.priorities` and `.time_limits`:
-CPU and proven gap on the kinds `dist`, `prof` and `rand`. Apart from the shares of time, no number
-depends on the machine or on the time that is left.
+A number was measured by itself only where its reason gives a figure. The others are judged
+together, by CPU seconds and proven gap on the instance families `dist`, `prof` and `rand`: measure
+a change with `python -m benchmarks.optimizer.speed`, `.priorities` and `.time_limits`. Apart from
+the shares of time, no number depends on the machine or on the time that is left.
 """
 
 # Tolerances
