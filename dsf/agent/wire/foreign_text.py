@@ -37,7 +37,8 @@ class CallSecrets:
         """Return foreign text on one line, cut, without control characters and credentials."""
         window = text[: _QUOTED + _ESCAPE_LENGTH * max(map(len, self.values), default=0)]
         decoded = window if isinstance(window, str) else window.decode(errors="replace")
-        line = redact(_UNPRINTABLE.sub(" ", self._without(decoded)).strip())
+        shown = self._without(decoded, cut=len(window) < len(text))[:_QUOTED]
+        line = redact(_UNPRINTABLE.sub(" ", shown).strip())
         return line if len(line) <= EXCERPT_LIMIT else f"{line[:EXCERPT_LIMIT]}…"
 
     def suspected_in(self, body: bytes | bytearray) -> "CallSecrets":
@@ -54,23 +55,22 @@ class CallSecrets:
         """Tell whether one of the texts contains a secret."""
         return bool(self.values) and any(value in text for text in texts for value in self.values)
 
-    def _without(self, text: str) -> str:
-        """Return the start of a text without secrets, whether they are escaped in it or not.
-
-        A secret that only begins in that start is removed as a whole.
-        """
+    def _without(self, text: str, *, cut: bool) -> str:
+        """Return a text without secrets, escaped or not; nor does a `cut` one end with a part."""
         if not self.values:
-            return text[:_QUOTED]
-        unescaped = _ESCAPE.sub(_character, text)
-        if self.found_in([unescaped]):
-            text = unescaped
-        pieces, end = list[str](), 0
-        for found in re.finditer("|".join(map(re.escape, self.values)), text):
-            if found.start() >= _QUOTED:
-                break
-            pieces += (text[end : found.start()], REDACTED)
-            end = found.end()
-        return "".join([*pieces, text[end : max(end, _QUOTED)]])
+            return text
+        text = self._replaced(text, cut=cut)
+        plain = _ESCAPE.sub(_character, text)
+        found = self._replaced(plain, cut=cut)
+        return text if found == plain else found
+
+    def _replaced(self, text: str, *, cut: bool) -> str:
+        for value in self.values:
+            text = text.replace(value, REDACTED)
+            if cut:
+                starts = range(max(0, len(text) - len(value)), len(text))
+                text = text[: next((at for at in starts if value.startswith(text[at:])), None)]
+        return text
 
 
 NO_SECRETS = CallSecrets()

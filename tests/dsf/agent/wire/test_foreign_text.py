@@ -4,7 +4,7 @@ from base64 import b64encode
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dsf.agent.wire.foreign_text import DATA_LIMIT, EXCERPT_LIMIT, CallSecrets, call_secrets
@@ -23,6 +23,8 @@ SECRETS = call_secrets("https://scorer/", {"Authorization": f"Bearer {TOKEN}"})
         "".join(f"\\u{ord(character):04X}" for character in TOKEN),
         "x" * (EXCERPT_LIMIT - 10) + TOKEN,
         TOKEN * 50,
+        ("".join(f"\\u{ord(character):04x}" for character in TOKEN)) * 50,
+        f"{TOKEN}%{TOKEN}",
     ],
 )
 def test_a_secret_is_left_out_of_excerpts(text: str) -> None:
@@ -33,6 +35,7 @@ def test_a_secret_is_left_out_of_excerpts(text: str) -> None:
         assert len(found) <= EXCERPT_LIMIT + 1
 
 
+@example(before="", after="%", size=44)
 @given(before=st.text(max_size=1300), after=st.text(max_size=40), size=st.integers(8, 3000))
 def test_no_part_of_a_long_secret_remains_at_the_cut(before: str, after: str, size: int) -> None:
     token = ("0123456789abcdefghijklmnopqrstuvwxyz" * 100)[:size]
