@@ -27,7 +27,7 @@ from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
 from optimizer.api.app import create_app
 from optimizer.api.authentication import Authentication, user_of
 from optimizer.service import Optimizer
-from optimizer.wire.result import ResultPart
+from optimizer.wire.base import ResultPart
 
 PATH = "/mcp"
 

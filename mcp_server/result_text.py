@@ -50,7 +50,7 @@ def explanation(plan: Plan) -> str:
     sections = (
         plan_sections.placements(plan, clean),
         plan_sections.unplaced(plan, quoted),
-        plan_sections.gaps(plan, quoted),
+        plan_sections.issues(plan, quoted),
     )
     told = [line for section in sections for line in _capped(section.sentences, section.name)]
     return "\n".join([plan_sections.verdict(plan), *told, *_reasons(plan), _writes(plan)])

@@ -10,6 +10,7 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.status import STATUS_MEANING, Status
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
+from optimizer.wire.base import ResultPart
 from optimizer.wire.result import (
     Applied,
     FailedChange,
@@ -17,7 +18,6 @@ from optimizer.wire.result import (
     Placed,
     PlannedChange,
     ResetResult,
-    ResultPart,
     ScoreEntry,
     ScoreObject,
     Unplaced,

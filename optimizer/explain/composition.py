@@ -1,4 +1,4 @@
-"""The whole explanation of a solution: the cheapest parts first, as far as the budget allows."""
+"""The whole explanation of a solution: the cheapest parts first, until the time is over."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -46,33 +46,21 @@ MAX_PARETO_POINTS = 25
 """Points of a Pareto set: more than a person compares; each costs an integer program."""
 
 MAX_UNPLACED = 100
-"""Workloads whose conflicts are looked for: more than a person reads."""
+"""Workloads whose conflicts are computed: more than a person reads."""
 
 MAX_PRICED_ASSIGNMENTS = 50_000
-"""Candidate assignments up to which linear programs, built in PuLP, pay."""
+"""Candidate assignments up to which linear programs are built: PuLP builds them slowly."""
 
 MAX_CONFLICT_ASSIGNMENTS = 200_000
-"""Candidate assignments up to which conflicts are looked for: each question formulates again."""
+"""Candidate assignments up to which conflicts are computed: each test formulates a problem."""
 
 MAX_TRANSITION_ASSIGNMENTS = 1_000
-"""Assignments taken or left up to which a transition is ordered."""
+"""Changed assignments up to which a transition is ordered."""
 
-_TOO_LATE = "the time did not allow it"
-_CUT_OFF = "everything after that: the process died or took much too long"
+_TOO_LATE = "the time limit was reached"
+_CUT_OFF = "everything after that: the process died, or did not stop at its time limit"
 
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class _CountingSolver:
-    """A solver that counts its calls."""
-
-    solver: ProblemSolver
-    solves: int = 0
-
-    def __call__(self, problem: Problem) -> Solution:
-        self.solves += 1
-        return self.solver(problem)
 
 
 def compose(
@@ -83,15 +71,14 @@ def compose(
     time_left: TimeLeft = unlimited,
     find_near: FindNearOptimal = find_none,
 ) -> Explanation:
-    """Explain a solution. What the budget or the size did not allow is named in `not_computed`.
+    """Explain a solution; `not_computed` names what the time or the size did not allow.
 
-    The solvers raise BudgetExceeded by themselves; `time_left` stops parts that call no solver.
+    The solvers raise BudgetExceeded; `time_left` stops parts that call no solver.
     """
-    counted, found = _CountingSolver(solve), Explanation()
-    parts = _Parts(case, counted, linear, time_left, find_near)
+    parts, found = _Parts(case, solve, linear, time_left, find_near), Explanation()
     for part in parts.all():
         missing = tuple(parts.not_computed)
-        found = found.model_copy(update={**part, "not_computed": missing, "solves": counted.solves})
+        found = found.model_copy(update={**part, "not_computed": missing, "solves": parts.solves})
         report(partial(_unfinished, found))
     return found
 
@@ -104,15 +91,21 @@ def _unfinished(found: Explanation) -> Explanation:
 class _Parts:
     """Computes the fields of an explanation one after the other.
 
-    `not_computed`: what is missing and why, in words.
+    `not_computed`: what is missing and why, in words. `solves`: how often a solver was called.
     """
 
     case: Case
-    solve: ProblemSolver
+    solver: ProblemSolver
     linear: LinearSolver
     time_left: TimeLeft
     find_near: FindNearOptimal
     not_computed: list[str] = field(default_factory=list)
+    solves: int = 0
+
+    def solve(self, problem: Problem) -> Solution:
+        """Solve a problem, and count that."""
+        self.solves += 1
+        return self.solver(problem)
 
     def all(self) -> Iterator[dict[str, object]]:
         """Yield fields; those that grow come again."""
@@ -129,14 +122,14 @@ class _Parts:
         return int(np.count_nonzero(~np.isnan(self.case.problem.values)))
 
     def _within(self, what: str, most: int) -> bool:
-        """Tell whether the problem is small enough; note what is missing where it is not."""
+        """Tell whether the problem is small enough; if not, note what is missing."""
         if self._size <= most:
             return True
         self.not_computed.append(f"{what}: more than {most} candidate assignments")
         return False
 
     def _tried(self, what: str, work: Callable[[], T]) -> T | None:
-        """Return what work returns; None, and noted, where the budget is spent."""
+        """Return what `work` returns; None, and a note, if the time is over."""
         try:
             return work()
         except BudgetExceeded:
@@ -144,7 +137,7 @@ class _Parts:
             return None
 
     def _each(self, what: str, items: Iterable[T], count: int) -> Iterator[T]:
-        """Yield items until the budget is spent; note how many are missing."""
+        """Yield items until the time is over; note how many are missing."""
         done = 0
         try:
             for item in items:
@@ -180,7 +173,7 @@ class _Parts:
         return limits or ()
 
     def _transition(self) -> TransitionPlan | None:
-        """Return the way from what runs now; None where nothing is known to run."""
+        """Return the transition from what runs now; None if nothing is known to run."""
         goal, fleet, problem = self.case.solution.decision, self.case.fleet, self.case.problem
         if self._size <= MAX_CONFLICT_ASSIGNMENTS:
             fleet = with_enforced_candidates(fleet)
@@ -189,7 +182,7 @@ class _Parts:
         moved = len(set(start.decision.assignments) ^ set(goal.assignments))
         if moved > MAX_TRANSITION_ASSIGNMENTS:
             most = MAX_TRANSITION_ASSIGNMENTS
-            self.not_computed.append(f"transition: more than {most} places are taken or left")
+            self.not_computed.append(f"transition: more than {most} assignments change")
             return None
         return transition_plan(fleet, problem, start, goal, self.time_left)
 
@@ -198,15 +191,13 @@ class _Parts:
         names = short_of_replicas(case.fleet, case.solution)
         count = f"{len(names)} conflicts"
         if names and case.solution.status == "NotSolved":
-            self.not_computed.append(f"{count}: no plan was found that has any place")
+            self.not_computed.append(f"{count}: no plan with an assignment was found")
             return
         if names and not self._within(count, MAX_CONFLICT_ASSIGNMENTS):
             return
         if len(names) > MAX_UNPLACED:
             left = len(names) - MAX_UNPLACED
-            self.not_computed.append(
-                f"{left} conflicts: no more than {MAX_UNPLACED} are looked for"
-            )
+            self.not_computed.append(f"{left} conflicts: at most {MAX_UNPLACED} are computed")
         first = names[:MAX_UNPLACED]
         reasons = UnplacedReasons(
             case.fleet, case.problem, case.solution, self.solve, self.find_near, self.time_left
@@ -235,7 +226,7 @@ class _Parts:
         yield {"unplaced": tuple(reasons), "places": tuple(self._places(known))}
 
     def _places(self, known: Mapping[int, Margin]) -> Iterator[AssignmentReason]:
-        """Yield every assignment; those that the time was too short for have no margin."""
+        """Yield every assignment; it has no margin if the time was too short."""
         taken = placed(self.case.problem, self.case.solution)
         yield from assignment_reasons(self.case.problem, self.case.solution, taken, known)
 

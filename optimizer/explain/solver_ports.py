@@ -70,14 +70,10 @@ def report_nothing(_: Callable[[], Explanation]) -> None:
 
 
 class _NoDecisions:
-    def without(self, _assignment: Assignment, _most: float) -> Solution:
+    def without(self, *_: object) -> Solution:
         return Solution("NotSolved", Decision(), 0.0, None, 0.0, "none")
 
-    def with_workload(self, _name: str) -> Solution:
-        return Solution("NotSolved", Decision(), 0.0, None, 0.0, "none")
-
-    def search_without(self, _assignment: Assignment) -> Solution:
-        return Solution("NotSolved", Decision(), 0.0, None, 0.0, "none")
+    with_workload = search_without = without
 
 
 def find_none(_problem: Problem, _value: float) -> NearOptimalDecisions:

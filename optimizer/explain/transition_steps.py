@@ -27,14 +27,12 @@ def transition_plan(
     words = [_words(found.uncovered, least=found.least)]
     if back:
         told = [f"{item.workload} on {item.cluster}" for item in back]
-        words.append(f"stopped to make room, and started again where it ran: {_few(told)}")
+        words.append(f"stopped to make room, and started again at the same place: {_few(told)}")
     if begin.infeasible:
-        words.append(
-            f"not taken into account, because the rules forbid it: {_few(begin.infeasible)}"
-        )
+        words.append(f"not considered, because rules forbid it: {_few(begin.infeasible)}")
     if unseen:
         told = [f"{item.policy} on {item.cluster}" for item in unseen.values()]
-        words.append(f"what uses the devices of these policies is not known here: {_few(told)}")
+        words.append(f"it is not known what uses the devices of these policies: {_few(told)}")
     return TransitionPlan(
         steps=tuple(_step(stage, unseen, asks) for stage in found.stages),
         uncovered=found.uncovered,
@@ -47,7 +45,7 @@ def transition_plan(
 def _unseen(
     fleet: Fleet, problem: Problem, goal: Decision
 ) -> Iterator[tuple[PolicyEnforcement, PolicyEnforcement]]:
-    """Yield the policies that a goal replaces but no workload of the problem can use."""
+    """Yield a goal's policies with those that they replace and that no workload can use."""
     chosen = set(goal.policies)
     for cluster in fleet.clusters:
         pools = {
@@ -63,7 +61,7 @@ def _unseen(
 
 def _words(uncovered: Sequence[str], *, least: bool) -> str:
     if not uncovered:
-        return "every replica that can run all the time does"
+        return "every replica that can keep running does"
     proof = "no order of single changes is better" if least else "no better order was found"
     return f"{_few(uncovered)} must lose a replica for a while: {proof}"
 
@@ -76,10 +74,9 @@ def _few(names: Sequence[str], most: int = 10) -> str:
 def _returning(
     stages: Iterable[TransitionStage], start: Decision, goal: Decision
 ) -> tuple[Assignment, ...]:
-    stays, stopped = (
-        set(start.assignments) & set(goal.assignments),
-        chain(*(item.stopped for item in stages)),
-    )
+    """Return the assignments that are stopped although they belong to the start and the goal."""
+    stays = set(start.assignments) & set(goal.assignments)
+    stopped = chain.from_iterable(item.stopped for item in stages)
     return tuple(dict.fromkeys(place for place in stopped if place in stays))
 
 

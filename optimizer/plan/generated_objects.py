@@ -1,6 +1,6 @@
-"""The generated objects of a namespace: what of them a decision changes, and what reset deletes."""
+"""The generated objects of a namespace: the changes that make them those of a decision."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from dsf.api.names import GENERATED_LABEL
 from dsf.kube.changes import Change, ChangeResult, Create, Delete, Patch, diff
@@ -8,15 +8,17 @@ from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
 from optimizer.snapshot.object_readers import labels_of, name_of
 from optimizer.snapshot.observation import Observation
-from optimizer.wire.result import FailedChange, PlannedChange
+from optimizer.wire.result import Action, FailedChange, PlannedChange
+
+_ACTIONS: Mapping[type[Change], Action] = {Create: "create", Patch: "patch", Delete: "delete"}
 
 
 def changes(desired: Iterable[Object], observation: Observation) -> tuple[Change, ...]:
-    """Return what makes the generated objects those desired; equal ones stay untouched.
+    """Return the changes that make the generated objects equal to the desired ones.
 
-    Deletes come first, bindings before Placements, so that no cluster is ever bound to two
-    policies; a binding is created after its Placement and the policy that was generated for it. A
-    generated policy that a desired binding names stays.
+    Equal objects have no change. Deletes come first, bindings before Placements, so that no cluster
+    is ever bound to two policies. A binding is created after its Placement and its generated
+    policy. A generated policy that a desired binding names is not deleted.
     """
     objects = list(desired)
     named = {subject["name"] for obj in objects for subject in obj.get("subjects", ())}
@@ -32,7 +34,7 @@ def changes(desired: Iterable[Object], observation: Observation) -> tuple[Change
 
 
 def not_generated(desired: Iterable[Object], observation: Observation) -> tuple[str, ...]:
-    """Return the desired objects whose name belongs to an object that somebody else made."""
+    """Return the desired objects whose names belong to objects that were not generated."""
     foreign = {
         (kind.kind, name_of(obj))
         for kind, objects in (
@@ -50,7 +52,7 @@ def not_generated(desired: Iterable[Object], observation: Observation) -> tuple[
 def describe(change: Change) -> PlannedChange:
     """Return a change as a value that can be shown."""
     return PlannedChange(
-        action=_action(change),
+        action=_ACTIONS[type(change)],
         kind=change.kind.kind,
         namespace=change.namespace or "",
         name=change.name,
@@ -69,16 +71,6 @@ def failures(outcomes: Iterable[ChangeResult]) -> tuple[FailedChange, ...]:
 def successes(outcomes: Iterable[ChangeResult]) -> tuple[PlannedChange, ...]:
     """Return the changes that were made."""
     return tuple(describe(outcome.change) for outcome in outcomes if outcome.error is None)
-
-
-def _action(change: Change) -> str:
-    match change:
-        case Create():
-            return "create"
-        case Patch():
-            return "patch"
-        case Delete():
-            return "delete"
 
 
 def _diff(kind: Kind, desired: Iterable[Object], observed: Iterable[Object]) -> list[Change]:

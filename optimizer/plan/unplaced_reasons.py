@@ -18,13 +18,13 @@ from optimizer.wire.result import Unplaced
 SAYS: Mapping[str, str] = {
     "NotPinned": "are on clusters that it does not name",
     "Excluded": "are on clusters that it excludes",
-    "Affinity": "are on clusters that don't meet its affinity",
+    "Affinity": "are on clusters that don't match its affinity",
     "AntiAffinity": "are on clusters that its anti-affinity forbids",
-    "NoSupply": "can't be enough for it",
-    "NoExtraSupply": "are on clusters that can't have enough of the further kinds it asks for",
-    "NoUsableScore": "have no usable score that says what it is worth there (see gaps)",
+    "NoSupply": "never have enough for it",
+    "NoExtraSupply": "are on clusters that never have enough of the further kinds that it requests",
+    "NoUsableScore": "have no usable score for it (see the issues)",
     "BelowMinimumScore": "are worth less than its minimum score",
-    "NoUsableCost": "have no usable score that says what it takes of a limit (see gaps)",
+    "NoUsableCost": "have no usable score that a limit counts (see the issues)",
 }
 """What the reason of each predicate says about the devices that it rules out."""
 
@@ -63,22 +63,22 @@ class _Reasons:
         index = self.problem.workload_index.get(workload.name)
         if index is None:
             return self._impossible(workload)
-        task, others = self.problem.workloads[index], self._elsewhere(index, on)
+        item, others = self.problem.workloads[index], self._elsewhere(index, on)
         if not on:
-            return self._left_out(task, others)
+            return self._not_chosen(item, others)
         message = f"it runs on {len(on)} of {workload.replicas} clusters"
         if not len(others):
             return "FewerReplicas", f"{message}, and can run on no other"
-        return "FewerReplicas", f"{message}; elsewhere {self._left_out(task, others)[1]}"
+        return "FewerReplicas", f"{message}; elsewhere {self._not_chosen(item, others)[1]}"
 
-    def _elsewhere(self, task: int, on: Collection[str]) -> Floats:
-        """Return the values of a task's usable places on other clusters."""
-        row = self.problem.values[task]
-        numbers = [self.problem.cluster_index[name] for name in on]
-        usable = ~np.isnan(row) & ~np.isin(self.problem.resource_cluster, numbers)
+    def _elsewhere(self, number: int, on: Collection[str]) -> Floats:
+        """Return the values of a workload's usable places on other clusters."""
+        row = self.problem.values[number]
+        clusters = [self.problem.cluster_index[name] for name in on]
+        usable = ~np.isnan(row) & ~np.isin(self.problem.resource_cluster, clusters)
         return np.asarray(row[usable])
 
-    def _left_out(self, task: ProblemWorkload, usable: Floats) -> tuple[str, str]:
+    def _not_chosen(self, item: ProblemWorkload, usable: Floats) -> tuple[str, str]:
         if self.solution.status == "NotSolved":
             return "NotSolved", "the solver found no placement within its limits"
         if usable.max() < 0:
@@ -88,51 +88,54 @@ class _Reasons:
         found = "the optimal placement" if proven else "the best placement found"
         fits = f"{len(usable)} places would fit it alone, but {found}"
         use = "uses those devices for others or enforces policies that supply none for it"
-        constraints = self._coupling_constraints(task)
+        constraints = self._coupling_constraints(item)
         if not constraints:
             return "NoCapacityLeft", f"{fits} {use}"
         return "NoRoomLeft", (
             f"{fits} {use}, or {' or '.join(constraints)} forbids it; an explanation says which"
         )
 
-    def _coupling_constraints(self, task: ProblemWorkload) -> list[str]:
+    def _coupling_constraints(self, item: ProblemWorkload) -> list[str]:
         """Return the constraints, besides capacity, that couple the workload with others."""
         couplings = (
-            ("spread", bool(task.spread)),
-            ("workloadAffinity", bool(task.workload_affinity)),
-            ("workloadAntiAffinity", self._some_apart),
+            ("spread", bool(item.spread)),
+            ("workloadAffinity", bool(item.workload_affinity)),
+            ("workloadAntiAffinity", self._any_anti_affinity),
             ("a limit", bool(self.problem.limits)),
         )
         return [name for name, there in couplings if there]
 
     @cached_property
-    def _some_apart(self) -> bool:
-        return any(task.workload_anti_affinity for task in self.problem.workloads)
+    def _any_anti_affinity(self) -> bool:
+        return any(item.workload_anti_affinity for item in self.problem.workloads)
 
     @cached_property
-    def _ground(self) -> ResourceIndex:
+    def _index(self) -> ResourceIndex:
         return ResourceIndex(self.fleet)
 
     def _impossible(self, workload: Workload) -> tuple[str, str]:
         """Return how many devices each predicate rules out, one predicate after the other."""
         wanted = f"{workload.amount:g} {workload.kind}"
-        left = self._ground.kind.get(workload.kind, self._ground.none)
+        left = self._index.kind.get(workload.kind, self._index.none)
         if not left.any():
-            return "NoSupply", f"it asks {wanted}, and no candidate policy supplies {workload.kind}"
+            return (
+                "NoSupply",
+                f"it requests {wanted}, and no candidate policy supplies {workload.kind}",
+            )
         total, reason, said = int(left.sum()), "", list[str]()
-        for name, found in ineligible(self._ground, workload).items():
+        for name, found in ineligible(self._index, workload).items():
             blocked = int((left & found).sum())
             if blocked:
                 reason = name
                 said.append(f"{blocked} {SAYS[name]}")
                 left = left & ~found
         if len(said) == 1 and reason == "NoSupply":
-            return reason, f"it asks {wanted}; {self._most(workload.kind)}"
+            return reason, f"it requests {wanted}; {self._most(workload.kind)}"
         return reason, f"of the {total} devices with {workload.kind}, {', '.join(said)}"
 
     def _most(self, kind: str) -> str:
-        most = np.where(self._ground.kind[kind], self._ground.most, -1.0)
-        slot = self._ground.resources[int(most.argmax())]
-        cluster = self.fleet.clusters[slot.cluster].name
-        device = f" of {slot.device}" if slot.device else ""
+        most = np.where(self._index.kind[kind], self._index.most, -1.0)
+        resource = self._index.resources[int(most.argmax())]
+        cluster = self.fleet.clusters[resource.cluster].name
+        device = f" of {resource.device}" if resource.device else ""
         return f"the most that a cluster can have is {most.max():g}{device} (cluster {cluster})"

@@ -30,7 +30,7 @@ def unknown_kinds(
         unknown = [kind for kind in asked if kind not in known]
         if unknown:
             message = (
-                f"workload {workload.name} asks for {', '.join(unknown)}, which no candidate policy"
+                f"workload {workload.name} requests {', '.join(unknown)}, which no candidate policy"
                 f" and no cluster supplies; there is {', '.join(sorted(known)) or 'nothing'}"
             )
             yield Issue(reason="UnknownKind", message=message, workload=workload.name)
@@ -99,8 +99,8 @@ def _unused_limits(
     for limit in limits:
         if limit.uses and limit.uses not in used:
             message = (
-                f"limit {limit.name} counts nothing: no workload and no policy says what it uses of"
-                f" {limit.uses}{instead}"
+                f"limit {limit.name} counts nothing: no workload and no policy uses {limit.uses}"
+                f"{instead}"
             )
             yield Issue(reason="UnusedLimit", message=message)
 

@@ -1,4 +1,4 @@
-"""Reads single objects: policies, workloads, managed clusters, and how to select a cluster."""
+"""Reads single objects: a policy, a workload, a managed cluster and its selector."""
 
 import re
 from collections import Counter
@@ -90,7 +90,7 @@ def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Work
         return Issue(reason="NoPlacementRef", message=message, workload=name)
     spec, kind = merge_specs(said, annotated), labels[REQUEST_KIND]
     if kind in dict(spec.get("requests", ())):
-        return _invalid_request(name, f"requests names {kind}, which its labels ask for already")
+        return _invalid_request(name, f"requests names {kind}, which its labels request already")
     return Workload(
         name=name,
         app=labels[APP],

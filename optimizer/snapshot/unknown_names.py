@@ -1,6 +1,6 @@
-"""Names in a request that the hub does not know, with those that it does."""
+"""Finds the names in a request that the hub does not have, and lists those that it has."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from itertools import chain, islice
 
 from dsf.api.names import score_object_name
@@ -12,9 +12,10 @@ from optimizer.wire.request_problem import UNPROCESSABLE, FieldProblem, RequestP
 from optimizer.wire.result import ScoreObject
 
 MAX_NAMES = 100
-"""Errors in an answer, and names in an error of what exists instead."""
+"""Errors in a response, and existing names that one error lists."""
 
 MAX_NAMES_IN_MESSAGE = 10
+"""Names or errors that one message spells out: more than a person reads."""
 
 
 def unknown_names(
@@ -22,15 +23,50 @@ def unknown_names(
 ) -> RequestProblem | None:
     """Return the clusters, policies, workloads and scores of the request that do not exist.
 
-    `scores`: the names of AddOnPlacementScores that its clusters have. At most MOST_NAMED unknown
-    ones, and `available` holds at most as many: an answer must not grow with the product of the
-    request and the hub.
+    `scores`: the names of AddOnPlacementScores that its clusters have. At most MAX_NAMES are
+    returned, each with at most MAX_NAMES that exist: the response must not grow with the product of
+    the request and the hub.
     """
+    clusters, known_scores = _names(observation.managed_clusters), frozenset(scores)
+    policies, workloads = _names(observation.policies), _names(observation.workloads)
+    inside = f"in namespace {request.namespace}"
     unknown = chain(
-        _unknown_clusters(observation, request),
-        _unknown_policies(observation, request),
-        _unknown_workloads(observation, request),
-        _unknown_score(frozenset(scores), request),
+        (
+            _unknown(f"clusters[{index}].name", "managed cluster", cluster.name, clusters)
+            for index, cluster in enumerate(request.clusters)
+            if cluster.name not in clusters
+        ),
+        (
+            _unknown(
+                f"clusters[{index}].availablePolicies[{position}].name",
+                f"policy {inside}",
+                policy.name,
+                policies,
+            )
+            for index, cluster in enumerate(request.clusters)
+            for position, policy in enumerate(cluster.available_policies)
+            if policy.name not in policies
+        ),
+        (
+            _unknown(
+                f"targetWorkloads[{index}].name",
+                f"ManifestWorkReplicaSet {inside}",
+                workload.name,
+                workloads,
+            )
+            for index, workload in enumerate(request.target_workloads)
+            if workload.name not in workloads
+        ),
+        (
+            _unknown(
+                f"{field}.addonPlacementScore",
+                "AddOnPlacementScore in the namespaces of the request's clusters",
+                score.score_name,
+                known_scores,
+            )
+            for field, score in request.read_scores
+            if score.score_name not in known_scores
+        ),
     )
     return _problem(unknown)
 
@@ -38,7 +74,7 @@ def unknown_names(
 def unknown_filters(
     scores: Iterable[ScoreObject], *, namespace: str | None, name: str | None
 ) -> RequestProblem | None:
-    """Return the filters for which the hub has no scores; `scores` are all that it has."""
+    """Return the filters that match no score; `scores` are all that the hub has."""
     everything = tuple(scores)
     clusters = frozenset(score.cluster for score in everything)
     names = frozenset(score.name for score in everything)
@@ -58,43 +94,10 @@ def _problem(unknown: Iterable[FieldProblem]) -> RequestProblem | None:
     return RequestProblem(
         status=UNPROCESSABLE,
         reason="UnknownName",
-        title="The request names what does not exist",
+        title="The request names objects that do not exist",
         detail="; ".join([*(error.message for error in errors[:MAX_NAMES_IN_MESSAGE]), *more]),
         errors=errors,
     )
-
-
-def _unknown_clusters(observation: Observation, request: OptimizeRequest) -> Iterator[FieldProblem]:
-    known = _names(observation.managed_clusters)
-    for index, cluster in enumerate(request.clusters):
-        if cluster.name not in known:
-            yield _unknown(f"clusters[{index}].name", "managed cluster", cluster.name, known)
-
-
-def _unknown_policies(observation: Observation, request: OptimizeRequest) -> Iterator[FieldProblem]:
-    known, where = _names(observation.policies), f"policy in namespace {request.namespace}"
-    for index, cluster in enumerate(request.clusters):
-        for position, policy in enumerate(cluster.available_policies):
-            if policy.name not in known:
-                field = f"clusters[{index}].availablePolicies[{position}].name"
-                yield _unknown(field, where, policy.name, known)
-
-
-def _unknown_workloads(
-    observation: Observation, request: OptimizeRequest
-) -> Iterator[FieldProblem]:
-    known = _names(observation.workloads)
-    where = f"ManifestWorkReplicaSet in namespace {request.namespace}"
-    for index, workload in enumerate(request.target_workloads):
-        if workload.name not in known:
-            yield _unknown(f"targetWorkloads[{index}].name", where, workload.name, known)
-
-
-def _unknown_score(known: frozenset[str], request: OptimizeRequest) -> Iterator[FieldProblem]:
-    where = "AddOnPlacementScore in the namespaces of the clusters named"
-    for field, score in request.read_scores:
-        if score.score_name not in known:
-            yield _unknown(f"{field}.addonPlacementScore", where, score.score_name, known)
 
 
 def _names(objects: Iterable[Object]) -> frozenset[str]:
@@ -102,17 +105,9 @@ def _names(objects: Iterable[Object]) -> frozenset[str]:
 
 
 def _unknown(field: str, what: str, name: str, known: frozenset[str]) -> FieldProblem:
-    available = tuple(sorted(known))
-    message = f"no {what} is named {name}{_instead(available)}"
-    return FieldProblem(field, message, available[:MAX_NAMES])
-
-
-def _instead(available: tuple[str, ...]) -> str:
-    if not available:
-        return " (there is none at all)"
-    more = (
-        f" and {len(available) - MAX_NAMES_IN_MESSAGE} more"
-        if len(available) > MAX_NAMES_IN_MESSAGE
-        else ""
-    )
-    return f"; there is {', '.join(available[:MAX_NAMES_IN_MESSAGE])}{more}"
+    available = sorted(known)
+    left = len(available) - MAX_NAMES_IN_MESSAGE
+    instead = f"; there is {', '.join(available[:MAX_NAMES_IN_MESSAGE])}"
+    instead += f" and {left} more" if left > 0 else ""
+    message = f"no {what} is named {name}{instead if available else '; there is none'}"
+    return FieldProblem(field, message, tuple(available[:MAX_NAMES]))

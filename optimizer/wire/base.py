@@ -1,6 +1,6 @@
-"""The base class of every part of a request body.
+"""The base classes of every part of a request and of a result.
 
-Unknown fields are refused, so that a misspelt field is not ignored silently.
+A request refuses unknown fields, so that a misspelt field is not ignored silently.
 """
 
 from collections import Counter
@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 MAX_FIELDS = 20
+"""Fields that one object of a request may have; the largest has 18."""
 
 ObjectName = Annotated[
     str,
@@ -38,8 +39,14 @@ class RequestPart(BaseModel):
     @classmethod
     def _few_fields(cls, value: Any) -> Any:
         if isinstance(value, Mapping) and len(value) > MAX_FIELDS:
-            raise ValueError(f"it has more than {MAX_FIELDS} fields")
+            raise ValueError(f"must have at most {MAX_FIELDS} fields")
         return value
+
+
+class ResultPart(BaseModel):
+    """A frozen part of a result; names are snake_case, as in the wire contract."""
+
+    model_config = ConfigDict(frozen=True)
 
 
 def require_unique(names: Sequence[str], what: str) -> None:

@@ -2,16 +2,12 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from optimizer.wire.base import ResultPart
 
 
-class ExplanationPart(BaseModel):
-    """A frozen part of an explanation."""
-
-    model_config = ConfigDict(frozen=True)
-
-
-class ObjectiveLoss(ExplanationPart):
+class ObjectiveLoss(ResultPart):
     """How much less the objective is worth; negative: more."""
 
     total: float
@@ -20,7 +16,7 @@ class ObjectiveLoss(ExplanationPart):
     ]
 
 
-class RunnerUp(ExplanationPart):
+class RunnerUp(ResultPart):
     """Where else a workload could run, if no rule forbade it."""
 
     cluster: str
@@ -28,7 +24,7 @@ class RunnerUp(ExplanationPart):
     score: float
 
 
-class AssignmentRef(ExplanationPart):
+class AssignmentRef(ResultPart):
     """A workload on a device of a cluster."""
 
     workload: str
@@ -36,14 +32,14 @@ class AssignmentRef(ExplanationPart):
     device: str
 
 
-class EnforcedPolicy(ExplanationPart):
+class EnforcedPolicy(ResultPart):
     """A policy that a cluster enforces."""
 
     cluster: str
     policy: str
 
 
-class AssignmentReason(ExplanationPart):
+class AssignmentReason(ResultPart):
     """Where a workload runs, and what the objective loses without that."""
 
     workload: str
@@ -71,14 +67,14 @@ class AssignmentReason(ExplanationPart):
     ] = ()
 
 
-class ConflictingLimit(ExplanationPart):
+class ConflictingLimit(ResultPart):
     """A limit that, together with the others named, keeps a workload out."""
 
     rule: str
     message: str
 
 
-class RepairChange(ExplanationPart):
+class RepairChange(ResultPart):
     """One change of a repair, in words."""
 
     message: str
@@ -91,7 +87,7 @@ class RepairChange(ExplanationPart):
     ]
 
 
-class Repair(ExplanationPart):
+class Repair(ResultPart):
     """The cheapest repair found: the fewest changes, then the smallest total size."""
 
     changes: tuple[RepairChange, ...]
@@ -104,7 +100,7 @@ class Repair(ExplanationPart):
     ]
 
 
-class UnplacedReason(ExplanationPart):
+class UnplacedReason(ResultPart):
     """Why a workload has no place, or fewer than it asks for."""
 
     workload: str
@@ -123,7 +119,7 @@ class UnplacedReason(ExplanationPart):
     remedy: Repair | None = None
 
 
-class BindingLimit(ExplanationPart):
+class BindingLimit(ResultPart):
     """A limit that is used up."""
 
     cluster: Annotated[str, Field(description="Empty: the limit holds for several clusters.")]
@@ -138,7 +134,7 @@ class BindingLimit(ExplanationPart):
     ]
 
 
-class WhyNotAnswer(ExplanationPart):
+class WhyNotAnswer(ResultPart):
     """What it costs the objective to force a place or a policy."""
 
     asked: str
@@ -148,7 +144,7 @@ class WhyNotAnswer(ExplanationPart):
     places: tuple[AssignmentRef, ...] = ()
 
 
-class ParetoPoint(ExplanationPart):
+class ParetoPoint(ResultPart):
     """A solution that nothing betters in one score without being worse in another."""
 
     values: Annotated[dict[str, float], Field(description="Sum over all places, by score.")]
@@ -156,7 +152,7 @@ class ParetoPoint(ExplanationPart):
     places: tuple[AssignmentRef, ...]
 
 
-class ParetoSet(ExplanationPart):
+class ParetoSet(ResultPart):
     """The points found, the best in the first score first."""
 
     points: tuple[ParetoPoint, ...]
@@ -164,7 +160,7 @@ class ParetoSet(ExplanationPart):
     message: str
 
 
-class GpusToDrain(ExplanationPart):
+class GpusToDrain(ResultPart):
     """GPUs that must be idle when a policy is replaced: they get another layout."""
 
     cluster: str
@@ -175,7 +171,7 @@ class GpusToDrain(ExplanationPart):
     ] = None
 
 
-class TransitionStep(ExplanationPart):
+class TransitionStep(ResultPart):
     """Changes that may be made at once; the next step waits until they have settled."""
 
     draining: Annotated[
@@ -193,7 +189,7 @@ class TransitionStep(ExplanationPart):
     ] = ()
 
 
-class TransitionPlan(ExplanationPart):
+class TransitionPlan(ResultPart):
     """From what runs now to the solution; after every step all rules but `replicas` hold."""
 
     steps: tuple[TransitionStep, ...]
@@ -210,7 +206,7 @@ class TransitionPlan(ExplanationPart):
     message: str
 
 
-class Explanation(ExplanationPart):
+class Explanation(ResultPart):
     """Everything computed about a plan; what was not is named."""
 
     places: tuple[AssignmentReason, ...] = ()

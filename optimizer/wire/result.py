@@ -3,17 +3,14 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from optimizer.domain.issue import Issue
 from optimizer.domain.status import STATUS_MEANING, Status
+from optimizer.wire.base import ResultPart
 from optimizer.wire.explanation import Explanation
 
-
-class ResultPart(BaseModel):
-    """A frozen part of a result; names are snake_case, as in the wire contract."""
-
-    model_config = ConfigDict(frozen=True)
+Action = Literal["create", "patch", "delete"]
 
 
 class ScoreEntry(ResultPart):
@@ -72,13 +69,12 @@ class ObjectRef(ResultPart):
 class PlannedChange(ObjectRef):
     """A write that a plan implies."""
 
-    action: Literal["create", "patch", "delete"]
+    action: Action
 
 
-class FailedChange(ObjectRef):
+class FailedChange(PlannedChange):
     """A write that the API server refused."""
 
-    action: Literal["create", "patch", "delete"]
     message: str
 
 

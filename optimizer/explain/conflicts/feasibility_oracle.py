@@ -7,6 +7,7 @@ also after swapping interchangeable workloads.
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from itertools import chain
 
 from optimizer.domain.fleet import Fleet, Workload
@@ -31,6 +32,16 @@ from optimizer.model.rules import violations
 
 RelaxedKeys = Counter[Hashable]
 """The relaxed limits by key; those that keep interchangeable workloads running share one key."""
+
+_KEYED_FIELDS = tuple(
+    item.name
+    for item in fields(Workload)
+    if item.name
+    not in {"name", "app", "labels", "workload_anti_affinity", "placement", "priority"}
+    | {"move_cost", "current"}
+)
+"""The fields that make two workloads differ. The key adds what it needs of the names, apps and
+labels; the others change what assignments are worth, not which are possible."""
 
 _Amounts = defaultdict[tuple[str, str, str], float]
 """By cluster, kind and device."""
@@ -166,24 +177,9 @@ def symmetry_keys(
     def key(item: Workload) -> Hashable:
         by_app = costed or item.minimum_score is not None or item.app in apps
         return (
-            *(
-                item.kind,
-                item.amount,
-                item.requests,
-                item.replicas,
-                item.spread,
-                item.uses,
-            ),
-            *(
-                item.clusters,
-                item.excluded_clusters,
-                item.affinity,
-                item.anti_affinity,
-                item.workload_affinity,
-            ),
+            *(getattr(item, name) for name in _KEYED_FIELDS),
             counts.get(item.name, 0),
             item.name if item.workload_anti_affinity else "",
-            item.minimum_score,
             frozenset(item.labels.items()) if labelled else None,
             item.app if by_app else lacking[item.app],
         )

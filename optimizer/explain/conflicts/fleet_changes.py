@@ -39,12 +39,8 @@ def applied(fleet: Fleet, changes: Iterable[LimitChange]) -> Fleet:
 
 def with_workload(fleet: Fleet, name: str, **changed: Any) -> Fleet:
     """Return a fleet in which a workload differs in some fields."""
-    return replace(
-        fleet,
-        workloads=tuple(
-            replace(item, **changed) if item.name == name else item for item in fleet.workloads
-        ),
-    )
+    own = (replace(item, **changed) if item.name == name else item for item in fleet.workloads)
+    return replace(fleet, workloads=tuple(own))
 
 
 def without_workload(fleet: Fleet, name: str) -> Fleet:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _REPORT_SECONDS = 1.0
 """Between two partial explanations that are sent: each is pickled whole."""
 
-_UNTOLD = "everything: its process died, or the time limit was over before it had found anything"
+_UNTOLD = "everything: its process died, or reached the time limit before its first result"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +37,7 @@ class ExplanationJob:
 
 
 async def explain(case: Case, *, solver: SolverName, time_limit_seconds: float) -> Explanation:
-    """Explain a solution; what the time did not allow is named in the explanation.
+    """Explain a solution; `not_computed` names what the time did not allow.
 
     The time limit includes the start of the process.
     """
@@ -64,7 +64,7 @@ def run_job(job: ExplanationJob, answers: "Connection[Explanation, None]") -> No
 
 
 def explain_here(job: ExplanationJob, report: ReportProgress = report_nothing) -> Explanation:
-    """Explain in this thread; each problem is given all the time that is left."""
+    """Explain in this thread; each problem may take all the time that is left."""
     # The parent process imports this module, and needs neither PuLP nor the parts of explanations.
     from optimizer.explain.composition import compose  # noqa: PLC0415
     from optimizer.explain.explanation_process.linear_programs import linear_solver  # noqa: PLC0415

@@ -1,7 +1,5 @@
 """Why not another assignment or policy: what forcing it costs the objective."""
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from optimizer.domain.fleet import Fleet
@@ -23,7 +21,7 @@ from optimizer.wire.explanation_request import WhyNotQuestion
 _MEANINGS = {
     name: " ".join((found.__doc__ or "").split()).rstrip(".") for name, found in PREDICATES.items()
 }
-"""What each predicate says of a resource, in the words of its docstring."""
+"""The meaning of each predicate: the first line of its docstring."""
 
 
 def why_not(
@@ -116,7 +114,7 @@ def _why_ineligible(fleet: Fleet, workload: str, cluster: str) -> str:
     target = next((item for item in fleet.workloads if item.name == workload), None)
     names = [item.name for item in fleet.clusters]
     if target is None:
-        return f"the request names no workload {workload}, or it could not be read: see gaps"
+        return f"the request names no workload {workload}, or it could not be read: see the issues"
     if cluster not in names:
         return f"the request names no cluster {cluster}"
     index = ResourceIndex(fleet)
@@ -124,8 +122,5 @@ def _why_ineligible(fleet: Fleet, workload: str, cluster: str) -> str:
         return f"no cluster supplies {target.kind}"
     there = index.cluster == names.index(cluster)
     found = [name for name, some in ineligible(index, target).items() if some[there].any()]
-    return "; ".join(_words(found)) or f"cluster {cluster} supplies no {target.kind}"
-
-
-def _words(reasons: Iterable[str]) -> Iterable[str]:
-    return (f"{reason}: {_MEANINGS[reason]}" for reason in reasons)
+    words = "; ".join(f"{reason}: {_MEANINGS[reason]}" for reason in found)
+    return words or f"cluster {cluster} supplies no {target.kind}"

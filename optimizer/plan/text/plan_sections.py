@@ -1,4 +1,4 @@
-"""What a plan decides, what it leaves out, and what it would write, in words."""
+"""The decision of a plan, what is not placed, and the writes, in words."""
 
 from collections.abc import Callable
 
@@ -78,11 +78,11 @@ def unplaced(plan: Plan, message: Shown = as_it_is) -> Section:
     return Section("workloads left out", columns, tuple(rows), tuple(sentences))
 
 
-def gaps(plan: Plan, message: Shown = as_it_is) -> Section:
-    """Return what of the hub's objects could not be used, and why."""
-    rows = [(gap.reason, gap.message) for gap in plan.issues]
-    sentences = [f"Not used: {gap.reason}: {message(gap.message)}" for gap in plan.issues]
-    return Section("gaps", ("gap", "message"), first_rows(rows), tuple(sentences))
+def issues(plan: Plan, message: Shown = as_it_is) -> Section:
+    """Return the input that could not be used, and why."""
+    rows = [(item.reason, item.message) for item in plan.issues]
+    sentences = [f"Not used: {item.reason}: {message(item.message)}" for item in plan.issues]
+    return Section("issues", ("issue", "message"), first_rows(rows), tuple(sentences))
 
 
 def writes(plan: Plan) -> Section:

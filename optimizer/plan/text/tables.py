@@ -10,7 +10,7 @@ from optimizer.plan.text.sections import Section
 
 
 def render(plan: Plan) -> str:
-    """Return a plan as tables: places, what is left out and why, changes, and the explanation."""
+    """Return a plan as tables: places, unplaced workloads, issues, changes and explanation."""
     return "\n\n".join([plan_sections.headline(plan), *_tables(plan)]) + "\n"
 
 
@@ -24,7 +24,7 @@ def _tables(plan: Plan) -> Iterator[str]:
 def _sections(plan: Plan) -> Iterator[Section]:
     yield plan_sections.placements(plan)
     yield plan_sections.unplaced(plan)
-    yield plan_sections.gaps(plan)
+    yield plan_sections.issues(plan)
     yield plan_sections.writes(plan)
     if plan.explanation is not None:
         yield from explanation_sections(plan.explanation)

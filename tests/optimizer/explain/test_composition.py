@@ -149,10 +149,10 @@ def test_what_a_budget_does_not_allow_is_named() -> None:
     assert [(len(item.limits), item.remedy) for item in found.unplaced] == [(2, None), (2, None)]
     assert [item.margin for item in found.places] == [None]
     assert found.not_computed == (
-        "1 of 1 questions: the time did not allow it",
-        "binding limits and prices: the time did not allow it",
-        "a part of 2 conflicts: the time did not allow it",
-        "1 of 1 margins: the time did not allow it",
+        "1 of 1 questions: the time limit was reached",
+        "binding limits and prices: the time limit was reached",
+        "a part of 2 conflicts: the time limit was reached",
+        "1 of 1 margins: the time limit was reached",
     )
 
 
@@ -164,7 +164,7 @@ def test_more_budget_gives_more_of_the_same_explanation() -> None:
     )
     assert len(few) < len(some) < len(every) == 2
     assert every[: len(some)] == some
-    assert most.not_computed == ("binding limits and prices: the time did not allow it",)
+    assert most.not_computed == ("binding limits and prices: the time limit was reached",)
 
 
 def test_no_time_at_all_still_answers() -> None:
@@ -190,7 +190,7 @@ def test_conflicts_without_any_plan_are_named() -> None:
     problem = formulate(given)
     found = compose(Case(given, problem, spent(problem)), RESOLVE, LINEAR)
     assert found.unplaced == ()
-    assert found.not_computed == ("3 conflicts: no plan was found that has any place",)
+    assert found.not_computed == ("3 conflicts: no plan with an assignment was found",)
 
 
 def test_parts_of_conflicts_that_are_missing_are_named() -> None:
@@ -198,7 +198,7 @@ def test_parts_of_conflicts_that_are_missing_are_named() -> None:
     problem = formulate(given)
     found = compose(Case(given, problem, RESOLVE(problem)), spent, LINEAR)
     assert "not computed in time" in found.unplaced[0].message
-    assert "a part of 2 conflicts: the time did not allow it" in found.not_computed
+    assert "a part of 2 conflicts: the time limit was reached" in found.not_computed
 
 
 async def test_what_runs_moves_in_steps() -> None:
@@ -231,5 +231,5 @@ def test_what_is_known_is_told_while_more_is_sought() -> None:
     assert [len(item.why_not) for item in told] == [1] * len(told)
     assert [len(item.unplaced) for item in told] == sorted(len(item.unplaced) for item in told)
     assert len(told[0].not_computed) == 1
-    assert "died or took much too long" in told[0].not_computed[-1]
+    assert "did not stop at its time limit" in told[0].not_computed[-1]
     assert told[-1].model_copy(update={"not_computed": ()}) == whole

@@ -33,7 +33,7 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert f"| conflicts | {conflicts:,} places, {workloads} " in TEXT
     assert f"At most {composition.MAX_PARETO_POINTS} are looked for" in TEXT
     moved = composition.MAX_TRANSITION_ASSIGNMENTS
-    assert f"| transition | {moved:,} places taken or left |" in TEXT
+    assert f"| transition | {moved:,} changed assignments |" in TEXT
 
 
 if __name__ == "__main__":

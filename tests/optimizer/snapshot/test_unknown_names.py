@@ -47,4 +47,4 @@ def test_a_score_that_only_other_clusters_have_does_not_exist_for_the_request() 
 def test_an_empty_hub_says_that_there_is_nothing() -> None:
     problem = unknown(Observation(), request())
     assert problem is not None
-    assert "there is none at all" in problem.detail
+    assert "there is none" in problem.detail
