@@ -27,10 +27,13 @@ from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import OptimizeResult, ResetResult, ScoreList
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
-READY_SECONDS = 5.0
+"""Of a request body: enough for the largest request that the model accepts."""
 
-_DESCRIPTION = """Decides which policy each managed cluster enforces and where each workload runs,
-so that the sum of the chosen scores is highest, and writes the decision as Placements and
+READY_SECONDS = 5.0
+"""For the hub to answer /readyz: less than a probe's usual timeout of 10 s."""
+
+_DESCRIPTION = """Decides which policies each managed cluster enforces and where each workload runs,
+so that the sum of the chosen scores is highest. Writes the decision as Placements and
 PlacementBindings. Errors are `application/problem+json`."""
 
 
@@ -93,9 +96,9 @@ def _optimize_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer])
     ) -> ScoreList | Response:
         """List AddOnPlacementScores, ordered by cluster and name.
 
-        Where a DynamicScorer fills a score, its description and the form of its entries' names
-        are added. An expired score is not used for placement. Where there are too many entries to
-        list at once the answer is 422: name a cluster or a score.
+        If a DynamicScorer fills a score, its description and the format of its entry names are
+        included. An expired score is not used for placement. If there are too many entries for
+        one response, it is 422: name a cluster or a score.
         """
         named, optimizer = only.model_dump(), of(connection)
         async with caller_of(connection.receive) as caller:
@@ -123,9 +126,9 @@ def _optimize_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer])
     ) -> OptimizeResult | Response:
         """Choose at most one policy per cluster and a place for each workload.
 
-        What was generated before in the namespace and is no longer wanted is deleted. A placement
-        without any workload changes nothing. Where the hub refuses a write the answer is 503 and
-        names it; the other writes stay, and the same request repeats only what is missing.
+        Generated objects of the namespace that the plan does not need are deleted. A plan without
+        any placed workload changes nothing. If the hub refuses a write, the response is 503 and
+        names it. The other writes stay; the same request repeats only those that are missing.
         Where the caller disconnects before the first write, planning stops and nothing is written.
         """
         optimizer, dry_run = of(connection), mode.dry_run or request.dry_run

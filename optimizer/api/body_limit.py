@@ -1,6 +1,6 @@
-"""A limit on the size of request bodies.
+"""A limit of the size of request bodies.
 
-Starlette has one too; it answers in plain text where the length was announced.
+Starlette's own limit responds in plain text if the length is announced, so it is not used.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ TOO_LARGE = 413
 
 @dataclass(slots=True)
 class BodyLimit:
-    """ASGI middleware: 413 for bodies of more than `most` bytes, announced or not."""
+    """ASGI middleware: responds 413 to bodies of more than `most` bytes, announced or not."""
 
     app: ASGIApp
     most: int

@@ -45,7 +45,7 @@ OPTIMIZE_EXAMPLES = {
         summary="Lowest power consumption", value=_request("example-powerconsumption-score")
     ),
     "mig": Example(
-        summary="GPUs in the place of policies",
+        summary="GPUs instead of policies",
         value=_with_gpus(_request("example-performance-score")),
     ),
 }

@@ -1,7 +1,7 @@
-"""A guard against DNS rebinding: a web page may not reach this server under a name of its own.
+"""A guard against DNS rebinding: a web page must not reach this server under its own name.
 
-A browser sends the name that it looked up as Host. Loopback names, the address that the request
-came in on, and the names that the operator allows are ours; no other is.
+A browser sends the name that it looked up as Host. The guard accepts loopback names, the address
+that the request came in on, and the names that the operator allows.
 """
 
 from collections.abc import Collection
@@ -19,9 +19,9 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 @dataclass(slots=True)
 class HostGuard:
-    """ASGI middleware: 421 for requests to a host that is not this server.
+    """ASGI middleware: responds 421 to requests whose Host is not this server.
 
-    Of the `allowed` names, case and port do not matter.
+    Case and port of the `allowed` names are ignored.
     """
 
     app: ASGIApp

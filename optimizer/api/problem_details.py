@@ -1,7 +1,7 @@
 """Errors of the HTTP API as `application/problem+json`.
 
-Source: RFC 9457. What a caller sent is named by its place and never echoed: it may be no valid
-text at all.
+Source: RFC 9457. A response names the field of a wrong value and never echoes the value, which may
+not be valid text.
 """
 
 import re
@@ -29,6 +29,7 @@ from optimizer.wire.spelling_suggestions import known_fields
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = 5
+"""After which a caller should try again, when the hub could not be read."""
 
 _TYPE = "urn:dynamic-scoring-framework:problem:"
 _FIELDS = {"/optimize": REQUEST_FIELDS, "/reset": known_fields(ResetRequest)}
@@ -65,11 +66,11 @@ def documented(*codes: int) -> dict[int | str, dict[str, Any]]:
         401: "The caller is not authenticated.",
         403: "The caller lacks a right on the hub; `detail` says which.",
         408: "The request did not arrive in time.",
-        409: "The hub holds what stands in the way.",
+        409: "Objects on the hub, or another writer, prevent it.",
         413: "The body is too large.",
-        422: "A field is wrong or names what does not exist; `errors` names each.",
-        429: "Too many plans are being made.",
-        503: "The hub can't be reached or refused.",
+        422: "A field is wrong, or names an object that does not exist; see `errors`.",
+        429: "Too many plans are being made at once.",
+        503: "The hub can't be reached, or refused a request.",
     }
     schema = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
     found: dict[int | str, dict[str, Any]] = {
@@ -105,7 +106,7 @@ def refusal(problem: RequestProblem, headers: dict[str, str] | None = None) -> R
 
 
 def install(app: FastAPI) -> None:
-    """Answer every error of an app with problem details."""
+    """Make an app respond to every error with problem details."""
     app.add_exception_handler(RequestValidationError, _validation)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(KubeError, _kube)
@@ -165,7 +166,7 @@ async def _unexpected(request: Request, error: Exception) -> Response:  # noqa: 
         _INTERNAL,
         "InternalError",
         title="The optimizer failed",
-        detail="this is a bug in the optimizer; its log says more",
+        detail="this is a bug in the optimizer; see its log",
     )
 
 

@@ -1,4 +1,4 @@
-"""Serving an ASGI app on one address until the caller is cancelled."""
+"""Serves an ASGI app on one address until the caller is cancelled."""
 
 import asyncio
 import contextlib
@@ -15,14 +15,15 @@ from optimizer.api.connection_limits import DEFAULT_LIMITS, ConnectionLimits, li
 from optimizer.api.watched_certificate import WatchedCertificate
 
 SHUTDOWN_SECONDS = 10
+"""For open requests after a cancellation: less than Kubernetes' grace period of 30 s."""
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take the address now, so that a used port is an error before anything else starts.
+    """Return a socket that listens; a used port fails here, before anything else starts.
 
-    Port 0 takes a free one. Raises CannotListen.
+    Port 0 chooses a free port. Raises CannotListen.
     """
-    # Only of a socket that names its protocol does asyncio turn Nagle's delay off.
+    # asyncio turns Nagle's delay off only if the socket names its protocol.
     listener = socket.socket(_family(host), socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -73,7 +74,7 @@ async def serve(
 class _SignalFreeServer(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals to whoever runs the process."""
+        """Capture no signals: the process handles them."""
         yield
 
 

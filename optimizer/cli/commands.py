@@ -69,14 +69,14 @@ def model_options(command: Any) -> Any:
             "--cluster-label-key",
             default="cluster-name",
             show_default=True,
-            help="Label whose value is the managed cluster's name; where a cluster lacks it,"
-            " Placements select it by the label name or by its metadata.name.",
+            help="Label whose value is the managed cluster's name. Placements select others"
+            " by the label `name`, or by metadata.name.",
         ),
         click.option(
             "--claim-name",
             default="policy-watcher-claim",
             show_default=True,
-            help="ClusterClaim that workloads wait for to be 'compliant'.",
+            help="ClusterClaim that must be 'compliant' before a cluster gets workloads.",
         ),
         click.option(
             "--solver", type=click.Choice(["highs", "cbc"]), default="highs", show_default=True
@@ -86,51 +86,52 @@ def model_options(command: Any) -> Any:
             type=_POSITIVE,
             default=30.0,
             show_default=True,
-            help="Seconds for the solver; then the best placement found is taken.",
+            help="Seconds for the solver; afterwards the best plan found is used.",
         ),
         click.option(
             "--gap",
             type=NumberRange(0.0, 1.0),
             default=0.0,
             show_default=True,
-            help="Share of the value by which a placement may be below what is proven possible.",
+            help="Optimality gap at which solving stops: the share by which the plan may be below"
+            " what is proven possible.",
         ),
         click.option(
             "--memory-limit",
             type=click.IntRange(min=0),
             default=8_192,
             show_default=True,
-            help="MiB of address space for the solver's process; 0 for any.",
+            help="MiB of address space of the solver's process; 0: no limit.",
         ),
         click.option(
             "--max-places",
             type=click.IntRange(min=1),
             default=40_000_000,
             show_default=True,
-            help="Workloads times devices of clusters that one request may have, which sets the"
-            " memory that it takes; where limits, spread and the like apply they count more often.",
+            help="Most workloads times devices of clusters of one request; they determine its"
+            " memory. Places with limits, spread and the like count several times.",
         ),
         click.option(
             "--missing-score",
             type=_MissingScore(),
             default="forbid",
             show_default=True,
-            help="What a place without a usable score is worth; 'forbid' leaves it out.",
+            help="Value of a place without a usable score; 'forbid' excludes it.",
         ),
         click.option(
             "--mig-labels",
             type=click.Choice(["gpu-operator", "guide"]),
             default="gpu-operator",
             show_default=True,
-            help="Node labels that generated MIG policies set: the GPU operator's, or those with"
-            " which the development guide mocks them.",
+            help="Node labels that generated MIG policies set: those of the GPU operator, or"
+            " those of the development guide's mock.",
         ),
         click.option(
             "--mig-config-map",
             type=_ConfigMapName(),
             default="gpu-operator/dsf-mig-parted-config",
             show_default=True,
-            help="Where the MIG manager of managed clusters reads layouts from.",
+            help="ConfigMap from which the MIG manager of managed clusters reads layouts.",
         ),
     ):
         command = option(command)
@@ -156,7 +157,7 @@ approval_option = click.option(
     "--read-only/--allow-writes",
     default=True,
     show_default=True,
-    help="Whether MCP tools may write; POST /optimize and POST /reset always do.",
+    help="Whether MCP tools may write. POST /optimize and POST /reset always may.",
 )
 @approval_option
 @log_options
@@ -228,7 +229,7 @@ def _app(
         create = getattr(importlib.import_module(module), attribute)
     except ModuleNotFoundError as error:
         _log.warning(
-            "/mcp is off: install dynamic-scoring-framework[mcp] to have it",
+            "/mcp is not served: install dynamic-scoring-framework[mcp]",
             extra={"missing": error.name},
         )
         return create_app(service, allowed_hosts=allowed_hosts, access=access)
@@ -270,7 +271,7 @@ def settings_of(rest: Mapping[str, Any]) -> "OptimizerSettings":
     "--request",
     "request_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The body of POST /optimize; else it is looked for among the files.",
+    help="File with the body of POST /optimize; default: the one request among the files.",
 )
 @model_options
 @click.option(
@@ -279,13 +280,13 @@ def settings_of(rest: Mapping[str, Any]) -> "OptimizerSettings":
     type=click.Choice(["table", "json", "yaml", "manifests"]),
     default="table",
     show_default=True,
-    help="manifests: the generated objects alone, ready for kubectl apply -f -.",
+    help="manifests: only the generated objects, for kubectl apply -f -.",
 )
 @click.option(
     "--explain",
     is_flag=True,
-    help="Explain the plan too, for at most --time-limit more; whyNot and pareto of the request"
-    " are answered in any case.",
+    help="Explain the plan too, for at most another --time-limit; whyNot and pareto of the request"
+    " are always answered.",
 )
 def plan(*, paths: tuple[Path, ...], request_file: Path | None, output: str, **rest: Any) -> None:
     """Solve a placement offline from files, print the plan, write nothing.

@@ -1,4 +1,4 @@
-"""`dsf mig`: what fits on a GPU, for operators."""
+"""`dsf mig`: the layouts that fit on a GPU, for operators."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -56,13 +56,17 @@ class _Wanted(click.ParamType[tuple[str, int, int, float]]):
         except ValueError:
             self.fail(f"{value!r} is not of the form 3g.40gb=2, 3g.40gb=2x5:60", param, ctx)
         if not device or min(found[1:]) <= 0 or found[1] * found[2] > 10_000:  # noqa: PLR2004
-            self.fail(f"{value!r}: amounts and values must be above 0, and not huge", param, ctx)
+            self.fail(
+                f"{value!r}: amounts and values must be above 0, and AMOUNT x TIMES at most 10000",
+                param,
+                ctx,
+            )
         return found
 
 
 @click.group()
 def mig() -> None:
-    """Show how GPUs can be divided by MIG, and which layout serves a demand best."""
+    """Show how MIG can divide GPUs, and which layout serves a demand best."""
 
 
 @mig.command()
@@ -89,14 +93,17 @@ def models() -> None:
     "--held",
     type=_Placed(),
     multiple=True,
-    help="An instance that stays, by its first memory slice (nvidia-smi mig -lgi); repeatable.",
+    help="A GPU instance that stays, with its first memory slice (nvidia-smi mig -lgi);"
+    " repeatable.",
 )
-@click.option("--media", is_flag=True, help="Profiles with media engines (+me) as well.")
-@click.option("--all", "every", is_flag=True, help="Not only those to which nothing can be added.")
+@click.option("--media", is_flag=True, help="Include profiles with media engines (+me).")
+@click.option(
+    "--all", "every", is_flag=True, help="Include layouts to which an instance can be added."
+)
 def layouts(model: "Geometry", held: tuple["GpuInstance", ...], media: bool, every: bool) -> None:
     """Show the layouts of MODEL, empty or with the instances --held.
 
-    AT is where the instances stand if that leaves the most room: their first memory slices.
+    AT: the first memory slices of the instances, where they leave the most room.
     """
     from optimizer.mig.fragmentation import least_fragmented_layout
     from optimizer.mig.layouts import (
@@ -148,14 +155,14 @@ def layouts(model: "Geometry", held: tuple["GpuInstance", ...], media: bool, eve
     type=click.Choice(["table", "mig-parted"]),
     default="table",
     show_default=True,
-    help="mig-parted: its configuration file, with the layout under the name that is printed.",
+    help="mig-parted: the configuration file with the layout, for nvidia-mig-parted.",
 )
 def explain(
     model: "Geometry", want: tuple[tuple[str, int, int, float], ...], count: int, output: str
 ) -> None:
     """Show which layout serves a demand best.
 
-    GPUs are --count idle ones of MODEL. How much of the demand it serves is said too.
+    There are --count idle GPUs of MODEL. The output states the share of the demand that is served.
     """
     from optimizer.candidates.pool_candidates import best_configuration
     from optimizer.mig.gpu_patterns import Gpu, ReconfigurationRules

@@ -1,4 +1,4 @@
-"""A hub in memory that holds what files say, checked by the same schemas as a real one."""
+"""An embedded hub with the objects of files, validated by the same schemas as a real hub."""
 
 import re
 from collections.abc import Iterable
@@ -44,7 +44,7 @@ _NAMED_FIELDS = 5
 
 @dataclass(frozen=True, slots=True)
 class OfflineHub:
-    """A hub made of files, the request found, and what was left out, in words."""
+    """A hub with the objects of files, the request, and the ignored documents in words."""
 
     hub: EmbeddedHub
     request: OptimizeRequest
@@ -52,9 +52,9 @@ class OfflineHub:
 
 
 async def read_offline_hub(paths: Iterable[Path], request: Path | None) -> OfflineHub:
-    """Read files and folders into a hub; YamlFileError where one of them can't be used.
+    """Read files and folders into a hub. Raises YamlFileError if one of them can't be used.
 
-    Without a file named for it, the request is the one document among the others that is one.
+    If no file is named for the request, it is the only document among them that is a request.
     """
     found = [document for path in paths for document in documents(path)]
     asked = _request(found, request)
@@ -90,7 +90,7 @@ async def _add(hub: EmbeddedHub, document: YamlDocument, obj: Object) -> str | N
     kind = find(obj)
     label = f"{document.path}: {obj['kind']} {obj['metadata']['name']}"
     if kind not in _READ:
-        return f"{label}: planning does not read this kind"
+        return f"{label}: plans do not use this kind"
     try:
         unknown = await _create(hub, kind, obj)
     except ApiError as error:

@@ -1,4 +1,6 @@
-"""A decision as Placements, PlacementBindings and generated Policies: always the same objects.
+"""The objects of a decision: Placements, PlacementBindings and generated Policies.
+
+Equal decisions give equal objects, names included.
 
 Sources: https://open-cluster-management.io/docs/concepts/content-placement/placement/ and the
 PlacementBinding CRD of https://github.com/open-cluster-management-io/governance-policy-propagator
@@ -20,15 +22,17 @@ from optimizer.plan.generated_policies import generated_policies
 GENERATED_SELECTOR = f"{GENERATED_LABEL}=true"
 COMPLIANT = "compliant"
 
-_NAME_LIMIT = 63  # OCM puts the name of a Placement into a label of its decisions
+_NAME_LIMIT = 63
+"""Characters of a name: OCM puts the name of a Placement into a label of its decisions."""
 
 
 def manifests(
     fleet: Fleet, decision: Decision, *, claim_name: str, mig: MigLabels = GPU_OPERATOR
 ) -> tuple[Object, ...]:
-    """Return the objects of a decision: per policy choice two, per placed workload one.
+    """Return the objects of a decision, generated policies included.
 
-    Where a chosen policy was generated, it is one of them.
+    There is a Placement and a PlacementBinding for each enforced policy, and a Placement for each
+    placed workload.
     """
     select = {cluster.name: cluster.selector for cluster in fleet.clusters}
     placements = {workload.name: workload.placement for workload in fleet.workloads}
@@ -52,9 +56,9 @@ def manifests(
 
 
 def generated_name(prefix: str, namespace: str, choice: PolicyEnforcement) -> str:
-    """Return `<prefix>-<cluster>-<8 hex>`, the digits taken from namespace, cluster and policy.
+    """Return `<prefix>-<cluster>-<8 hex>`; the digits are a hash of namespace, cluster and policy.
 
-    A long cluster name is cut; the digits still tell it from others.
+    A long cluster name is cut. The digits keep the names different.
     """
     digits = hashlib.sha256("/".join((namespace, *choice)).encode()).hexdigest()[:8]
     room = _NAME_LIMIT - len(prefix) - len(digits) - 2
@@ -81,9 +85,9 @@ def _placement(
 def _predicates(
     selectors: Iterable[Selector], enforcing: Collection[str], claim_name: str
 ) -> Iterator[dict[str, Any]]:
-    """Yield one selector per way to select; OCM takes a cluster that meets any of them.
+    """Yield one predicate for each way to select; OCM selects a cluster that meets any of them.
 
-    A cluster without a policy never claims to be compliant, so it is not asked to.
+    A cluster that enforces no policy never claims to be compliant, so no claim is required of it.
     """
     alike: dict[tuple[str, bool], list[Selector]] = {}
     for selector in selectors:
@@ -110,7 +114,7 @@ def _header(kind: Kind, namespace: str, name: str) -> Object:
 
 
 def _selected(selectors: Sequence[Selector]) -> dict[str, Any]:
-    """Return what selects these clusters, which are all selected in the same way."""
+    """Return the selector of clusters that are all selected in the same way."""
     key, names = selectors[0].key, sorted(selector.cluster for selector in selectors)
     if key and len(names) == 1:
         return {"labelSelector": {"matchLabels": {key: names[0]}}}

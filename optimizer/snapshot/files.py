@@ -1,4 +1,4 @@
-"""What `dsf plan` is given: Kubernetes objects and a request, among the documents of files."""
+"""Reads the documents of files as Kubernetes objects or as a request, for `dsf plan`."""
 
 from collections.abc import Iterator
 
@@ -23,9 +23,9 @@ def is_request(found: YamlDocument) -> bool:
 
 
 def objects(found: YamlDocument) -> Iterator[Object]:
-    """Yield the objects of a document, a List's items one by one.
+    """Yield the objects of a document; those of a List one by one.
 
-    Raises YamlFileError where one has no name.
+    Raises YamlFileError if one has no name.
     """
     items = found.value.get("items") if str(found.value["kind"]).endswith("List") else None
     for item in [found.value] if items is None else items:
@@ -36,7 +36,7 @@ def objects(found: YamlDocument) -> Iterator[Object]:
 
 
 def request_of(found: YamlDocument) -> OptimizeRequest:
-    """Return a document as a request; YamlFileError names each wrong field."""
+    """Return a document as a request. Raises YamlFileError, which names each wrong field."""
     try:
         return OptimizeRequest.model_validate(found.value)
     except ValidationError as error:

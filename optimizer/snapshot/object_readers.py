@@ -52,14 +52,14 @@ def read_policy(
     name = name_of(policy)
     annotated = read_annotations(policy, PolicySpec)
     if isinstance(annotated, InvalidInput):
-        return _invalid_supply(name, annotated.message)
+        return _invalid("InvalidSupply", "policy", name, annotated.message)
     spec = merge_specs(said, annotated)
     if spec.get("cluster", cluster) != cluster:
         message = f"policy {name} is made for cluster {spec['cluster']}, not for {cluster}"
         return Issue(reason="PolicyOfAnotherCluster", message=message, policy=name, cluster=cluster)
     supplies = _supplies(spec["supplies"]) if "supplies" in spec else _labelled_supply(policy)
     if isinstance(supplies, str):
-        return _invalid_supply(name, supplies)
+        return _invalid("InvalidSupply", "policy", name, supplies)
     return CandidatePolicy(
         policy=name,
         supplies=supplies,
@@ -79,18 +79,23 @@ def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Work
     labels, name = labels_of(replica_set), name_of(replica_set)
     annotated = read_annotations(replica_set, WorkloadSpec)
     if isinstance(annotated, InvalidInput):
-        return _invalid_request(name, annotated.message)
+        return _invalid("InvalidRequest", "workload", name, annotated.message)
     amount = _amount(labels.get(REQUEST_AMOUNT))
     wrong = _wrong(labels, (APP, REQUEST_KIND), REQUEST_AMOUNT)
     if wrong or amount is None:
-        return _invalid_request(name, wrong)
+        return _invalid("InvalidRequest", "workload", name, wrong)
     placement = _placement(replica_set)
     if not placement:
         message = f"workload {name}: spec.placementRefs[0].name is missing"
         return Issue(reason="NoPlacementRef", message=message, workload=name)
     spec, kind = merge_specs(said, annotated), labels[REQUEST_KIND]
     if kind in dict(spec.get("requests", ())):
-        return _invalid_request(name, f"requests names {kind}, which its labels request already")
+        return _invalid(
+            "InvalidRequest",
+            "workload",
+            name,
+            f"requests names {kind}, which its labels request already",
+        )
     return Workload(
         name=name,
         app=labels[APP],
@@ -114,14 +119,16 @@ def read_allocatable(
     name = name_of(cluster)
     annotated = read_annotations(cluster, ClusterSpec)
     if isinstance(annotated, InvalidInput):
-        return _invalid_allocatable(name, annotated.message)
+        return _invalid("InvalidAllocatable", "cluster", name, annotated.message)
     spec = merge_specs(said, annotated).get("allocatable", ())
     named = frozenset(item.kind for item in spec)
     found = [Supply(item.kind, item.device, item.amount) for item in spec]
     for kind, text in ((cluster.get("status") or {}).get("allocatable") or {}).items():
         amount = parse_quantity(str(text))
         if amount is None:
-            return _invalid_allocatable(name, f"status.allocatable.{kind} is no quantity")
+            return _invalid(
+                "InvalidAllocatable", "cluster", name, f"status.allocatable.{kind} is no quantity"
+            )
         if kind not in named:
             found.append(Supply(kind, "", amount))
     return tuple(found)
@@ -206,13 +213,6 @@ def _wrong(labels: Mapping[str, str], texts: Iterable[str], amount: str) -> str:
     return ""
 
 
-def _invalid_supply(name: str, wrong: str) -> Issue:
-    return Issue(reason="InvalidSupply", message=f"policy {name}: {wrong}", policy=name)
-
-
-def _invalid_request(name: str, wrong: str) -> Issue:
-    return Issue(reason="InvalidRequest", message=f"workload {name}: {wrong}", workload=name)
-
-
-def _invalid_allocatable(name: str, wrong: str) -> Issue:
-    return Issue(reason="InvalidAllocatable", message=f"cluster {name}: {wrong}", cluster=name)
+def _invalid(reason: str, kind: str, name: str, wrong: str) -> Issue:
+    """Return an issue of a policy, workload or cluster, which `kind` tells."""
+    return Issue(reason=reason, message=f"{kind} {name}: {wrong}", **{kind: name})

@@ -12,12 +12,13 @@ class ObjectiveLoss(ResultPart):
 
     total: float
     by_priority: Annotated[
-        dict[int, float], Field(description="By priority, highest first, where there are several.")
+        dict[int, float],
+        Field(description="By priority, highest first; empty if there is only one."),
     ]
 
 
 class RunnerUp(ResultPart):
-    """Where else a workload could run, if no rule forbade it."""
+    """The best other resource of a workload by score; rules may forbid it."""
 
     cluster: str
     device: str
@@ -40,7 +41,7 @@ class EnforcedPolicy(ResultPart):
 
 
 class AssignmentReason(ResultPart):
-    """Where a workload runs, and what the objective loses without that."""
+    """An assignment, and what the objective loses without it."""
 
     workload: str
     cluster: str
@@ -53,22 +54,22 @@ class AssignmentReason(ResultPart):
     ]
     margin: Annotated[
         ObjectiveLoss | None,
-        Field(description="Lost in the best solution without this place; null: not computed."),
+        Field(description="Loss of the best solution without this place; null: not computed."),
     ]
     at_most: Annotated[
         ObjectiveLoss | None,
         Field(
-            description="The margin is no more than this, which a solution without the place"
-            " loses; null: none is known."
+            description="Upper bound of the margin: the loss of a known solution without the place;"
+            " null: no such solution is known."
         ),
     ] = None
     instead: Annotated[
-        tuple[AssignmentRef, ...], Field(description="The workload's places in that solution.")
+        tuple[AssignmentRef, ...], Field(description="Places of the workload in that solution.")
     ] = ()
 
 
 class ConflictingLimit(ResultPart):
-    """A limit that, together with the others named, keeps a workload out."""
+    """A limit that keeps a workload out, together with the others of the list."""
 
     rule: str
     message: str
@@ -92,11 +93,14 @@ class Repair(ResultPart):
 
     changes: tuple[RepairChange, ...]
     verified: Annotated[
-        bool, Field(description="Solving again with these changes places the workload.")
+        bool, Field(description="The changed problem was solved again, and places the workload.")
     ]
-    places: Annotated[tuple[AssignmentRef, ...], Field(description="Where, in that solution.")]
+    places: Annotated[
+        tuple[AssignmentRef, ...], Field(description="Places of the workload in that solution.")
+    ]
     losing: Annotated[
-        tuple[str, ...], Field(description="Workloads with fewer places in that solution.")
+        tuple[str, ...],
+        Field(description="Workloads with fewer places in that solution than in the plan."),
     ]
 
 
@@ -107,22 +111,22 @@ class UnplacedReason(ResultPart):
     message: str
     limits: Annotated[
         tuple[ConflictingLimit, ...],
-        Field(description="Together they leave no room while everything placed keeps running."),
+        Field(description="An infeasible subsystem: no decision keeps all of these limits."),
     ] = ()
     irreducible: Annotated[
-        bool, Field(description="True: shown by solving that without any one of them there is room")
+        bool, Field(description="True: it was shown that without any one of them there is room.")
     ] = False
     lost: Annotated[
         ObjectiveLoss | None,
-        Field(description="What placing it all the same would cost the objective."),
+        Field(description="Loss of the objective if it is placed; only if there is room."),
     ] = None
     remedy: Repair | None = None
 
 
 class BindingLimit(ResultPart):
-    """A limit that is used up."""
+    """A limit without slack."""
 
-    cluster: Annotated[str, Field(description="Empty: the limit holds for several clusters.")]
+    cluster: Annotated[str, Field(description="Empty if the limit holds for several clusters.")]
     limit: str
     used: float
     price: Annotated[
@@ -135,7 +139,7 @@ class BindingLimit(ResultPart):
 
 
 class WhyNotAnswer(ResultPart):
-    """What it costs the objective to force a place or a policy."""
+    """The loss of the objective if a place or a policy is forced."""
 
     asked: str
     possible: Annotated[bool | None, Field(description="null: not computed.")]
@@ -145,7 +149,7 @@ class WhyNotAnswer(ResultPart):
 
 
 class ParetoPoint(ResultPart):
-    """A solution that nothing betters in one score without being worse in another."""
+    """A solution: no other is better in one score without being worse in another."""
 
     values: Annotated[dict[str, float], Field(description="Sum over all places, by score.")]
     policies: tuple[EnforcedPolicy, ...]
@@ -153,44 +157,46 @@ class ParetoPoint(ResultPart):
 
 
 class ParetoSet(ResultPart):
-    """The points found, the best in the first score first."""
+    """The points that were found, the best in the first score first."""
 
     points: tuple[ParetoPoint, ...]
-    complete: Annotated[bool, Field(description="True: there are no others.")]
+    complete: Annotated[bool, Field(description="True: it was proven that there are no others.")]
     message: str
 
 
 class GpusToDrain(ResultPart):
-    """GPUs that must be idle when a policy is replaced: they get another layout."""
+    """GPUs that get another layout, and so must be idle when a policy is replaced."""
 
     cluster: str
     policy: Annotated[str, Field(description="The policy that is replaced.")]
     gpus: Annotated[
         tuple[str, ...] | None,
-        Field(description="node/index, or index; null: not known, so all that it divides."),
+        Field(description="node/index, or index; null: not known, so all GPUs that it divides."),
     ] = None
 
 
 class TransitionStep(ResultPart):
-    """Changes that may be made at once; the next step waits until they have settled."""
+    """Changes that may be made in any order; the next step waits until they have settled."""
 
     draining: Annotated[
-        tuple[GpusToDrain, ...], Field(description="What must be idle before this step.")
+        tuple[GpusToDrain, ...], Field(description="GPUs that must be idle before this step.")
     ] = ()
     enforce: tuple[EnforcedPolicy, ...] = ()
     release: tuple[EnforcedPolicy, ...] = ()
     start: tuple[AssignmentRef, ...] = ()
     stop: tuple[AssignmentRef, ...] = ()
     uncovered: Annotated[
-        tuple[str, ...], Field(description="Workloads that lose a replica here for a while.")
+        tuple[str, ...],
+        Field(description="Workloads that lose a replica in this step for a while."),
     ] = ()
     detours: Annotated[
-        tuple[AssignmentRef, ...], Field(description="Places taken only until room has been made.")
+        tuple[AssignmentRef, ...],
+        Field(description="Places that are taken only until there is room elsewhere."),
     ] = ()
 
 
 class TransitionPlan(ResultPart):
-    """From what runs now to the solution; after every step all rules but `replicas` hold."""
+    """The steps from what runs now to the plan; after each, all rules but `replicas` hold."""
 
     steps: tuple[TransitionStep, ...]
     uncovered: Annotated[
@@ -198,16 +204,19 @@ class TransitionPlan(ResultPart):
     ]
     returning: Annotated[
         tuple[AssignmentRef, ...],
-        Field(description="Places that are left to make room, and taken again."),
+        Field(description="Places that are left to make room, and taken again later."),
     ] = ()
     least: Annotated[
-        bool, Field(description="True: no order of single changes takes away fewer replicas.")
+        bool,
+        Field(
+            description="True: it was proven that no order of single changes stops fewer replicas."
+        ),
     ]
     message: str
 
 
 class Explanation(ResultPart):
-    """Everything computed about a plan; what was not is named."""
+    """The explanation of a plan; `not_computed` names the parts that are missing."""
 
     places: tuple[AssignmentReason, ...] = ()
     unplaced: tuple[UnplacedReason, ...] = ()
@@ -216,6 +225,6 @@ class Explanation(ResultPart):
     pareto: ParetoSet | None = None
     transition: TransitionPlan | None = None
     not_computed: Annotated[
-        tuple[str, ...], Field(description="What the time or the size did not allow.")
+        tuple[str, ...], Field(description="Parts that the time or the size did not allow.")
     ] = ()
-    solves: Annotated[int, Field(description="Problems solved for it.")] = 0
+    solves: Annotated[int, Field(description="Number of problems solved.")] = 0

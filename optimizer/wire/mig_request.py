@@ -1,4 +1,4 @@
-"""The part of POST /optimize that asks for generated MIG policies."""
+"""The fields of POST /optimize from which MIG policies are generated."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,7 +34,7 @@ class MigInstance(RequestPart):
         str,
         Field(
             max_length=32,
-            description=f"Profile such as 1g.12gb+me, or {WHOLE_GPU!r} where MIG is off.",
+            description=f"Profile such as 1g.12gb+me; {WHOLE_GPU!r} if MIG is off.",
         ),
     ]
     start: Annotated[
@@ -42,18 +42,20 @@ class MigInstance(RequestPart):
         Field(
             ge=0,
             le=7,
-            description="First memory slice, as nvidia-smi mig -lgi shows it; if none of a GPU's"
-            " instances has one, they are taken to stand where they leave the most room.",
+            description="First memory slice, as nvidia-smi mig -lgi shows it. If no instance of a"
+            " GPU has one, they are assumed to be where they leave the most room.",
         ),
     ] = None
-    busy: Annotated[bool, Field(description="In use by something that is not placed here.")] = False
+    busy: Annotated[
+        bool, Field(description="Used by something that this request does not place.")
+    ] = False
     workload: Annotated[
-        str, Field(max_length=253, description="The target workload that uses it; it is busy then.")
+        str, Field(max_length=253, description="The target workload that uses it; then it is busy.")
     ] = ""
 
 
 class GpuNode(RequestPart):
-    """A node's GPUs, for which policies are to be generated."""
+    """A node's GPUs, for which policies are generated."""
 
     model: Annotated[
         str,
@@ -62,16 +64,16 @@ class GpuNode(RequestPart):
     count: Annotated[int, Field(ge=1, le=16, description="GPUs of the node.")] = 1
     node: Annotated[
         ObjectName | None,
-        Field(description="Its name; without one, the node labelled nvidia.com/gpu.present=true."),
+        Field(description="Node name; without one, the node with nvidia.com/gpu.present=true."),
     ] = None
     pool: Annotated[
         PoolName,
-        Field(description="GPUs of one pool, and policies without one, share one policy."),
+        Field(description="At most one policy is enforced for the GPUs of a pool."),
     ] = ""
     instances: Annotated[
         tuple[MigInstance, ...] | None,
         FailFast(),
-        Field(max_length=112, description="What the GPUs are divided into; none where not known."),
+        Field(max_length=112, description="The existing GPU instances; null if not known."),
     ] = None
 
     @model_validator(mode="after")
@@ -83,9 +85,9 @@ class GpuNode(RequestPart):
         return self
 
     def gpus(self, workloads: frozenset[str]) -> tuple[Gpu, ...]:
-        """Return the GPUs; what other than these workloads uses supplies nothing.
+        """Return the GPUs; an instance that others than these workloads use supplies nothing.
 
-        ValueError where the instances can't be on a GPU together.
+        Raises ValueError if the instances can't be on a GPU together.
         """
         known = geometry(self.model)
         if isinstance(known, InvalidInput):
@@ -103,24 +105,28 @@ class GpuNode(RequestPart):
 
 
 class MigOptions(RequestPart):
-    """How GPUs may be reconfigured; asks for generated policies wherever GPUs are known."""
+    """How GPUs may be reconfigured; its presence asks for generated policies."""
 
     reconfigure: Annotated[
         ReconfigurationMode,
         Field(
-            description="gpu: idle GPUs only, as mig-parted does; instance: busy instances stay;"
-            " drain: any GPU, once drained."
+            description="gpu: only idle GPUs, as mig-parted does; instance: any GPU, but busy"
+            " instances stay; drain: any GPU, after it is drained."
         ),
     ] = "gpu"
     reconfigure_cost: Annotated[
-        float, Field(ge=0, le=1e9, description="What each GPU with another layout costs.")
+        float, Field(ge=0, le=1e9, description="Cost of each GPU that gets another layout.")
     ] = 0.0
     drain_cost: Annotated[
-        float, Field(ge=0, le=1e9, description="What each busy instance of a drained GPU costs.")
+        float, Field(ge=0, le=1e9, description="Cost of each busy instance of a drained GPU.")
     ] = 0.0
     max_candidates: Annotated[
         int | None,
-        Field(ge=1, le=1000, description="Policies a pool may choose from; else as many as fit."),
+        Field(
+            ge=1,
+            le=1000,
+            description="Most policies generated for a pool; default: as many as fit.",
+        ),
     ] = None
     discover: Annotated[
         bool,
@@ -132,7 +138,7 @@ class MigOptions(RequestPart):
     ] = False
 
     def rules(self, clusters: int) -> ReconfigurationRules:
-        """Return the rules for a request with so many clusters."""
+        """Return the rules for a request with this number of clusters."""
         costs = ReconfigurationCosts(self.reconfigure_cost, self.drain_cost)
         return ReconfigurationRules(
             self.reconfigure, costs, self.max_candidates or _fair_share(clusters)
@@ -140,7 +146,10 @@ class MigOptions(RequestPart):
 
 
 MAX_CANDIDATES_IN_ALL = 6_000
-_FEWEST, _MOST = 32, 400  # a single GPU has at most 28 layouts that matter
+"""Generated policies of all pools together, which bounds the size of the model."""
+
+_FEWEST, _MOST = 32, 400
+"""Generated policies of one pool. A single GPU has at most 28 layouts that matter."""
 
 
 def gpu_pools_of(
@@ -154,10 +163,10 @@ def gpu_pools_of(
 
 
 def require_distinct_nodes(nodes: Sequence[GpuNode]) -> None:
-    """Raise ValueError where two entries speak of one node: it has one label for its layout."""
+    """Raise ValueError if two entries name one node, which has one label for its layout."""
     named = [item.node for item in nodes if item.node]
     if len(nodes) > 1 and len(named) < len(nodes):
-        raise ValueError("gpus: a cluster with several entries needs a node in each")
+        raise ValueError("gpus: if a cluster has several entries, each must name its node")
     twice = sorted({name for name in named if named.count(name) > 1})
     if twice:
         raise ValueError(f"gpus: node {twice[0]} is named twice; a node has one configuration")
@@ -173,7 +182,7 @@ def _gpu(
     off = [item for item in instances if item.profile == WHOLE_GPU]
     if off:
         if len(instances) > 1:
-            raise ValueError(f"instances: GPU {index} is whole and divided at once")
+            raise ValueError(f"instances: GPU {index} is both whole and divided")
         used = off[0].busy or bool(off[0].workload)
         return Gpu(known, mig_disabled=True, in_use=used and off[0].workload not in workloads)
     held = _layout(index, known, instances)
@@ -184,10 +193,10 @@ def _gpu(
 
 
 def _layout(index: int, known: Geometry, instances: Sequence[MigInstance]) -> list[GpuInstance]:
-    """Return where each of the instances stands, in their order."""
+    """Return each instance with its position, in their order."""
     starts = [item.start for item in instances if item.start is not None]
     if starts and len(starts) < len(instances):
-        raise ValueError(f"instances: GPU {index}: give every instance a start, or none")
+        raise ValueError(f"instances: GPU {index}: state the start of every instance, or of none")
     names = [_profile(known, item.profile) for item in instances]
     if not starts:
         return _placed(index, known, names)
@@ -204,12 +213,8 @@ def _placed(index: int, known: Geometry, names: Sequence[str]) -> list[GpuInstan
     )
     if layout is None:
         raise ValueError(f"instances: GPU {index}: a {known.model} has no room for {names}")
-    free = list(layout)
-    found: list[GpuInstance] = []
-    for name in names:
-        found.append(next(item for item in free if item.profile == name))
-        free.remove(found[-1])
-    return found
+    free = {name: iter([item for item in layout if item.profile == name]) for name in names}
+    return [next(free[name]) for name in names]
 
 
 def _profile(known: Geometry, name: str) -> str:

@@ -1,11 +1,11 @@
 """Constraints and preferences of workloads, policies and clusters, besides the contract's labels.
 
-Each field can be given in two ways: in the request, or as an annotation of the object that is named
-after it (`moveCost`: `dynamic-scoring.open-cluster-management.io/move-cost`). The request wins.
-Lists have a short form for annotations, which the request accepts too.
+Each is a field of the request, and an annotation of the object that is named after the field
+(`moveCost`: `dynamic-scoring.open-cluster-management.io/move-cost`). The request wins. Lists have a
+short form for annotations, which the request accepts too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -17,21 +17,28 @@ from optimizer.mig.mig_parted import LAYOUT_REGEX
 from optimizer.wire.base import ObjectName, RequestPart
 
 MAX_AMOUNT = 1e18
-"""The largest quantity; sums of many stay far below the range of a float."""
+"""The largest quantity; sums of many stay within the range of a float."""
 
 MAX_NAMED_AMOUNTS = 20
-"""Kinds or limits that one field names."""
+"""Kinds or limits that one field may name: more than any workload has."""
 
 _FIRST_ERROR_ONLY = Field(fail_fast=True)
 """Validation stops at the first wrong item. FailFast can't be used: unions need it hashable."""
 
 
-def _number(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    found = parse_quantity(value)
+def _short_form(read: Callable[[str], Any], full: Any) -> BeforeValidator:
+    """Return a validator that reads a text; other values pass, as the `full` form in JSON."""
+
+    def validated(value: Any) -> Any:
+        return read(value) if isinstance(value, str) else value
+
+    return BeforeValidator(validated, json_schema_input_type=full | str)
+
+
+def _number(text: str) -> float:
+    found = parse_quantity(text)
     if found is None:
-        raise ValueError(f"{value[:40]!r} is no quantity such as 4, 500m or 16Gi")
+        raise ValueError(f"{text[:40]!r} is no quantity such as 4, 500m or 16Gi")
     return found
 
 
@@ -41,33 +48,28 @@ def _named(value: Any) -> Any:
     return dict(_pairs(value, "cpu=4,memory=16Gi")) if isinstance(value, str) else value
 
 
-def _names(value: Any) -> Any:
-    return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
 
 
-def _supplies(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    found = _pairs(value, "gpu/3g.48gb=1,cpu=8")
+def _supplies(text: str) -> list[dict[str, str]]:
     return [
         {"kind": kind, "device": device, "amount": amount}
-        for name, amount in found
+        for name, amount in _pairs(text, "gpu/3g.48gb=1,cpu=8")
         for kind, device in [parse_resource(name)]
     ]
 
 
-def _spreads(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    return [{"key": key, "most": most} for key, most in _pairs(value, "topology/zone=1")]
+def _spreads(text: str) -> list[dict[str, str]]:
+    return [{"key": key, "most": most} for key, most in _pairs(text, "topology/zone=1")]
 
 
 def _pairs(text: str, example: str) -> list[tuple[str, str]]:
     found = parse_pairs(text)
     if found is None:
-        raise ValueError(f"{text[:40]!r} has not the form {example}")
+        raise ValueError(f"{text[:40]!r} does not have the form {example}")
     if len(dict(found)) < len(found):
-        raise ValueError(f"{text[:40]!r} names one thing twice")
+        raise ValueError(f"{text[:40]!r} has a name twice")
     return found
 
 
@@ -78,9 +80,7 @@ def _selector(text: str) -> str:
     return text
 
 
-Quantity = Annotated[
-    float, BeforeValidator(_number, json_schema_input_type=float | str), Field(ge=0, le=MAX_AMOUNT)
-]
+Quantity = Annotated[float, _short_form(_number, float), Field(ge=0, le=MAX_AMOUNT)]
 Kind = Annotated[str, Field(min_length=1, max_length=253)]
 Amounts = Annotated[
     dict[Kind, Quantity],
@@ -90,7 +90,7 @@ Amounts = Annotated[
 Names = Annotated[
     tuple[ObjectName, ...],
     _FIRST_ERROR_ONLY,
-    BeforeValidator(_names, json_schema_input_type=list[str] | str),
+    _short_form(_names, list[str]),
     Field(min_length=1, max_length=1000),
 ]
 Selector = Annotated[str, Field(max_length=1024), AfterValidator(_selector)]
@@ -107,25 +107,26 @@ class SupplySpec(RequestPart):
 Supplies = Annotated[
     tuple[SupplySpec, ...],
     _FIRST_ERROR_ONLY,
-    BeforeValidator(_supplies, json_schema_input_type=list[SupplySpec] | str),
+    _short_form(_supplies, list[SupplySpec]),
     Field(min_length=1, max_length=50),
 ]
 
 
 class GpuLayoutSpec(RequestPart):
-    """What a GPU of a node is divided into: `2x3g.48gb`, `3x1g.12gb-1x4g.48gb`, or `off`."""
+    """The layout of a GPU of a node: `2x3g.48gb`, `3x1g.12gb-1x4g.48gb`, or `off` for MIG off."""
 
-    node: Annotated[str, Field(max_length=253, description="Empty: the one that has GPUs.")] = ""
+    node: Annotated[
+        str, Field(max_length=253, description="Name; empty: the only node with GPUs.")
+    ] = ""
     gpu: Annotated[int, Field(ge=0, lt=64, description="Index of the GPU on its node.")]
     layout: Annotated[str, Field(pattern=f"^({LAYOUT_REGEX})$")]
 
 
-def _layouts(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    found = _pairs(value, "gpu-node-1/0=2x3g.48gb,gpu-node-1/1=off")
-    parts = [(*name.rpartition("/"), layout) for name, layout in found]
-    return [{"node": node, "gpu": gpu, "layout": layout} for node, _, gpu, layout in parts]
+def _layouts(text: str) -> list[dict[str, str]]:
+    return [
+        {"node": name.rpartition("/")[0], "gpu": name.rpartition("/")[2], "layout": layout}
+        for name, layout in _pairs(text, "gpu-node-1/0=2x3g.48gb,gpu-node-1/1=off")
+    ]
 
 
 def _every_gpu(found: tuple[GpuLayoutSpec, ...]) -> tuple[GpuLayoutSpec, ...]:
@@ -139,14 +140,14 @@ def _every_gpu(found: tuple[GpuLayoutSpec, ...]) -> tuple[GpuLayoutSpec, ...]:
 Layouts = Annotated[
     tuple[GpuLayoutSpec, ...],
     _FIRST_ERROR_ONLY,
-    BeforeValidator(_layouts, json_schema_input_type=list[GpuLayoutSpec] | str),
+    _short_form(_layouts, list[GpuLayoutSpec]),
     Field(min_length=1, max_length=1000),
     AfterValidator(_every_gpu),
 ]
 
 
 class TopologySpreadSpec(RequestPart):
-    """At most so many clusters per value of a label of the managed clusters."""
+    """The most clusters with the same value of a label of the managed clusters."""
 
     key: Annotated[str, Field(min_length=1, max_length=317)]
     most: Annotated[int, Field(ge=1, le=100_000)]
@@ -156,58 +157,65 @@ class WorkloadSpec(RequestPart):
     """Constraints and preferences of a workload."""
 
     replicas: Annotated[
-        int | None, Field(ge=1, le=20_000, description="Clusters to run on at most.")
+        int | None, Field(ge=1, le=20_000, description="The most clusters to run on.")
     ] = None
     priority: Annotated[
         int | None,
         Field(
             ge=-(2**31),
             le=2**31,
-            description="A higher one never loses anything to a lower one.",
+            description="A higher one loses nothing to a lower one.",
         ),
     ] = None
     requests: Annotated[
-        Amounts | None, Field(description="Further kinds that each replica takes: cpu, memory, ...")
+        Amounts | None,
+        Field(description="Further kinds that each replica requests: cpu, memory, ..."),
     ] = None
     spread: Annotated[
         Annotated[
             tuple[TopologySpreadSpec, ...],
             _FIRST_ERROR_ONLY,
-            BeforeValidator(_spreads, json_schema_input_type=list[TopologySpreadSpec] | str),
+            _short_form(_spreads, list[TopologySpreadSpec]),
             Field(max_length=10),
         ]
         | None,
-        Field(description="At most so many of its clusters per value of a cluster label."),
+        Field(description="The most of its clusters with the same value of a cluster label."),
     ] = None
     spread_group: Annotated[
         str | None,
-        Field(max_length=253, description="Workloads of one group count together for spread."),
+        Field(
+            max_length=253, description="Workloads of one group are counted together for spread."
+        ),
     ] = None
-    clusters: Annotated[Names | None, Field(description="It runs on these alone.")] = None
-    excluded_clusters: Annotated[Names | None, Field(description="It never runs on these.")] = None
+    clusters: Annotated[
+        Names | None, Field(description="The only clusters that it may run on.")
+    ] = None
+    excluded_clusters: Annotated[
+        Names | None, Field(description="Clusters that it never runs on.")
+    ] = None
     affinity: Annotated[
-        Selector | None, Field(description="Label selector that its clusters meet.")
+        Selector | None, Field(description="Label selector that its clusters must match.")
     ] = None
     anti_affinity: Annotated[
-        Selector | None, Field(description="Label selector that its clusters don't meet.")
+        Selector | None, Field(description="Label selector that its clusters must not match.")
     ] = None
     workload_affinity: Annotated[
         Selector | None,
-        Field(description="Label selector of workloads of which one runs on the same cluster."),
+        Field(description="Label selector of workloads; one must run on the same cluster."),
     ] = None
     workload_anti_affinity: Annotated[
         Selector | None,
-        Field(description="Label selector of workloads that never run on the same cluster."),
+        Field(description="Label selector of workloads; none may run on the same cluster."),
     ] = None
     minimum_score: Annotated[
-        float | None, Field(description="A place worth less is not acceptable.")
+        float | None, Field(description="The least acceptable value of a place.")
     ] = None
     move_cost: Annotated[
         float | None,
-        Field(ge=0, le=1e9, description="What leaving a cluster where it runs costs."),
+        Field(ge=0, le=1e9, description="Cost of leaving a cluster where it runs."),
     ] = None
     uses: Annotated[
-        Amounts | None, Field(description="What each replica uses of the request's limits.")
+        Amounts | None, Field(description="Amounts of the request's limits that each replica uses.")
     ] = None
 
 
@@ -222,19 +230,19 @@ class PolicySpec(RequestPart):
         ObjectName | None, Field(description="The only cluster that the policy is made for.")
     ] = None
     supplies: Annotated[
-        Supplies | None, Field(description="What it supplies, instead of what its labels say.")
+        Supplies | None, Field(description="What it supplies; replaces its labels.")
     ] = None
     layouts: Annotated[
         Layouts | None,
-        Field(description="What its GPUs become: those that stay as they are keep running."),
+        Field(description="Layouts of its GPUs; GPUs whose layout stays keep running."),
     ] = None
     change_cost: Annotated[
         float | None,
-        Field(ge=0, le=1e9, description="What changing to it costs where it is not enforced."),
+        Field(ge=0, le=1e9, description="Cost of enforcing it where it is not enforced now."),
     ] = None
-    uses: Annotated[Amounts | None, Field(description="What it uses of the request's limits.")] = (
-        None
-    )
+    uses: Annotated[
+        Amounts | None, Field(description="Amounts of the request's limits that it uses.")
+    ] = None
 
 
 class ClusterSpec(RequestPart):
@@ -242,5 +250,5 @@ class ClusterSpec(RequestPart):
 
     allocatable: Annotated[
         Supplies | None,
-        Field(description="What workloads can have without a policy; wins over the status."),
+        Field(description="What it supplies without a policy; wins over the status."),
     ] = None

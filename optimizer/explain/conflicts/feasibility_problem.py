@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from optimizer.domain.fleet import CandidatePolicy, Fleet, Workload
+from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Decision, Solution
 from optimizer.explain.conflicts.limit_kinds import RelaxableLimit, RequiredReplicas
 from optimizer.model.formulate import formulate
@@ -63,18 +63,14 @@ def all_placed(solution: Solution, count: int) -> bool | None:
 
 def without_costs(fleet: Fleet, needed: Mapping[str, int]) -> Fleet:
     """Return the fleet with the replicas that are needed, no priorities, and no costs."""
-
-    def required(item: Workload) -> Workload:
-        count = needed.get(item.name, item.replicas)
-        return replace(item, replicas=count, priority=0, move_cost=0.0)
-
-    def free(item: CandidatePolicy) -> CandidatePolicy:
-        return replace(item, cost=0.0)
-
     return replace(
         fleet,
-        workloads=tuple(map(required, fleet.workloads)),
+        workloads=tuple(
+            replace(item, replicas=needed.get(item.name, item.replicas), priority=0, move_cost=0.0)
+            for item in fleet.workloads
+        ),
         clusters=tuple(
-            replace(item, candidates=tuple(map(free, item.candidates))) for item in fleet.clusters
+            replace(item, candidates=tuple(replace(own, cost=0.0) for own in item.candidates))
+            for item in fleet.clusters
         ),
     )

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
-from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply, Workload
+from optimizer.domain.fleet import Cluster, Fleet, Supply, Workload
 from optimizer.explain.conflicts.fleet_changes import (
     missing_scores,
     with_cluster,
@@ -141,12 +141,11 @@ class OnePolicyPerPool(RelaxableLimit):
         return with_cluster(fleet, self.cluster, self._each_its_own_pool)
 
     def _each_its_own_pool(self, cluster: Cluster) -> Cluster:
-        def alone(item: CandidatePolicy) -> CandidatePolicy:
-            return (
-                replace(item, pool=f"{self.pool}/{item.policy}") if item.pool == self.pool else item
-            )
-
-        return replace(cluster, candidates=tuple(map(alone, cluster.candidates)))
+        candidates = (
+            replace(item, pool=f"{self.pool}/{item.policy}") if item.pool == self.pool else item
+            for item in cluster.candidates
+        )
+        return replace(cluster, candidates=tuple(candidates))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ layout is chosen for each GPU independently.
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
 from math import ceil
 
 from optimizer.domain.fleet import Fleet, Supply
@@ -42,12 +43,10 @@ def _as_gpu(fleet: Fleet, change: AddedSupply) -> LimitChange:
 
 
 def _layouts(fleet: Fleet, change: AddedSupply) -> Iterator[ProfileCounts | None]:
-    """Yield what GPUs of the cluster become in the policies that can be generated for it."""
-    for cluster in fleet.clusters:
-        if cluster.name == change.cluster:
-            for candidate in cluster.candidates:
-                for node in candidate.layouts:
-                    yield from node.gpus
+    """Yield the layouts of the cluster's GPUs in the policies that can be generated for it."""
+    own = next(item for item in fleet.clusters if item.name == change.cluster)
+    nodes = (node for candidate in own.candidates for node in candidate.layouts)
+    return chain.from_iterable(node.gpus for node in nodes)
 
 
 def _divided(layout: ProfileCounts | None) -> str:

@@ -11,14 +11,12 @@ from optimizer.plan.text.sections import Section
 
 def render(plan: Plan) -> str:
     """Return a plan as tables: places, unplaced workloads, issues, changes and explanation."""
-    return "\n\n".join([plan_sections.headline(plan), *_tables(plan)]) + "\n"
-
-
-def _tables(plan: Plan) -> Iterator[str]:
-    for section in _sections(plan):
-        if section.rows or section.title:
-            title = f"{section.title}\n" if section.title else ""
-            yield title + aligned(section.columns, section.rows)
+    tables = (
+        (f"{item.title}\n" if item.title else "") + aligned(item.columns, item.rows)
+        for item in _sections(plan)
+        if item.rows or item.title
+    )
+    return "\n\n".join([plan_sections.headline(plan), *tables]) + "\n"
 
 
 def _sections(plan: Plan) -> Iterator[Section]:

@@ -1,4 +1,4 @@
-"""AddOnPlacementScores as a list to look at, with what their scorers say about them."""
+"""AddOnPlacementScores as a list for people, with the descriptions of their scorers."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -27,7 +27,10 @@ def _described(score: ScoreObject, scorer: Object | None) -> ScoreObject:
 
 
 def _score_name(scorer: Object) -> str:
-    """Return the score object that a DynamicScorer fills; what was synced wins over its spec."""
+    """Return the name of the scores that a DynamicScorer fills.
+
+    The last synced configuration wins over the spec.
+    """
     spec = scorer.get("spec") or {}
     synced = (scorer.get("status") or {}).get("lastSyncedConfig") or {}
     return score_object_name(_param_name(synced) or _param_name(spec))
