@@ -1,8 +1,7 @@
-"""The Policies of a decision that were generated."""
+"""The generated Policies of a decision."""
 
 from collections.abc import Iterator
 
-from dsf.api.names import GROUP
 from dsf.kube.port import Object
 from optimizer.domain.fleet import CandidatePolicy, Fleet
 from optimizer.domain.gpu_layout import gpu_name
@@ -10,18 +9,14 @@ from optimizer.domain.mig_manager_settings import MigLabels
 from optimizer.domain.solution import Decision
 from optimizer.mig.mig_parted import layout_text
 from optimizer.mig.policy_spec import generated_policy, policy_specs
+from optimizer.snapshot.annotations import PREFIX
 from optimizer.snapshot.object_readers import SUPPLY_AMOUNT, SUPPLY_DEVICE, SUPPLY_KIND
-
-SUPPLIES = f"{GROUP}/supplies"
-POOL = f"{GROUP}/pool"
-CLUSTER = f"{GROUP}/cluster"
-LAYOUTS = f"{GROUP}/layouts"
 
 
 def generated_policies(fleet: Fleet, decision: Decision, labels: MigLabels) -> Iterator[Object]:
     """Yield the Policies of the generated candidates that a decision chose.
 
-    They say what they supply as hand-written ones do: so a later request may list them.
+    They state their supplies as hand-written ones do, so that a later request may list them.
     """
     chosen = set(decision.policies)
     for cluster in fleet.clusters:
@@ -35,9 +30,9 @@ def generated_policies(fleet: Fleet, decision: Decision, labels: MigLabels) -> I
 
 
 def _said(cluster: str, item: CandidatePolicy) -> Object:
-    """Return labels where there is one supply, as the wire contract has it, else an annotation."""
-    pool = {POOL: item.pool} if item.pool else {}
-    alone = {CLUSTER: cluster, LAYOUTS: _layouts(item)}
+    """Return the labels of the wire contract if there is one supply, else an annotation."""
+    pool = {f"{PREFIX}pool": item.pool} if item.pool else {}
+    alone = {f"{PREFIX}cluster": cluster, f"{PREFIX}layouts": _layouts(item)}
     if len(item.supplies) == 1:
         (supply,) = item.supplies
         return {
@@ -50,7 +45,7 @@ def _said(cluster: str, item: CandidatePolicy) -> Object:
             "annotations": alone,
         }
     listed = ",".join(f"{item.kind}/{item.device}={int(item.amount)}" for item in item.supplies)
-    return {"labels": pool, "annotations": {**alone, SUPPLIES: listed}}
+    return {"labels": pool, "annotations": {**alone, f"{PREFIX}supplies": listed}}
 
 
 def _layouts(item: CandidatePolicy) -> str:

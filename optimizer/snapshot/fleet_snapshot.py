@@ -102,7 +102,11 @@ def _clusters(
         cluster = Cluster(
             choice.name,
             select[choice.name],
-            tuple(_candidates(choice, read, running)),
+            tuple(
+                replace(item, current=(choice.name, item.policy) in running.policies)
+                for item in read
+                if isinstance(item, CandidatePolicy)
+            ),
             labels_of(managed[choice.name]),
             () if isinstance(base, Issue) else base,
             tuple(_enforced(choice, policies, running)),
@@ -128,16 +132,6 @@ def _relevant(
         )
         for cluster in clusters
     )
-
-
-def _candidates(
-    choice: RequestedCluster, read: Iterable[CandidatePolicy | Issue], running: CurrentDecisions
-) -> Iterator[CandidatePolicy]:
-    for item in read:
-        if isinstance(item, CandidatePolicy):
-            yield replace(
-                item, current=PolicyEnforcement(choice.name, item.policy) in running.policies
-            )
 
 
 def _enforced(

@@ -140,9 +140,8 @@ class MigOptions(RequestPart):
     def rules(self, clusters: int) -> ReconfigurationRules:
         """Return the rules for a request with this number of clusters."""
         costs = ReconfigurationCosts(self.reconfigure_cost, self.drain_cost)
-        return ReconfigurationRules(
-            self.reconfigure, costs, self.max_candidates or _fair_share(clusters)
-        )
+        share = min(_MOST, max(_FEWEST, MAX_CANDIDATES_IN_ALL // max(1, clusters)))
+        return ReconfigurationRules(self.reconfigure, costs, self.max_candidates or share)
 
 
 MAX_CANDIDATES_IN_ALL = 6_000
@@ -170,10 +169,6 @@ def require_distinct_nodes(nodes: Sequence[GpuNode]) -> None:
     twice = sorted({name for name in named if named.count(name) > 1})
     if twice:
         raise ValueError(f"gpus: node {twice[0]} is named twice; a node has one configuration")
-
-
-def _fair_share(clusters: int) -> int:
-    return min(_MOST, max(_FEWEST, MAX_CANDIDATES_IN_ALL // max(1, clusters)))
 
 
 def _gpu(

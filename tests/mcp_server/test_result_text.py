@@ -48,7 +48,7 @@ def test_a_long_plan_is_cut_and_counted() -> None:
     lists = ("policies", "placements", "unplaced", "gaps", "changes")
     assert view.omitted == dict.fromkeys(lists, 7)
     assert all(len(getattr(view, name)) == LIST_LIMIT for name in lists)
-    for cut in ("clusters", "workloads left out", "gaps", "changes"):
+    for cut in ("clusters", "workloads left out", "issues", "changes"):
         assert f"and 7 more {cut}" in text
     assert f"{MANY} workloads placed" in text
 

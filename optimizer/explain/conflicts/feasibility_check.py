@@ -78,15 +78,15 @@ def _exceeds(problem: Problem, kind: str, asked: list[tuple[float, int]]) -> boo
     distinct = sorted({amount for amount, _ in asked if amount > 0}, reverse=True)
     for size in distinct[:_MAX_SIZES]:
         count = sum(times * floor(amount / size) for amount, times in asked)
-        if count > sum(max(_fitting(amounts, size) for amounts in some) for some in clusters):
+        fitting = (
+            max(float(np.floor(amounts / size + _TOLERANCE).sum()) for amounts in some)
+            for some in clusters
+        )
+        if count > sum(fitting):
             return True
     total = sum(amount * times for amount, times in asked)
     most = sum(max(float(amounts.sum()) for amounts in some) for some in clusters)
     return total > most * (1 + _TOLERANCE) + _TOLERANCE
-
-
-def _fitting(amounts: Floats, size: float) -> float:
-    return float(np.floor(amounts / size + _TOLERANCE).sum())
 
 
 def _supplies(problem: Problem, kind: str) -> Iterator[list[Floats]]:

@@ -157,17 +157,14 @@ def _further(
     better = []
     for index, point in enumerate(found):
         first = columns + scores * index
-        better.append(_one_of([*range(first, first + scores), none]))
+        switches = np.array([*range(first, first + scores), none])
+        better.append(Row("one of", switches, np.full(len(switches), -1.0), -1.0))
         values = given.values(point)
         better += [
             _better(given, score, float(values[score]), first + score) for score in range(scores)
         ]
     answer = linear(weights, [*rows, *better], False)
     return answer, bool(answer.status == "Optimal" and answer.values[none] < _HALF)
-
-
-def _one_of(columns: Sequence[int]) -> Row:
-    return Row("one of", np.array(columns), np.full(len(columns), -1.0), -1.0)
 
 
 def _better(given: MultiObjectiveProblem, score: int, value: float, switch: int) -> Row:

@@ -14,13 +14,13 @@ from optimizer.plan.text.sections import (
 )
 from optimizer.wire.explanation import (
     AssignmentReason,
-    AssignmentRef,
     BindingLimit,
     Explanation,
     GpusToDrain,
     ObjectiveLoss,
     ParetoPoint,
     ParetoSet,
+    RunnerUp,
     TransitionPlan,
     TransitionStep,
     UnplacedReason,
@@ -159,7 +159,9 @@ def _price(item: BindingLimit) -> str:
 
 
 def _places(reasons: tuple[AssignmentReason, ...]) -> Section:
-    rows = [(item.workload, _on(item), _runner_up(item), _margin(item)) for item in reasons]
+    rows = [
+        (item.workload, _scored(item), _scored(item.runner_up), _margin(item)) for item in reasons
+    ]
     sentences = [
         f"{workload} on {on}: runner-up {runner_up}; loss without this place: {margin}."
         for workload, on, runner_up, margin in rows
@@ -168,13 +170,8 @@ def _places(reasons: tuple[AssignmentReason, ...]) -> Section:
     return Section("margins", columns, first_rows(rows), first_sentences(sentences))
 
 
-def _on(item: AssignmentReason) -> str:
-    return f"{item.device} of {item.cluster} ({item.score:g})"
-
-
-def _runner_up(item: AssignmentReason) -> str:
-    other = item.runner_up
-    return f"{other.device} of {other.cluster} ({other.score:g})" if other else "none"
+def _scored(item: AssignmentReason | RunnerUp | None) -> str:
+    return f"{item.device} of {item.cluster} ({item.score:g})" if item else "none"
 
 
 def _margin(item: AssignmentReason) -> str:
@@ -182,19 +179,11 @@ def _margin(item: AssignmentReason) -> str:
     if item.at_most is None:
         return "not computed"
     bound = "" if item.margin else "at most "
-    where = _elsewhere(item.instead)
-    equal = item.margin is not None and not _loses(item.margin)
+    on = ", ".join(f"{other.device} of {other.cluster}" for other in item.instead)
+    where = f"on {on}" if on else "without a place"
+    margin = item.margin
+    equal = margin is not None and not (margin.total or any(margin.by_priority.values()))
     return f"{bound}{_amount(item.at_most)} ({'equally good' if equal else 'then'} {where})"
-
-
-def _elsewhere(places: tuple[AssignmentRef, ...]) -> str:
-    if not places:
-        return "without a place"
-    return "on " + ", ".join(f"{item.device} of {item.cluster}" for item in places)
-
-
-def _loses(loss: ObjectiveLoss) -> bool:
-    return bool(loss.total or any(loss.by_priority.values()))
 
 
 def _amount(loss: ObjectiveLoss) -> str:

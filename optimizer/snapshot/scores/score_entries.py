@@ -56,8 +56,14 @@ def validity(obj: Object, *, now: datetime) -> tuple[datetime | None, bool]:
 
     `now` is aware. A `validUntil` that can't be read counts as expired.
     """
-    valid_until, readable = _time((obj.get("status") or {}).get("validUntil"))
-    return valid_until, not readable or (valid_until is not None and valid_until <= now)
+    text = (obj.get("status") or {}).get("validUntil")
+    if text is None:
+        return None, False
+    try:
+        parsed = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None, True
+    return (parsed, parsed <= now) if parsed.tzinfo else (None, True)
 
 
 def score_object(obj: Object, *, now: datetime) -> ScoreObject:
@@ -78,13 +84,3 @@ def _app_and_device(name: str, cluster: str, dimension: DimensionFormat) -> tupl
     if labels is None or labels.get("cluster", cluster) != cluster:
         return None
     return labels.get("app", ""), labels.get("device", "")
-
-
-def _time(text: object) -> tuple[datetime | None, bool]:
-    if text is None:
-        return None, True
-    try:
-        parsed = datetime.fromisoformat(str(text))
-    except ValueError:
-        return None, False
-    return (parsed, True) if parsed.tzinfo else (None, False)

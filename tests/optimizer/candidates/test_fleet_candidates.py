@@ -383,7 +383,7 @@ async def test_candidates_left_out_that_nothing_asked_for_could_use_cost_nothing
         ({"instances": [{"profile": "all"}, {"profile": "1g.12gb"}]}, "whole and divided"),
         (
             {"instances": [{"profile": "1g.12gb", "start": 0}, {"profile": "1g.12gb"}]},
-            "give every instance a start, or none",
+            "state the start of every instance, or of none",
         ),
     ],
 )
@@ -397,7 +397,7 @@ def test_gpus_that_cannot_be_are_refused(gpu: dict[str, Any], why: str) -> None:
     ("gpus", "why"),
     [
         ([GPU, GPU], "node worker-node is named twice"),
-        ([GPU, {"model": "A30"}], "needs a node in each"),
+        ([GPU, {"model": "A30"}], "each must name its node"),
     ],
 )
 def test_a_node_has_one_configuration(gpus: list[dict[str, Any]], why: str) -> None:

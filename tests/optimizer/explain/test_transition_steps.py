@@ -29,7 +29,7 @@ def test_a_policy_that_nothing_asked_for_can_use_is_released_all_the_same() -> N
         if step.enforce
     ]
     assert changed == [(["all"], ["3g"])]
-    assert found.message.endswith("is not known here: all on c")
+    assert found.message.endswith("devices of these policies: all on c")
     assert transition_plan(given, problem, current_state(problem, goal), goal, unlimited) is None
 
 
@@ -54,7 +54,7 @@ def test_what_must_be_idle_and_what_comes_back_is_named() -> None:
         (drained,) = [item for step in found.steps for item in step.draining]
         assert drained == GpusToDrain(cluster="c", policy="3g", gpus=gpus)
         assert [item.workload for item in found.returning] == back
-        assert ("started again where it ran" in found.message) is bool(back)
+        assert ("started again at the same place" in found.message) is bool(back)
 
 
 def bare(policies: tuple[CandidatePolicy, ...]) -> tuple[CandidatePolicy, ...]:

@@ -181,7 +181,7 @@ def test_unplaced_workloads_say_why() -> None:
         ("odd", "InvalidRequest"),
         ("mwrs-app02", "NoCapacityLeft"),
     ]
-    assert "it asks 9 gpu; the most that a cluster can have is 3" in (made.unplaced[0].message)
+    assert "it requests 9 gpu; the most that a cluster can have is 3" in (made.unplaced[0].message)
 
 
 def test_a_workload_that_would_lower_the_total_says_so() -> None:

@@ -31,7 +31,7 @@ async def unplaced(**constraints: Any) -> Unplaced:
     [
         ({"clusters": "worker09"}, "NotPinned", "are on clusters that it does not name"),
         ({"excludedClusters": "worker01,worker02"}, "Excluded", "clusters that it excludes"),
-        ({"affinity": "gpu=a100"}, "Affinity", "don't meet its affinity"),
+        ({"affinity": "gpu=a100"}, "Affinity", "don't match its affinity"),
         ({"antiAffinity": "!gpu"}, "AntiAffinity", "its anti-affinity forbids"),
         ({"minimumScore": 61}, "BelowMinimumScore", "less than its minimum score"),
     ],

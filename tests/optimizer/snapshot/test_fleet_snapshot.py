@@ -49,7 +49,7 @@ def test_policies_keep_the_order_of_the_request() -> None:
     ]
 
 
-def test_a_cluster_without_the_score_object_is_a_gap() -> None:
+def test_a_cluster_without_the_score_object_is_an_issue() -> None:
     fleet = read(with_scores(score("worker01", "performance", named(PERFORMANCE))))
     assert [(issue.reason, issue.cluster) for issue in fleet.issues] == [
         ("MissingScoreObject", "worker02")
@@ -81,7 +81,7 @@ def test_scores_count_until_they_expire(valid_until: str | None, usable: bool) -
     assert (reasons(fleet) == {"ExpiredScore"}) is not usable
 
 
-def test_a_missing_entry_is_a_gap_of_its_pair_alone() -> None:
+def test_a_missing_entry_is_an_issue_of_its_pair_alone() -> None:
     entries = named({key: value for key, value in PERFORMANCE.items() if key != ("app01", "all")})
     fleet = read(
         with_scores(
@@ -173,7 +173,7 @@ def test_a_format_of_known_placeholders_names_entries_whatever_they_contain() ->
     }
 
 
-def test_a_policy_that_says_nothing_usable_is_a_gap_and_no_candidate() -> None:
+def test_a_policy_that_says_nothing_usable_is_an_issue_and_no_candidate() -> None:
     observation = guide()
     policies = (policy("2g.24gb-worker01", amount="many"), *observation.policies[1:])
     fleet = read(replace(observation, policies=policies))
@@ -297,7 +297,7 @@ def test_a_policy_may_supply_several_devices_and_kinds() -> None:
     assert (found.pool, found.cost, found.uses) == ("front", 4.0, (("power", 250.0),))
 
 
-def test_a_policy_of_another_cluster_is_a_gap_there_alone() -> None:
+def test_a_policy_of_another_cluster_is_an_issue_there_alone() -> None:
     theirs = annotate(policy("2g.24gb-worker01", "2g.24gb", 3), cluster="worker02")
     fleet = read(with_first_policy(theirs))
     assert [(issue.reason, issue.policy, issue.cluster) for issue in fleet.issues] == [
@@ -325,7 +325,7 @@ def test_a_cluster_has_what_its_status_says_unless_the_annotation_says_otherwise
     ]
 
 
-def test_a_kind_that_nobody_supplies_is_a_gap() -> None:
+def test_a_kind_that_nobody_supplies_is_an_issue() -> None:
     fleet = read(annotated(requests="tpu=1"))
     (issue,) = fleet.issues
     assert (issue.reason, issue.workload) == ("UnknownKind", "mwrs-app01")
@@ -388,8 +388,8 @@ def test_what_has_no_effect_is_an_issue_and_nothing_else() -> None:
     observation = annotated(spread="zone=1", clusters="worker01,worker09", uses="power=1")
     fleet = read(observation, asked)
     assert {issue.reason: issue.message for issue in fleet.issues} == {
-        "UnusedLimit": "limit cap counts nothing: no workload and no policy says what it uses of"
-        " watts; there is power",
+        "UnusedLimit": "limit cap counts nothing: no workload and no policy uses watts;"
+        " there is power",
         "UnknownLabel": "spread of mwrs-app01: no cluster of the request has the label zone",
         "ClusterNotInRequest": "workload mwrs-app01 may run on worker09, which the request does"
         " not name",

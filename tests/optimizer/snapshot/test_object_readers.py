@@ -15,7 +15,7 @@ def test_a_supply_is_read_from_the_policy_labels() -> None:
 
 
 @pytest.mark.parametrize("amount", ["", "two", "-1", "1.5", "1e3", "٣", "1_0", "9" * 10])
-def test_an_amount_that_is_no_whole_number_is_a_gap_that_names_the_label(amount: str) -> None:
+def test_an_amount_that_is_no_whole_number_is_an_issue_that_names_the_label(amount: str) -> None:
     issue = read_policy(policy("p", "all", amount))
     assert isinstance(issue, Issue)
     assert (issue.reason, issue.policy) == ("InvalidSupply", "p")
@@ -40,10 +40,10 @@ def test_a_policy_says_what_each_gpu_becomes() -> None:
         ("n/0=2x3g.48gb,n/2=off", "name each of its GPUs once, from 0 on"),
         ("n/0=two", "pattern"),
         ("n/x=off", "integer"),
-        ("off", "has not the form"),
+        ("off", "does not have the form"),
     ],
 )
-def test_layouts_that_say_nothing_clear_are_a_gap(text: str, said: str) -> None:
+def test_layouts_that_say_nothing_clear_are_an_issue(text: str, said: str) -> None:
     given = policy("p")
     given["metadata"]["annotations"] = {f"{PREFIX}layouts": text}
     issue = read_policy(given)
@@ -52,7 +52,7 @@ def test_layouts_that_say_nothing_clear_are_a_gap(text: str, said: str) -> None:
     assert said in issue.message
 
 
-def test_a_policy_without_labels_is_a_gap_that_names_all_of_them() -> None:
+def test_a_policy_without_labels_is_an_issue_that_names_all_of_them() -> None:
     bare = policy("p")
     bare["metadata"]["labels"] = None
     issue = read_policy(bare)
@@ -67,7 +67,7 @@ def test_a_workload_is_read_from_labels_and_its_first_placement_reference() -> N
     assert read_workload(asked) == Workload("mwrs-app01", "app01", "gpu", 2, "here", labels)
 
 
-def test_a_workload_without_a_placement_reference_is_a_gap() -> None:
+def test_a_workload_without_a_placement_reference_is_an_issue() -> None:
     bare = workload("mwrs-app01", "app01")
     bare["spec"]["placementRefs"] = []
     issue = read_workload(bare)
