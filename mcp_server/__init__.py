@@ -1,6 +1,6 @@
 """The MCP server: the optimizer as tools that an assistant can call.
 
-`result_text`, `result_views` and `untrusted_text` are pure; `tools`, `app` and `cli` do I/O.
+`result_text` and `result_views` are pure; `tools`, `app` and `cli` do I/O.
 Imports `optimizer`, `dsf.kube`, `dsf.runtime` and `dsf.cli`.
 
 FastMCP reads its environment variables when it is imported, so they are set here. Its logs go

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import ValidationError
 
+from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedText, cleaned, object_name
 from mcp_server.result_views import LIST_LIMIT, AppliedView, PlanView, ResetView, ScorePage
-from mcp_server.untrusted_text import MESSAGE_LIMIT, clean, quoted
 from optimizer.plan.plan import Plan
 from optimizer.plan.text import plan_sections
 from optimizer.plan.text.explanation_sections import explanation_sentences
@@ -34,23 +34,27 @@ def scores_text(page: ScorePage) -> str:
     more = "" if page.next_offset is None else f" Next page: offset {page.next_offset}."
     head = f"{shown} of {page.total} score entries from offset {page.offset}.{more} {_DATA}"
     said = {item.name: item.description for item in page.items if item.description}
-    about = [f"{name} is described as {quoted(text)}" for name, text in sorted(said.items())]
+    about = [
+        f"{object_name(name)} is described as {UntrustedText(text)}"
+        for name, text in sorted(said.items())
+    ]
     return "\n".join([head, *about, *map(_score_line, page.items)])
 
 
 def _score_line(score: ScoreObject) -> str:
-    values = ", ".join(f"{quoted(entry.name)}={entry.value}" for entry in score.scores)
+    values = ", ".join(f"{UntrustedText(entry.name)}={entry.value}" for entry in score.scores)
     until = f" until {score.valid_until.isoformat()}" if score.valid_until else ""
     validity = "EXPIRED" if score.expired else f"valid{until}"
-    return f"{score.cluster} {score.name} ({validity}): {values or 'no entries'}"
+    about = f"{object_name(score.cluster)} {object_name(score.name)}"
+    return f"{about} ({validity}): {values or 'no entries'}"
 
 
 def explanation(plan: Plan) -> str:
     """Return a plan in sentences: its placements, what limits it, and what it would write."""
     sections = (
-        plan_sections.placements(plan, clean),
-        plan_sections.unplaced(plan, quoted),
-        plan_sections.issues(plan, quoted),
+        plan_sections.placements(plan),
+        plan_sections.unplaced(plan),
+        plan_sections.issues(plan),
     )
     told = [line for section in sections for line in _capped(section.sentences, section.name)]
     return "\n".join([plan_sections.verdict(plan), *told, *_reasons(plan), _writes(plan)])
@@ -59,8 +63,9 @@ def explanation(plan: Plan) -> str:
 def _reasons(plan: Plan) -> Iterable[str]:
     if plan.explanation is None:
         return []
-    said = [quoted(line, MESSAGE_LIMIT) for line in explanation_sentences(plan.explanation)]
-    return _capped([f"Computed: {line}" for line in said], "explanations")
+    said = explanation_sentences(plan.explanation)
+    lines = [f"Computed: {UntrustedText(line, MESSAGE_LIMIT)}" for line in said]
+    return _capped(lines, "explanations")
 
 
 def _writes(plan: Plan) -> str:
@@ -94,41 +99,43 @@ def applied_text(view: AppliedView) -> str:
 def reset_text(view: ResetView) -> str:
     """Return which objects were deleted, and which could not be."""
     done = len(view.deleted) + view.omitted.get("deleted", 0)
-    head = f"Deleted {done} generated objects of namespace {view.namespace}."
+    head = f"Deleted {done} generated objects of namespace {object_name(view.namespace)}."
     names = ", ".join(map(_ref, view.deleted))
     return "\n".join([head, *([names] if names else []), *_failures(view.failed, view.omitted)])
 
 
 def _failures(failed: Sequence[FailedChange], omitted: Mapping[str, int]) -> list[str]:
-    lines = [f"Failed: {item.action} {_ref(item)}: {quoted(item.message)}" for item in failed]
+    lines = [
+        f"Failed: {item.action} {_ref(item)}: {UntrustedText(item.message)}" for item in failed
+    ]
     left_out = omitted.get("failed", 0)
     return [*lines, *([f"and {left_out} more failures"] if left_out else [])]
 
 
 def _ref(ref: ObjectRef) -> str:
-    return f"{ref.kind} {ref.namespace}/{ref.name}"
+    kind = ref.kind if ref.kind.isalnum() else UntrustedText(ref.kind)
+    return f"{kind} {object_name(ref.namespace)}/{object_name(ref.name)}"
 
 
 def refusal(problem: RequestProblem) -> str:
     """Return why a request was refused, one line for each wrong field."""
-    fields = [f"{error.field}: {clean(error.message, MESSAGE_LIMIT)}" for error in problem.errors]
-    if not fields:
-        return clean(problem.detail, MESSAGE_LIMIT)
-    return "\n".join(_capped(fields, "wrong fields"))
+    fields = [f"{error.field}: {error.message}" for error in problem.errors]
+    lines = [str(UntrustedText(text, MESSAGE_LIMIT)) for text in fields or [problem.detail]]
+    return "\n".join(_capped(lines, "wrong fields"))
 
 
 def wrong_arguments(error: ValidationError) -> str:
     """Return one line for each wrong argument."""
     problems = field_problems(error.errors(include_url=False, include_input=False), REQUEST_FIELDS)
     lines = [f"{_ARGUMENTS.get(item.field, item.field)}: {item.message}" for item in problems]
-    return "\n".join(map(clean, _capped(lines, "wrong arguments")))
+    return "\n".join(map(cleaned, _capped(lines, "wrong arguments")))
 
 
 def few(names: Sequence[str]) -> str:
     """Return `a, b and 3 more`, or `none`."""
     left_out = len(names) - NAMES_LIMIT
     more = f" and {left_out} more" if left_out > 0 else ""
-    return ", ".join(map(clean, names[:NAMES_LIMIT])) + more or "none"
+    return ", ".join(map(object_name, names[:NAMES_LIMIT])) + more or "none"
 
 
 def _capped(lines: Sequence[str], what: str) -> list[str]:

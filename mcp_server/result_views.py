@@ -5,7 +5,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field
 
-from mcp_server.untrusted_text import cleaned
+from dsf.api.untrusted_text import cleaned
 from optimizer.domain.issue import Issue
 from optimizer.domain.status import STATUS_MEANING, Status
 from optimizer.plan.generated_objects import describe
@@ -27,6 +27,7 @@ LIST_LIMIT = 100
 """Items of one list in a result; further items are only counted."""
 
 T = TypeVar("T")
+Part = TypeVar("Part", bound=ResultPart)
 
 Row = tuple[ScoreObject, ScoreEntry | None]
 
@@ -85,7 +86,7 @@ def score_page(scores: Iterable[ScoreObject], *, offset: int, limit: int) -> Sco
     """Return `limit` entries, starting at `offset`; an object without entries counts as one."""
     rows = [row for score in sorted(scores, key=_identity) for row in _rows(score)]
     end = offset + limit
-    return cleaned(
+    return _cleaned_texts(
         ScorePage(
             total=len(rows),
             offset=offset,
@@ -142,12 +143,12 @@ def plan_view(plan: Plan, explanation: str) -> PlanView:
         ),
         explanation="",
     )
-    return cleaned(view).model_copy(update={"explanation": explanation})
+    return _cleaned_texts(view).model_copy(update={"explanation": explanation})
 
 
 def applied_view(applied: Applied) -> AppliedView:
     """Return the result of an applied plan for a model."""
-    return cleaned(
+    return _cleaned_texts(
         AppliedView(
             digest=applied.digest,
             applied=applied.applied[:LIST_LIMIT],
@@ -159,7 +160,7 @@ def applied_view(applied: Applied) -> AppliedView:
 
 def reset_view(namespace: str, result: ResetResult) -> ResetView:
     """Return the result of a reset for a model."""
-    return cleaned(
+    return _cleaned_texts(
         ResetView(
             namespace=namespace,
             deleted=result.deleted[:LIST_LIMIT],
@@ -173,3 +174,20 @@ def _omitted(**lists: Sequence[T]) -> dict[str, int]:
     return {
         name: len(items) - LIST_LIMIT for name, items in lists.items() if len(items) > LIST_LIMIT
     }
+
+
+def _cleaned_texts(part: Part) -> Part:
+    """Return a copy of a part of a result with every text in it cleaned."""
+    return type(part).model_validate(_cleaned(part.model_dump()))
+
+
+def _cleaned(value: object) -> object:
+    match value:
+        case str():
+            return cleaned(value)
+        case dict():
+            return {_cleaned(key): _cleaned(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_cleaned(item) for item in value]
+        case _:
+            return value

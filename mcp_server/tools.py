@@ -15,12 +15,12 @@ from fastmcp.tools.base import ToolResult
 from mcp_types import InputRequiredResult
 from pydantic import ConfigDict, Field, ValidationError
 
+from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedText, object_name
 from dsf.kube.errors import KubeError
 from mcp_server import result_text
 from mcp_server.confirmation import Confirmation, WhenClientCannotAsk, ask
 from mcp_server.result_views import applied_view, plan_view, reset_view, score_page
 from mcp_server.shown_plans import ShownPlans
-from mcp_server.untrusted_text import MESSAGE_LIMIT, clean
 from optimizer.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.plan.plan import Plan
 from optimizer.wire.base import RequestPart
@@ -102,8 +102,8 @@ class ReadTools:
         everything = await self._caller().score_names()
         clusters = result_text.few(sorted({score.cluster for score in everything}))
         names = result_text.few(sorted({score.name for score in everything}))
-        wanted = f"no score {clean(name)}" if name else "no scores"
-        where = f" of cluster {clean(cluster)}" if cluster else ""
+        wanted = f"no score {object_name(name)}" if name else "no scores"
+        where = f" of cluster {object_name(cluster)}" if cluster else ""
         raise _refused(f"{wanted}{where}; clusters with scores: {clusters}; score names: {names}")
 
     async def plan_placement(
@@ -204,9 +204,9 @@ class WriteTools:
         plan = self._shown.get(owner, digest)
         if plan is None:
             raise _refused(
-                f"no plan with digest {clean(digest)}: this server did not make it for you, it is"
-                " too old, or it was applied already; call plan_placement again; plans that can be"
-                f" applied: {result_text.few(self._shown.digests(owner))}"
+                f"no plan with digest {object_name(digest)}: this server did not make it for you,"
+                " it is too old, or it was applied already; call plan_placement again; plans that"
+                f" can be applied: {result_text.few(self._shown.digests(owner))}"
             )
         return plan
 
@@ -271,7 +271,7 @@ def _request(
     """Return the request; raise ToolError if the arguments contradict each other."""
     unknown = [name for name in more if name not in _MORE]
     if unknown:
-        raise _refused(f"more: {clean(unknown[0])} is not one of {', '.join(_MORE)}")
+        raise _refused(f"more: {UntrustedText(unknown[0])} is not one of {', '.join(_MORE)}")
     body = {
         **more,
         "namespace": namespace,
@@ -292,6 +292,6 @@ def _hub_errors() -> Iterator[None]:
     try:
         yield
     except KubeError as error:
-        message = clean(str(error), MESSAGE_LIMIT)
-        logger.warning("can't read the hub", extra={"error": message})
+        message = UntrustedText(str(error), MESSAGE_LIMIT)
+        logger.warning("can't read the hub", extra={"error": str(error)})
         raise _refused(f"can't read the hub: {message}; nothing was written") from error

@@ -199,6 +199,7 @@ def _print(
 ) -> None:
     from dsf.agent.dry_run import explained, render
     from dsf.api.invalid_input import InvalidInput
+    from dsf.api.untrusted_text import escaped
     from dsf.kube.clock import utc_now
 
     if isinstance(rounds, InvalidInput):
@@ -206,6 +207,7 @@ def _print(
     click.echo(explained(rounds) if explaining else render(cluster, rounds, utc_now()), nl=False)
     failures = [(done.summary.name, done.failure) for done in rounds if done.failure]
     for name, failure in failures:
-        click.echo(f"Error: {name}: {failure.stage}: {failure.reason}: {failure.message}", err=True)
+        message = f"{name}: {failure.stage}: {failure.reason}: {failure.message}"
+        click.echo(f"Error: {escaped(message)}", err=True)
     if failures:
         raise click.exceptions.Exit(EXIT_FAILED)

@@ -16,6 +16,7 @@ from dsf.agent.score.explanation import explain
 from dsf.agent.summaries_watch import read, summaries_of
 from dsf.api import names
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import escaped_lines
 from dsf.kube.clock import utc_now
 from dsf.kube.errors import NotFound
 from dsf.kube.kinds import CONFIG_MAP
@@ -64,7 +65,10 @@ def _document(cluster: str, done: Round, now: datetime) -> str:
     obj["status"] = (patch or {}).get("status")
     note = "# scoreDestination None: only on /metrics\n"
     head = f"---\n{note if summary.score_destination == 'None' else ''}"
-    return head + yaml.safe_dump(obj, sort_keys=False, allow_unicode=True, width=100)
+    text = yaml.safe_dump(obj, sort_keys=False, allow_unicode=True, width=100)
+    if escaped_lines(text) != text:
+        text = yaml.safe_dump(obj, sort_keys=False, width=100)
+    return head + text
 
 
 async def _text(settings: AgentSettings, managed: Kube | None) -> str | InvalidInput:

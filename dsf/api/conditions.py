@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from dsf.api.untrusted_text import escaped
+
 Status = Literal["True", "False", "Unknown"]
 
 MESSAGE_LIMIT = 32768
@@ -33,7 +35,8 @@ def merged(
     """Return the observed conditions with the desired ones set, in stable order.
 
     `now` is an RFC 3339 time. `lastTransitionTime` changes only with the status. Conditions of
-    other types stay as they are.
+    other types stay as they are. Invisible characters of a message are escaped, because kubectl
+    prints messages as they are.
     """
     result = {str(item.get("type")): dict(item) for item in observed}
     for condition in desired:
@@ -43,7 +46,7 @@ def merged(
             "type": condition.type,
             "status": condition.status,
             "reason": condition.reason,
-            "message": condition.message[:MESSAGE_LIMIT],
+            "message": escaped(condition.message)[:MESSAGE_LIMIT],
             "lastTransitionTime": before.get("lastTransitionTime", now) if same else now,
             **({} if generation is None else {"observedGeneration": generation}),
         }

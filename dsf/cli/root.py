@@ -3,10 +3,12 @@
 import importlib
 import os
 import sys
+from typing import Any
 
 import click
 
 from dsf import __version__
+from dsf.api.untrusted_text import escaped_lines
 from dsf.cli.commands import COMMANDS
 
 EXIT_FAILURE = 1
@@ -35,6 +37,15 @@ class LazyGroup(click.Group):
         if not isinstance(loaded, click.Command):
             raise TypeError(f"{command.target} is not a command")
         return loaded
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; the message of an error is escaped: it may quote text of others."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            # In place, since it may be of any subclass; click declares the attribute final.
+            vars(error)["message"] = escaped_lines(error.message)
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands with their help from the table, without importing them."""
@@ -79,5 +90,5 @@ def _fail(error: Exception) -> None:
     expected = isinstance(error, KubeError)
     text = str(error) if expected else f"internal error: {type(error).__name__}: {error}"
     hint = "" if expected else " (set DSF_TRACEBACK=1 to see where)"
-    click.echo(f"Error: {text}{hint}", err=True)
+    click.echo(f"Error: {escaped_lines(text)}{hint}", err=True)
     sys.exit(EXIT_FAILURE if expected else EXIT_INTERNAL)

@@ -10,6 +10,7 @@ import click
 import yaml
 
 from dsf.api.scoring.placement_scores import ByDimension, by_score, expired_at
+from dsf.api.untrusted_text import escaped
 from dsf.cli.columns import aligned
 from dsf.cli.options import cluster_options
 from dsf.kube.clock import utc_now
@@ -44,7 +45,8 @@ def scores(
     found = by_score(objects)
     expired = _expired(objects, now)
     for (name, cluster), time in expired.items():
-        click.echo(f"{name} of {cluster} expired at {time}: a Placement counts it as 0", err=True)
+        expiry = f"{name} of {cluster} expired at {time}"
+        click.echo(f"{escaped(expiry)}: a Placement counts it as 0", err=True)
     if output == "json":
         click.echo(json.dumps(found, indent=2))
     elif output == "yaml":
@@ -92,7 +94,7 @@ def _table(name: str, entries: ByDimension, expired: Expired) -> str:
         [entry, *(_cell(values.get(cluster), (name, cluster) in expired) for cluster in clusters)]
         for entry, values in entries.items()
     ]
-    return f"{name}\n{aligned(['dimension', *clusters], rows)}"
+    return f"{escaped(name)}\n{aligned(['dimension', *clusters], rows)}"
 
 
 def _cell(value: int | None, expired: bool) -> str:

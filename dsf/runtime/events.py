@@ -19,6 +19,7 @@ from typing import Any, Literal
 from prometheus_client import REGISTRY, CollectorRegistry, Counter
 
 from dsf.api.times import rfc3339
+from dsf.api.untrusted_text import escaped
 from dsf.kube.clock import utc_now
 from dsf.kube.errors import AlreadyExists, KubeError, NotFound
 from dsf.kube.kinds import EVENT, Kind
@@ -124,7 +125,7 @@ class EventRecorder:
         self, kind: Kind, obj: Mapping[str, Any], type_: Type, reason: str, message: str
     ) -> _Body:
         metadata = obj["metadata"]
-        text = redact(message)[:_MESSAGE_LIMIT]
+        text = escaped(redact(message))[:_MESSAGE_LIMIT]
         told = "\0".join((kind.kind, str(metadata.get("uid")), type_, reason, text))
         digest = hashlib.sha256(told.encode(errors="replace")).hexdigest()[:16]
         namespace = metadata.get("namespace") or "default"

@@ -312,6 +312,7 @@ def plan(*, paths: tuple[Path, ...], request_file: Path | None, output: str, **r
 
 
 async def _plan(paths: tuple[Path, ...], request_file: Path | None, rest: dict[str, Any]) -> "Plan":
+    from dsf.api.untrusted_text import escaped_lines
     from dsf.kube.clock import utc_now
     from optimizer.cli.offline_hub import read_offline_hub
     from optimizer.service import Optimizer
@@ -319,7 +320,7 @@ async def _plan(paths: tuple[Path, ...], request_file: Path | None, rest: dict[s
 
     read = await read_offline_hub(paths, request_file)
     for text in read.ignored:
-        click.echo(f"Ignored: {text}", err=True)
+        click.echo(f"Ignored: {escaped_lines(text)}", err=True)
     request = read.request.model_copy(update={"explain": read.request.explain or rest["explain"]})
     made = await Optimizer(read.hub, settings_of(rest), now=utc_now).plan(request)
     if isinstance(made, RequestProblem):
@@ -328,11 +329,12 @@ async def _plan(paths: tuple[Path, ...], request_file: Path | None, rest: dict[s
 
 
 def _text(plan: "Plan", output: str) -> str:
+    from dsf.api.untrusted_text import escaped_json
     from optimizer.plan.plan import result
 
     match output:
         case "json":
-            return result(plan, None).model_dump_json(indent=2) + "\n"
+            return escaped_json(result(plan, None).model_dump_json(indent=2)) + "\n"
         case "yaml":
             import yaml
 

@@ -58,8 +58,8 @@ def test_a_short_plan_leaves_nothing_out() -> None:
     assert plan_view(plan, "").omitted == {}
     assert explanation(plan).splitlines() == [
         "Proven best: 2 workloads placed, together worth 2.",
-        "c000 enforces policy-0: w0 on d (1).",
-        "c001 enforces policy-1: w1 on d (1).",
+        'c000 enforces policy-0: w0 on "d" (1).',
+        'c001 enforces policy-1: w1 on "d" (1).',
         'u0 has no place: NoCapacityLeft: "full house"',
         'Not used: MissingScore: "none"',
         "Would be written: create Placement default/p-0, create Placement default/p-1.",

@@ -48,3 +48,16 @@ def test_the_order_of_the_objects_does_not_matter(
 def test_a_page_behind_the_end_is_empty() -> None:
     page = score_page([ScoreObject(cluster="c", name="n")], offset=5, limit=5)
     assert (page.total, page.items, page.next_offset) == (1, (), None)
+
+
+def test_every_text_of_a_result_is_cleaned() -> None:
+    score = ScoreObject(
+        cluster="worker01",
+        name="s",
+        description="a\nb" + "x" * 5000,
+        scores=(ScoreEntry(name="c\u202ed", value=1),),
+    )
+    [shown] = score_page([score], offset=0, limit=10).items
+    assert shown.description.startswith("a bx")
+    assert shown.description.endswith("…")
+    assert shown.scores == (ScoreEntry(name="c\ufffdd", value=1),)

@@ -244,7 +244,7 @@ async def test_scores_come_in_pages_and_by_cluster_and_name(untouched: Service) 
         (
             "plan_placement",
             {**request(), "more": {"dryRun": False}},
-            ["more: dryRun is not one of objectives, limits, "],
+            ['more: "dryRun" is not one of objectives, limits, '],
         ),
         ("apply_plan", {"digest": "0" * 64}, ["no plan with digest 000", "plan_placement"]),
         ("reset_placements", {"namespace": "Not_A_Name"}, ["namespace: "]),
@@ -277,7 +277,7 @@ class _Broken(Wrapper):
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (Unreachable("no route to hub.example:6443"), "can't read the hub: no route to hub"),
+        (Unreachable("no route to hub.example:6443"), "can't read the hub: \"no route to hub"),
         (RuntimeError("password=hunter2"), "Error calling tool 'list_scores'"),
     ],
 )

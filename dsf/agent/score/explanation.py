@@ -15,6 +15,7 @@ from dsf.agent.wire.scoring_answer import LabelledScore
 from dsf.api import names
 from dsf.api.scoring.dimension_format import PLACEHOLDERS
 from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.untrusted_text import escaped
 from dsf.cli.columns import aligned
 
 NOTHING = "-"
@@ -50,7 +51,8 @@ def explain(
         *_published(summary, evidence, scores),
     ]
     width = max(len(name) for name, _ in facts)
-    told = [f"scorer {summary.name}", *(f"  {name.ljust(width)}  {fact}" for name, fact in facts)]
+    lines = [f"scorer {summary.name}", *(f"  {name.ljust(width)}  {fact}" for name, fact in facts)]
+    told = list(map(escaped, lines))
     if evidence.form and scores is not None and evidence.results:
         told += ["", _table(evidence.form, evidence.results, scores)]
     return "\n".join(told) + "\n"

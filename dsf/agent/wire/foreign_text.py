@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
+from dsf.api.untrusted_text import escaped
 from dsf.kube.redaction import REDACTED, redact
 
 EXCERPT_LIMIT = 300
@@ -38,7 +39,7 @@ class CallSecrets:
         window = text[: _QUOTED + _ESCAPE_LENGTH * max(map(len, self.values), default=0)]
         decoded = window if isinstance(window, str) else window.decode(errors="replace")
         shown = self._without(decoded, cut=len(window) < len(text))[:_QUOTED]
-        line = redact(_UNPRINTABLE.sub(" ", shown).strip())
+        line = escaped(redact(_UNPRINTABLE.sub(" ", shown).strip()))
         return line if len(line) <= EXCERPT_LIMIT else f"{line[:EXCERPT_LIMIT]}…"
 
     def suspected_in(self, body: bytes | bytearray) -> "CallSecrets":

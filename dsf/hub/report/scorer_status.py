@@ -9,6 +9,7 @@ from dsf.api import names
 from dsf.api.conditions import Condition
 from dsf.api.crd.dynamic_scorer import FAILING_CLUSTERS
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import escaped
 from dsf.hub.assess.config_resolution import Resolved
 from dsf.hub.assess.scorer_assessment import ScorerAssessment
 from dsf.hub.report.config_status import status_conditions
@@ -179,7 +180,7 @@ def _failing_clusters(counts: ScorerCounts) -> list[dict[str, str]]:
         {
             "name": name,
             "reason": failure.reason,
-            "message": failure.message,
+            "message": escaped(failure.message),
             **({"since": failure.since} if failure.since else {}),
         }
         for name, failure in sorted(counts.failing.items())[:FAILING_CLUSTERS]

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import click
 
+from dsf.api.untrusted_text import escaped_lines
 from dsf.cli.columns import aligned
 from dsf.sim.demo.tables import Table
 
@@ -48,7 +49,7 @@ class TextOutput:
 
     def note(self, text: str) -> None:
         """Say a sentence within a step."""
-        click.echo(INDENT + text)
+        click.echo(INDENT + escaped_lines(text))
 
     def show(self, tables: Iterable[Table]) -> None:
         """Show tables."""

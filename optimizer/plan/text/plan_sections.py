@@ -1,7 +1,9 @@
-"""The decision of a plan, what is not placed, and the writes, in words."""
+"""The decision of a plan, what is not placed, and the writes, in words.
 
-from collections.abc import Callable
+Sentences quote every text but the names of objects. Cells of a table are escaped when printed.
+"""
 
+from dsf.api.untrusted_text import UntrustedText, object_name
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.sections import Section, first_rows
@@ -15,14 +17,6 @@ _VERDICTS = {
     "Infeasible": "No workload has a place",
     "NotSolved": "Nothing found within the limits",
 }
-
-Shown = Callable[[str], str]
-"""Makes a text that others wrote safe for the reader: quotes it, or cleans it."""
-
-
-def as_it_is(text: str) -> str:
-    """Return a text unchanged."""
-    return text
 
 
 def headline(plan: Plan) -> str:
@@ -46,7 +40,7 @@ def verdict(plan: Plan) -> str:
     )
 
 
-def placements(plan: Plan, device: Shown = as_it_is) -> Section:
+def placements(plan: Plan) -> Section:
     """Return a row for each place, and a sentence for each cluster that enforces a policy."""
     rows = [
         (item.workload, item.cluster, item.device, item.policy, f"{item.score:g}")
@@ -55,17 +49,18 @@ def placements(plan: Plan, device: Shown = as_it_is) -> Section:
     running: dict[str, list[str]] = {}
     for item in plan.placements:
         running.setdefault(item.cluster, []).append(
-            f"{item.workload} on {device(item.device)} ({item.score:g})"
+            f"{object_name(item.workload)} on {UntrustedText(item.device)} ({item.score:g})"
         )
     sentences = [
-        f"{cluster} enforces {policy}: {', '.join(running.get(cluster, ['nothing']))}."
+        f"{object_name(cluster)} enforces {_names(policy)}:"
+        f" {', '.join(running.get(cluster, ['nothing']))}."
         for cluster, policy in sorted(plan.policies.items())
     ]
     columns = ("workload", "cluster", "device", "policy", "score")
     return Section("clusters", columns, tuple(rows), tuple(sentences))
 
 
-def unplaced(plan: Plan, message: Shown = as_it_is) -> Section:
+def unplaced(plan: Plan) -> Section:
     """Return every workload with fewer places than it asked for, and why."""
     placed = {item.workload for item in plan.placements}
     rows = [(item.workload, item.reason, item.message) for item in plan.unplaced]
@@ -73,15 +68,17 @@ def unplaced(plan: Plan, message: Shown = as_it_is) -> Section:
     for item in plan.unplaced:
         some = item.workload in placed
         what = "has fewer places than it asked for" if some else "has no place"
-        sentences.append(f"{item.workload} {what}: {item.reason}: {message(item.message)}")
+        sentences.append(
+            f"{object_name(item.workload)} {what}: {item.reason}: {UntrustedText(item.message)}"
+        )
     columns = ("unplaced", "reason", "message")
     return Section("workloads left out", columns, tuple(rows), tuple(sentences))
 
 
-def issues(plan: Plan, message: Shown = as_it_is) -> Section:
+def issues(plan: Plan) -> Section:
     """Return the input that could not be used, and why."""
     rows = [(item.reason, item.message) for item in plan.issues]
-    sentences = [f"Not used: {item.reason}: {message(item.message)}" for item in plan.issues]
+    sentences = [f"Not used: {item.reason}: {UntrustedText(item.message)}" for item in plan.issues]
     return Section("issues", ("issue", "message"), first_rows(rows), tuple(sentences))
 
 
@@ -89,9 +86,17 @@ def writes(plan: Plan) -> Section:
     """Return what applying the plan would write; the sentences are phrases to be joined."""
     changes = list(map(describe, plan.changes))
     rows = [(item.action, item.kind, item.namespace, item.name) for item in changes]
-    phrases = [f"{item.action} {item.kind} {item.namespace}/{item.name}" for item in changes]
+    phrases = [
+        f"{item.action} {item.kind} {object_name(item.namespace)}/{object_name(item.name)}"
+        for item in changes
+    ]
     columns = ("change", "kind", "namespace", "name")
     return Section("changes", columns, tuple(rows), tuple(phrases))
+
+
+def _names(policies: str) -> str:
+    """Return the names of the policies of a cluster, which `Plan.policies` joins with commas."""
+    return ", ".join(map(object_name, policies.split(", ")))
 
 
 def _costs(plan: Plan) -> str:

@@ -1,0 +1,92 @@
+"""Text of others is shown without characters that a reader can't see, and in quotes."""
+
+import json
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsf.api.untrusted_text import (
+    TEXT_LIMIT,
+    UntrustedText,
+    cleaned,
+    escaped,
+    escaped_json,
+    escaped_lines,
+    object_name,
+)
+
+ANY_TEXT = st.text(st.characters(categories=None), max_size=2 * TEXT_LIMIT)
+INVISIBLE = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}
+
+
+def invisible(text: str) -> set[str]:
+    return {character for character in text if unicodedata.category(character) in INVISIBLE}
+
+
+@given(ANY_TEXT)
+def test_cleaned_text_is_one_short_line_of_visible_characters(text: str) -> None:
+    shown = cleaned(text)
+    assert len(shown) <= TEXT_LIMIT
+    assert not invisible(shown)
+    assert cleaned(shown) == shown
+    shown.encode()
+
+
+@given(ANY_TEXT)
+def test_rendered_text_ends_where_its_quotes_end(text: str) -> None:
+    rendered = f"{UntrustedText(text)}"
+    value, end = json.JSONDecoder().raw_decode(rendered + '", "more')
+    assert value == cleaned(text)
+    assert end == len(rendered)
+
+
+@given(ANY_TEXT)
+def test_escaped_text_is_one_line_of_visible_characters_and_stays_as_it_is(text: str) -> None:
+    assert not invisible(escaped(text))
+    assert escaped(escaped(text)) == escaped(text)
+    assert invisible(escaped_lines(text)) <= {"\n"}
+    assert escaped_lines(text).count("\n") == text.count("\n")
+
+
+@given(ANY_TEXT)
+def test_escaped_json_means_the_same(text: str) -> None:
+    shown = escaped_json(json.dumps({text: text}, ensure_ascii=False, indent=2))
+    assert invisible(shown) <= {"\n"}
+    assert json.loads(shown) == {text: text}
+
+
+@given(st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", fullmatch=True))
+def test_names_of_kubernetes_objects_are_shown_as_they_are(name: str) -> None:
+    assert cleaned(name) == escaped(name) == object_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a\n", "A", "-a", "a" * 254, "a\u200bb", "a,b", "a:b"])
+def test_what_is_no_name_of_an_object_is_quoted(name: str) -> None:
+    assert object_name(name) == str(UntrustedText(name))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "line"),
+    [
+        ("two\nlines\r\n and\ttabs", "two lines and tabs", "two\\nlines\\r\\n and\\ttabs"),
+        ("right\u202eto left", "right\ufffdto left", "right\\u202eto left"),
+        ("hidden\U000e0041tag", "hidden\ufffdtag", "hidden\\U000e0041tag"),
+        ("a\x1b[31mb", "a\ufffd[31mb", "a\\x1b[31mb"),
+        ("zero\u200bwidth", "zero\ufffdwidth", "zero\\u200bwidth"),
+        (
+            "filler\u3164variation\ufe01",
+            "filler\ufffdvariation\ufffd",
+            "filler\\u3164variation\\ufe01",
+        ),
+        ("スコア 60 é", "スコア 60 é", "スコア 60 é"),
+    ],
+)
+def test_what_is_shown(text: str, shown: str, line: str) -> None:
+    assert cleaned(text) == shown
+    assert escaped(text) == line
+
+
+def test_a_long_text_is_cut() -> None:
+    assert cleaned("x" * 1000) == "x" * (TEXT_LIMIT - 1) + "…"

@@ -1,0 +1,230 @@
+"""Text of strangers is data: a marker in every text appears nowhere raw or unquoted."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from fastmcp import Client
+from fastmcp.client.elicitation import ElicitResult
+from fastmcp.exceptions import ToolError
+
+from dsf.api.conditions import Condition, merged
+from dsf.kube.changes import Create
+from dsf.kube.kinds import (
+    ADD_ON_PLACEMENT_SCORE,
+    MANAGED_CLUSTER,
+    MANIFEST_WORK_REPLICA_SET,
+    PLACEMENT,
+    POLICY,
+    Kind,
+)
+from mcp_server import result_text
+from mcp_server.result_views import (
+    AppliedView,
+    ResetView,
+    ScorePage,
+    applied_view,
+    plan_view,
+    reset_view,
+    score_page,
+)
+from optimizer.domain.issue import Issue
+from optimizer.domain.solution import Decision, Solution
+from optimizer.plan.plan import Plan
+from optimizer.plan.text.tables import render
+from optimizer.wire.explanation import Explanation
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import FieldProblem, RequestProblem
+from optimizer.wire.result import Applied, Placed, ResetResult, ScoreObject, Unplaced
+from tests.house.marker import MARKER, WORDS, filled, forged_lines, raw, unquoted
+from tests.mcp_server.service import Service, request, serving
+
+NAME = "dynamic-scoring.open-cluster-management.io"
+
+
+def _plan() -> Plan:
+    placed = filled(Placed)
+    return Plan(
+        digest="d1",
+        basis="b1",
+        request=OptimizeRequest(**request()),
+        solution=Solution("Optimal", Decision(), 1.0, 1.0, 0.1, "highs"),
+        policies={MARKER: f"{MARKER}, {MARKER}", "east": "all"},
+        placements=(placed, placed.model_copy(update={"cluster": "east", "workload": "chat"})),
+        unplaced=(filled(Unplaced).model_copy(update={"reason": "NoSupply"}),),
+        issues=(Issue(reason="MissingScore", message=MARKER, device=MARKER),),
+        manifests=(),
+        changes=(Create(PLACEMENT, {"metadata": {"name": MARKER, "namespace": MARKER}}),),
+        explanation=filled(Explanation),
+    )
+
+
+def _texts() -> Mapping[str, str]:
+    plan = _plan()
+    problem = RequestProblem(
+        status=409, reason="R", title="t", detail=MARKER, errors=(FieldProblem(MARKER, MARKER),)
+    )
+    return {
+        "plan": result_text.explanation(plan),
+        "question": result_text.question(plan),
+        "scores": result_text.scores_text(filled(ScorePage)),
+        "applied": result_text.applied_text(filled(AppliedView)),
+        "reset": result_text.reset_text(filled(ResetView)),
+        "refusal": result_text.refusal(problem),
+        "refusal without fields": result_text.refusal(
+            RequestProblem(status=409, reason="R", title="t", detail=MARKER)
+        ),
+        "names": result_text.few([MARKER]),
+    }
+
+
+@pytest.mark.parametrize("where", list(_texts()))
+def test_a_model_reads_every_text_of_others_in_quotes(where: str) -> None:
+    text = _texts()[where]
+    assert WORDS in text
+    assert not unquoted(text)
+    assert not raw(text)
+    assert not forged_lines(text)
+
+
+def test_structured_content_has_no_invisible_characters() -> None:
+    plan = _plan()
+    scores = (filled(ScoreObject),)
+    for view in (
+        plan_view(plan, result_text.explanation(plan)),
+        score_page(scores, offset=0, limit=10),
+        applied_view(filled(Applied)),
+        reset_view("default", filled(ResetResult)),
+    ):
+        content = json.dumps(view.model_dump(mode="json"), ensure_ascii=False)
+        assert WORDS in content
+        assert not raw(content)
+
+
+def test_a_terminal_gets_the_plan_escaped() -> None:
+    shown = render(_plan())
+    assert WORDS in shown
+    assert "\\u202e\\u200b\\x1b[31m" in shown
+    assert not raw(shown)
+    # No text of others ends a line: all tables but one have one row of it.
+    assert all(line.count(WORDS) != 1 for line in shown.splitlines() if line.startswith(" plan"))
+
+
+def test_conditions_have_no_invisible_characters() -> None:
+    found = merged([], [Condition("Ready", "False", "R", MARKER)], now="2026-01-01T00:00:00Z")
+    assert not raw(found[0]["message"])
+    assert WORDS in found[0]["message"]
+    assert merged(found, [Condition("Ready", "False", "R", found[0]["message"])], now="") == found
+
+
+async def _write(service: Service, kind: Kind, name: str, namespace: str, patch: Any) -> None:
+    status = {"status": patch["status"]} if "status" in patch else None
+    plain = {key: value for key, value in patch.items() if key != "status"}
+    if plain:
+        await service.hub.patch(kind, name, plain, namespace)
+    if status:
+        await service.hub.patch(kind, name, status, namespace, subresource="status")
+
+
+def _annotated(**texts: Any) -> dict[str, Any]:
+    named = {f"{NAME}/{name.replace('_', '-')}": text for name, text in texts.items()}
+    return {"metadata": {"annotations": {**named, "note": MARKER}}}
+
+
+SUPPLIES = [{"kind": "gpu", "device": MARKER, "amount": 9}]
+SAID: list[tuple[Kind, str, str, dict[str, Any]]] = [
+    (
+        POLICY,
+        "policy-disable-mig-worker01",
+        "default",
+        _annotated(supplies=json.dumps(SUPPLIES), uses=MARKER),
+    ),
+    (POLICY, "policy-enable-mig-2g-worker01", "default", _annotated(supplies=MARKER, pool=MARKER)),
+    (
+        POLICY,
+        "policy-enable-mig-3g-worker01",
+        "default",
+        _annotated(supplies=json.dumps(SUPPLIES), uses=json.dumps({MARKER: 1})),
+    ),
+    (
+        POLICY,
+        "policy-enable-mig-2g-worker02",
+        "default",
+        _annotated(layouts=MARKER, cluster=MARKER),
+    ),
+    (MANIFEST_WORK_REPLICA_SET, "mwrs-app01", "default", _annotated(affinity=MARKER)),
+    (
+        MANIFEST_WORK_REPLICA_SET,
+        "mwrs-app02",
+        "default",
+        _annotated(requests=json.dumps({MARKER: 1}), unknown=MARKER),
+    ),
+    (
+        MANIFEST_WORK_REPLICA_SET,
+        "mwrs-app02",
+        "default",
+        {"spec": {"placementRefs": [{"name": MARKER}]}},
+    ),
+    (MANAGED_CLUSTER, "worker01", "", _annotated(allocatable=MARKER)),
+    (MANAGED_CLUSTER, "worker02", "", {"status": {"allocatable": {MARKER: "1"}}}),
+    (
+        ADD_ON_PLACEMENT_SCORE,
+        "example-performance-score",
+        "worker01",
+        {"status": {"scores": [{"name": f"app01;{MARKER}", "value": 90}]}},
+    ),
+    (
+        ADD_ON_PLACEMENT_SCORE,
+        "example-performance-score",
+        "worker02",
+        {
+            "status": {
+                "conditions": [
+                    {
+                        "type": "Published",
+                        "status": "False",
+                        "reason": "R",
+                        "message": MARKER,
+                        "lastTransitionTime": "2026-01-01T00:00:00Z",
+                    }
+                ]
+            }
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize("number", range(len(SAID)))
+async def test_what_stands_on_the_hub_reaches_a_model_in_quotes(number: int) -> None:
+    kind, name, namespace, patch = SAID[number]
+    shown: list[str] = []
+
+    async def asked(message: str, *_: Any) -> ElicitResult[Any]:
+        shown.append(message)
+        return ElicitResult(action="decline")
+
+    async with (
+        serving(read_only=False) as service,
+        Client(service.mcp, elicitation_handler=asked) as client,
+    ):
+        await _write(service, kind, name, namespace, patch)
+        for tool, arguments in (
+            ("list_scores", {}),
+            ("plan_placement", {**request(), "explain": True}),
+        ):
+            try:
+                answer = await client.call_tool(tool, arguments)
+            except ToolError as error:
+                shown.append(str(error))
+                continue
+            shown.append(answer.content[0].text)
+            assert not raw(json.dumps(answer.structured_content, ensure_ascii=False))
+            if tool == "plan_placement" and answer.structured_content["changes"]:
+                digest = answer.structured_content["digest"]
+                with pytest.raises(ToolError, match="did not confirm"):
+                    await client.call_tool("apply_plan", {"digest": digest})
+    assert len(shown) >= 2
+    for text in shown:
+        assert not unquoted(text)
+        assert not raw(text)
