@@ -2,10 +2,12 @@
 
 import zlib
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterator
-from typing import Protocol
 
 PIECE_BYTES = 1 << 18
 """Bytes that are inflated at a time: 256 KiB is little beside any limit, and few calls."""
+
+MAX_MEMBERS = 1000
+"""Members of one gzip body: each costs time even if it is empty."""
 
 Room = Callable[[int], Awaitable[None]]
 """Waits until a body may have this many bytes."""
@@ -33,46 +35,66 @@ async def read_body(
     inflater = _inflater(encoding)
     body = bytearray()
     async for chunk in chunks:
-        for piece in _inflated(inflater, chunk) if inflater else (chunk,):
+        for piece in inflater.pieces(chunk) if inflater else (chunk,):
             if len(body) + len(piece) > max_bytes:
                 message = f"is larger than {max_bytes} bytes: ask for less"
                 raise TooLarge(message)
             if room:
                 await room(len(body) + len(piece))
             body += piece
-    if inflater and not inflater.eof:
+    if inflater and not inflater.complete:
         raise UnusableBody("ends in the middle of its gzip data")
     return body
 
 
-class _Inflater(Protocol):
-    @property
-    def eof(self) -> bool: ...
+class _Gzip:
+    """Inflates gzip: one member, or several after each other. Source: RFC 1952, 2.2."""
+
+    def __init__(self) -> None:
+        self._members = 1
+        self._member = _member()
 
     @property
-    def unconsumed_tail(self) -> bytes: ...
+    def complete(self) -> bool:
+        """Whether the data so far end with a member."""
+        return self._member.eof
 
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+    def pieces(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield the inflated chunk in pieces of at most `PIECE_BYTES`."""
+        while True:
+            if self._member.eof:
+                chunk = chunk.lstrip(b"\0")  # padding, as gzip itself allows
+                if not chunk:
+                    return
+                self._next()
+            try:
+                piece = self._member.decompress(chunk, PIECE_BYTES)
+            except zlib.error as error:
+                message = "is declared as gzip, but is not"
+                if self._members > 1:
+                    message = "has other data after its gzip data"
+                raise UnusableBody(message) from error
+            yield piece
+            eof = self._member.eof
+            chunk = self._member.unused_data if eof else self._member.unconsumed_tail
+            if not chunk and not eof and len(piece) < PIECE_BYTES:
+                return
+
+    def _next(self) -> None:
+        self._members += 1
+        if self._members > MAX_MEMBERS:
+            raise UnusableBody(f"has more than {MAX_MEMBERS} gzip members")
+        self._member = _member()
 
 
-def _inflater(encoding: str) -> _Inflater | None:
+def _member() -> "zlib._Decompress":
+    return zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+
+
+def _inflater(encoding: str) -> _Gzip | None:
     match encoding.strip().lower():
         case "" | "identity":
             return None
         case "gzip" | "x-gzip":
-            return zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+            return _Gzip()
     raise UnknownEncoding("has a Content-Encoding other than gzip")
-
-
-def _inflated(inflater: _Inflater, chunk: bytes) -> Iterator[bytes]:
-    """Yield the inflated chunk in pieces of at most `PIECE_BYTES`."""
-    while not inflater.eof:  # the inflater would store all data after its end
-        try:
-            piece = inflater.decompress(chunk, PIECE_BYTES)
-        except zlib.error as error:
-            message = "is declared as gzip, but is not"
-            raise UnusableBody(message) from error
-        chunk = inflater.unconsumed_tail
-        yield piece
-        if not chunk and len(piece) < PIECE_BYTES:
-            return

@@ -15,6 +15,7 @@ from dsf.agent.fetch.bounded_body import TooLarge, UnusableBody, read_body
 from dsf.agent.fetch.http_client import HttpClient
 from dsf.agent.wire.foreign_text import call_secrets
 from dsf.agent.wire.http_answer import HttpAnswer, display_url, is_http_url, retry_after
+from dsf.outbound.broken_http import broken_http, causes
 from dsf.outbound.pinned_connections import DestinationDenied
 
 _REDIRECTS = range(300, 400)
@@ -180,30 +181,23 @@ def _broken(
     if isinstance(error, ssl.SSLError):
         message = f"the authority for {where} is not a PEM certificate: correct the Secret of"
         return "InvalidAuthority", f"{message} tls.caSecretRef"
-    for cause in _causes(error):
+    for cause in causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             message = f"the certificate of {where} is not trusted: {cause.verify_message}"
             return "CertificateNotTrusted", f"{message}; name its authority by tls.caSecretRef"
+    if broken := broken_http(error):
+        return broken[0], f"{where} {broken[1]}"
     return "Unreachable", f"{where}: {_why(error)}"
 
 
 def _why(error: httpx.HTTPError) -> str:
     """Return the operating system's words or our own, never foreign text."""
-    system = [cause for cause in _causes(error) if isinstance(cause, OSError) and cause.strerror]
+    system = [cause for cause in causes(error) if isinstance(cause, OSError) and cause.strerror]
     if system:
         return f"{_words(system[-1])}; is the address right, and the server up?"
     if isinstance(error, httpx.RemoteProtocolError | httpx.ReadError | httpx.WriteError):
         return "the connection broke before the answer was complete"
     return f"the call failed ({type(error).__name__})"
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error:
-        yield error
-        if isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        else:
-            error = error.__cause__ or error.__context__
 
 
 def _words(error: OSError) -> str:

@@ -20,15 +20,19 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 
 from dsf.agent.fetch.bounded_body import TooLarge, UnknownEncoding, UnusableBody, read_body
 from dsf.agent.otlp.memory.received_metrics import ReceivedMetrics
+from dsf.agent.otlp.message_count import more_messages_than
 from dsf.runtime.endpoints import serving
 
 log = logging.getLogger(__name__)
 
 MAX_BYTES = 4 << 20
-"""Bytes of a body after decompression: decoded, an export may take thirty times as many."""
+"""Bytes of a body after decompression."""
 
 MAX_JSON_NODES = 150_000
 """Objects and lists of a JSON body: each takes a hundred times its bytes while it is decoded."""
+
+MAX_MESSAGES = 300_000
+"""Messages of a protobuf body: each takes up to 140 bytes decoded, so all take at most 40 MiB."""
 
 MAX_CALLS = 4
 """Bodies that are read at the same time."""
@@ -130,6 +134,9 @@ def _decoded(body: bytes, kind: str) -> ExportMetricsServiceRequest:
     request = ExportMetricsServiceRequest()
     if kind == JSON and body.count(b"{") + body.count(b"[") > MAX_JSON_NODES:
         message = f"the body has more than {MAX_JSON_NODES} JSON objects and lists: send less"
+        raise ExportRefused(413, _INVALID_ARGUMENT, message)
+    if kind != JSON and more_messages_than(MAX_MESSAGES, body, request.DESCRIPTOR):
+        message = f"the body has more than {MAX_MESSAGES} protobuf messages: send smaller batches"
         raise ExportRefused(413, _INVALID_ARGUMENT, message)
     try:
         if kind == JSON:

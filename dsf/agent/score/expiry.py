@@ -11,6 +11,7 @@ Published, EntriesCut  scores of a good round, unchanged until `validUntil`
 Held                   policy Hold: expired scores whose validity was extended, once
 FallbackValue          policy Value: every entry has the declared value, renewed while rounds fail
 Expired                the scores have expired, until a round succeeds
+NoFiniteScores         the last round's scores were all NaN or infinite: there are no entries
 NoScores               no round has ever succeeded
 """
 
@@ -27,6 +28,7 @@ from dsf.kube.port import Object
 
 PUBLISHED = "Published"
 HELD, REPLACED, EXPIRED, NO_SCORES = "Held", "FallbackValue", "Expired", "NoScores"
+NOT_FINITE = "NoFiniteScores"
 
 EXPIRE = OnFailure(policy="Expire")
 
@@ -99,8 +101,9 @@ def decide_expiry(
     `valid_for` is the validity of scores of a good round, and of replaced ones.
     """
     reason = str((find(status.get("conditions") or [], PUBLISHED) or {}).get("reason", ""))
-    if status.get("scores") is None:
-        return ExpiryDecision(condition=Condition(PUBLISHED, "False", NO_SCORES, _NEVER))
+    if status.get("scores") is None or reason == NOT_FINITE:  # nothing to hold or replace
+        never = Condition(PUBLISHED, "False", NO_SCORES, _NEVER)
+        return ExpiryDecision(condition=None if reason == NOT_FINITE else never)
     until = read_time(status.get("validUntil"))
     policy = policy_in_force(rule, _seconds_expired(until, reason, rule, now))
     if policy == "Value":

@@ -16,6 +16,26 @@ MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _LABELS = msgspec.json.Decoder(dict[str, str])
 
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff", b"{\x00", b"\x00{")
+
+
+def json_text(body: bytes | bytearray) -> bytes | bytearray:
+    """Return JSON without a byte order mark, which RFC 8259 allows to ignore.
+
+    Raises one of MALFORMED for UTF-16 and UTF-32. A bytearray loses the mark in place, because a
+    copy would need memory.
+    """
+    if body.startswith(_UTF_16):
+        raise msgspec.ValidationError("it is UTF-16 or UTF-32: JSON has to be UTF-8")
+    if not body.startswith(_BYTE_ORDER_MARK):
+        return body
+    if isinstance(body, bytes):
+        return body.removeprefix(_BYTE_ORDER_MARK)
+    del body[: len(_BYTE_ORDER_MARK)]
+    return body
+
+
 def encoded_size(encoded: Raw) -> int:
     """Return the bytes of an encoded value."""
     return len(memoryview(encoded))

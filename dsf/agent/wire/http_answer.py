@@ -17,6 +17,15 @@ _OK = range(200, 300)
 _REDIRECT = range(300, 400)
 _SERVER_ERROR = range(500, 600)
 
+_NO_ACCESS = (UNAUTHORIZED, "check the scorer's auth.tokenSecretRef and that Secret's token")
+_MEANINGS = {
+    304: ("NotModified", "the request set no condition: look at caches in front of that server"),
+    401: _NO_ACCESS,
+    403: _NO_ACCESS,
+    404: ("NotFound", "check the endpoint's path"),
+    429: ("TooManyRequests", "raise the scorer's interval or the server's limit"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
@@ -103,14 +112,10 @@ def invalid_response(stage: Stage, url: str, answer: HttpAnswer, form: str, why:
 
 def status_meaning(status: int) -> tuple[str, str]:
     """Return the reason for a status other than 2xx, and what to do about it."""
+    if status in _MEANINGS:
+        return _MEANINGS[status]
     if status in _REDIRECT:
         return "Redirected", "redirects are not followed: set the endpoint to the final URL"
-    if status in {401, 403}:
-        return UNAUTHORIZED, "check the scorer's auth.tokenSecretRef and that Secret's token"
-    if status == 404:  # noqa: PLR2004 - HTTP's own number
-        return "NotFound", "check the endpoint's path"
-    if status == 429:  # noqa: PLR2004 - HTTP's own number
-        return "TooManyRequests", "raise the scorer's interval or the server's limit"
     if status in _SERVER_ERROR:
         return "ServerError", "look at that server's log"
     return "UnexpectedStatus", "a status of 2xx was expected"

@@ -11,7 +11,14 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dsf.agent.failure import Failure
-from dsf.agent.wire.bounded_json import MALFORMED, REPEATED, decode_labels, describe, encoded_size
+from dsf.agent.wire.bounded_json import (
+    MALFORMED,
+    REPEATED,
+    decode_labels,
+    describe,
+    encoded_size,
+    json_text,
+)
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.foreign_text import CallSecrets
 from dsf.agent.wire.http_answer import (
@@ -105,7 +112,7 @@ def parse_query_answer(
     if series_count(answer.body) > 2 * (max_series + 1):
         return _too_many(url)
     try:
-        body = _BODY.decode(answer.body)
+        body = _BODY.decode(json_text(answer.body))
         if _text(body.status) == "error":
             return _rejected(url, answer, body)
         found = _fetched(url, answer, body) if answer.ok else None

@@ -14,7 +14,13 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dsf.agent.failure import Failure
-from dsf.agent.wire.bounded_json import MALFORMED, decode_labels, describe, encoded_size
+from dsf.agent.wire.bounded_json import (
+    MALFORMED,
+    decode_labels,
+    describe,
+    encoded_size,
+    json_text,
+)
 from dsf.agent.wire.foreign_text import NO_SECRETS, CallSecrets
 from dsf.agent.wire.http_answer import (
     HttpAnswer,
@@ -109,7 +115,7 @@ def _misfit(url: str, answer: HttpAnswer, error: Exception) -> Failure:
 
 
 def _decoded(answer: HttpAnswer, max_results: int) -> list[ScoringResult]:
-    body, secrets = answer.body, answer.secrets
+    body, secrets = json_text(answer.body), answer.secrets
     suspected = secrets.suspected_in(body)
     try:
         encoded = _ANSWER.decode(body).results

@@ -17,6 +17,7 @@ from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.config_document import ConfigDocument, read_config
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
 from dsf.kube.redaction import redact
+from dsf.outbound.broken_http import broken_http
 from dsf.outbound.destinations import Destinations
 from dsf.outbound.name_lookup import NameLookups
 from dsf.outbound.pinned_connections import DestinationDenied, PinnedTransport
@@ -115,6 +116,8 @@ class Prober:
         except DestinationDenied as error:
             return _failure(url, "Denied", str(error))
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+            if broken := broken_http(error):
+                return ProbeFailure(broken[0], f"GET {url}: the server {broken[1]}")
             why = str(error)[:_SHOWN_CHARACTERS] or type(error).__name__
             return _failure(url, "Unreachable", why)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from dsf.agent.failure import Failure
-from dsf.agent.score.expiry import PUBLISHED
+from dsf.agent.score.expiry import NOT_FINITE, PUBLISHED
 from dsf.agent.score.result_rules import LABEL_LIMIT, RoundScores, Rule
 from dsf.api.conditions import Condition
 
@@ -78,6 +78,10 @@ def _scored(scores: RoundScores) -> Condition:
 
 
 def _published(scores: RoundScores) -> Condition:
+    dropped = scores.adjusted.get("NotFinite", 0)
+    if dropped and not scores.entries:
+        message = f"None of the {dropped} scores is a finite number, so none is published."
+        return Condition(PUBLISHED, "False", NOT_FINITE, message)
     cut = scores.adjusted.get("EntryCut", 0)
     if not cut:
         return Condition(PUBLISHED, "True", "Published")

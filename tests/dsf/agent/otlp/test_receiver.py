@@ -24,6 +24,7 @@ from dsf.agent.otlp.receiver import (
     MAX_BYTES,
     MAX_CALLS,
     MAX_JSON_NODES,
+    MAX_MESSAGES,
     PROTOBUF,
     receiving,
 )
@@ -33,6 +34,7 @@ from dsf.runtime.endpoints import CannotListen
 from tests.dsf.agent.builders import sent
 from tests.dsf.agent.otlp.builders import NOW, document, gauge, number, request
 from tests.dsf.agent.otlp.memory.test_received_metrics import wanting
+from tests.dsf.agent.otlp.test_message_count import hostile
 from tests.eventually import eventually
 
 ONE = wanting("util")
@@ -108,6 +110,7 @@ async def test_a_partial_success_tells_how_many_points_were_refused(url: str) ->
         (b"x", PROTOBUF, {"Content_Encoding": "zstd"}, 415),
         (bytes(MAX_BYTES + 1), PROTOBUF, {}, 413),
         (b'{"resourceMetrics": [%b]}' % b",".join([b"{}"] * MAX_JSON_NODES), JSON, {}, 413),
+        (hostile(MAX_MESSAGES), PROTOBUF, {}, 413),
         (gzip.compress(bytes(64 << 20)), PROTOBUF, {"Content_Encoding": "gzip"}, 413),
     ],
 )

@@ -224,12 +224,21 @@ async def test_raw_replies(raw: str) -> None:
         port = server.sockets[0].getsockname()[1]
         config = (await probed(f"http://127.0.0.1:{port}/config")).config
     assert isinstance(config, ProbeFailure)
-    assert config.reason in {"Unreachable", "BadStatus", "NotJSON"}
+    assert config.reason in {"Unreachable", "BadStatus", "NotJSON", "NotHTTP", "InvalidHTTP"}
     assert len(config.message) < 500
 
 
-@pytest.mark.parametrize("noise", [b"", b"\x00\x01\x02", b"HTTP/1.1 200 OK\r\nA: b\rc\r\n\r\n"])
-async def test_what_is_not_http(noise: bytes) -> None:
+@pytest.mark.parametrize(
+    ("noise", "reason"),
+    [
+        (b"", "Unreachable"),
+        (b"\x00\x01\x02", "NotHTTP"),
+        (b"hello\r\n\r\n", "NotHTTP"),
+        (b"HTTP/1.1 200 OK\r\nA: b\rc\r\n\r\n", "InvalidHTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "InvalidHTTP"),
+    ],
+)
+async def test_what_is_not_http(noise: bytes, reason: str) -> None:
     async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(noise)
         writer.close()
@@ -239,7 +248,7 @@ async def test_what_is_not_http(noise: bytes) -> None:
         port = server.sockets[0].getsockname()[1]
         answer = await probed(f"http://127.0.0.1:{port}/config")
     assert isinstance(answer.config, ProbeFailure)
-    assert answer.config.reason == "Unreachable"
+    assert answer.config.reason == reason
 
 
 @pytest.mark.parametrize(

@@ -188,6 +188,12 @@ def test_what_was_adjusted_is_said() -> None:
     assert {c.status for c in told.values()} == {"True"}
 
 
+def test_scores_that_are_all_nan_are_not_published() -> None:
+    told = round_report.success(RoundScores(adjusted={"NotFinite": 3}))
+    published = next(one for one in told.conditions if one.type == "Published")
+    assert (published.status, published.reason) == ("False", "NoFiniteScores")
+
+
 def test_no_results_are_no_failure_but_said() -> None:
     told = {c.type: c for c in round_report.success(RoundScores()).conditions}
     assert told["Scored"].reason == "NoResults"
