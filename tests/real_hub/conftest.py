@@ -76,7 +76,7 @@ def policies(hub: Hub, clusters: list[ManagedCluster]) -> None:
 @pytest.fixture(scope="session")
 def framework(hub: Hub) -> str:
     """The framework's chart on the hub; returns the namespace of its controller."""
-    # Scoring APIs are processes of this machine, which for a controller in a Pod they never are.
+    # Sources and scoring APIs are processes of this machine, which for Pods they never are.
     scorers: Object = {"deniedCIDRs": []}
     election = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}
     controller: Object = {
@@ -85,7 +85,10 @@ def framework(hub: Hub) -> str:
         "scorers": scorers,
         "leaderElection": election,
     }
-    values = {"hubSetting": {"resourceController": controller}}
+    values = {
+        "hubSetting": {"resourceController": controller},
+        "spokeSetting": {"agent": {"scorers": scorers}},
+    }
     return install_chart(
         hub, CHARTS / "dynamic-scoring-framework", "open-cluster-management", values=values
     )

@@ -179,7 +179,7 @@ class Guide:
             method,
             self.url + path,
             json=body,
-            headers={"Authorization": f"Bearer {self.token}"},
+            headers={"Authorization": f"Bearer {self.token}"} if self.token else {},
             timeout=120,
             trust_env=False,
         )
