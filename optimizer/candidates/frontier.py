@@ -26,12 +26,12 @@ from optimizer.domain.gpu_layout import GpuPattern
 from optimizer.mig.demand import Demand
 
 _COMPARED = 1500
-"""Points up to which all pairs are compared: below 0.1 s for 8 GPUs and 6 devices, with _KEPT."""
+"""Points up to which all pairs are compared: below 0.1 s for 8 GPUs, 6 devices and _MOST_POINTS."""
 
-_KEPT = 200
+_MOST_POINTS = 200
 """Points that stay while GPUs are added; more are thinned."""
 
-_KEPT_AFTER_THINNING = 64
+_THINNED_POINTS = 64
 """Points that thinning leaves while GPUs are added."""
 
 
@@ -62,7 +62,7 @@ def frontier(gpus: Sequence[Sequence[GpuPattern]], demand: Demand, *, most: int)
     """
     points, bound = [FrontierPoint((0,) * len(demand.devices), 0.0, 0, 0, ())], 0.0
     for patterns in gpus:
-        points, lost = _fewer(points, demand, keep=_KEPT, most=min(most, _KEPT_AFTER_THINNING))
+        points, lost = _fewer(points, demand, keep=_MOST_POINTS, most=min(most, _THINNED_POINTS))
         points = _grown(points, patterns, demand.caps)
         bound += lost
     if bound:

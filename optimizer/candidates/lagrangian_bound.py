@@ -21,7 +21,11 @@ from optimizer.model.problem import Problem
 from optimizer.model.subgradient import StepRule, minimise
 
 _ROUNDS = 400
+"""Subgradient steps at most."""
+
 _PATIENCE = 11
+"""Evaluations without progress after which the step shrinks; see `StepRule.patience`."""
+
 CLOSE = 1e-6
 """Relative: values that are closer count as equal, as for solvers."""
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PATIENT_SECONDS = 5.0
 """Seconds of a time limit up to which the fallback decision is made at once."""
 
-_PATIENCE = 0.2
+_SILENT_SHARE = 0.2
 """Share of the time limit beyond `_PATIENT_SECONDS` after which silence may mean failure.
 
 The fallback needs much memory in large problems, so it is not made unless it is needed.
@@ -75,7 +75,7 @@ async def solve(
             last[:] = [solution]
             loop.call_soon_threadsafe(decide, False)
 
-    patience = _PATIENCE * max(0.0, time_limit_seconds - _PATIENT_SECONDS)
+    patience = _SILENT_SHARE * max(0.0, time_limit_seconds - _PATIENT_SECONDS)
     silent = loop.call_later(patience, decide, True)
     fallback = asyncio.create_task(_fallback_when_needed(problem, until, needed))
     try:

@@ -8,7 +8,7 @@ from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.sections import Section, first_rows
 
-_ROUNDING = 1e-6
+_EQUAL_VALUES = 1e-6
 """Objective units below which the sum of the scores and the objective are equal."""
 
 _VERDICTS = {
@@ -103,6 +103,6 @@ def _costs(plan: Plan) -> str:
     """Return why the objective is not the sum of the scores shown; empty where it is."""
     scores = sum(item.score for item in plan.placements)
     costs = scores - plan.solution.objective_value
-    if abs(costs) < _ROUNDING:
+    if abs(costs) < _EQUAL_VALUES:
         return ""
     return f" = {scores:g} of scores - {costs:g} of moves and changes"
