@@ -185,7 +185,7 @@ async def one_life(case: Case, at: int, *, arrives: bool, takeover: bool) -> tup
 EVERY = pytest.param(1, marks=pytest.mark.exhaustive)
 
 
-@pytest.mark.parametrize("stride", [3, EVERY])
+@pytest.mark.parametrize("stride", [9, EVERY])
 @pytest.mark.parametrize("takeover", [False, True], ids=["restart", "takeover"])
 @pytest.mark.parametrize("change", CASES)
 @pytest.mark.fire(
