@@ -91,7 +91,7 @@ class HubController:
         self._backoff = Backoff()
         self._renderer = SummariesRenderer()
         self._views = Views(kube, self._options.namespace, self._options.agent_namespace)
-        # One scorer's status may fail for ever: the others are still reconciled at every resync.
+        # One scorer's status may fail permanently: the others are still reconciled at every resync.
         queue = WorkQueue(Backoff(ceiling=self._options.resync_seconds), draw)
         self._fleet = Controller(FLEET, self._reconcile, queue=queue, registry=registry)
         self._polling = Polling(

@@ -30,7 +30,7 @@ _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\([\"\\/])|%([0-9a-fA-F]{2})")
 
 @dataclass(frozen=True, slots=True)
 class CallSecrets:
-    """What a call sends that nobody but its server may read; `repr` does not show it."""
+    """The secrets that a call sends to its server; `repr` does not show them."""
 
     values: tuple[str, ...] = field(default=(), repr=False)
 
