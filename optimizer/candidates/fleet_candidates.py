@@ -13,6 +13,7 @@ from optimizer.candidates import pool_candidates as mig
 from optimizer.candidates.affinity_bonus import Dependents, affinity_bonus, dependents
 from optimizer.candidates.layout_relaxation import mean_pattern_counts
 from optimizer.candidates.pool_candidates import composed_candidate
+from optimizer.candidates.tuning import CANDIDATES_PER_PRICED_ONE, PRICED_CANDIDATES
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply
 from optimizer.domain.gpu_layout import GPU_KIND, OmittedLayouts
@@ -24,12 +25,6 @@ from optimizer.mig.gpu_pools import GpuPool, GpuPools, possible_devices
 
 Classes = Mapping[tuple[str, float, float, float], int]
 """Number of workloads by app, amount, move cost saved by staying, and affinity bonus."""
-
-_MOST_PRICED = 6
-"""Candidates that the relaxation adds to a pool at most."""
-
-_PRICED_SHARE = 8
-"""One candidate of the relaxation for so many of `mig.maxCandidates`."""
 
 _FINE = 1e6
 """Mean counts are rounded to this fraction: their sums are whole but for rounding errors."""
@@ -69,7 +64,7 @@ def with_candidates(
         issues=(*fleet.issues, *issues),
         omitted_layouts=tuple(omitted),
     )
-    most = min(_MOST_PRICED, rules.most // _PRICED_SHARE)
+    most = min(PRICED_CANDIDATES, rules.most // CANDIDATES_PER_PRICED_ONE)
     return _with_priced(made, pools, running, most) if omitted and most else made
 
 

@@ -22,17 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optimizer.candidates.tuning import COMPARED_POINTS, FRONTIER_POINTS, THINNED_POINTS
 from optimizer.domain.gpu_layout import GpuPattern
 from optimizer.mig.demand import Demand
-
-_COMPARED = 1500
-"""Points up to which all pairs are compared: below 0.1 s for 8 GPUs, 6 devices and _MOST_POINTS."""
-
-_MOST_POINTS = 200
-"""Points that stay while GPUs are added; more are thinned."""
-
-_THINNED_POINTS = 64
-"""Points that thinning leaves while GPUs are added."""
 
 
 class FrontierPoint(NamedTuple):
@@ -62,7 +54,7 @@ def frontier(gpus: Sequence[Sequence[GpuPattern]], demand: Demand, *, most: int)
     """
     points, bound = [FrontierPoint((0,) * len(demand.devices), 0.0, 0, 0, ())], 0.0
     for patterns in gpus:
-        points, lost = _fewer(points, demand, keep=_MOST_POINTS, most=min(most, _THINNED_POINTS))
+        points, lost = _fewer(points, demand, keep=FRONTIER_POINTS, most=min(most, THINNED_POINTS))
         points = _grown(points, patterns, demand.caps)
         bound += lost
     if bound:
@@ -78,7 +70,7 @@ def _fewer(
     points: list[FrontierPoint], demand: Demand, *, keep: int, most: int
 ) -> tuple[list[FrontierPoint], float]:
     """Return the points, or `most` where `keep` are too few, and what the others can be worth."""
-    if len(points) <= _COMPARED:
+    if len(points) <= COMPARED_POINTS:
         points = _nondominated(points)
     return (points, 0.0) if len(points) <= keep else _spread(points, demand, most)
 

@@ -16,30 +16,21 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from optimizer.candidates.tuning import (
+    DUAL_CELLS,
+    DUAL_PATIENCE,
+    DUAL_STEP_SHRINK,
+    DUAL_STEPS,
+    DUAL_TARGET,
+    LEAST_DUAL_STEP,
+    SUBGRADIENT_WEIGHT,
+)
 from optimizer.domain.arrays import Floats, Ints, first_maxima
 from optimizer.model.problem import Problem
 from optimizer.model.subgradient import StepRule, minimise
 
-_ROUNDS = 400
-"""Subgradient steps at most."""
-
-_PATIENCE = 11
-"""Evaluations without progress after which the step shrinks; see `StepRule.patience`."""
-
 CLOSE = 1e-6
 """Relative: values that are closer count as equal, as for solvers."""
-
-_MOST_CELLS = 40_000_000
-"""Evaluations times coefficients per evaluation: about two seconds."""
-
-_FRESH = 0.6
-"""Weight of the subgradient in the direction; the previous direction has the rest."""
-
-_SHORTEST = 1e-2
-"""The descent ends when its step has shrunk to this share of the first one."""
-
-_AIM = 0.97
-"""Target of a Polyak step, as a share of the lowest bound; a known better value replaces it."""
 
 Key = TypeVar("Key", bound=tuple[object, ...])
 
@@ -160,7 +151,7 @@ def minimised_dual(
     `right_hand_sides` [resources and limits]: b_r.
     """
     chosen, lowest = list[NDArray[np.int16]](), np.inf
-    rounds = min(_ROUNDS, _MOST_CELLS // max(1, demanded.cells + supplied.cells))
+    rounds = min(DUAL_STEPS, DUAL_CELLS // max(1, demanded.cells + supplied.cells))
     if not rounds:
         return DualBound(lowest, chosen)
 
@@ -177,12 +168,12 @@ def minimised_dual(
         return closed or len(chosen) >= rounds
 
     rule = StepRule(
-        fresh=_FRESH,
-        kept=1 - _FRESH,
-        distance=lambda value, best, size: size * (value - max(found, _AIM * best)),
-        patience=_PATIENCE,
-        shrink=0.5,
-        least_size=_SHORTEST,
+        fresh=SUBGRADIENT_WEIGHT,
+        kept=1 - SUBGRADIENT_WEIGHT,
+        distance=lambda value, best, size: size * (value - max(found, DUAL_TARGET * best)),
+        patience=DUAL_PATIENCE,
+        shrink=DUAL_STEP_SHRINK,
+        least_size=LEAST_DUAL_STEP,
         restart=True,
         project_direction=True,
     )

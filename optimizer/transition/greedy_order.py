@@ -5,10 +5,7 @@ from typing import NamedTuple
 
 from optimizer.domain.stop_callback import TimeLeft
 from optimizer.transition.transition_state import Move, TransitionProblem, TransitionState
-
-_MOST_COMPARED = 100
-"""Blocked moves for which the cost of making room is compared: it costs a search for each."""
-
+from optimizer.transition.tuning import COMPARED_MOVES
 
 Stage = tuple[Move, ...]
 """Moves in any order; every rule holds whichever of them are made."""
@@ -107,7 +104,7 @@ class _Unblocking(NamedTuple):
 def _unblocked(state: TransitionState, detours: tuple[int, ...]) -> Iterator[Stage]:
     """Make the blocked move for which least has to stop; what stops runs elsewhere if it can."""
     due = [item for item in state.moves.policy_changes if _due(state, item)]
-    blocked = [*due, *_starts(state)][:_MOST_COMPARED]
+    blocked = [*due, *_starts(state)][:COMPARED_MOVES]
     ways = [way for item in blocked if (way := _unblocking(state, item)) is not None]
     if not ways:
         return

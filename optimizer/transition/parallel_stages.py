@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 from optimizer.domain.arrays import Floats
 from optimizer.domain.stop_callback import TimeLeft
 from optimizer.transition.transition_state import Move, TransitionProblem, TransitionState
-
-MOST_CELLS = 20_000_000
-"""Rows times stages, all of which are compared: about a second of numpy at this size."""
+from optimizer.transition.tuning import SCHEDULED_CELLS
 
 
 @dataclass(slots=True)
@@ -26,7 +24,7 @@ def in_parallel(
 
     Moves of one workload and of one pool keep their order, so coverage stays as it was.
     """
-    if len(stages) * len(moves.rows) > MOST_CELLS:
+    if len(stages) * len(moves.rows) > SCHEDULED_CELLS:
         return list(stages)
     state, groups, last = (
         TransitionState(moves, moves.start),

@@ -16,18 +16,12 @@ from optimizer.transition.parallel_stages import in_parallel
 from optimizer.transition.policy_replacement import ReplacementLookup, nothing_stays
 from optimizer.transition.shortest_path import shortest_path
 from optimizer.transition.transition_state import Move, TransitionProblem, TransitionState
-
-MOST_STATES = 2_000
-"""States that the shortest path search closes before it gives up: about a second."""
-
-_FEW = 12
-"""Differing variables up to which the shortest path is searched: 2^12 states without detours."""
-
-_FEW_DETOURS = 200
-"""Detours up to which all are kept; every one adds columns to the rows of the moves."""
-
-_DETOURS_EACH = 3
-"""Detours that each workload keeps where there are too many."""
+from optimizer.transition.tuning import (
+    DETOURS_PER_WORKLOAD,
+    KEPT_DETOURS,
+    SHORTEST_PATH_STATES,
+    SHORTEST_PATH_VARIABLES,
+)
 
 
 class TransitionStage(NamedTuple):
@@ -71,9 +65,9 @@ def plan_transition(
     found = _described(moves, stages, detours, least=False)
     if not found.uncovered and not any(stage.detours for stage in found.stages):
         return found
-    if len(moves.start ^ moves.goal) > _FEW:
+    if len(moves.start ^ moves.goal) > SHORTEST_PATH_VARIABLES:
         return found
-    better = shortest_path(moves, detours, most_states=MOST_STATES, time_left=time_left)
+    better = shortest_path(moves, detours, most_states=SHORTEST_PATH_STATES, time_left=time_left)
     if better is None:
         return found
     stages = in_parallel(moves, [(item,) for item in better], time_left)
@@ -97,7 +91,7 @@ def _moves(
     )
     touched = moving | _under_changes(start, goal, both)
     extra = _detours(wide, both, {assignment.workload for assignment in both.assignments})
-    many = len(extra) > _FEW_DETOURS
+    many = len(extra) > KEPT_DETOURS
     if many:
         extra = _detours_with_capacity(wide, start, goal, sorted(touched), extra)
     part, _ = chosen_part(wide, Decision(both.policies, (*both.assignments, *extra)))
@@ -149,7 +143,7 @@ def _detours_with_capacity(
             own = number[home.get(assignment.workload, assignment.cluster)]
             away = (number[assignment.cluster] - own) % len(number)
             found[assignment.workload].append((away, assignment))
-    few = (sorted(assignments)[:_DETOURS_EACH] for assignments in found.values())
+    few = (sorted(assignments)[:DETOURS_PER_WORKLOAD] for assignments in found.values())
     return tuple(assignment for assignments in few for _, assignment in assignments)
 
 

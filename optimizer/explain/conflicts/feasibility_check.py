@@ -15,15 +15,10 @@ from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Decision
 from optimizer.explain.conflicts.feasibility_problem import all_placed
 from optimizer.explain.solver_ports import ProblemSolver
+from optimizer.explain.tuning import COUNTED_COMBINATIONS, COUNTED_SIZES
 from optimizer.model.allocation import Allocation
 from optimizer.model.problem import Problem
 from optimizer.model.rules import violations
-
-_MAX_COMBINATIONS = 64
-"""Combinations of a cluster's policies that are counted; above that, all count as enforced."""
-
-_MAX_SIZES = 12
-"""Sizes that are counted, the largest first: small ones rarely prove more."""
 
 _TOLERANCE = 1e-6
 """Relative: amounts that differ by less count as equal."""
@@ -76,7 +71,7 @@ def best_fit_decreasing(problem: Problem, needed: Mapping[str, int]) -> Decision
 def _exceeds(problem: Problem, kind: str, asked: list[tuple[float, int]]) -> bool:
     clusters = list(_supplies(problem, kind))
     distinct = sorted({amount for amount, _ in asked if amount > 0}, reverse=True)
-    for size in distinct[:_MAX_SIZES]:
+    for size in distinct[:COUNTED_SIZES]:
         count = sum(times * floor(amount / size) for amount, times in asked)
         fitting = (
             max(float(np.floor(amounts / size + _TOLERANCE).sum()) for amounts in some)
@@ -92,7 +87,7 @@ def _exceeds(problem: Problem, kind: str, asked: list[tuple[float, int]]) -> boo
 def _supplies(problem: Problem, kind: str) -> Iterator[list[Floats]]:
     """Yield for each cluster the amounts of its resources of a kind under each policy combination.
 
-    Above `_MAX_COMBINATIONS` it is one array, with the supplies of all policies added up.
+    Above `COUNTED_COMBINATIONS` it is one array, with the supplies of all policies added up.
     """
     numbers: dict[int, list[int]] = {}
     for number, resource in enumerate(problem.resources):
@@ -106,7 +101,7 @@ def _supplies(problem: Problem, kind: str) -> Iterator[list[Floats]]:
             pools[policy.cluster].setdefault(policy.pool, []).append(amounts)
     for cluster, own in numbers.items():
         base, choices = problem.base[own], list(pools[cluster].values())
-        if prod(1 + len(some) for some in choices) <= _MAX_COMBINATIONS:
+        if prod(1 + len(some) for some in choices) <= COUNTED_COMBINATIONS:
             yield [
                 base + sum(found) for found in product(*([0.0 * base, *some] for some in choices))
             ]

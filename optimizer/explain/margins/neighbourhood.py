@@ -9,10 +9,8 @@ import numpy as np
 from optimizer.domain.arrays import Bools
 from optimizer.domain.solution import Assignment, Decision, Solution
 from optimizer.explain.solver_ports import ProblemSolver
+from optimizer.explain.tuning import MARGIN_RESOURCES
 from optimizer.model.problem import Problem
-
-_RESOURCES = 8
-"""Best other resources of a workload whose workloads may move: a problem solved in milliseconds."""
 
 
 class Neighbourhood:
@@ -45,7 +43,7 @@ class Neighbourhood:
         there or nowhere.
         """
         values = np.where(self._usable[workload], self._problem.values[workload], -np.inf)
-        best = np.argsort(-values, kind="stable")[:_RESOURCES]
+        best = np.argsort(-values, kind="stable")[:MARGIN_RESOURCES]
         near = np.union1d(best[np.isfinite(values[best])], [resource])
         free = np.zeros_like(self._usable)
         moving = self._workload[np.isin(self._resource, near)]

@@ -17,15 +17,10 @@ from optimizer.explain.conflicts.irreducible_subsystem import infeasible_subsyst
 from optimizer.explain.conflicts.limit_kinds import RelaxableLimit, RequiredReplicas
 from optimizer.explain.repairs.repair_sizes import least_changes
 from optimizer.explain.solver_ports import BudgetExceeded, ProblemSolver
+from optimizer.explain.tuning import SIZED_CORRECTION_SETS, TESTED_CORRECTION_SETS
 
 MAX_LIMITS = 5
 """Limits in a correction set: nobody changes more than a handful for one workload."""
-
-_MAX_TESTED = 40
-"""Sets of one size that are tested; each test can be a solve."""
-
-_MAX_SIZED = 12
-"""Correction sets whose amounts are computed; each can be a solve."""
 
 LimitSet = tuple[RelaxableLimit, ...]
 LimitChanges = tuple[LimitChange, ...]
@@ -62,12 +57,12 @@ def minimal_correction_sets(search: ConflictSearch, first: LimitSet) -> list[Lim
     for _ in range(MAX_LIMITS):
         found, left = list[LimitSet](), list[LimitSet]()
         grown = sorted(_grown(search, level, subsystems), key=search.lacking)
-        for relaxing in grown[:_MAX_TESTED]:
+        for relaxing in grown[:TESTED_CORRECTION_SETS]:
             answer = search.oracle.feasible(relaxing)
             if answer is not None:
                 (found if answer else left).append(relaxing)
         if found:
-            return found[:_MAX_SIZED]
+            return found[:SIZED_CORRECTION_SETS]
         level = left
     return []
 

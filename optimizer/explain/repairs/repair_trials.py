@@ -19,16 +19,11 @@ from optimizer.explain.repairs.score_raises import (
     solved_to_optimality,
 )
 from optimizer.explain.solver_ports import FindNearOptimal, ProblemSolver
+from optimizer.explain.tuning import RAISED_REPAIRS, TRIED_REPAIRS
 from optimizer.explain.wire_values import assignment_value
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.wire.explanation import Repair, RepairChange
-
-_MAX_TRIED = 3
-"""Repairs with the fewest changes that are tried; each costs a whole solve."""
-
-_MAX_RAISED = 1
-"""Repairs for which a raise of the score is sought; each costs up to four solves."""
 
 
 class RepairTrials:
@@ -48,11 +43,11 @@ class RepairTrials:
         repair includes a raise of the workload's score or priority.
         """
         fewest = [changes for changes in ordered if len(changes) == len(ordered[0])]
-        for changes in fewest[:_MAX_TRIED]:
+        for changes in fewest[:TRIED_REPAIRS]:
             tried = self._tried(required, changes)
             if tried.verified:
                 return self._with_gpus(required, tried)
-        made = [self._raised(required, changes) for changes in ordered[:_MAX_RAISED]]
+        made = [self._raised(required, changes) for changes in ordered[:RAISED_REPAIRS]]
         return min(made, key=lambda item: (not item.verified, rank(item.changes)), default=None)
 
     def _tried(self, required: RequiredReplicas, changes: LimitChanges) -> TriedRepair:
