@@ -7,7 +7,7 @@ import numpy as np
 
 from optimizer.domain.arrays import Bools, Floats
 from optimizer.domain.solution import Decision
-from optimizer.model.decision_comparison import SAME_VALUE, better
+from optimizer.model.decision_comparison import better
 from optimizer.model.problem import Problem, tier_values
 from optimizer.solve.blocks.block_problem import Prices
 from optimizer.solve.blocks.columns import ColumnSelection
@@ -58,10 +58,7 @@ def solve_decomposed(
         bounds.append(served.bound)
         if not context.is_over():
             context.report_decision(known, bounds)
-    proven = known is not None and all(
-        bound - value <= max(context.gap * abs(value), SAME_VALUE)
-        for bound, value in zip(bounds, tier_values(problem, known), strict=True)
-    )
+    proven = known is not None and all(map(context.is_close, tier_values(problem, known), bounds))
     if (
         not proven
         and len(problem.tiers) > 1
@@ -118,7 +115,7 @@ def _solve_later_tier(
     if remaining is not None:
         result = search_blocks(
             remaining.blocks,
-            context.with_share_of_time(FIXED_TIER_TIME_SHARE).search_context(),
+            context.with_share_of_time(FIXED_TIER_TIME_SHARE),
             _start_of(remaining, problem, known),
         )
         more = remaining.decision(problem, result.incumbent)
@@ -135,7 +132,7 @@ def _solve_later_tier(
     if reduction is None:
         return _TierResult(known, np.inf)
     prices = priority_floor_prices(
-        reduction.blocks, tier, context.with_share_of_time(FLOOR_PRICES_TIME_SHARE).search_context()
+        reduction.blocks, tier, context.with_share_of_time(FLOOR_PRICES_TIME_SHARE)
     )
     return _search_tier(problem, tier, reduction, known, context, prices)
 
@@ -151,11 +148,7 @@ def _joint_bound(
     """Return a bound of all tiers up to one together, less the values of the higher ones."""
     every, last = (problem.workload_tier <= tier).astype(np.float64), _weights(problem, tier)[1]
     together = reduce_to_blocks(problem, every, last, stop=context.is_over)
-    return (
-        np.inf
-        if together is None
-        else lagrangian_bound(together.blocks, context.search_context()) - sum(values)
-    )
+    return np.inf if together is None else lagrangian_bound(together.blocks, context) - sum(values)
 
 
 def _search_tier(
@@ -172,19 +165,20 @@ def _search_tier(
         own = [bound] if tier == 0 else []
         context.report(lambda: reduction.decision(problem, incumbent), own)
 
-    search_context = replace(context.search_context(told), start_prices=prices)
-    result = search_blocks(reduction.blocks, search_context, _start_of(reduction, problem, known))
-    decision = better(
-        problem,
-        known,
-        reduction.decision(problem, result.incumbent),
+    result = search_blocks(
+        reduction.blocks,
+        context,
+        _start_of(reduction, problem, known),
+        start_prices=prices,
+        on_incumbent=told,
     )
+    decision = better(problem, known, reduction.decision(problem, result.incumbent))
     value = 0.0 if decision is None else tier_values(problem, decision)[tier]
     if context.is_over():
         return _TierResult(decision, result.bound)
     last = tier == len(problem.tiers) - 1
-    bound, proven = result.bound, result.bound - value <= max(context.gap * abs(value), SAME_VALUE)
-    if not proven:
+    bound = result.bound
+    if not context.is_close(value, bound):
         unfixed = _unfixed_in_problem(reduction, result, value, problem)
         decision, bound = _solve_restricted_core(problem, tier, unfixed, bound, decision, context)
         value = 0.0 if decision is None else tier_values(problem, decision)[tier]

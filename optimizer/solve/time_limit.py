@@ -10,10 +10,13 @@ from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, Solution
 from optimizer.model.decision_comparison import better
 from optimizer.model.problem import Problem, upper_bounds
-from optimizer.solve.blocks.columns import ColumnSelection
-from optimizer.solve.pricing.lagrangian_dual import SearchContext
 from optimizer.solve.solution_status import with_status
-from optimizer.solve.tuning import REPORT_TIME_SHARE, SOLVER_CALL_SECONDS, STEP_OVERRUN
+from optimizer.solve.tuning import (
+    REPORT_TIME_SHARE,
+    SOLVER_CALL_SECONDS,
+    STEP_OVERRUN,
+    VALUE_TOLERANCE,
+)
 
 
 class SolveProgress:
@@ -66,13 +69,19 @@ class SolveProgress:
 
 @dataclass(frozen=True, slots=True)
 class SolveContext:
-    """How to solve, and until when; `report` takes what makes a decision, and bounds of tiers."""
+    """How to solve, and until when.
+
+    `gap`: relative optimality gap that is good enough. `report` takes what makes a decision, and
+    bounds of tiers.
+    """
 
     solver: SolverName
     gap: float
     seed: int
     seconds_left: Callable[[], float]
-    report: Callable[[Callable[[], Decision | None], Sequence[float]], None]
+    report: Callable[[Callable[[], Decision | None], Sequence[float]], None] = (
+        lambda _made, _bounds: None
+    )
 
     def with_share_of_time(self, share: float) -> "SolveContext":
         """Return the same with a share of the time that is left."""
@@ -87,11 +96,9 @@ class SolveContext:
         """Tell whether the time is up."""
         return self.seconds_left() <= 0
 
-    def search_context(
-        self, found: Callable[[ColumnSelection, float], None] = lambda _held, _bound: None
-    ) -> SearchContext:
-        """Return the same for a search over blocks; `found` is called with every incumbent."""
-        return SearchContext(self.solver, self.gap, self.seed, self.seconds_left, found)
+    def is_close(self, value: float, bound: float) -> bool:
+        """Tell whether a value is within the gap of its bound."""
+        return bound - value <= max(self.gap * abs(value), VALUE_TOLERANCE)
 
 
 def _latched(seconds_left: Callable[[], float]) -> Callable[[], float]:

@@ -7,11 +7,8 @@ Wentges, "Weighted Dantzig-Wolfe decomposition", International Transactions in O
 4 (1997).
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
-from optimizer.domain.settings import SolverName
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.columns import ColumnPool, Columns
 from optimizer.solve.blocks.knapsack_items import KnapsackItems
@@ -21,6 +18,7 @@ from optimizer.solve.pricing.lagrangian_relaxation import (
     price_blocks,
 )
 from optimizer.solve.pricing.restricted_master import solve_relaxed_master
+from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import MASTER_COLUMNS, MASTER_GAP, MASTER_ROUNDS, PRICE_BLEND
 
 
@@ -29,16 +27,16 @@ def generate_columns(
     items: list[KnapsackItems] | None,
     prices: Prices,
     pool: ColumnPool,
-    *,
-    solver: SolverName,
-    seconds_left: Callable[[], float],
+    context: SolveContext,
 ) -> tuple[float, Prices, Columns]:
     """Return the lowest bound with its prices, and the columns of the last master."""
     pricing = price_blocks(blocks, items, prices)
     lowest, best = pricing.bound, prices
     columns = best_columns(blocks, pool.columns(), prices, pricing, MASTER_COLUMNS)
     for _ in range(MASTER_ROUNDS):
-        solved = solve_relaxed_master(blocks, columns, solver=solver, seconds=seconds_left())
+        solved = solve_relaxed_master(
+            blocks, columns, solver=context.solver, seconds=context.seconds_left()
+        )
         if solved is None:
             break
         value = float(solved[0] @ columns.values(blocks))
@@ -53,7 +51,7 @@ def generate_columns(
             _add_every_mode(blocks, pricing, met)
             if pricing.bound < lowest:
                 lowest, best = pricing.bound, asked
-        if len(met) == known or seconds_left() <= 0:
+        if len(met) == known or context.is_over():
             break
         columns = best_columns(
             blocks, met.columns(), best, price_blocks(blocks, items, best), MASTER_COLUMNS

@@ -12,7 +12,6 @@ from math import floor
 
 import numpy as np
 
-from optimizer.domain.settings import SolverName
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.columns import ColumnPool, ColumnSelection, concatenated_columns
 from optimizer.solve.blocks.knapsack_items import KnapsackItems
@@ -26,6 +25,7 @@ from optimizer.solve.pricing.lagrangian_relaxation import (
     price_blocks,
 )
 from optimizer.solve.pricing.restricted_master import is_feasible
+from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import (
     BOUND_TOLERANCE,
     DUAL_TARGET_DROPS,
@@ -39,22 +39,12 @@ from optimizer.solve.tuning import (
     WARM_UP_STEPS,
 )
 
+OnIncumbent = Callable[[ColumnSelection, float], None]
+"""Called with every better decision over blocks, and the bound by then."""
 
-@dataclass(frozen=True, slots=True)
-class SearchContext:
-    """How to search: the solver, the gap that is good enough, the seed, and the seconds left.
 
-    `on_incumbent` is called with every better decision and the bound by then. `upper_bound`: known
-    from elsewhere; no decision is worth more. `start_prices`: where the dual starts.
-    """
-
-    solver: SolverName
-    gap: float
-    seed: int
-    seconds_left: Callable[[], float]
-    on_incumbent: Callable[[ColumnSelection, float], None] = lambda _held, _bound: None
-    upper_bound: float = np.inf
-    start_prices: Prices | None = None
+def ignore(_incumbent: ColumnSelection, _bound: float) -> None:
+    """Do nothing with an incumbent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,27 +60,26 @@ class LagrangianDual:
 
 def solve_lagrangian_dual(
     blocks: BlockProblem,
-    context: SearchContext,
+    context: SolveContext,
     start: ColumnSelection | None = None,
     *,
+    start_prices: Prices | None = None,
+    on_incumbent: OnIncumbent = ignore,
     collect: bool = True,
 ) -> LagrangianDual:
     """Return the lowest bound found by subgradient descents and, where it is small, by the master.
 
-    `start`: a decision to begin with, if it is feasible. `collect`: collect the generated columns
+    `start`: a decision to begin with, if it is feasible. `start_prices`: where the descent begins,
+    instead of one price for all capacity. `collect`: collect the generated columns
     even where no master here needs them.
     """
-    pool, steps, heuristic, reached = (
-        ColumnPool(blocks),
-        0,
-        _IncumbentHeuristic(blocks, context),
-        np.inf,
-    )
+    pool, steps, reached = ColumnPool(blocks), 0, np.inf
+    heuristic = _IncumbentHeuristic(blocks, context, on_incumbent)
     items = items_if_few(blocks)
     repeated, small = has_repeated_classes(blocks), has_few_classes(blocks)
 
     def stop() -> bool:
-        return context.seconds_left() <= 0 or heuristic.enough(reached)
+        return context.is_over() or heuristic.enough(reached)
 
     def seen(pricing: PricingResult, prices: Prices) -> None:
         nonlocal steps, reached
@@ -100,7 +89,7 @@ def solve_lagrangian_dual(
         if steps in QUICK_DIVE_STEPS and blocks.values.size > QUICK_DIVE_ASSIGNMENTS:
             heuristic.decide(prices, reached)
 
-    lowest, best = _starting_point(blocks, items, context.start_prices, stop)
+    lowest, best = _starting_point(blocks, items, start_prices, stop)
     heuristic.begin(start, lowest)
     heuristic.decide(best, lowest)
     for reach in () if stop() else DUAL_TARGET_DROPS:
@@ -122,9 +111,7 @@ def solve_lagrangian_dual(
         pool.extend(
             heuristic.incumbent.columns
         )  # without these columns the master may be infeasible
-        bound, found, columns = generate_columns(
-            blocks, items, best, pool, solver=context.solver, seconds_left=context.seconds_left
-        )
+        bound, found, columns = generate_columns(blocks, items, best, pool, context)
         pool = ColumnPool(blocks)
         pool.extend(columns)
         if bound < lowest:
@@ -144,7 +131,7 @@ def _starting_point(
     return initial_prices(blocks, lambda found: price_blocks(blocks, items, found).bound, stop)
 
 
-def lagrangian_bound(blocks: BlockProblem, context: SearchContext) -> float:
+def lagrangian_bound(blocks: BlockProblem, context: SolveContext) -> float:
     """Return a value that no decision exceeds, in objective units."""
     return rounded_bound(solve_lagrangian_dual(blocks, context).bound, blocks.integral)
 
@@ -167,20 +154,17 @@ def rounded_bound(bound: float, integral: bool) -> float:
 class _IncumbentHeuristic:
     """Keeps the incumbent of quick dives, which run at numbers of steps, not at times."""
 
-    def __init__(self, blocks: BlockProblem, context: SearchContext) -> None:
-        self._blocks, self._effort = blocks, context
-        self.incumbent, self._value = (
-            ColumnSelection(concatenated_columns([]), np.zeros(0, np.int64)),
-            -np.inf,
-        )
+    def __init__(
+        self, blocks: BlockProblem, context: SolveContext, on_incumbent: OnIncumbent
+    ) -> None:
+        self._blocks, self._context, self._on_incumbent = blocks, context, on_incumbent
+        self.incumbent = ColumnSelection(concatenated_columns([]), np.zeros(0, np.int64))
+        self._value = -np.inf
 
     def decide(self, prices: Prices, bound: float) -> None:
         """Dive quickly from these prices."""
-        stop = self._effort.seconds_left
-        self.offer(
-            ColumnSelection(*dive(self._blocks, prices, stop=lambda: stop() <= 0, quick=True)),
-            bound,
-        )
+        found = dive(self._blocks, prices, stop=self._context.is_over, quick=True)
+        self.offer(ColumnSelection(*found), bound)
 
     def begin(self, start: ColumnSelection | None, bound: float) -> None:
         """Take a start from elsewhere, if it is feasible."""
@@ -191,10 +175,10 @@ class _IncumbentHeuristic:
         """Make a decision the incumbent, and report it, if it is better."""
         if found.value(self._blocks) > self._value:
             self.incumbent, self._value = found, found.value(self._blocks)
-            self._effort.on_incumbent(found, bound)
+            self._on_incumbent(found, bound)
 
     def enough(self, bound: float) -> bool:
         """Tell whether the incumbent is within the gap of a bound."""
         decided = self._value > -np.inf
-        near = max(self._effort.gap * abs(self._value), BOUND_TOLERANCE)
+        near = max(self._context.gap * abs(self._value), BOUND_TOLERANCE)
         return decided and bound - self._value <= near

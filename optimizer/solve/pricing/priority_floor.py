@@ -10,13 +10,12 @@ from dataclasses import replace
 import numpy as np
 
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
-from optimizer.solve.pricing.lagrangian_dual import SearchContext, solve_lagrangian_dual
+from optimizer.solve.pricing.lagrangian_dual import solve_lagrangian_dual
+from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import FLOOR_PRICE_LEVELS
 
 
-def priority_floor_prices(
-    blocks: BlockProblem, count: int, context: SearchContext
-) -> Prices | None:
+def priority_floor_prices(blocks: BlockProblem, count: int, context: SolveContext) -> Prices | None:
     """Return start prices where the last `count` linking rows are priority floors.
 
     None if the time is up before there are any.
@@ -25,7 +24,7 @@ def priority_floor_prices(
     best, lowest = None, np.inf
     for levels in FLOOR_PRICE_LEVELS:
         for level in levels:
-            if context.seconds_left() <= 0:
+            if context.is_over():
                 return best
             price = level * max(most, 1.0)
             found = solve_lagrangian_dual(

@@ -1,31 +1,32 @@
 """The search over blocks: Lagrangian dual, dive, large neighbourhoods, and a cheap proof."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.solve.blocks.block_problem import BlockProblem
+from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.columns import ColumnSelection
 from optimizer.solve.pricing.diving import dive
 from optimizer.solve.pricing.lagrangian_dual import (
     LagrangianDual,
-    SearchContext,
+    OnIncumbent,
     has_few_classes,
     has_repeated_classes,
+    ignore,
     rounded_bound,
     solve_lagrangian_dual,
 )
 from optimizer.solve.pricing.lagrangian_relaxation import price_blocks
 from optimizer.solve.search.gap_closing import close_gap
 from optimizer.solve.search.large_neighbourhood import improve_by_large_neighbourhoods
+from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import (
     FIRST_COLUMN_LIMITS,
     FIRST_COLUMN_LIMITS_REPEATED,
     LAST_COLUMN_LIMIT,
     LAST_COLUMN_LIMIT_REPEATED,
-    NEIGHBOURHOOD_FAILURES,
     SMALL_CORE,
-    VALUE_TOLERANCE,
 )
 
 
@@ -39,57 +40,63 @@ class SearchResult:
 
 
 def search_blocks(
-    blocks: BlockProblem, context: SearchContext, start: ColumnSelection | None = None
+    blocks: BlockProblem,
+    context: SolveContext,
+    start: ColumnSelection | None = None,
+    *,
+    start_prices: Prices | None = None,
+    upper_bound: float = np.inf,
+    on_incumbent: OnIncumbent = ignore,
 ) -> SearchResult:
     """Return a decision whose gap is small enough, or the best one in time.
 
-    `start`: a decision to improve on, if it is feasible.
+    `start`: a decision to improve on, if it is feasible. `start_prices`: where the dual starts.
+    `upper_bound`: known from elsewhere; no decision is worth more.
     """
-    dual = solve_lagrangian_dual(blocks, context, start, collect=False)
-    incumbent, bound = (
-        dual.incumbent,
-        min(rounded_bound(dual.bound, blocks.integral), context.upper_bound),
+    dual = solve_lagrangian_dual(
+        blocks,
+        context,
+        start,
+        start_prices=start_prices,
+        on_incumbent=on_incumbent,
+        collect=False,
     )
+    first = min(rounded_bound(dual.bound, blocks.integral), upper_bound)
+    incumbent, bound = dual.incumbent, first
+    for incumbent, bound in _improvements(blocks, context, dual, first, on_incumbent):
+        if context.is_close(incumbent.value(blocks), bound) or context.is_over():
+            break
+    return SearchResult(incumbent, max(bound, incumbent.value(blocks)), dual)
 
-    def enough(value: float) -> bool:
-        return bound - value <= max(context.gap * abs(value), VALUE_TOLERANCE)
 
-    if enough(incumbent.value(blocks)) or context.seconds_left() <= 0:
-        return SearchResult(incumbent, max(bound, incumbent.value(blocks)), dual)
+def _improvements(
+    blocks: BlockProblem,
+    context: SolveContext,
+    dual: LagrangianDual,
+    bound: float,
+    on_incumbent: OnIncumbent,
+) -> Iterator[tuple[ColumnSelection, float]]:
+    """Yield the incumbent and the bound: of the dual, then after each step that improves them."""
+    incumbent, repeated = dual.incumbent, has_repeated_classes(blocks)
+    yield incumbent, bound
     pricing = price_blocks(blocks, dual.items, dual.prices)
     if has_few_classes(blocks):
-        limits = (
-            FIRST_COLUMN_LIMITS_REPEATED if has_repeated_classes(blocks) else FIRST_COLUMN_LIMITS
+        limits = FIRST_COLUMN_LIMITS_REPEATED if repeated else FIRST_COLUMN_LIMITS
+        incumbent, bound = close_gap(
+            blocks, dual, pricing, incumbent, bound, context, limits, on_incumbent
         )
-        incumbent, bound = close_gap(blocks, dual, pricing, incumbent, bound, context, limits)
-        if enough(incumbent.value(blocks)) or context.seconds_left() <= 0:
-            return SearchResult(incumbent, max(bound, incumbent.value(blocks)), dual)
-    found = ColumnSelection(*dive(blocks, dual.prices, stop=lambda: context.seconds_left() <= 0))
+        yield incumbent, bound
+    found = ColumnSelection(*dive(blocks, dual.prices, stop=context.is_over))
     if found.value(blocks) > incumbent.value(blocks):
         incumbent = found
-        context.on_incumbent(incumbent, bound)
-    if enough(incumbent.value(blocks)) or context.seconds_left() <= 0:
-        return SearchResult(incumbent, max(bound, incumbent.value(blocks)), dual)
+        on_incumbent(incumbent, bound)
+    yield incumbent, bound
     incumbent = improve_by_large_neighbourhoods(
-        blocks,
-        dual.prices,
-        pricing.site_profits,
-        incumbent,
-        solver=context.solver,
-        random=np.random.default_rng(context.seed),
-        enough=enough,
-        found=lambda better: context.on_incumbent(better, bound),
-        seconds_left=context.seconds_left,
-        tries=NEIGHBOURHOOD_FAILURES,
+        blocks, dual.prices, pricing.site_profits, incumbent, bound, context, on_incumbent
     )
-    if not enough(incumbent.value(blocks)) and context.seconds_left() > 0:
-        core = blocks.copies.sum() + blocks.counts.sum() <= SMALL_CORE
-        last = (
-            LAST_COLUMN_LIMIT_REPEATED
-            if core and has_repeated_classes(blocks)
-            else LAST_COLUMN_LIMIT
-        )
-        incumbent, bound = close_gap(
-            blocks, dual, pricing, incumbent, bound, context, (last,), True
-        )
-    return SearchResult(incumbent, max(bound, incumbent.value(blocks)), dual)
+    yield incumbent, bound
+    core = blocks.copies.sum() + blocks.counts.sum() <= SMALL_CORE
+    last = LAST_COLUMN_LIMIT_REPEATED if core and repeated else LAST_COLUMN_LIMIT
+    yield close_gap(
+        blocks, dual, pricing, incumbent, bound, context, (last,), on_incumbent, needs_all=True
+    )

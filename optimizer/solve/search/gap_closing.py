@@ -7,13 +7,15 @@ from optimizer.solve.blocks.block_problem import BlockProblem
 from optimizer.solve.blocks.columns import ColumnPool, Columns, ColumnSelection
 from optimizer.solve.pricing.lagrangian_dual import (
     LagrangianDual,
-    SearchContext,
+    OnIncumbent,
     has_repeated_classes,
+    ignore,
     rounded_bound,
 )
 from optimizer.solve.pricing.lagrangian_relaxation import PricingResult
 from optimizer.solve.pricing.restricted_master import is_feasible, solve_master
 from optimizer.solve.search.column_enumeration import best_columns_within
+from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import (
     COARSE_GAP,
     LEAST_LOSS,
@@ -31,8 +33,10 @@ def close_gap(
     pricing: PricingResult,
     incumbent: ColumnSelection,
     bound: float,
-    context: SearchContext,
+    context: SolveContext,
     limits: Sequence[int],
+    on_incumbent: OnIncumbent = ignore,
+    *,
     needs_all: bool = False,
 ) -> tuple[ColumnSelection, float]:
     """Return the best decision, and the bound that follows.
@@ -50,10 +54,7 @@ def close_gap(
     integral, equals = blocks.integral, has_repeated_classes(blocks)
     for limit in limits:
         value = incumbent.value(blocks)
-        if (
-            bound - value <= max(context.gap * abs(value), VALUE_TOLERANCE)
-            or context.seconds_left() <= 0
-        ):
+        if context.is_close(value, bound) or context.is_over():
             break
         cutoff_value = cutoff_of(value, bound, context.gap, integral)
         slack = max(0.0, dual.bound - cutoff_value)
@@ -63,10 +64,10 @@ def close_gap(
             pricing,
             slack=slack,
             limit=limit,
-            stop=lambda: context.seconds_left() <= 0,
+            stop=context.is_over,
         )
         all_enumerated = enumerated.complete_loss >= slack
-        if context.seconds_left() <= 0 or (needs_all and not all_enumerated):
+        if context.is_over() or (needs_all and not all_enumerated):
             break
         if not all_enumerated and not equals:
             if enumerated.complete_loss < LEAST_LOSS * dual.bound:
@@ -88,7 +89,7 @@ def close_gap(
         found, proven = taken
         if found.value(blocks) > value:
             incumbent = found
-            context.on_incumbent(incumbent, bound)
+            on_incumbent(incumbent, bound)
         if proven:
             known = max(
                 incumbent.value(blocks), cutoff_value, dual.bound - enumerated.complete_loss
@@ -116,7 +117,7 @@ def _solve_restricted_master(
     all_enumerated: bool,
     cutoff_value: float,
     target: float,
-    context: SearchContext,
+    context: SolveContext,
 ) -> tuple[ColumnSelection, bool] | None:
     """Solve the master over the enumerated columns and the incumbent's; tell whether it is proven.
 

@@ -4,12 +4,9 @@ P. Shaw, "Using constraint programming and local search methods to solve vehicle
 CP 1998. Sites with the largest regret against their prices are destroyed more probably.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from optimizer.domain.arrays import Floats, Ints
-from optimizer.domain.settings import SolverName
 from optimizer.solve.blocks.block_problem import (
     BlockProblem,
     Prices,
@@ -24,6 +21,7 @@ from optimizer.solve.blocks.columns import (
     to_whole_problem,
 )
 from optimizer.solve.pricing.feasible_columns import feasible_columns
+from optimizer.solve.pricing.lagrangian_dual import OnIncumbent
 from optimizer.solve.pricing.lagrangian_relaxation import (
     PricingResult,
     items_if_few,
@@ -32,9 +30,11 @@ from optimizer.solve.pricing.lagrangian_relaxation import (
 )
 from optimizer.solve.pricing.restricted_master import is_feasible, solve_master
 from optimizer.solve.search.column_enumeration import best_columns_within
+from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import (
     LEAST_NEIGHBOURHOOD_SITES,
     NEIGHBOURHOOD_COLUMNS,
+    NEIGHBOURHOOD_FAILURES,
     NEIGHBOURHOOD_GROWTH,
     NEIGHBOURHOOD_IMPROVEMENT,
     NEIGHBOURHOOD_NODES,
@@ -51,31 +51,31 @@ def improve_by_large_neighbourhoods(
     prices: Prices,
     site_profits: Floats,
     incumbent: ColumnSelection,
-    *,
-    solver: SolverName,
-    random: np.random.Generator,
-    enough: Callable[[float], bool],
-    found: Callable[[ColumnSelection], None],
-    seconds_left: Callable[[], float],
-    tries: int,
+    bound: float,
+    context: SolveContext,
+    on_incumbent: OnIncumbent,
 ) -> ColumnSelection:
     """Return a decision that is at least as good as the incumbent.
 
-    Ends when `enough` accepts its value, the time is up, or `tries` neighbourhoods in a row do not
-    improve it. `found` is called with every improvement. `random` chooses the sites.
+    Ends when its value is close enough to the bound, the time is up, or NEIGHBOURHOOD_FAILURES
+    neighbourhoods in a row do not improve it.
     """
-    size, failed = float(NEIGHBOURHOOD_SITES), 0
+    size, failed, random = float(NEIGHBOURHOOD_SITES), 0, np.random.default_rng(context.seed)
     sites = len(blocks.copies)
-    while not enough(incumbent.value(blocks)) and seconds_left() > 0 and failed < tries:
+    while not (
+        context.is_close(incumbent.value(blocks), bound)
+        or context.is_over()
+        or failed >= NEIGHBOURHOOD_FAILURES
+    ):
         freed = _destroyed_sites(
             blocks, prices, site_profits, incumbent, min(int(size), sites), random
         )
-        other, proven = _repair(blocks, prices, incumbent, freed, solver, seconds_left)
+        other, proven = _repair(blocks, prices, incumbent, freed, context)
         if other.value(blocks) > incumbent.value(blocks) + NEIGHBOURHOOD_IMPROVEMENT * abs(
             incumbent.value(blocks)
         ):
             incumbent, failed = other, 0
-            found(incumbent)
+            on_incumbent(incumbent, bound)
         else:
             failed += 1
             if proven and freed.all():
@@ -118,8 +118,7 @@ def _repair(
     prices: Prices,
     incumbent: ColumnSelection,
     freed: Ints,
-    solver: SolverName,
-    seconds_left: Callable[[], float],
+    context: SolveContext,
 ) -> tuple[ColumnSelection, bool]:
     """Solve the destroyed sites with what the others leave; tell whether the optimum is proven."""
     inside = freed[blocks.mode_sites[incumbent.columns.modes]] > 0
@@ -147,7 +146,7 @@ def _repair(
         known,
         target_drop=NEIGHBOURHOOD_TARGET_DROP,
         on_pricing=seen,
-        stop=lambda: steps >= NEIGHBOURHOOD_PRICING_STEPS or seconds_left() <= 0,
+        stop=lambda: steps >= NEIGHBOURHOOD_PRICING_STEPS or context.is_over(),
     )
     pricing = price_blocks(rest.blocks, items, learnt)
     slack = max(0.0, bound - float(own.values(rest.blocks) @ incumbent.multiplicities[inside]))
@@ -158,7 +157,7 @@ def _repair(
             pricing,
             slack=slack,
             limit=NEIGHBOURHOOD_COLUMNS,
-            stop=lambda: seconds_left() <= 0,
+            stop=context.is_over,
         )
         pool.extend(enumerated.columns)
     pool.extend(feasible_columns(rest.blocks, pool.columns(), rest.blocks.linking.limits)[0])
@@ -168,8 +167,8 @@ def _repair(
     taken = solve_master(
         rest.blocks,
         columns,
-        solver=solver,
-        seconds=seconds_left(),
+        solver=context.solver,
+        seconds=context.seconds_left(),
         start=times,
         nodes=NEIGHBOURHOOD_NODES,
     )

@@ -19,7 +19,7 @@ from optimizer.solve.blocks.block_problem import BlockProblem, LinkingRows, Pric
 from optimizer.solve.blocks.columns import Columns
 from optimizer.solve.blocks.reduction import Reduction, reduce_to_blocks
 from optimizer.solve.pricing.column_generation import generate_columns
-from optimizer.solve.pricing.lagrangian_dual import SearchContext, solve_lagrangian_dual
+from optimizer.solve.pricing.lagrangian_dual import solve_lagrangian_dual
 from optimizer.solve.pricing.lagrangian_relaxation import PricingResult, price_blocks
 from optimizer.solve.pricing.restricted_master import (
     is_feasible,
@@ -28,6 +28,7 @@ from optimizer.solve.pricing.restricted_master import (
 )
 from optimizer.solve.search.block_search import search_blocks
 from optimizer.solve.search.column_enumeration import all_columns_within
+from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import (
     ALTERNATIVE_SEARCH_SECONDS,
     FIRST_LOSS,
@@ -74,8 +75,8 @@ class NearOptimalColumns:
         seconds_left: Callable[[], float],
     ) -> None:
         self._problem, self._value = problem, value
-        self._solver, self._seconds_left = solver, seconds_left
-        self._priced = _prices(problem, SearchContext(solver, 0.0, 0, seconds_left))
+        self._context = SolveContext(solver, 0.0, 0, seconds_left)
+        self._priced = _prices(problem, self._context)
         self._having = dict[int, Solution]()
         self._windows = [] if self._priced is None else list(self._found(self._priced))
 
@@ -125,11 +126,9 @@ class NearOptimalColumns:
         )
         if reduction is None:
             return self._solution("NotSolved")
-        ends = self._seconds_left() - min(ALTERNATIVE_SEARCH_SECONDS, self._seconds_left())
-        context = SearchContext(
-            self._solver, 0.0, 0, lambda: self._seconds_left() - ends, upper_bound=self._value
-        )
-        incumbent = search_blocks(reduction.blocks, context).incumbent
+        ends = max(0.0, self._context.seconds_left() - ALTERNATIVE_SEARCH_SECONDS)
+        context = replace(self._context, seconds_left=lambda: self._context.seconds_left() - ends)
+        incumbent = search_blocks(reduction.blocks, context, upper_bound=self._value).incumbent
         value = incumbent.value(reduction.blocks)
         status: Status = "Optimal" if self._value - value <= VALUE_TOLERANCE else "Feasible"
         return self._solution(status, reduction.decision(part, incumbent))
@@ -160,7 +159,7 @@ class NearOptimalColumns:
         The relaxation decides that mostly. None: not known, or no choice satisfies the rows.
         """
         parts = solve_relaxed_master(
-            blocks, columns, solver=self._solver, seconds=self._seconds_left()
+            blocks, columns, solver=self._context.solver, seconds=self._context.seconds_left()
         )
         if parts is None:
             return None
@@ -172,8 +171,8 @@ class NearOptimalColumns:
         taken = solve_master(
             blocks,
             columns,
-            solver=self._solver,
-            seconds=self._seconds_left(),
+            solver=self._context.solver,
+            seconds=self._context.seconds_left(),
             start=np.zeros(len(columns), np.int64),
             cutoff=least - max(self._step / 2, VALUE_TOLERANCE),
         )
@@ -186,20 +185,20 @@ class NearOptimalColumns:
 
     def _solution(self, status: Status, decision: Decision = _NOTHING) -> Solution:
         value = objective(self._problem, decision)
-        return Solution(status, decision, value, None, 0.0, self._solver)
+        return Solution(status, decision, value, None, 0.0, self._context.solver)
 
     def _found(self, dual: _PricedBlocks) -> Iterator[_LossWindow]:
         """Yield ever wider windows, up to as many columns as can be chosen among quickly."""
         gap, before = dual.pricing.bound - self._value, 0
         loss = max(self._step, FIRST_LOSS * abs(self._value))
-        while self._seconds_left() > 0:
+        while not self._context.is_over():
             columns = all_columns_within(
                 dual.reduction.blocks,
                 dual.prices,
                 dual.pricing,
                 slack=gap + loss,
                 limit=NEAR_OPTIMAL_COLUMNS,
-                stop=lambda: self._seconds_left() <= 0,
+                stop=self._context.is_over,
             )
             if columns is None or len(columns) == before:
                 return
@@ -241,7 +240,7 @@ class NearOptimalColumns:
         return lacking
 
 
-def _prices(problem: Problem, context: SearchContext) -> _PricedBlocks | None:
+def _prices(problem: Problem, context: SolveContext) -> _PricedBlocks | None:
     """Return the priced blocks; None where a problem has several priorities, or is too large."""
     if (
         len(problem.tiers) != 1
@@ -255,14 +254,7 @@ def _prices(problem: Problem, context: SearchContext) -> _PricedBlocks | None:
     found = solve_lagrangian_dual(blocks, context)
     if found.items is None:
         return None
-    _, prices, _ = generate_columns(
-        blocks,
-        found.items,
-        found.prices,
-        found.pool,
-        solver=context.solver,
-        seconds_left=context.seconds_left,
-    )
+    _, prices, _ = generate_columns(blocks, found.items, found.prices, found.pool, context)
     pricing = price_blocks(blocks, found.items, prices)
     return _PricedBlocks(reduction, prices, pricing)
 

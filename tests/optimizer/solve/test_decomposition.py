@@ -31,9 +31,10 @@ from optimizer.solve.blocks.reduction import reduce_to_blocks
 from optimizer.solve.independent_components import independent_components
 from optimizer.solve.pricing.lagrangian_relaxation import items_if_few, price_blocks
 from optimizer.solve.pricing.restricted_master import solve_master
-from optimizer.solve.search.block_search import SearchContext, search_blocks
+from optimizer.solve.search.block_search import search_blocks
 from optimizer.solve.search.column_enumeration import all_columns_within
 from optimizer.solve.strategy import solve_problem
+from optimizer.solve.time_limit import SolveContext
 from tests.optimizer.brute_force import best
 from tests.optimizer.random_problems import random_problem
 
@@ -246,14 +247,12 @@ def test_a_known_decision_is_where_the_search_starts(kind: Kind) -> None:
     again = reduction.decision(given, start)
     assert objective(given, again) == objective(given, known)
     met: list[float] = []
-    context = SearchContext(
-        "highs",
-        0.0,
-        0,
-        Budget(60).left,
-        lambda incumbent, _: met.append(incumbent.value(reduction.blocks)),
+    search_blocks(
+        reduction.blocks,
+        SolveContext("highs", 0.0, 0, Budget(60).left),
+        start,
+        on_incumbent=lambda incumbent, _: met.append(incumbent.value(reduction.blocks)),
     )
-    search_blocks(reduction.blocks, context, start)
     assert met[0] == objective(given, known)
     assert met == sorted(met)
 
@@ -276,7 +275,7 @@ def test_the_answer_and_its_bound_never_get_worse_with_more_time(kind: Kind) -> 
     assert reduction is not None
     blocks = reduction.blocks
     found = [
-        search_blocks(blocks, SearchContext("highs", 0.0, 0, seconds_left=Budget(looks).left))
+        search_blocks(blocks, SolveContext("highs", 0.0, 0, seconds_left=Budget(looks).left))
         for looks in (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 4_000)
     ]
     values = [one.incumbent.value(blocks) for one in found]
@@ -336,7 +335,7 @@ def test_sites_that_ask_for_too_much_of_a_further_kind_still_get_something() -> 
     reduction = reduce_to_blocks(given, np.ones(len(given.workloads)))
     assert reduction is not None
     found = search_blocks(
-        reduction.blocks, SearchContext("highs", 0.0, 0, seconds_left=lambda: 60.0)
+        reduction.blocks, SolveContext("highs", 0.0, 0, seconds_left=lambda: 60.0)
     )
     decision = reduction.decision(given, found.incumbent)
     assert violations(given, decision) == ()

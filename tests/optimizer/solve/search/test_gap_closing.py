@@ -6,14 +6,15 @@ import pytest
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.columns import Columns
 from optimizer.solve.blocks.reduction import reduce_to_blocks
-from optimizer.solve.pricing.lagrangian_dual import SearchContext, solve_lagrangian_dual
+from optimizer.solve.pricing.lagrangian_dual import solve_lagrangian_dual
 from optimizer.solve.pricing.lagrangian_relaxation import price_blocks
 from optimizer.solve.search.column_enumeration import all_columns_within, best_columns_within
 from optimizer.solve.search.gap_closing import close_gap
+from optimizer.solve.time_limit import SolveContext
 from tests.optimizer.brute_force import best
 from tests.optimizer.random_problems import random_problem
 
-EFFORT = SearchContext("highs", 0.0, 0, lambda: 60.0)
+EFFORT = SolveContext("highs", 0.0, 0, lambda: 60.0)
 ALL = 100_000
 
 
@@ -68,7 +69,7 @@ def test_no_bound_of_some_columns_is_too_low(seed: int, gap: float) -> None:
     if case is None:
         return
     blocks, most = case
-    context = SearchContext("highs", gap, 0, lambda: 60.0)
+    context = SolveContext("highs", gap, 0, lambda: 60.0)
     dual = solve_lagrangian_dual(blocks, context)
     pricing = price_blocks(blocks, dual.items, dual.prices)
     incumbent, bound = close_gap(
