@@ -235,7 +235,7 @@ class Optimizer:
         )
         if isinstance(made, RequestProblem) or not request.explained:
             return made
-        case = case_of(request, fleet, problem, solution)
+        case = case_of(request, fleet, problem, solution, read)
         return replace(made, explanation=await self._explain(case))
 
     async def _solve(self, problem: Problem, request: OptimizeRequest) -> Solution:

@@ -200,7 +200,13 @@ class _Parts:
             self.not_computed.append(f"{left} conflicts: at most {MAX_UNPLACED} are computed")
         first = names[:MAX_UNPLACED]
         reasons = UnplacedReasons(
-            case.fleet, case.problem, case.solution, self.solve, self.find_near, self.time_left
+            case.fleet,
+            case.problem,
+            case.solution,
+            self.solve,
+            self.find_near,
+            self.time_left,
+            case.find_layouts() if names else {},
         )
         yield from self._each("conflicts", map(reasons.of, first), len(first))
         if reasons.late:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from optimizer.candidates.further_layouts import NO_FURTHER_LAYOUTS, FurtherLayouts
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution
 from optimizer.domain.stop_callback import TimeLeft, unlimited
@@ -64,9 +65,11 @@ class UnplacedReasons:
         solve: ProblemSolver,
         find_near: FindNearOptimal = find_none,
         time_left: TimeLeft = unlimited,
+        layouts: FurtherLayouts = NO_FURTHER_LAYOUTS,
     ) -> None:
         self._fleet, self._problem, self._solution = fleet, problem, solution
         self._solve, self._find_near, self._time_left = solve, find_near, time_left
+        self._layouts = layouts
         self._counts = replica_counts(solution.decision)
         self._trials = RepairTrials(fleet, solve, find_near)
         self._conflicts = dict[Hashable, _KnownConflict]()
@@ -86,7 +89,7 @@ class UnplacedReasons:
             count = len(self._fleet.clusters)
             message = f"it runs on all of the {count} clusters that the request names"
             return UnplacedReason(workload=workload, message=message)
-        limits = relaxable_limits(self._fleet, required)
+        limits = relaxable_limits(self._fleet, required, self._layouts)
         search = ConflictSearch(self._fleet, required, limits, self._solve, self._time_left)
         key = self._symmetry_keys[workload]
         room = self._has_room[key] if key in self._has_room else search.oracle.feasible(())

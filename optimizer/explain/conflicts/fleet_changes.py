@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
-from optimizer.domain.fleet import Cluster, Fleet, Supply, Workload
+from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply, Workload
 from optimizer.explain.conflicts.supply_amounts import supplied
 from optimizer.model.problem import NO_DEVICE
 
@@ -58,6 +58,14 @@ def with_supplies(fleet: Fleet, cluster: str, added: Iterable[Supply]) -> Fleet:
     """Return a fleet in which a cluster has more without any policy."""
     new = tuple(added)
     return with_cluster(fleet, cluster, lambda item: replace(item, base=(*item.base, *new)))
+
+
+def with_candidates(fleet: Fleet, cluster: str, added: Iterable[CandidatePolicy]) -> Fleet:
+    """Return a fleet in which a cluster has more candidate policies."""
+    new = tuple(added)
+    return with_cluster(
+        fleet, cluster, lambda item: replace(item, candidates=(*item.candidates, *new))
+    )
 
 
 def with_limit(fleet: Fleet, name: str, most: float) -> Fleet:

@@ -8,9 +8,11 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
+from optimizer.candidates.further_layouts import FurtherLayout
 from optimizer.domain.fleet import Cluster, Fleet, Supply, Workload
 from optimizer.explain.conflicts.fleet_changes import (
     missing_scores,
+    with_candidates,
     with_cluster,
     with_scores,
     with_supplies,
@@ -125,6 +127,20 @@ class FleetWideLimit(RelaxableLimit):
     def relax(self, fleet: Fleet) -> Fleet:
         """Return the fleet without the limit."""
         return replace(fleet, limits=tuple(i for i in fleet.limits if i.name != self.name))
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateLayouts(RelaxableLimit):
+    """The GPUs of a pool get only the layouts of its candidates."""
+
+    cluster: str
+    further: tuple[FurtherLayout, ...]
+
+    sized: ClassVar[bool] = True
+
+    def relax(self, fleet: Fleet) -> Fleet:
+        """Return the fleet in which the pool can have the further layouts too."""
+        return with_candidates(fleet, self.cluster, (item.policy for item in self.further))
 
 
 @dataclass(frozen=True, eq=False)

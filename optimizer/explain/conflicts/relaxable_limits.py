@@ -8,11 +8,13 @@ from collections.abc import Iterable, Iterator
 from functools import reduce
 
 from dsf.kube.selectors import valid_selector
+from optimizer.candidates.further_layouts import NO_FURTHER_LAYOUTS, FurtherLayouts
 from optimizer.domain.fleet import Cluster, Fleet, Workload
 from optimizer.domain.quantity import format_quantity
 from optimizer.explain.conflicts.fleet_changes import missing_scores
 from optimizer.explain.conflicts.limit_kinds import (
     UNCONSTRAINED,
+    CandidateLayouts,
     FleetWideLimit,
     MissingScores,
     OnePolicyPerPool,
@@ -26,7 +28,9 @@ from optimizer.explain.conflicts.supply_amounts import supplied
 from optimizer.model.problem import NO_DEVICE
 
 
-def relaxable_limits(fleet: Fleet, required: RequiredReplicas) -> tuple[RelaxableLimit, ...]:
+def relaxable_limits(
+    fleet: Fleet, required: RequiredReplicas, layouts: FurtherLayouts = NO_FURTHER_LAYOUTS
+) -> tuple[RelaxableLimit, ...]:
     """Return every limit on one more assignment of a workload, its own constraints first."""
     target = next(item for item in fleet.workloads if item.name == required.workload)
     return (
@@ -34,6 +38,7 @@ def relaxable_limits(fleet: Fleet, required: RequiredReplicas) -> tuple[Relaxabl
         *_anti_affinities_to(fleet, target),
         *_fleet_wide(fleet),
         *_capacities(fleet),
+        *_candidate_layouts(layouts),
         *_pools(fleet),
         *_unscored(fleet, target),
         *_running(required),
@@ -107,6 +112,17 @@ def _capacity(cluster: Cluster, kind: str, device: str) -> RelaxableLimit:
     what = f"{format_quantity(max(amounts, default=0.0))} {kind} {device}".strip()
     message = f"cluster {cluster.name} supplies at most {what}"
     return SuppliedCapacity("capacity", message, cluster.name, kind, device)
+
+
+def _candidate_layouts(layouts: FurtherLayouts) -> Iterator[RelaxableLimit]:
+    """Yield that a pool has no other layouts; before `_pools`, which puts candidates apart."""
+    for (cluster, pool), further in layouts.items():
+        used = sorted({name for item in further for name in item.freed})
+        where = f"pool {pool} of cluster {cluster}" if pool else f"cluster {cluster}"
+        message = f"{where} has candidates for only some layouts of its GPUs"
+        if used:
+            message = f"{where} keeps the layout of GPUs in use: {', '.join(used)}"
+        yield CandidateLayouts("layouts", message, cluster, further)
 
 
 def _pools(fleet: Fleet) -> Iterator[RelaxableLimit]:

@@ -37,7 +37,7 @@ def _as_gpu(fleet: Fleet, change: AddedSupply) -> LimitChange:
         Supply(GPU_KIND, name, float(count * gpus)) for name, count in device_counts(layout)
     )
     many = "a GPU" if gpus == 1 else f"{gpus} GPUs"
-    message = f"add {many} to cluster {change.cluster}, {_divided(layout)}"
+    message = f"add {many} to cluster {change.cluster}, {layout_words(layout)}"
     apply = partial(with_supplies, cluster=change.cluster, added=added)
     return LimitChange(message, apply, change.size)
 
@@ -49,7 +49,8 @@ def _layouts(fleet: Fleet, change: AddedSupply) -> Iterator[ProfileCounts | None
     return chain.from_iterable(node.gpus for node in nodes)
 
 
-def _divided(layout: ProfileCounts | None) -> str:
+def layout_words(layout: ProfileCounts | None) -> str:
+    """Return a layout in words, such as `divided into 2 x 3g.48gb`."""
     if layout is None:
         return "not divided"
     return "divided into " + " and ".join(f"{count} x {name}" for name, count in layout)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from optimizer.candidates.further_layouts import FurtherLayout, gpu_names
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply, Workload
 from optimizer.domain.quantity import format_quantity
@@ -19,6 +20,7 @@ from optimizer.explain.conflicts.fleet_changes import (
     AddedSupply,
     LimitChange,
     missing_scores,
+    with_candidates,
     with_cluster,
     with_limit,
     with_scores,
@@ -27,6 +29,7 @@ from optimizer.explain.conflicts.fleet_changes import (
     without_workload,
 )
 from optimizer.explain.conflicts.limit_kinds import (
+    CandidateLayouts,
     FleetWideLimit,
     MissingScores,
     RelaxableLimit,
@@ -36,6 +39,7 @@ from optimizer.explain.conflicts.limit_kinds import (
     WorkloadConstraint,
 )
 from optimizer.explain.conflicts.supply_amounts import doubling_steps, useful_amount
+from optimizer.explain.repairs.gpu_additions import layout_words
 from optimizer.model.problem import Problem
 
 GIVEN_UP = 1.0
@@ -43,6 +47,9 @@ GIVEN_UP = 1.0
 
 STOPPED = 2.0
 """Size of stopping another workload: worse than dropping a constraint."""
+
+FREED = 0.01
+"""Size of freeing a GPU for another layout: little, because nothing is bought or given up."""
 
 _UNLIMITED = 1e15
 """A fleet-wide limit that no use reaches."""
@@ -80,6 +87,13 @@ def widened(limit: RelaxableLimit, fleet: Fleet, price: float) -> Fleet:
     match limit:
         case SuppliedCapacity():
             return with_cluster(fleet, limit.cluster, partial(_with_steps, fleet, limit, price))
+        case CandidateLayouts():
+            most = 1 + max(len(item.freed) for item in limit.further)
+            priced = (
+                replace(item.policy, cost=price * (1 + len(item.freed)) / most / 2)
+                for item in limit.further
+            )
+            return with_candidates(fleet, limit.cluster, priced)
         case FleetWideLimit():
             return with_limit(fleet, limit.name, _UNLIMITED)
     return limit.relax(fleet)
@@ -205,6 +219,34 @@ def _more_supply(limit: SuppliedCapacity, sizing: Sizing) -> LimitChange | None:
     )
     amount = sum(supply for step in steps for _, supply in step.supplies)
     return added_supply(limit, sizing.fleet, amount) if amount else None
+
+
+@limit_change.register
+def _another_layout(limit: CandidateLayouts, sizing: Sizing) -> LimitChange | None:
+    """Return the policy with the layout that the decision has."""
+    chosen = {item.policy for item in sizing.decision.policies if item.cluster == limit.cluster}
+    for item in limit.further:
+        if item.policy.policy in chosen:
+            apply = partial(_with_layout, limit.cluster, item)
+            return LimitChange(_layout_change(limit.cluster, item), apply, FREED * len(item.freed))
+    return None
+
+
+def _with_layout(cluster: str, layout: FurtherLayout, fleet: Fleet) -> Fleet:
+    """Return the fleet as the optimizer reads it after the change, the policy included."""
+    made = with_candidates(fleet, cluster, (layout.policy,))
+    return layout.regenerate(made) if layout.freed else made
+
+
+def _layout_change(cluster: str, item: FurtherLayout) -> str:
+    gpus: dict[str, list[str]] = {}
+    for name, layout in item.divided:
+        gpus.setdefault(layout_words(layout), []).append(name)
+    layouts = ", ".join(f"{gpu_names(names)} {words}" for words, names in gpus.items())
+    if item.freed:
+        freed = f"free {gpu_names(item.freed)} of cluster {cluster}"
+        return f"{freed}, so that a policy can be enforced with {layouts}"
+    return f"add a candidate policy to cluster {cluster}, with {layouts}"
 
 
 @limit_change.register
