@@ -8,7 +8,6 @@ from optimizer.candidates.further_layouts import NO_FURTHER_LAYOUTS, FurtherLayo
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Solution
 from optimizer.domain.stop_callback import TimeLeft, unlimited
-from optimizer.explain.conflicts.feasibility_oracle import symmetry_keys
 from optimizer.explain.conflicts.feasibility_problem import replica_counts
 from optimizer.explain.conflicts.fleet_changes import missing_scores
 from optimizer.explain.conflicts.irreducible_subsystem import infeasible_subsystem
@@ -25,6 +24,7 @@ from optimizer.explain.repairs.repair_trials import RepairTrials, repair_value
 from optimizer.explain.repairs.score_raises import TriedRepair, forced_to_run, raise_that_pays
 from optimizer.explain.solver_ports import BudgetExceeded, FindNearOptimal, ProblemSolver, find_none
 from optimizer.model.problem import Problem
+from optimizer.model.symmetry import relaxation_keys
 from optimizer.wire.explanation import ConflictingLimit, UnplacedReason
 
 _NO_ROOM = "these limits together leave no room while everything placed keeps running"
@@ -105,7 +105,7 @@ class UnplacedReasons:
         apps = {
             item.app for item in self._fleet.workloads if any(missing_scores(self._fleet, item))
         }
-        return symmetry_keys(self._fleet, self._counts, apps)
+        return relaxation_keys(self._fleet, self._counts, apps)
 
     def _no_room(self, search: ConflictSearch, key: Hashable) -> UnplacedReason:
         known = self._conflicts.get(key)

@@ -1,6 +1,6 @@
 """Rows of rules as a sparse matrix that is read column by column."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -24,6 +24,14 @@ class RowMatrix:
         """Return the rows in which a variable has an entry, and its coefficients there."""
         own = slice(self._starts[number], self._starts[number + 1])
         return self._rows[own], self._amounts[own]
+
+    def total(self, signed: Iterable[tuple[int, int]]) -> tuple[Ints, Floats]:
+        """Return the rows of some variables, and the sums of sign times coefficient there."""
+        parts = [(sign, *self.column(number)) for number, sign in signed]
+        rows = np.concatenate([np.empty(0, np.int64), *(rows for _, rows, _ in parts)])
+        amounts = np.concatenate([np.empty(0), *(sign * amounts for sign, _, amounts in parts)])
+        distinct, inverse = np.unique(rows, return_inverse=True)
+        return distinct, np.bincount(inverse, amounts, len(distinct)).astype(np.float64)
 
     def columns(self, first: int, end: int) -> tuple[Ints, Ints, Floats]:
         """Return the entries of variables from `first` up to `end`: variables, rows, amounts."""

@@ -1,17 +1,30 @@
-"""Which workloads and which clusters are interchangeable in every decision.
+"""Which workloads and which clusters are interchangeable: all symmetry keys of the model.
 
 A symmetry of an integer program is a permutation of its variables that keeps every row and the
 objective (F. Margot, "Symmetry in Integer Linear Programming", 50 Years of Integer Programming,
 2010). Equal keys are sufficient for one, not necessary: a key lists everything that a rule or the
 objective reads of a workload, or of a cluster's resources and policies.
+
+Workloads have a key for each of two questions, because neither answers the other:
+
+- `workload_keys`: which can be swapped in a decision of one problem? It reads values, because a
+  swap must keep the objective, and of constraints only which candidates they leave.
+- `relaxation_keys`: which can be swapped in the question whether all can run, whatever limits are
+  relaxed? It reads no values. It reads the constraints themselves: a workload that is pinned to a,
+  and one that is pinned to a and b but excludes b, have the same candidates until pins alone hold.
+
+`solve.blocks.identical_classes` merges rows and columns of a reduced problem that are equal, entry
+by entry. There is more of that: what the reduction drops, such as where a workload runs now, no
+longer makes a difference, while it does to decisions of the problem itself.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import fields
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeVar
 
 from optimizer.domain.arrays import Floats
+from optimizer.domain.fleet import Fleet, Workload
 from optimizer.model.problem import Problem, ProblemWorkload
 
 Key = tuple[Any, ...]
@@ -27,6 +40,17 @@ KEYED_FIELDS = tuple(
 )
 """The fields that make two workloads differ. `app` is in the values; affinities are not
 keyed because a workload with either has no key."""
+
+
+_RELAXATION_FIELDS = tuple(
+    item.name
+    for item in fields(Workload)
+    if item.name
+    not in {"name", "app", "labels", "workload_anti_affinity", "placement", "priority"}
+    | {"move_cost", "current"}
+)
+"""The same for `relaxation_keys`, which add what they need of the names, apps and labels; the
+others change what assignments are worth, not which are possible."""
 
 
 class ClusterForm(NamedTuple):
@@ -63,6 +87,33 @@ def workload_keys(problem: Problem) -> dict[int, Hashable]:
         for number, item in enumerate(problem.workloads)
         if not (item.workload_affinity or item.workload_anti_affinity or item.name in named)
     }
+
+
+def relaxation_keys(
+    fleet: Fleet, counts: Mapping[str, int], apps: Container[str]
+) -> Mapping[str, Hashable]:
+    """Return a key by workload; equal keys are interchangeable whatever limits are relaxed.
+
+    `counts`: on how many clusters they run. `apps`: those whose workloads equal no other app's.
+    """
+    lacking = {
+        app: tuple(held.lacks(app) for held in fleet.scores.values())
+        for app in {item.app for item in fleet.workloads}
+    }
+    labelled = any(item.workload_selectors for item in fleet.workloads)
+    costed = any(item.score for item in fleet.limits)
+
+    def key(item: Workload) -> Hashable:
+        by_app = costed or item.minimum_score is not None or item.app in apps
+        return (
+            *(getattr(item, name) for name in _RELAXATION_FIELDS),
+            counts.get(item.name, 0),
+            item.name if item.workload_anti_affinity else "",
+            frozenset(item.labels.items()) if labelled else None,
+            item.app if by_app else lacking[item.app],
+        )
+
+    return {item.name: key(item) for item in fleet.workloads}
 
 
 def cluster_forms(problem: Problem) -> list[ClusterForm]:

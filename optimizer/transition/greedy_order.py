@@ -52,11 +52,11 @@ def _starts(state: TransitionState) -> list[Move]:
 
 def _wave(state: TransitionState, possible: list[Move]) -> list[Stage]:
     """Make all moves that keep every row, whichever part of them is made."""
-    before, worst, done = state.moves, state.activity.copy(), list[Move]()
+    least, done = state.row_residual.copy(), list[Move]()
     for item in possible:
         rows, amounts = state.peak_change(item)
-        if (worst[rows] + amounts <= before.limits[rows]).all():
-            worst[rows] += amounts.clip(min=0)
+        if (amounts <= least[rows]).all():
+            least[rows] -= amounts.clip(min=0)
             done.append(item)
     for item in done:
         state.make(item)
@@ -140,7 +140,7 @@ def _unblocking(state: TransitionState, change: Move) -> _Unblocking | None:
 
 
 def _taking(state: TransitionState, row: int) -> list[int]:
-    """Return the assignments that are made and add to the activity of a row."""
+    """Return the assignments that are made and take something of a row."""
     found, moves = state.moves.rows[row], state.moves
     pairs = zip(found.columns.tolist(), found.coefficients.tolist(), strict=True)
     return [
@@ -181,13 +181,13 @@ def _done(state: TransitionState, move: Move) -> Stage:
 
 def _in_any_order(state: TransitionState, stops: Iterable[int], changes: Iterable[Move]) -> bool:
     """Tell whether rows hold whichever part of the changes is done, once something has stopped."""
-    worst = state.activity.copy()
+    least = state.row_residual.copy()
     rows, amounts = state.change(stops)
-    worst[rows] += amounts
+    least[rows] -= amounts
     for item in changes:
         rows, amounts = state.peak_change(item)
-        worst[rows] += amounts.clip(min=0)
-    return bool((worst <= state.moves.limits).all())
+        least[rows] -= amounts.clip(min=0)
+    return bool((least >= 0).all())
 
 
 def _anew(state: TransitionState) -> Iterator[Stage]:

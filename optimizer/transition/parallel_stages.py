@@ -11,9 +11,9 @@ from optimizer.transition.tuning import SCHEDULED_CELLS
 
 @dataclass(slots=True)
 class _ScheduledStage:
-    """A stage of moves; `worst` [rows]: the highest activity while some of them are made."""
+    """A stage of moves; `least` [rows]: what rows have left at least while some are made."""
 
-    worst: Floats
+    least: Floats
     moves: list[Move] = field(default_factory=list)
 
 
@@ -48,15 +48,14 @@ def _schedule_move(
     after, net = state.change(move)
     keys = {_key(state.moves, column) for column in move}
     first = max((last.get(key, -1) + 1 for key in keys), default=0)
-    limits, more = state.moves.limits[rows], amounts.clip(min=0)
-    found = len(groups)
-    while found > first and (groups[found - 1].worst[rows] + more <= limits).all():
+    more, found = amounts.clip(min=0), len(groups)
+    while found > first and (more <= groups[found - 1].least[rows]).all():
         found -= 1
     if found == len(groups):
-        groups.append(_ScheduledStage(state.activity.copy()))
-    groups[found].worst[rows] += more
+        groups.append(_ScheduledStage(state.row_residual.copy()))
+    groups[found].least[rows] -= more
     for group in groups[found + 1 :]:
-        group.worst[after] += net
+        group.least[after] -= net
     groups[found].moves.append(move)
     last.update(dict.fromkeys(keys, found))
 

@@ -1,7 +1,9 @@
-"""A state between start and goal: the variables that are set, and the activity of every row.
+"""A state between start and goal: the variables that are set, and what every row has left.
 
-The activity of row i is sum_j a_ij x_j over the variables that are set; a state is feasible where
-each activity is at most its row's limit.
+As in `model.allocation`, row i has left limit_i - sum_j a_ij x_j over the variables that are set;
+here its limit includes its tolerance. A state is feasible where nothing left is below 0. All rules
+are rows here, capacity too, because a move can change several variables at once, and what is
+supplied while it is made is one more column.
 """
 
 from collections.abc import Iterable, Sequence
@@ -78,13 +80,13 @@ class TransitionProblem:
 class TransitionState:
     """A feasible state that moves change; it tells which moves keep it feasible.
 
-    `activity` [rows]: the activity of each row. `running` [workloads]: their clusters.
+    `row_residual` [rows]: what each row has left. `running` [workloads]: their clusters.
     """
 
     def __init__(self, moves: TransitionProblem, state: Iterable[int]) -> None:
         self.moves = moves
         self.variables: set[int] = set()
-        self.activity = np.zeros(len(moves.rows))
+        self.row_residual = moves.limits.copy()
         self.running = [0] * len(moves.problem.workloads)
         self.make(tuple(state))
 
@@ -95,20 +97,20 @@ class TransitionState:
     def violated_rows(self, move: Iterable[int]) -> list[int]:
         """Return the rows that a move would violate, during or after it."""
         rows, amounts = self.peak_change(move)
-        return [int(row) for row in rows[self.activity[rows] + amounts > self.moves.limits[rows]]]
+        return [int(row) for row in rows[amounts > self.row_residual[rows]]]
 
     def make(self, move: Iterable[int]) -> None:
         """Make a move: set the variables that are not set, and unset the others."""
         columns = tuple(move)
         rows, amounts = self.change(columns)
-        self.activity[rows] += amounts
+        self.row_residual[rows] -= amounts
         for column in columns:
             if self.moves.workload[column] >= 0:
                 self.running[self.moves.workload[column]] += -1 if column in self.variables else 1
         self.variables.symmetric_difference_update(columns)
 
     def peak_change(self, move: Iterable[int]) -> tuple[Ints, Floats]:
-        """Return rows and the most that a move adds to their activity, during or after it.
+        """Return rows and the most that a move takes of what they have left, during or after it.
 
         While a policy replaces another, only what both supply of devices that stay is supplied.
         """
@@ -125,15 +127,10 @@ class TransitionState:
         return every, most.max(axis=0)
 
     def change(self, move: Iterable[int]) -> tuple[Ints, Floats]:
-        """Return rows and what a finished move adds to their activity."""
-        parts = [(column, self.moves.matrix.column(column)) for column in move]
-        if not parts:
-            return np.empty(0, dtype=np.int64), np.empty(0)
-        rows = np.concatenate([rows for _, (rows, _) in parts])
-        signed = [-a if column in self.variables else a for column, (_, a) in parts]
-        distinct, inverse = np.unique(rows, return_inverse=True)
-        amounts = np.bincount(inverse, weights=np.concatenate(signed), minlength=len(distinct))
-        return distinct, amounts.astype(np.float64)
+        """Return rows and what a finished move takes of what they have left."""
+        return self.moves.matrix.total(
+            [(column, -1 if column in self.variables else 1) for column in move]
+        )
 
     def covered_without(self, column: int) -> bool:
         """Tell whether a workload still runs on as many clusters as needed after this one stops."""

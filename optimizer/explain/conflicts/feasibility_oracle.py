@@ -5,12 +5,14 @@ interchangeable. So one answer holds for every superset (there is room) or subse
 also after swapping interchangeable workloads.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
-from itertools import chain
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
 
-from optimizer.domain.fleet import Fleet, Workload
+import numpy as np
+
+from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Assignment, Decision
 from optimizer.domain.stop_callback import TimeLeft, unlimited
 from optimizer.explain.conflicts.feasibility_check import check_feasibility
@@ -27,24 +29,15 @@ from optimizer.explain.conflicts.limit_kinds import (
 )
 from optimizer.explain.conflicts.relaxable_limits import relaxed
 from optimizer.explain.solver_ports import BudgetExceeded, ProblemSolver
-from optimizer.model.problem import NO_DEVICE
+from optimizer.model.allocation import Allocation
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Problem
+from optimizer.model.resource_index import ResourceIndex
 from optimizer.model.rules import violations
+from optimizer.model.symmetry import relaxation_keys
 
 RelaxedKeys = Counter[Hashable]
 """The relaxed limits by key; those that keep interchangeable workloads running share one key."""
-
-_KEYED_FIELDS = tuple(
-    item.name
-    for item in fields(Workload)
-    if item.name
-    not in {"name", "app", "labels", "workload_anti_affinity", "placement", "priority"}
-    | {"move_cost", "current"}
-)
-"""The fields that make two workloads differ. The key adds what it needs of the names, apps and
-labels; the others change what assignments are worth, not which are possible."""
-
-_Amounts = defaultdict[tuple[str, str, str], float]
-"""By cluster, kind and device."""
 
 
 class FeasibilityOracle:
@@ -63,8 +56,8 @@ class FeasibilityOracle:
     ) -> None:
         self._fleet, self._required, self._limits = fleet, required, tuple(limits)
         self._solve, self._time_left = solve, time_left
-        self._workloads = {item.name: item for item in fleet.workloads}
-        keys = symmetry_keys(fleet, required.counts, {self._workloads[required.workload].app})
+        (app,) = (item.app for item in fleet.workloads if item.name == required.workload)
+        keys = relaxation_keys(fleet, required.counts, {app})
         self._keys = {id(item): keys.get(item.keeps_running, id(item)) for item in limits}
         self._feasible, self._infeasible = list[RelaxedKeys](), list[RelaxedKeys]()
         self.lacking: dict[int, float] = {}
@@ -96,8 +89,7 @@ class FeasibilityOracle:
                 self._feasible.append(keys)
                 (first, *others) = used
                 if isinstance(first, SuppliedCapacity) and not others:
-                    loads, supplied = self._use(changed)
-                    self.lacking[id(first)] = loads[first.resource] - supplied[first.resource]
+                    self.lacking[id(first)] = self._shortages(changed)[first.resource]
 
     def _keys_of(self, relaxing: Iterable[RelaxableLimit]) -> RelaxedKeys:
         return Counter(self._keys[id(item)] for item in relaxing)
@@ -117,36 +109,38 @@ class FeasibilityOracle:
 
     def _used(self, decision: Decision, relaxing: Iterable[RelaxableLimit]) -> list[RelaxableLimit]:
         """Return those of the relaxed limits that a decision breaks, as far as that is checked."""
-        running, (loads, supplied) = replica_counts(decision), self._use(decision)
+        running, short = replica_counts(decision), self._shortages(decision)
 
         def broken(item: RelaxableLimit) -> bool:
             match item:
                 case RunningWorkload(workload=name):
                     return running.get(name, 0) != self._required.counts[name]
-                case SuppliedCapacity(resource=at):
-                    # A workload that asks for an amount of 0 still needs a device.
-                    return at in loads and (loads[at] > supplied[at] or supplied[at] <= 0)
+                case SuppliedCapacity():
+                    return item.resource in short
             return True
 
         return [item for item in relaxing if broken(item)]
 
-    def _use(self, decision: Decision) -> tuple[_Amounts, _Amounts]:
-        """Return what a decision takes and what it supplies.
+    def _shortages(self, decision: Decision) -> dict[tuple[str, str, str], float]:
+        """Return how much is lacking of the resources of which a decision takes more than there is.
 
-        A decision of a relaxed fleet may take resources that no problem of this fleet has.
+        0 for one that does not exist: a workload that asks for an amount of 0 still needs a device.
         """
-        loads, supplied = _Amounts(float), _Amounts(float)
-        for place in decision.assignments:
-            item = self._workloads[place.workload]
-            loads[place.cluster, item.kind, place.device] += item.amount
-            for kind, amount in item.requests:
-                loads[place.cluster, kind, NO_DEVICE] += amount
-        chosen = set(decision.policies)
-        for cluster in self._fleet.clusters:
-            own = (i.supplies for i in cluster.candidates if (cluster.name, i.policy) in chosen)
-            for supply in chain(cluster.base, *own):
-                supplied[cluster.name, supply.kind, supply.device] += supply.amount
-        return loads, supplied
+        state = Allocation(self._capacity, decision)
+        taken = np.array([bool(own) for own in state.workloads_on])
+        short = np.flatnonzero((state.residual < 0) | (taken & ~state.exists)).tolist()
+        names, resources = self._capacity.clusters, self._capacity.resources
+        return {
+            (names[resources[at].cluster], *resources[at][1:]): 0.0 - float(state.residual[at])
+            for at in short
+        }
+
+    @cached_property
+    def _capacity(self) -> Problem:
+        """The problem without any of the limits, but with the fleet's own capacities."""
+        wide, own = formulate(relaxed(self._fleet, self._limits)), ResourceIndex(self._fleet)
+        base = dict(zip(own.resources, own.base.tolist(), strict=True))
+        return replace(wide, base=np.array([base.get(item, 0.0) for item in wide.resources]))
 
 
 def _with(decision: Decision, added: Assignment) -> Iterator[Decision]:
@@ -157,31 +151,3 @@ def _with(decision: Decision, added: Assignment) -> Iterator[Decision]:
         if name != added.workload:
             left = (item for item in decision.assignments if item.workload != name)
             yield Decision(decision.policies, (*left, added))
-
-
-def symmetry_keys(
-    fleet: Fleet, counts: Mapping[str, int], apps: Container[str]
-) -> Mapping[str, Hashable]:
-    """Return a key by workload; workloads of equal keys differ in nothing that a rule reads.
-
-    `counts`: on how many clusters they run. `apps`: those whose workloads equal no other app's.
-    Scores do not count, because a feasibility problem makes every assignment worth the same.
-    """
-    lacking = {
-        app: tuple(held.lacks(app) for held in fleet.scores.values())
-        for app in {item.app for item in fleet.workloads}
-    }
-    labelled = any(item.workload_selectors for item in fleet.workloads)
-    costed = any(item.score for item in fleet.limits)
-
-    def key(item: Workload) -> Hashable:
-        by_app = costed or item.minimum_score is not None or item.app in apps
-        return (
-            *(getattr(item, name) for name in _KEYED_FIELDS),
-            counts.get(item.name, 0),
-            item.name if item.workload_anti_affinity else "",
-            frozenset(item.labels.items()) if labelled else None,
-            item.app if by_app else lacking[item.app],
-        )
-
-    return {item.name: key(item) for item in fleet.workloads}

@@ -1,6 +1,8 @@
 """Merges identical workloads into a class with a count, identical sites into one with copies.
 
-This removes the symmetry between them, which would make branching repeat itself.
+This removes the symmetry between them, which would make branching repeat itself. Two are identical
+where their entries in all arrays of the reduced problem are equal, so any two can be swapped.
+`model.symmetry` says why its keys do not answer this.
 """
 
 from collections.abc import Hashable, Iterable
