@@ -17,6 +17,11 @@ from optimizer.cli.access_options import (
     check_auth,
 )
 from optimizer.cli.commands import approval_option, model_options, settings_of
+from optimizer.cli.connection_options import (
+    CONNECTION_OPTIONS,
+    connection_limits,
+    connection_options,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_HTTP_OPTIONS = ("bind_address", "port", "allowed_host", *ACCESS_OPTIONS)
+_HTTP_OPTIONS = ("bind_address", "port", "allowed_host", *CONNECTION_OPTIONS, *ACCESS_OPTIONS)
 
 
 @click.command()
@@ -41,6 +46,7 @@ _HTTP_OPTIONS = ("bind_address", "port", "allowed_host", *ACCESS_OPTIONS)
 )
 @cluster_options("the hub")
 @http_options
+@connection_options
 @access_options
 @click.option(
     "--read-only/--allow-writes",
@@ -156,4 +162,4 @@ async def _serve_http(
         access=access,
     )
     _log.info("serving", extra={"url": f"{url(listener, tls=bool(certificate))}{PATH}"})
-    await serve(app, listener, certificate)
+    await serve(app, listener, certificate, limits=connection_limits(rest))

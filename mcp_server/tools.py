@@ -4,6 +4,7 @@ A failure that the caller can do something about is a ToolError: it says what wa
 exists instead. The server hides the details of all other failures.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,9 +12,11 @@ from typing import Annotated, Any, NoReturn
 
 from fastmcp import Context
 from fastmcp.exceptions import ToolError
+from fastmcp.server.dependencies import get_http_request
 from fastmcp.tools.base import ToolResult
 from mcp_types import InputRequiredResult
 from pydantic import ConfigDict, Field, ValidationError
+from starlette.types import Message, Receive
 
 from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedText, object_name
 from dsf.kube.errors import KubeError
@@ -22,10 +25,11 @@ from mcp_server.confirmation import Confirmation, WhenClientCannotAsk, ask
 from mcp_server.result_views import applied_view, plan_view, reset_view, score_page
 from mcp_server.shown_plans import ShownPlans
 from optimizer.access.authorized_optimizer import AuthorizedOptimizer
+from optimizer.api.caller import CallerGone, caller_of
 from optimizer.plan.plan import Plan
 from optimizer.wire.base import RequestPart
 from optimizer.wire.request import NamedCluster, NamedWorkload, Namespace, OptimizeRequest, ScoreRef
-from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.request_problem import CALLER_GONE, RequestProblem
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +94,8 @@ class ReadTools:
         Entries are sorted by cluster, score and entry name. An expired score is not used.
         """
         with _hub_errors():
-            found = await self._caller().scores(namespace=cluster, name=name)
+            async with caller_of(_http_messages()) as client:
+                found = await client.wait(self._caller().scores(namespace=cluster, name=name))
             if isinstance(found, RequestProblem):
                 raise _refused(result_text.refusal(found))
             if not found and (cluster or name):
@@ -154,7 +159,8 @@ class ReadTools:
         )
         with _hub_errors():
             caller = self._caller()
-            plan = await caller.plan(request)
+            async with caller_of(_http_messages()) as client:
+                plan = await client.wait(caller.plan(request))
         if isinstance(plan, RequestProblem):
             raise _refused(result_text.refusal(plan))
         self._shown.add(caller.owner, plan)
@@ -188,7 +194,8 @@ class WriteTools:
         if isinstance(asked, InputRequiredResult):
             return asked
         with _hub_errors():
-            outcome = await self._caller().apply(plan)
+            async with caller_of(_http_messages()) as client:
+                outcome = await self._caller().apply(plan, wanted=client.is_connected)
         self._shown.forget(self._caller().owner, digest)
         if isinstance(outcome, RequestProblem):
             raise _refused(result_text.refusal(outcome))
@@ -226,7 +233,8 @@ class WriteTools:
         if isinstance(asked, InputRequiredResult):
             return asked
         with _hub_errors():
-            result = await self._caller().reset(namespace)
+            async with caller_of(_http_messages()) as client:
+                result = await self._caller().reset(namespace, wanted=client.is_connected)
         if isinstance(result, RequestProblem):
             raise _refused(result_text.refusal(result))
         view = reset_view(namespace, result)
@@ -253,6 +261,23 @@ class WriteTools:
             "this client can't ask its user to confirm, and this server writes only what a user"
             " has confirmed; nothing was written"
         )
+
+
+def _http_messages() -> Receive:
+    """Return how to receive the messages of the HTTP request that a tool runs for.
+
+    The last one is a disconnect. On standard input and output none ever comes: the client ends the
+    process.
+    """
+    try:
+        return get_http_request().receive
+    except RuntimeError:
+        return _no_message
+
+
+async def _no_message() -> Message:
+    message: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+    return await message
 
 
 def _refused(why: str) -> ToolError:
@@ -291,6 +316,8 @@ def _request(
 def _hub_errors() -> Iterator[None]:
     try:
         yield
+    except CallerGone as error:
+        raise _refused(result_text.refusal(CALLER_GONE)) from error
     except KubeError as error:
         message = UntrustedText(str(error), MESSAGE_LIMIT)
         logger.warning("can't read the hub", extra={"error": str(error)})

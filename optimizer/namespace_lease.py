@@ -10,12 +10,13 @@ from typing import TypeVar
 from uuid import uuid4
 
 from dsf.api.names import GROUP
-from dsf.kube.errors import Conflict
+from dsf.kube.errors import Conflict, NotFound
+from dsf.kube.kinds import NAMESPACE
 from dsf.kube.port import Kube
 from dsf.runtime.leader_election.exclusive_section import Occupied, run_exclusively
 from dsf.runtime.leader_election.held_lease import HeldLease
 from dsf.runtime.leader_election.lease import LeaderElectionConfig
-from optimizer.wire.request_problem import CONFLICT, RequestProblem
+from optimizer.wire.request_problem import CONFLICT, NOT_FOUND, RequestProblem
 
 T = TypeVar("T")
 
@@ -64,7 +65,8 @@ async def write_alone(
 ) -> T | RequestProblem:
     """Return what the work returns; refused while another process writes to the namespace.
 
-    Raises KubeError where the Lease can't be read or written.
+    Refused too where the namespace does not exist: the API server then refuses the Lease. Raises
+    KubeError where the Lease can't be read or written.
     """
     config = LeaderElectionConfig(
         LEASE_NAME,
@@ -75,10 +77,24 @@ async def write_alone(
         retry_seconds=lease_seconds * _RETRY_SHARE,
     )
     lease = HeldLease(kube, config)
-    outcome = await run_exclusively(
-        lease, lambda: work(NamespaceLease(lease)), patience_seconds=lease_seconds + 1
-    )
+    try:
+        outcome = await run_exclusively(
+            lease, lambda: work(NamespaceLease(lease)), patience_seconds=lease_seconds + 1
+        )
+    except NotFound as error:
+        if error.details.get("kind") != NAMESPACE.plural:
+            raise
+        return _unknown(namespace)
     return _refusal(namespace, lease) if isinstance(outcome, Occupied) else outcome
+
+
+def _unknown(namespace: str) -> RequestProblem:
+    return RequestProblem(
+        status=NOT_FOUND,
+        reason="UnknownNamespace",
+        title="The namespace does not exist",
+        detail=f"the hub has no namespace {namespace}; nothing was written",
+    )
 
 
 def _refusal(namespace: str, lease: HeldLease) -> RequestProblem:

@@ -97,11 +97,12 @@ class Optimizer:
         await self._kube.list(MANAGED_CLUSTER, limit=1)
 
     async def scores(
-        self, *, namespace: str | None = None, name: str | None = None
+        self, *, namespace: str | None = None, name: str | None = None, described: bool = True
     ) -> tuple[ScoreObject, ...] | RequestProblem:
         """Return the AddOnPlacementScores of all clusters, or of one namespace or name.
 
-        More entries than `max_listed` are refused.
+        More entries than `max_listed` are refused. `described`: with what the DynamicScorers say of
+        their scores.
         """
         names = () if name is None else (score_object_name(name),)
         if names == ("",):
@@ -109,7 +110,7 @@ class Optimizer:
         read = await retry_when_gone(lambda: self._scores(names, namespace))
         if isinstance(read, RequestProblem):
             return read
-        return score_list(read, await list_all(self._kube, DYNAMIC_SCORER))
+        return score_list(read, await list_all(self._kube, DYNAMIC_SCORER) if described else ())
 
     async def score_names(self) -> tuple[ScoreObject, ...]:
         """Return the AddOnPlacementScores of all clusters without their entries."""
@@ -143,11 +144,18 @@ class Optimizer:
         )
 
     async def reset(
-        self, namespace: str, writer: Writer = OWN_RIGHTS
+        self,
+        namespace: str,
+        writer: Writer = OWN_RIGHTS,
+        *,
+        wanted: Callable[[], bool] = lambda: True,
     ) -> ResetResult | RequestProblem:
-        """Delete every generated Placement, PlacementBinding and Policy of a namespace."""
+        """Delete every generated Placement, PlacementBinding and Policy of a namespace.
+
+        `wanted` is called before the first deletion: where it returns False, nothing is deleted.
+        """
         return await self._write_alone(
-            namespace, lambda lease: self._reset(namespace, lease, writer)
+            namespace, lambda lease: self._reset(namespace, lease, writer, wanted)
         )
 
     async def _write_alone(
@@ -171,7 +179,11 @@ class Optimizer:
         return Applied(digest=plan.digest, applied=successes(outcomes), failed=failures(outcomes))
 
     async def _reset(
-        self, namespace: str, lease: NamespaceLease, writer: Writer
+        self,
+        namespace: str,
+        lease: NamespaceLease,
+        writer: Writer,
+        wanted: Callable[[], bool],
     ) -> ResetResult | RequestProblem:
         placements, bindings, policies = await asyncio.gather(
             list_all(self._kube, PLACEMENT, namespace, labels=GENERATED_SELECTOR),
@@ -182,6 +194,8 @@ class Optimizer:
         deletions = changes((), observation)
         if refused := await writer.permit(deletions):
             return refused
+        if not wanted():
+            return CALLER_GONE
         await lease.announce("")
         outcomes = await apply(writer.kube or self._kube, deletions)
         deleted = tuple(

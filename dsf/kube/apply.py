@@ -25,7 +25,8 @@ async def apply(
     of the kind before it have ended. One failure does not stop the others.
 
     Two outcomes count as success: creating an object that already exists as desired, and deleting
-    an object that is gone or that was re-created under its name.
+    an object that is gone, that was re-created under its name, or that was written since it was
+    read where the deletion names its resource version.
     """
     numbered = list(enumerate(changes))
     outcomes: dict[int, ChangeResult] = {}
@@ -71,16 +72,16 @@ async def _apply_one(kube: Kube, change: Change) -> None:
             await kube.create(kind, obj)
         case Patch(kind, name, namespace, body, subresource):
             await kube.patch(kind, name, body, namespace, subresource=subresource)
-        case Delete(kind, name, namespace, uid):
-            await kube.delete(kind, name, namespace, uid=uid)
+        case Delete(kind, name, namespace, uid, version):
+            await kube.delete(kind, name, namespace, uid=uid, resource_version=version)
 
 
 async def _benign(kube: Kube, change: Change, error: KubeError) -> bool:
     match change, error:
         case Delete(), NotFound():
             return True
-        case Delete(uid=uid), Conflict():
-            return uid is not None
+        case Delete(uid=uid, resource_version=version), Conflict():
+            return bool(uid or version)
         case Create(), AlreadyExists():
             return await _exists_as_desired(kube, change)
         case _:

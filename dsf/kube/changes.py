@@ -57,12 +57,16 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """An object to delete; with `uid`, only that object and not one re-created under its name."""
+    """An object to delete; with `uid`, only that object and not one re-created under its name.
+
+    With `resource_version`, only if nobody has written it since.
+    """
 
     kind: Kind
     name: str
     namespace: str | None
     uid: str | None = None
+    resource_version: str | None = None
 
     def __str__(self) -> str:
         return f"delete {_label(self)}"

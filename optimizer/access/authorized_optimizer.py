@@ -13,6 +13,7 @@ from optimizer.access.delegated_auth import DelegatedAuth
 from optimizer.access.rights import (
     Rights,
     changing_rights,
+    describing_rights,
     listing_rights,
     planning_rights,
     writing_rights,
@@ -61,9 +62,14 @@ class AuthorizedOptimizer:
     async def scores(
         self, *, namespace: str | None = None, name: str | None = None
     ) -> tuple[ScoreObject, ...] | RequestProblem:
-        """Return the AddOnPlacementScores of all clusters, or of one namespace or name."""
-        refused = await self._refusal(listing_rights(namespace))
-        return refused or await self._optimizer.scores(namespace=namespace, name=name)
+        """Return the AddOnPlacementScores of all clusters, or of one namespace or name.
+
+        They are described for users who may list DynamicScorers, because these describe them.
+        """
+        if refused := await self._refusal(listing_rights(namespace)):
+            return refused
+        described = await self._refusal(describing_rights()) is None
+        return await self._optimizer.scores(namespace=namespace, name=name, described=described)
 
     async def score_names(self) -> tuple[ScoreObject, ...]:
         """Return all AddOnPlacementScores without entries; none if the user may not list them."""
@@ -97,12 +103,16 @@ class AuthorizedOptimizer:
 
         return await self._audited("apply", namespace, write, digest=plan.digest)
 
-    async def reset(self, namespace: str) -> ResetResult | RequestProblem:
-        """Delete every generated Placement, PlacementBinding and Policy of a namespace."""
+    async def reset(
+        self, namespace: str, *, wanted: Callable[[], bool] = lambda: True
+    ) -> ResetResult | RequestProblem:
+        """Delete what was generated in a namespace; nothing if `wanted` returns False before it."""
 
         async def write() -> ResetResult | RequestProblem:
             refused = await self._refusal(writing_rights(namespace))
-            return refused or await self._optimizer.reset(namespace, self._writer(namespace))
+            if refused:
+                return refused
+            return await self._optimizer.reset(namespace, self._writer(namespace), wanted=wanted)
 
         return await self._audited("reset", namespace, write)
 
@@ -152,6 +162,18 @@ class AuthorizedOptimizer:
                 "outcome": outcome,
             },
         )
+
+
+def audit_failed_login(*, token_sent: bool, address: str) -> None:
+    """Write the line of a caller that is refused because nobody knows who it is."""
+    audit_log.info(
+        "authentication",
+        extra={
+            "user": NOT_AUTHENTICATED,
+            "address": address,
+            "outcome": "invalid token" if token_sent else "no token",
+        },
+    )
 
 
 def unauthorized() -> RequestProblem:

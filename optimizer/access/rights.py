@@ -11,6 +11,7 @@ from dsf.kube.access_reviews import ResourceAttributes, right
 from dsf.kube.changes import Change
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
+    DYNAMIC_SCORER,
     MANAGED_CLUSTER,
     MANIFEST_WORK_REPLICA_SET,
     PLACEMENT,
@@ -25,6 +26,11 @@ Rights = tuple[ResourceAttributes, ...]
 def listing_rights(namespace: str | None) -> Rights:
     """Return the rights to list the scores of a namespace, or of all clusters."""
     return (right("list", ADD_ON_PLACEMENT_SCORE, namespace or ""),)
+
+
+def describing_rights() -> Rights:
+    """Return the rights to see how the DynamicScorers describe their scores."""
+    return (right("list", DYNAMIC_SCORER),)
 
 
 def planning_rights(namespace: str) -> Rights:

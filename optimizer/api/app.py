@@ -117,7 +117,7 @@ def _optimize_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer])
         summary="Find the best placement and apply it",
         operation_id="optimize",
         response_model=OptimizeResult,
-        responses=documented(400, 401, 403, 408, 409, 413, 422, 429, 503),
+        responses=documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 503),
     )
     async def optimize(
         request: Annotated[OptimizeRequest, Body(openapi_examples=OPTIMIZE_EXAMPLES)],
@@ -150,14 +150,19 @@ def _optimize_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer])
         summary="Delete what was generated in a namespace",
         operation_id="reset",
         response_model=ResetResult,
-        responses=documented(400, 401, 403, 408, 409, 413, 422, 503),
+        responses=documented(400, 401, 403, 404, 408, 409, 413, 422, 503),
     )
     async def reset(
         connection: Request,
         request: Annotated[ResetRequest, Body(openapi_examples=RESET_EXAMPLES)],
     ) -> ResetResult | Response:
-        """Delete the generated Placements, PlacementBindings and Policies of a namespace."""
-        done = await of(connection).reset(request.namespace)
+        """Delete the generated Placements, PlacementBindings and Policies of a namespace.
+
+        Where the caller disconnects before the first deletion, nothing is deleted.
+        """
+        optimizer = of(connection)
+        async with caller_of(connection.receive) as caller:
+            done = await optimizer.reset(request.namespace, wanted=caller.is_connected)
         return refusal(done) if isinstance(done, RequestProblem) else done
 
 

@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dsf.kube.access_reviews import UserInfo
 from dsf.kube.errors import KubeError
-from optimizer.access.authorized_optimizer import unauthorized
+from optimizer.access.authorized_optimizer import audit_failed_login, unauthorized
 from optimizer.access.delegated_auth import DelegatedAuth, bearer_token
 from optimizer.api.problem_details import hub_error_response, refusal
 
@@ -45,6 +45,8 @@ class Authentication:
             await hub_error_response(error)(scope, receive, send)
             return
         if user is None:
+            address, _ = scope.get("client") or ("", 0)
+            audit_failed_login(token_sent=bool(given), address=address)
             wrong = ', error="invalid_token"' if given else ""
             response = refusal(unauthorized(), {"WWW-Authenticate": _CHALLENGE + wrong})
             await response(scope, receive, send)

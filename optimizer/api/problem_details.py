@@ -65,6 +65,7 @@ def documented(*codes: int) -> dict[int | str, dict[str, Any]]:
         400: "The request is not HTTP, or its body is not JSON in UTF-8.",
         401: "The caller is not authenticated.",
         403: "The caller lacks a right on the hub; `detail` says which.",
+        404: "The namespace does not exist on the hub.",
         408: "The request did not arrive in time.",
         409: "Objects on the hub, or another writer, prevent it.",
         413: "The body is too large.",

@@ -12,6 +12,7 @@ import click
 
 from dsf.cli.options import NumberRange, cluster_options, http_options, log_options
 from optimizer.cli.access_options import access_of, access_options, certificate_of, check_auth
+from optimizer.cli.connection_options import connection_limits, connection_options
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -151,6 +152,7 @@ approval_option = click.option(
 @click.command()
 @cluster_options("the hub")
 @http_options
+@connection_options
 @access_options
 @model_options
 @click.option(
@@ -211,7 +213,7 @@ async def _serve(
             access=access_of(rest, kube),
         )
         _log.info("serving", extra={"url": url(listener, tls=bool(certificate))})
-        await serve(app, listener, certificate)
+        await serve(app, listener, certificate, limits=connection_limits(rest))
 
 
 def _app(
@@ -265,7 +267,8 @@ def settings_of(rest: Mapping[str, Any]) -> "OptimizerSettings":
     multiple=True,
     required=True,
     type=click.Path(exists=True, path_type=Path),
-    help="File or folder with Kubernetes objects and the request, as YAML or JSON; repeatable.",
+    help="File or folder with Kubernetes objects and the request, as YAML or JSON; repeatable."
+    " Pipes and devices are refused, because they may have no end.",
 )
 @click.option(
     "--request",

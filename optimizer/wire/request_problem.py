@@ -7,6 +7,7 @@ from pydantic import Field
 
 UNAUTHORIZED = 401
 FORBIDDEN = 403
+NOT_FOUND = 404
 UNPROCESSABLE = 422
 CONFLICT = 409
 TOO_MANY_REQUESTS = 429
@@ -28,9 +29,9 @@ class FieldProblem:
 class RequestProblem:
     """Why nothing was done: `reason` is CamelCase, `status` the HTTP status that fits it.
 
-    Reasons: Unauthorized (401), Forbidden (403), UnknownName (422), TooManyPlaces (422),
-    TooManyScores (422), NotGenerated (409), StalePlan (409), AnotherWriter (409), Busy (429),
-    CallerGone (499), HubRefused (503).
+    Reasons: Unauthorized (401), Forbidden (403), UnknownNamespace (404), UnknownName (422),
+    TooManyPlaces (422), TooManyScores (422), NotGenerated (409), StalePlan (409),
+    AnotherWriter (409), Busy (429), CallerGone (499), HubRefused (503).
     """
 
     status: int

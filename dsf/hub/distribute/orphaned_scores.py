@@ -1,8 +1,9 @@
 """Deletes the scores that no agent should publish any more.
 
 An agent deletes them itself as soon as its summaries change. The hub deletes only what has expired,
-which the scores of a working agent never do. So the two never undo each other's work, and scores
-disappear even if the agent was removed first.
+which the scores of a working agent never do. The deletion names the version that had expired, so a
+score that an agent publishes again meanwhile stays. So the two never undo each other's work, and
+scores disappear even if the agent was removed first.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +25,13 @@ def delete_orphaned_scores(
     """Return the deletions of orphaned scores that have expired; `now` is RFC 3339 in UTC."""
     oldest = rfc3339(datetime.fromisoformat(now) - LONGEST_FIRST_ROUND)
     return [
-        Delete(ADD_ON_PLACEMENT_SCORE, name, cluster, scores[cluster, name].uid or None)
+        Delete(
+            ADD_ON_PLACEMENT_SCORE,
+            name,
+            cluster,
+            scores[cluster, name].uid or None,
+            scores[cluster, name].resource_version or None,
+        )
         for cluster, name in sorted(orphans)
         if _is_dead(scores[cluster, name], now, oldest)
     ]

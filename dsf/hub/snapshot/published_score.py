@@ -29,6 +29,7 @@ class PublishedScore:
 
     score_label: str
     uid: str = ""
+    resource_version: str = field(default="", compare=False)
     created: str = ""
     valid_until: str = field(default="", compare=False)
     answered: bool = False
@@ -45,6 +46,7 @@ def read_score(obj: Object) -> PublishedScore:
             str((metadata.get("labels") or {}).get(names.SCORE_NAME_LABEL) or "")
         ),
         uid=str(metadata.get("uid") or ""),
+        resource_version=str(metadata.get("resourceVersion") or ""),
         created=str(metadata.get("creationTimestamp") or ""),
         valid_until=str(status.get("validUntil") or ""),
         answered=bool(scored and scored.get("status") == "True"),

@@ -185,6 +185,7 @@ def published(
             "name": score_name.replace("_", "-"),
             "namespace": where,
             "uid": f"{where}-{score_name}",
+            "resourceVersion": "7",
             "creationTimestamp": "2026-11-20T09:00:00Z",
             "labels": {
                 "app.kubernetes.io/managed-by": "dynamic-scoring-framework",

@@ -437,7 +437,9 @@ def test_the_hub_deletes_expired_scores_that_nobody_is_told_to_publish() -> None
 def test_a_successor_of_an_orphaned_score_is_not_deleted_in_its_place() -> None:
     start = world(scores=(published("c1", "old_score", until=EXPIRED),))
     gone = [each for each in planned(start) if each.kind == ADD_ON_PLACEMENT_SCORE]
-    assert gone == [Delete(ADD_ON_PLACEMENT_SCORE, "old-score", "c1", uid="c1-old_score")]
+    assert gone == [
+        Delete(ADD_ON_PLACEMENT_SCORE, "old-score", "c1", uid="c1-old_score", resource_version="7")
+    ]
 
 
 def test_it_leaves_alone_what_an_agent_may_still_own() -> None:

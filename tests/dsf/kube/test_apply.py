@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsf.kube.apply import apply
-from dsf.kube.changes import Change, Create, Patch, diff
+from dsf.kube.changes import Change, Create, Delete, Patch, diff
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import CONFIG_MAP, NAMESPACE, Kind
 from dsf.kube.port import Kube, Object, Subresource
@@ -121,3 +121,19 @@ async def test_many_at_a_time_but_one_object_in_order_and_one_kind_after_the_oth
     assert [kind for _, kind, _ in kube.log] == [change.kind.kind for change in changes]
     for name in names:
         assert (await hub.get(CONFIG_MAP, name, name))["data"] == {"x": "2"}
+
+
+async def test_an_object_that_was_written_meanwhile_is_not_deleted() -> None:
+    hub = EmbeddedHub()
+    await hub.create(
+        NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}}
+    )
+    read = await hub.create(CONFIG_MAP, config_maps({"x": ({}, {"data": {"a": "1"}})})[0])
+    uid, version = read["metadata"]["uid"], read["metadata"]["resourceVersion"]
+    await hub.patch(CONFIG_MAP, "x", {"data": {"a": "2"}}, "ns")
+    [stale] = await apply(hub, [Delete(CONFIG_MAP, "x", "ns", uid, version)])
+    assert stale.error is None
+    kept = await hub.get(CONFIG_MAP, "x", "ns")
+    assert kept["data"] == {"a": "2"}
+    await apply(hub, [Delete(CONFIG_MAP, "x", "ns", uid, kept["metadata"]["resourceVersion"])])
+    assert (await hub.list(CONFIG_MAP, "ns")).items == ()

@@ -8,7 +8,7 @@ import pytest
 from dsf.kube.access_reviews import UserInfo, right
 from dsf.kube.changes import Create
 from dsf.kube.embedded import AccessTable, EmbeddedHub
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, LEASE, PLACEMENT, POLICY
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER, LEASE, PLACEMENT, POLICY
 from dsf.kube.wrappers.counting import Counting
 from dsf.kube.wrappers.read_only import ReadOnly
 from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
@@ -101,6 +101,30 @@ async def test_scores_of_a_cluster_need_a_right_in_its_namespace_alone() -> None
     for refused in (await one.scores(namespace="worker02"), await one.scores()):
         assert isinstance(refused, RequestProblem)
     assert await one.score_names() == ()
+
+
+async def test_scores_are_described_for_users_who_may_list_scorers() -> None:
+    scorer = {
+        "metadata": {"name": "power", "namespace": "default"},
+        "spec": {
+            "description": "watts of a device",
+            "configURL": "http://scorer.example/config",
+            "configSyncMode": "None",
+            "scoreDimensionFormat": "${node};${device}",
+            "scoring": {"params": {"name": "performance"}},
+        },
+    }
+    lists = right("list", ADD_ON_PLACEMENT_SCORE)
+    described = {}
+    for rights in ([lists], [lists, right("list", DYNAMIC_SCORER)]):
+        reader, hub = await served(READER, access=AccessTable({}, {READER.name: rights}))
+        await hub.create(DYNAMIC_SCORER, scorer)
+        found = await reader.scores()
+        assert not isinstance(found, RequestProblem)
+        assert found
+        described[len(rights)] = {(s.description, s.score_dimension_format) for s in found}
+    assert described[1] == {("", "")}
+    assert ("watts of a device", "${node};${device}") in described[2]
 
 
 async def test_a_reset_that_deletes_policies_needs_the_right_to() -> None:

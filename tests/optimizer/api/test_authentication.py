@@ -1,6 +1,7 @@
 """Who gets in at the REST door, over real sockets."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -163,3 +164,35 @@ async def test_the_document_names_the_scheme_and_the_refusals() -> None:
     guarded = [("/optimize", "post"), ("/reset", "post"), ("/addonplacementscores", "get")]
     for path, method in guarded:
         assert {"401", "403"} <= set(document["paths"][path][method]["responses"])
+
+
+@pytest.mark.parametrize(("path", "more"), [("/reset", {}), ("/optimize", body())])
+async def test_a_namespace_that_does_not_exist_is_named(path: str, more: dict[str, Any]) -> None:
+    fleet = await hub_of()
+    app = create_app(Optimizer(fleet, now=lambda: NOW))
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        answer = await http.post(path, json={**more, "namespace": "nowhere"})
+    said = answer.json()
+    assert "nowhere" in said["detail"]
+    if path == "/reset":
+        assert (answer.status_code, said["reason"]) == (404, "UnknownNamespace")
+        assert "Retry-After" not in answer.headers
+    else:
+        assert (answer.status_code, said["reason"]) == (422, "UnknownName")
+
+
+@pytest.mark.parametrize(
+    ("headers", "outcome"), [({}, "no token"), (bearer("forged-secret"), "invalid token")]
+)
+async def test_a_failed_login_is_in_the_audit_log(
+    headers: dict[str, str], outcome: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with door(await hub()) as http:
+        await http.post("/reset", json={"namespace": "default"}, headers=headers)
+    [line] = [record for record in caplog.records if record.name == "audit"]
+    fields = vars(line)
+    assert (fields["user"], fields["address"]) == ("(not authenticated)", "127.0.0.1")
+    assert fields["outcome"] == outcome
+    assert "forged-secret" not in caplog.text

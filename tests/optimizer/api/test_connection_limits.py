@@ -129,10 +129,10 @@ async def served(
             await asyncio.gather(running, return_exceptions=True)
 
 
-def _post(request: dict[str, Any]) -> bytes:
+def _post(request: dict[str, Any], path: str = "/optimize") -> bytes:
     content = json.dumps(request).encode()
     head = (
-        "POST /optimize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(content)}\r\n\r\n"
     )
     return head.encode() + content
@@ -194,11 +194,17 @@ async def test_a_gone_caller_is_noticed_whatever_it_sent_ahead(ahead: bytes) -> 
         assert await names(hub, kinds.PLACEMENT) == []
 
 
-async def test_a_caller_that_goes_before_the_first_write_writes_nothing() -> None:
+@pytest.mark.parametrize("path", ["/optimize", "/reset"])
+async def test_a_caller_that_goes_before_the_first_write_writes_nothing(path: str) -> None:
     hub = await hub_of()
-    kube = Held(hub, "create", kinds.LEASE)
+    if path == "/reset":
+        async with served(hub) as server:
+            assert (await server.optimize()).status_code == 200
+    before = await names(hub, kinds.PLACEMENT)
+    kube = Held(hub, "list", kinds.PLACEMENT) if before else Held(hub, "create", kinds.LEASE)
     async with served(kube) as server:
-        connection = await server.connect(_post(body()))
+        sent = _post(body()) if path == "/optimize" else _post({"namespace": "default"}, path)
+        connection = await server.connect(sent)
         await kube.reached.wait()
         await connection.close()
         await server.get("/healthz")  # the server has read what was sent before this
@@ -209,7 +215,7 @@ async def test_a_caller_that_goes_before_the_first_write_writes_nothing() -> Non
             return any(not item["spec"].get("holderIdentity") for item in leases)
 
         await eventually(the_lease_is_given_back)
-        assert await names(hub, kinds.PLACEMENT) == []
+        assert await names(hub, kinds.PLACEMENT) == before
 
 
 async def test_a_plan_that_is_being_written_is_written_as_a_whole() -> None:
