@@ -12,7 +12,7 @@ export UV_NO_PROGRESS := 1
 export UV_SYSTEM_CERTS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-exhaustive lint types check crds hub test-hub test-sources fire fire-hub audit benchmarks clean
+.PHONY: help setup demo test test-exhaustive lint types check crds hub test-hub test-sources fire fire-hub audit benchmarks benchmark-tuning clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ check: lint types test ## Run lint, types and the quick suite
 
 crds: setup ## Generate the chart's CRDs from the wire types
 	@$(RUN)/dsf crds --output-dir charts/dynamic-scoring-framework/files/crds
+
+benchmark-tuning: setup ## Measure each number and heuristic of the optimizer's search
+	@$(RUN)/python -m benchmarks.optimizer.tuning $(ARGS)
 
 benchmarks: hub ## Measure what the product costs, as ratios in one run
 	@$(RUN)/python -m benchmarks.startup

@@ -1,0 +1,227 @@
+"""The cases that numbers and heuristics of the optimizer are measured on, by family.
+
+`small`: up to some hundred variables. `dist`, `prof`, `rand`: up to 100 x 200 of the instances of
+that kind. `linked`: two replicas, a further kind, a fleet-wide limit and spread, so that linking
+rows bind. `tiers`: two priorities. `running`: a fleet that is solved again; the value is the number
+of assignments and policies that stay. `timed`: less CPU than the search needs. `large`: 200 x 500.
+`layouts`: MIG candidates. `moves`: transitions; the value is 0 less the interruptions. `explained`:
+explanations; the value is the number of facts that were computed.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.optimizer.explanations import cost, fleet
+from benchmarks.optimizer.instances import Instance, Kind, instance, problem
+from benchmarks.optimizer.priorities import tiered
+from benchmarks.optimizer.stability import changed
+from optimizer.candidates.fleet_candidates import with_candidates
+from optimizer.candidates.layout_bounds import bounded_over_all_layouts
+from optimizer.domain.fleet import (
+    Cluster,
+    Fleet,
+    FleetLimit,
+    Objective,
+    Selector,
+    Supply,
+    TopologySpread,
+    Workload,
+)
+from optimizer.domain.score_matrix import ScoreMatrix
+from optimizer.domain.solution import Decision
+from optimizer.mig.geometry import Geometry, geometry
+from optimizer.mig.gpu_patterns import Gpu, ReconfigurationRules
+from optimizer.mig.gpu_pools import GpuPool, NodeGpus, possible_devices
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Problem
+from optimizer.solve.heuristics.cluster_exchange import unchanged_count
+from optimizer.solve.strategy import solve_problem
+from optimizer.transition.transition import plan_transition
+
+_KINDS: tuple[Kind, ...] = ("dist", "prof")
+_LIMIT = 20.0
+"""CPU seconds: a case that needs more ends there."""
+
+
+class Found(NamedTuple):
+    """What a case reached: the higher the value, and the lower the bound, the better."""
+
+    value: float
+    bound: float
+
+
+class Case(NamedTuple):
+    """A case of a family; `run` does what is measured."""
+
+    family: str
+    name: str
+    run: Callable[[], Found]
+
+
+Start = dict[str, Decision]
+"""Decisions that cases start from, by name: the same ones for every number that is measured."""
+
+
+def starts() -> Start:
+    """Return the decisions that `cases` needs, by the numbers as they are."""
+    made = {
+        f"running {kind}": _decided(problem(instance(60, 120, kind)), gap=0.01) for kind in _KINDS
+    }
+    for kind in _KINDS:
+        made[f"before {kind}"] = _decided(_moving(kind, 0), gap=0.01)
+        made[f"after {kind}"] = _decided(_moving(kind, 1), gap=0.01)
+    return made
+
+
+def cases(start: Start) -> Iterator[Case]:
+    """Yield all cases."""
+    for kind, sizes in _SIZES.items():
+        for size, gap in sizes:
+            family = "small" if size[0] < _MEDIUM else kind
+            yield _solve(family, problem(instance(*size, kind)), _named(size, kind), gap)
+    for kind in _KINDS:
+        yield _running(kind, start)
+        yield _moved(kind, start)
+        yield Case("explained", kind, partial(_explained, kind))
+    yield _solve("linked", formulate(_linked(instance(10, 30, "dist"))), "dist", 0.01)
+    yield _solve("tiers", tiered(problem(instance(20, 40, "dist")), 2), "dist", 0.01)
+    yield _solve("timed", problem(instance(100, 200, "dist")), "dist", seconds=0.3)
+    yield _solve("timed", tiered(problem(instance(50, 100, "dist")), 2), "tiers", seconds=0.5)
+    yield _solve("large", problem(instance(200, 500, "dist")), "dist", 0.01)
+    for gpus, most in ((4, 16), (8, 16)):
+        yield Case("layouts", f"{gpus} GPUs {most}", partial(_layouts, gpus, most))
+
+
+_MEDIUM = 10
+"""Clusters: cases with fewer are small."""
+
+_SIZES: dict[Kind, tuple[tuple[tuple[int, int], float], ...]] = {
+    "dist": (((8, 20), 0.0), ((20, 50), 0.0), ((50, 150), 0.005)),
+    "prof": (((6, 14), 0.0), ((12, 28), 0.0), ((50, 150), 0.0025), ((100, 200), 0.0025)),
+    "rand": (((6, 14), 0.0), ((20, 50), 0.0), ((50, 150), 0.0025)),
+}
+"""Sizes and gaps that take at most about a second each, by kind."""
+
+
+def _named(size: tuple[int, int], kind: Kind) -> str:
+    return f"{size[0]}x{size[1]} {kind}"
+
+
+def _decided(given: Problem, gap: float) -> Decision:
+    return solve_problem(given, solver="highs", time_limit_seconds=_LIMIT, gap=gap).decision
+
+
+def _solve(
+    family: str, given: Problem, name: str, gap: float = 0.0, seconds: float = _LIMIT
+) -> Case:
+    def run() -> Found:
+        solution = solve_problem(
+            given,
+            solver="highs",
+            time_limit_seconds=seconds,
+            gap=gap,
+            clock=time.process_time,
+        )
+        return Found(solution.objective_value, solution.bound or 0.0)
+
+    return Case(family, name, run)
+
+
+def _running(kind: Kind, start: Start) -> Case:
+    """Solve a fleet again after a few scores changed."""
+    given = problem(instance(60, 120, kind))
+    again = changed(given, start[f"running {kind}"])
+
+    def run() -> Found:
+        return Found(unchanged_count(again, _decided(again, gap=0.01)), 0.0)
+
+    return Case("running", kind, run)
+
+
+def _linked(given: Instance) -> Fleet:
+    """Return an instance with replicas, a further kind, a limit and spread over zones."""
+    plain = fleet(given)
+    clusters = tuple(
+        replace(item, labels={"zone": "abc"[at % 3]}, base=(Supply("cpu", "", 10.5 + at % 5),))
+        for at, item in enumerate(plain.clusters)
+    )
+    workloads = tuple(
+        replace(
+            item,
+            replicas=2 if at % 4 == 0 else 1,
+            requests=(("cpu", 1.0 + 0.3 * (at % 7)),),
+            spread=(TopologySpread("zone", 1),) if at % 4 == 0 else (),
+            uses=(("watts", item.amount),),
+        )
+        for at, item in enumerate(plain.workloads)
+    )
+    most = 0.6 * sum(item.amount * item.replicas for item in workloads)
+    return replace(
+        plain,
+        clusters=clusters,
+        workloads=workloads,
+        limits=(FleetLimit("power", most, uses="watts"),),
+    )
+
+
+def _moving(kind: Kind, day: int) -> Problem:
+    """Return a fleet whose workloads swap their scores from day to day."""
+    given = instance(12, 30, kind)
+    return problem(replace(given, scores=np.roll(given.scores, day, axis=0)))
+
+
+def _moved(kind: Kind, start: Start) -> Case:
+    """Plan the transition between the decisions of two days."""
+    before, after = start[f"before {kind}"], start[f"after {kind}"]
+
+    def run() -> Found:
+        found = plan_transition(_moving(kind, 1), before, after)
+        return Found(-sum(len(stage.uncovered) for stage in found.stages), len(found.stages))
+
+    return Case("moves", kind, run)
+
+
+def _layouts(gpus: int, most: int) -> Found:
+    """Generate candidates for clusters of equal H100 GPUs, solve, and bound over all layouts."""
+    rng = random.Random(gpus)  # noqa: S311 - a stated seed
+    model = geometry("H100-96GB")
+    if not isinstance(model, Geometry):
+        raise TypeError(model.message)
+    names = [f"c{number}" for number in range(3)]
+    pools = {name: [GpuPool(name, (NodeGpus("n", (Gpu(model),) * gpus),))] for name in names}
+    devices = possible_devices(pools[names[0]][0])
+    workloads = tuple(
+        Workload(f"w{at}", f"w{at}", "gpu", float(rng.randint(1, 3)), "p") for at in range(gpus * 8)
+    )
+    scores = {
+        (cluster, item.name, device): float(rng.randint(1, 100))
+        for cluster in names
+        for item in workloads
+        for device in devices
+    }
+    given = Fleet(
+        "default",
+        tuple(Cluster(name, Selector(name), ()) for name in names),
+        workloads,
+        {"score": ScoreMatrix.of(scores)},
+        (Objective("score"),),
+    )
+    wide = with_candidates(given, pools, ReconfigurationRules(most=most))
+    solution = solve_problem(
+        formulate(wide), solver="highs", time_limit_seconds=5.0, gap=0.01, clock=time.process_time
+    )
+    found = bounded_over_all_layouts(wide, solution)
+    return Found(found.objective_value, found.bound or 0.0)
+
+
+def _explained(kind: Kind) -> Found:
+    given = instance(18, 24, kind)
+    crowded = replace(given, gpus=given.gpus[:6], scores=given.scores[:, :6])
+    found = cost(fleet(crowded), 60.0)
+    return Found(found.bounds[0] + found.margins[0] + found.conflicts[0], 0.0)

@@ -1,0 +1,37 @@
+"""Every number that tunes the optimizer's search has a unit, a reader and a benchmark."""
+
+import ast
+import importlib
+from pathlib import Path
+
+from benchmarks.optimizer.tuning import HEURISTICS, OF_LARGE, TRIED, numbers, tried
+
+ROOT = Path(__file__).parents[2]
+NUMBERS = {item.name: item for item in numbers()}
+
+
+def test_numbers_are_documented_in_the_folders_that_have_any() -> None:
+    assigned = [
+        target.id
+        for path in (ROOT / "optimizer").rglob("tuning.py")
+        for statement in ast.parse(path.read_text()).body
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    ]
+    assert sorted(assigned) == sorted(NUMBERS)
+    assert [name for name, item in NUMBERS.items() if not item.unit] == []
+
+
+def test_a_number_that_nothing_reads_is_gone() -> None:
+    assert [name for name, item in NUMBERS.items() if not item.readers] == []
+
+
+def test_the_benchmark_tries_other_values_of_numbers_that_exist() -> None:
+    assert {*TRIED, *OF_LARGE} - set(NUMBERS) == set()
+    assert [name for name, item in NUMBERS.items() if item.value in tried(item)] == []
+
+
+def test_the_benchmark_switches_off_heuristics_that_exist() -> None:
+    for item in HEURISTICS.values():
+        assert hasattr(importlib.import_module(item.module), item.attribute)
