@@ -15,7 +15,6 @@ from optimizer.explain.case import Case
 from optimizer.explain.margins.assignment_reasons import assignment_reasons
 from optimizer.explain.margins.margins import Margin, Margins
 from optimizer.explain.margins.why_not import why_not
-from optimizer.explain.placements import placed
 from optimizer.explain.solver_ports import (
     BudgetExceeded,
     FindNearOptimal,
@@ -29,6 +28,7 @@ from optimizer.explain.tradeoffs.dual_prices import binding_limits
 from optimizer.explain.tradeoffs.pareto_set import multi_objective, pareto_set
 from optimizer.explain.transition_steps import transition_plan
 from optimizer.explain.unplaced_conflicts import UnplacedReasons, short_of_replicas
+from optimizer.explain.wire_values import placed
 from optimizer.model.current_state import current_state, with_enforced_candidates
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem

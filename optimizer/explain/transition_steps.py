@@ -77,7 +77,7 @@ def _returning(
     """Return the assignments that are stopped although they belong to the start and the goal."""
     stays = set(start.assignments) & set(goal.assignments)
     stopped = chain.from_iterable(item.stopped for item in stages)
-    return tuple(dict.fromkeys(place for place in stopped if place in stays))
+    return tuple(dict.fromkeys(assignment for assignment in stopped if assignment in stays))
 
 
 def _step(

@@ -86,8 +86,7 @@ class UnplacedReasons:
         counts = {**self._counts, workload: self._counts.get(workload, 0) + 1}
         required = RequiredReplicas(workload, counts)
         if counts[workload] > len(self._fleet.clusters):
-            count = len(self._fleet.clusters)
-            message = f"it runs on all of the {count} clusters that the request names"
+            message = "it already runs on every cluster that the request names"
             return UnplacedReason(workload=workload, message=message)
         limits = relaxable_limits(self._fleet, required, self._layouts)
         search = ConflictSearch(self._fleet, required, limits, self._solve, self._time_left)
@@ -114,7 +113,7 @@ class UnplacedReasons:
             found = self._conflict(search)
         name = search.required.workload
         if found is None:
-            message = "no change of the limits that have a name makes room for it"
+            message = "there is no room for it, whichever limits are changed"
             return UnplacedReason(workload=name, message=message)
         self._conflicts[key] = found
         reason = UnplacedReason(

@@ -38,8 +38,8 @@ def manifests(
     placements = {workload.name: workload.placement for workload in fleet.workloads}
     enforcing = frozenset(choice.cluster for choice in decision.policies)
     runs: dict[str, list[str]] = {}
-    for place in decision.assignments:
-        runs.setdefault(place.workload, []).append(place.cluster)
+    for assignment in decision.assignments:
+        runs.setdefault(assignment.workload, []).append(assignment.cluster)
     return (
         *generated_policies(fleet, decision, mig),
         *_of_policies(fleet.namespace, decision.policies, select),

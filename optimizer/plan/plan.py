@@ -12,7 +12,7 @@ from optimizer.domain.fleet import Fleet
 from optimizer.domain.issue import Issue
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import PolicyEnforcement, Solution
-from optimizer.explain.placements import placed
+from optimizer.explain.wire_values import placed
 from optimizer.model.formulate import staying
 from optimizer.model.problem import Problem
 from optimizer.plan.digest import basis_of, digest_of

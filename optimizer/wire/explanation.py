@@ -8,17 +8,17 @@ from optimizer.wire.base import ResultPart
 
 
 class ObjectiveLoss(ResultPart):
-    """How much less the objective is worth; negative: more."""
+    """By how much the objective value is lower; negative: higher."""
 
     total: float
     by_priority: Annotated[
         dict[int, float],
-        Field(description="By priority, highest first; empty if there is only one."),
+        Field(description="Loss by priority, the highest first; empty if there is one priority."),
     ]
 
 
 class RunnerUp(ResultPart):
-    """The best other resource of a workload by score; rules may forbid it."""
+    """The best other assignment of a workload by score alone; rules may forbid it."""
 
     cluster: str
     device: str
@@ -50,17 +50,17 @@ class AssignmentReason(ResultPart):
     score: float
     runner_up: Annotated[
         RunnerUp | None,
-        Field(description="Best other place by score alone; null: no other is usable."),
+        Field(description="null: the workload can use no other device."),
     ]
     margin: Annotated[
         ObjectiveLoss | None,
-        Field(description="Loss of the best solution without this place; null: not computed."),
+        Field(description="Loss of the best solution without this assignment; null: not computed."),
     ]
     at_most: Annotated[
         ObjectiveLoss | None,
         Field(
-            description="Upper bound of the margin: the loss of a known solution without the place;"
-            " null: no such solution is known."
+            description="Upper bound of the margin: the loss of a known solution without this"
+            " assignment; null: no such solution is known."
         ),
     ] = None
     instead: Annotated[
@@ -69,7 +69,7 @@ class AssignmentReason(ResultPart):
 
 
 class ConflictingLimit(ResultPart):
-    """A limit that keeps a workload out, together with the others of the list."""
+    """A limit which, together with the others of the list, leaves no room for a workload."""
 
     rule: str
     message: str
@@ -82,30 +82,36 @@ class RepairChange(ResultPart):
     size: Annotated[
         float,
         Field(
-            description="Share of what all could use, or of the limit; 1: a constraint dropped; 2:"
-            " a workload stopped; for a higher value, how much higher."
+            description="Relative size: an amount as a share of what all workloads could use, or of"
+            " the limit; 0.01 for a GPU to free, 1 for a dropped constraint, 2 for a stopped"
+            " workload; of a raised score the raise."
         ),
     ]
 
 
 class Repair(ResultPart):
-    """The cheapest repair found: the fewest changes, then the smallest total size."""
+    """The cheapest repair that was found: the fewest changes, then the smallest total size."""
 
     changes: tuple[RepairChange, ...]
     verified: Annotated[
-        bool, Field(description="The changed problem was solved again, and places the workload.")
+        bool,
+        Field(
+            description="True: the changed problem was solved again, and its best solution has it."
+        ),
     ]
     places: Annotated[
         tuple[AssignmentRef, ...], Field(description="Places of the workload in that solution.")
     ]
     losing: Annotated[
         tuple[str, ...],
-        Field(description="Workloads with fewer places in that solution than in the plan."),
+        Field(
+            description="Workloads that run on fewer clusters in that solution than in the plan."
+        ),
     ]
 
 
 class UnplacedReason(ResultPart):
-    """Why a workload has no place, or fewer than it asks for."""
+    """Why a workload runs on fewer clusters than it asks for."""
 
     workload: str
     message: str
@@ -118,13 +124,13 @@ class UnplacedReason(ResultPart):
     ] = False
     lost: Annotated[
         ObjectiveLoss | None,
-        Field(description="Loss of the objective if it is placed; only if there is room."),
+        Field(description="Loss of the best solution that places it; only if there is room."),
     ] = None
     remedy: Repair | None = None
 
 
 class BindingLimit(ResultPart):
-    """A limit without slack."""
+    """A limit that the plan uses up."""
 
     cluster: Annotated[str, Field(description="Empty if the limit holds for several clusters.")]
     limit: str
@@ -139,7 +145,7 @@ class BindingLimit(ResultPart):
 
 
 class WhyNotAnswer(ResultPart):
-    """The loss of the objective if a place or a policy is forced."""
+    """What it costs to force an assignment or a policy."""
 
     asked: str
     possible: Annotated[bool | None, Field(description="null: not computed.")]
@@ -149,9 +155,9 @@ class WhyNotAnswer(ResultPart):
 
 
 class ParetoPoint(ResultPart):
-    """A solution: no other is better in one score without being worse in another."""
+    """A solution that no other one betters in a score without being worse in another."""
 
-    values: Annotated[dict[str, float], Field(description="Sum over all places, by score.")]
+    values: Annotated[dict[str, float], Field(description="Sum over all assignments, by score.")]
     policies: tuple[EnforcedPolicy, ...]
     places: tuple[AssignmentRef, ...]
 
@@ -160,18 +166,18 @@ class ParetoSet(ResultPart):
     """The points that were found, the best in the first score first."""
 
     points: tuple[ParetoPoint, ...]
-    complete: Annotated[bool, Field(description="True: it was proven that there are no others.")]
+    complete: Annotated[bool, Field(description="True: it was proven that no other points exist.")]
     message: str
 
 
 class GpusToDrain(ResultPart):
-    """GPUs that get another layout, and so must be idle when a policy is replaced."""
+    """GPUs that get another layout, so that they must be idle when their policy is replaced."""
 
     cluster: str
     policy: Annotated[str, Field(description="The policy that is replaced.")]
     gpus: Annotated[
         tuple[str, ...] | None,
-        Field(description="node/index, or index; null: not known, so all GPUs that it divides."),
+        Field(description="node/index, or index; null: not known, so drain all that it divides."),
     ] = None
 
 
@@ -187,11 +193,11 @@ class TransitionStep(ResultPart):
     stop: tuple[AssignmentRef, ...] = ()
     uncovered: Annotated[
         tuple[str, ...],
-        Field(description="Workloads that lose a replica in this step for a while."),
+        Field(description="Workloads that lose a replica until a later step starts it again."),
     ] = ()
     detours: Annotated[
         tuple[AssignmentRef, ...],
-        Field(description="Places that are taken only until there is room elsewhere."),
+        Field(description="Assignments that last only until there is room elsewhere."),
     ] = ()
 
 
@@ -204,7 +210,7 @@ class TransitionPlan(ResultPart):
     ]
     returning: Annotated[
         tuple[AssignmentRef, ...],
-        Field(description="Places that are left to make room, and taken again later."),
+        Field(description="Assignments that stop to make room, and start again later."),
     ] = ()
     least: Annotated[
         bool,
@@ -216,7 +222,7 @@ class TransitionPlan(ResultPart):
 
 
 class Explanation(ResultPart):
-    """The explanation of a plan; `not_computed` names the parts that are missing."""
+    """The explanation of a plan."""
 
     places: tuple[AssignmentReason, ...] = ()
     unplaced: tuple[UnplacedReason, ...] = ()
@@ -225,6 +231,7 @@ class Explanation(ResultPart):
     pareto: ParetoSet | None = None
     transition: TransitionPlan | None = None
     not_computed: Annotated[
-        tuple[str, ...], Field(description="Parts that the time or the size did not allow.")
+        tuple[str, ...],
+        Field(description="Parts that are missing because of the time limit or the size."),
     ] = ()
     solves: Annotated[int, Field(description="Number of problems solved.")] = 0

@@ -1,4 +1,4 @@
-"""What a request asks an explanation of."""
+"""The questions that a request asks about its plan."""
 
 from typing import Annotated, Self
 
@@ -8,21 +8,24 @@ from optimizer.wire.base import ObjectName, RequestPart
 
 
 class WhyNotQuestion(RequestPart):
-    """Why not this place, or this policy: what would forcing it cost?"""
+    """What would it cost to force this assignment, or this policy?"""
 
     cluster: ObjectName
     workload: Annotated[
-        ObjectName | None, Field(description="Asks about a place on the cluster.")
+        ObjectName | None, Field(description="The workload to force onto the cluster.")
     ] = None
     device: Annotated[
-        str, Field(max_length=253, description="Only this device of the cluster; else any.")
+        str,
+        Field(
+            max_length=253, description="The device to force it onto; empty: any of the cluster."
+        ),
     ] = ""
-    policy: Annotated[ObjectName | None, Field(description="Asks about enforcing it.")] = None
+    policy: Annotated[ObjectName | None, Field(description="The policy to force.")] = None
 
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.workload is None) == (self.policy is None):
-            raise ValueError("name what is asked about: either workload or policy")
+            raise ValueError("name one of workload and policy")
         if self.device and self.policy:
-            raise ValueError("device: says nothing about a policy")
+            raise ValueError("device: only a workload has one")
         return self

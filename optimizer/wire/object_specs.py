@@ -1,8 +1,8 @@
-"""Constraints and preferences of workloads, policies and clusters, besides the contract's labels.
+"""Constraints and preferences of workloads, policies and clusters, besides their labels.
 
 Each is a field of the request, and an annotation of the object that is named after the field
 (`moveCost`: `dynamic-scoring.open-cluster-management.io/move-cost`). The request wins. Lists have a
-short form for annotations, which the request accepts too.
+short form for annotations; a request accepts it too.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ from optimizer.mig.mig_parted import LAYOUT_REGEX
 from optimizer.wire.base import ObjectName, RequestPart
 
 MAX_AMOUNT = 1e18
-"""The largest quantity; sums of many stay within the range of a float."""
+"""The largest quantity; a sum of many is still a finite float."""
 
 MAX_NAMED_AMOUNTS = 20
 """Kinds or limits that one field may name: more than any workload has."""
@@ -97,7 +97,7 @@ Selector = Annotated[str, Field(max_length=1024), AfterValidator(_selector)]
 
 
 class SupplySpec(RequestPart):
-    """An amount of a device of a kind; kinds that have no devices, such as cpu, name none."""
+    """An amount of a device of a kind. Kinds without devices, such as cpu, have an empty device."""
 
     kind: Kind
     device: Annotated[str, Field(max_length=253)] = ""
@@ -116,7 +116,7 @@ class GpuLayoutSpec(RequestPart):
     """The layout of a GPU of a node: `2x3g.48gb`, `3x1g.12gb-1x4g.48gb`, or `off` for MIG off."""
 
     node: Annotated[
-        str, Field(max_length=253, description="Name; empty: the only node with GPUs.")
+        str, Field(max_length=253, description="Name of the node; empty: the only node with GPUs.")
     ] = ""
     gpu: Annotated[int, Field(ge=0, lt=64, description="Index of the GPU on its node.")]
     layout: Annotated[str, Field(pattern=f"^({LAYOUT_REGEX})$")]
@@ -147,7 +147,7 @@ Layouts = Annotated[
 
 
 class TopologySpreadSpec(RequestPart):
-    """The most clusters with the same value of a label of the managed clusters."""
+    """At most `most` replicas on clusters that have the same value of the label `key`."""
 
     key: Annotated[str, Field(min_length=1, max_length=317)]
     most: Annotated[int, Field(ge=1, le=100_000)]
@@ -157,19 +157,19 @@ class WorkloadSpec(RequestPart):
     """Constraints and preferences of a workload."""
 
     replicas: Annotated[
-        int | None, Field(ge=1, le=20_000, description="The most clusters to run on.")
+        int | None, Field(ge=1, le=20_000, description="Number of clusters to run on.")
     ] = None
     priority: Annotated[
         int | None,
         Field(
             ge=-(2**31),
             le=2**31,
-            description="A higher one loses nothing to a lower one.",
+            description="A higher priority loses nothing to a lower one.",
         ),
     ] = None
     requests: Annotated[
         Amounts | None,
-        Field(description="Further kinds that each replica requests: cpu, memory, ..."),
+        Field(description="Amounts of further kinds that each replica requests: cpu, memory, ..."),
     ] = None
     spread: Annotated[
         Annotated[
@@ -179,19 +179,19 @@ class WorkloadSpec(RequestPart):
             Field(max_length=10),
         ]
         | None,
-        Field(description="The most of its clusters with the same value of a cluster label."),
+        Field(description="The most replicas on clusters that have the same value of a label."),
     ] = None
     spread_group: Annotated[
         str | None,
         Field(
-            max_length=253, description="Workloads of one group are counted together for spread."
+            max_length=253, description="Workloads of a group share the limits of their `spread`."
         ),
     ] = None
     clusters: Annotated[
-        Names | None, Field(description="The only clusters that it may run on.")
+        Names | None, Field(description="The clusters that it may run on; no others.")
     ] = None
     excluded_clusters: Annotated[
-        Names | None, Field(description="Clusters that it never runs on.")
+        Names | None, Field(description="Clusters that it must not run on.")
     ] = None
     affinity: Annotated[
         Selector | None, Field(description="Label selector that its clusters must match.")
@@ -208,40 +208,46 @@ class WorkloadSpec(RequestPart):
         Field(description="Label selector of workloads; none may run on the same cluster."),
     ] = None
     minimum_score: Annotated[
-        float | None, Field(description="The least acceptable value of a place.")
+        float | None, Field(description="Least weighted score of an assignment.")
     ] = None
     move_cost: Annotated[
         float | None,
-        Field(ge=0, le=1e9, description="Cost of leaving a cluster where it runs."),
+        Field(ge=0, le=1e9, description="Cost of leaving a cluster where it runs now."),
     ] = None
     uses: Annotated[
-        Amounts | None, Field(description="Amounts of the request's limits that each replica uses.")
+        Amounts | None,
+        Field(description="Amounts by which each replica uses the limits of the request."),
     ] = None
 
 
 class PolicySpec(RequestPart):
-    """Supplies, costs and layouts of a policy."""
+    """Pool, supplies, costs and layouts of a policy."""
 
     pool: Annotated[
         str | None,
         Field(max_length=63, description="At most one policy of a cluster's pool is enforced."),
     ] = None
     cluster: Annotated[
-        ObjectName | None, Field(description="The only cluster that the policy is made for.")
+        ObjectName | None, Field(description="The only cluster that may enforce the policy.")
     ] = None
     supplies: Annotated[
-        Supplies | None, Field(description="What it supplies; replaces its labels.")
+        Supplies | None,
+        Field(description="Amounts that the policy supplies. They replace those of its labels."),
     ] = None
     layouts: Annotated[
         Layouts | None,
-        Field(description="Layouts of its GPUs; GPUs whose layout stays keep running."),
+        Field(description="MIG layout of each GPU. GPUs with an unchanged layout keep running."),
     ] = None
     change_cost: Annotated[
         float | None,
-        Field(ge=0, le=1e9, description="Cost of enforcing it where it is not enforced now."),
+        Field(
+            ge=0,
+            le=1e9,
+            description="Cost of enforcing it on a cluster that does not enforce it now.",
+        ),
     ] = None
     uses: Annotated[
-        Amounts | None, Field(description="Amounts of the request's limits that it uses.")
+        Amounts | None, Field(description="Amounts by which it uses the limits of the request.")
     ] = None
 
 
@@ -250,5 +256,5 @@ class ClusterSpec(RequestPart):
 
     allocatable: Annotated[
         Supplies | None,
-        Field(description="What it supplies without a policy; wins over the status."),
+        Field(description="Amounts that it supplies without a policy. They replace its status."),
     ] = None

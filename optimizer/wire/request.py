@@ -1,8 +1,8 @@
 """The requests of the HTTP API: POST /optimize and POST /reset.
 
-Field names are the wire contract's. Unknown fields are refused, so that a misspelt one is not
-ignored silently. Each list is validated up to its first wrong item, so that the error stays small
-however much of the body is wrong.
+The wire contract defines the field names. Unknown fields are refused, so that a misspelt field is
+not ignored. Validation of a list stops at its first wrong item, so that the error message stays
+short.
 """
 
 from typing import Annotated, Any, Literal, Self
@@ -19,6 +19,8 @@ from optimizer.wire.object_specs import ClusterSpec, PolicySpec, Selector, Workl
 from optimizer.wire.spelling_suggestions import known_fields
 
 DEFAULT_FORMAT = "${app};${device}"
+
+_CANDIDATES = "Policies of which at most one is enforced. The first one wins a tie."
 
 _SCORE_NAMES = ("addonPlacementScore", "addOnPlacementScore")
 
@@ -53,22 +55,24 @@ class NamedPolicy(RequestPart):
 
 
 class RequestedPolicy(NamedPolicy, PolicySpec):
-    """A policy that may be enforced on the cluster, and what is said about it here."""
+    """A policy that may be enforced on the cluster, with fields that replace its annotations."""
 
 
 class NamedCluster(RequestPart):
-    """A managed cluster and the policies of which at most one is enforced there."""
+    """A managed cluster and its candidate policies. At most one policy of a pool is enforced."""
 
     name: ObjectName
     available_policies: Annotated[
         tuple[NamedPolicy, ...],
         FailFast(),
-        Field(max_length=1000, description="Candidates, the first one winning ties."),
+        Field(max_length=1000, description=_CANDIDATES),
     ] = ()
     gpus: Annotated[
         tuple[GpuNode, ...],
         FailFast(),
-        Field(max_length=64, description="GPUs for which MIG policies are generated as well."),
+        Field(
+            max_length=64, description="GPUs of the cluster. MIG policies are generated for them."
+        ),
     ] = ()
 
     @model_validator(mode="after")
@@ -79,27 +83,27 @@ class NamedCluster(RequestPart):
 
 
 class RequestedCluster(NamedCluster, ClusterSpec):
-    """A managed cluster, its candidate policies, and what is said about it here."""
+    """A managed cluster and its candidate policies, with fields that replace its annotations."""
 
     available_policies: Annotated[
         tuple[RequestedPolicy, ...],
         FailFast(),
-        Field(max_length=1000, description="Candidates, the first one winning ties."),
+        Field(max_length=1000, description=_CANDIDATES),
     ] = ()
 
 
 class NamedWorkload(RequestPart):
-    """A ManifestWorkReplicaSet to be placed."""
+    """A ManifestWorkReplicaSet to place."""
 
     name: ObjectName
 
 
 class RequestedWorkload(NamedWorkload, WorkloadSpec):
-    """A ManifestWorkReplicaSet to be placed, and what is said about it here."""
+    """A ManifestWorkReplicaSet to place, with fields that replace its annotations."""
 
 
 class ScoreRef(RequestPart):
-    """A named score, and how its entries are named."""
+    """An AddOnPlacementScore by name, and the format of its entries' names."""
 
     add_on_placement_score: Annotated[
         str,
@@ -108,15 +112,15 @@ class ScoreRef(RequestPart):
             max_length=253,
             validation_alias=AliasChoices(*_SCORE_NAMES, "add_on_placement_score"),
             serialization_alias=_SCORE_NAMES[0],
-            description="Name of the AddOnPlacementScores, one in each cluster's namespace;"
-            " addOnPlacementScore is accepted too.",
+            description="Name of the AddOnPlacementScore in each cluster's namespace."
+            " The field may also be spelled addOnPlacementScore.",
         ),
     ]
     score_dimension_format: Annotated[
         str,
         Field(
             max_length=1024,
-            description="How score entries are named after ${app} and ${device}.",
+            description="Name of a score entry, with ${app} and ${device} as variables.",
         ),
     ] = DEFAULT_FORMAT
 
@@ -144,22 +148,23 @@ class ScoreRef(RequestPart):
 
     @property
     def key(self) -> str:
-        """What this score is called where several are read: its name, and its form if not usual."""
+        """The name that tells scores apart: the name, and the format unless it is the default."""
         form = self.score_dimension_format
         return self.score_name if form == DEFAULT_FORMAT else f"{self.score_name} {form}"
 
 
 class Preference(ScoreRef):
-    """Which score decides, what it weighs, and how its entries are named."""
+    """A score that is maximised, its weight, and the format of its entries' names."""
 
     weight: Annotated[
-        float, Field(ge=0, le=1e6, description="What the score is multiplied by.")
+        float, Field(ge=0, le=1e6, description="The score is multiplied by this number.")
     ] = 1.0
     minimum: Annotated[
-        float | None, Field(description="With maximum: scores count from 0 here to 100 there.")
+        float | None,
+        Field(description="With maximum: this score counts as 0, and the maximum as 100."),
     ] = None
     maximum: float | None = None
-    invert: Annotated[bool, Field(description="Less is better.")] = False
+    invert: Annotated[bool, Field(description="A lower score is better.")] = False
 
     @model_validator(mode="after")
     def _range(self) -> Self:
@@ -171,32 +176,38 @@ class Preference(ScoreRef):
 
 
 class RequestedLimit(RequestPart):
-    """At most so much of a score, or of what workloads and policies say they use of `uses`."""
+    """A limit on a sum over the fleet: of a score, or of the amounts in the field `uses`."""
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
     maximum: Annotated[float, Field(ge=0, le=1e18)]
     score: Annotated[
-        ScoreRef | None, Field(description="Each place counts its score; below 0 counts as 0.")
+        ScoreRef | None,
+        Field(description="Sums this score over all assignments; a score below 0 counts as 0."),
     ] = None
     uses: Annotated[
-        str, Field(max_length=253, description="Counts what `uses` says under this name.")
+        str,
+        Field(
+            max_length=253,
+            description="Sums the amounts that workloads and policies name so in their `uses`.",
+        ),
     ] = ""
     cluster_selector: Annotated[
-        Selector, Field(description="Only clusters whose labels meet it count.")
+        Selector, Field(description="Label selector: only clusters that match it are counted.")
     ] = ""
     per: Annotated[
-        str, Field(max_length=317, description="For each value of this cluster label by itself.")
+        str,
+        Field(max_length=317, description="The limit holds for each value of this cluster label."),
     ] = ""
 
     @model_validator(mode="after")
     def _one_measure(self) -> Self:
         if (self.score is None) == (not self.uses):
-            raise ValueError("name what counts: either score or uses")
+            raise ValueError("name one of score and uses")
         return self
 
 
 class OptimizeRequest(RequestPart):
-    """What to place where: the body of POST /optimize."""
+    """The body of POST /optimize: clusters, workloads to place, and the scores to maximise."""
 
     namespace: Namespace
     clusters: Annotated[
@@ -209,44 +220,56 @@ class OptimizeRequest(RequestPart):
     objectives: Annotated[
         tuple[Preference, ...],
         FailFast(),
-        Field(max_length=20, description="Further scores; the value of a place is the sum."),
+        Field(
+            max_length=20,
+            description="Further scores. An assignment is worth the sum of all weighted scores.",
+        ),
     ] = ()
     limits: Annotated[
         tuple[RequestedLimit, ...],
         FailFast(),
-        Field(max_length=100, description="Fleet-wide limits."),
+        Field(max_length=100, description="Limits on sums over the fleet, such as power."),
     ] = ()
     missing_score: Annotated[
         Literal["forbid"]
         | Annotated[float, Field(ge=-MAX_MISSING_SCORE, le=MAX_MISSING_SCORE)]
         | None,
         BeforeValidator(_missing_score),
-        Field(description="What a place without a usable score is worth; else as the server says."),
+        Field(
+            description="Value of an assignment that has no usable score, or forbid."
+            " Default: what the server is started with."
+        ),
     ] = None
     gap: Annotated[
         float | None,
         Field(
             ge=0,
             lt=1,
-            description="Good enough is this share below what is proven possible; else as the"
-            " server says.",
+            description="Optimality gap at which solving may stop, such as 0.01."
+            " Default: what the server is started with.",
         ),
     ] = None
     mig: Annotated[
-        MigOptions | None, Field(description="How generated policies may reconfigure GPUs.")
+        MigOptions | None, Field(description="How MIG policies are generated for GPUs.")
     ] = None
-    dry_run: Annotated[bool, Field(description="Only plan, write nothing.")] = False
+    dry_run: Annotated[bool, Field(description="Return the plan and write nothing.")] = False
     explain: Annotated[
-        bool, Field(description="Add an explanation, for at most as long as solving may take.")
+        bool,
+        Field(description="Add an explanation. It takes at most as long as solving may take."),
     ] = False
     why_not: Annotated[
         tuple[WhyNotQuestion, ...],
         FailFast(),
-        Field(max_length=100, description="Places and policies to be explained as well."),
+        Field(
+            max_length=100, description="Assignments and policies of which the cost is computed."
+        ),
     ] = ()
     pareto: Annotated[
         tuple[str, ...],
-        Field(max_length=3, description="Two or three scores to find a Pareto set of."),
+        Field(
+            max_length=3,
+            description="Names of two or three scores of which a Pareto set is computed.",
+        ),
     ] = ()
 
     @model_validator(mode="after")
@@ -270,7 +293,7 @@ class OptimizeRequest(RequestPart):
 
     @property
     def explained(self) -> bool:
-        """Whether anything of an explanation is asked for."""
+        """Whether the request asks for any part of an explanation."""
         return self.explain or bool(self.why_not) or bool(self.pareto)
 
     @property
@@ -285,7 +308,7 @@ class OptimizeRequest(RequestPart):
 
     @property
     def scored(self) -> tuple[Preference, ...]:
-        """The scores that make the value of a place."""
+        """The scores that an assignment is worth."""
         return (self.preference, *self.objectives)
 
     @property
@@ -305,10 +328,10 @@ class OptimizeRequest(RequestPart):
 
 
 REQUEST_FIELDS = known_fields(OptimizeRequest)
-"""The fields of a request and of what it holds, to tell what a misspelt one may mean."""
+"""The fields of a request and of its parts, from which suggestions for misspelt fields come."""
 
 
 class ResetRequest(RequestPart):
-    """Whose generated objects to delete: the body of POST /reset."""
+    """The body of POST /reset: the namespace of which the generated objects are deleted."""
 
     namespace: Namespace

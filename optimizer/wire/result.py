@@ -25,9 +25,11 @@ class ScoreObject(ResultPart):
 
     cluster: str
     name: str
-    description: Annotated[str, Field(description="What the scorer says the score tells.")] = ""
+    description: Annotated[
+        str, Field(description="Description of the DynamicScorer; may be empty.")
+    ] = ""
     score_dimension_format: Annotated[
-        str, Field(description="How the scorer names its entries; empty where unknown.")
+        str, Field(description="Format of the entries' names; empty if not known.")
     ] = ""
     valid_until: datetime | None = None
     expired: bool = False
@@ -35,13 +37,13 @@ class ScoreObject(ResultPart):
 
 
 class ScoreList(ResultPart):
-    """The answer of GET /addonplacementscores."""
+    """The response of GET /addonplacementscores."""
 
     items: tuple[ScoreObject, ...]
 
 
 class Placed(ResultPart):
-    """A workload's place."""
+    """An assignment: a workload on a device of a cluster, its policy and its score."""
 
     workload: str
     cluster: str
@@ -51,7 +53,7 @@ class Placed(ResultPart):
 
 
 class Unplaced(ResultPart):
-    """A workload without all its places, and why."""
+    """A workload that runs on fewer clusters than it asks for, and the reason."""
 
     workload: str
     reason: str
@@ -87,42 +89,54 @@ class Applied(ResultPart):
 
 
 class ResetResult(ResultPart):
-    """The answer of POST /reset."""
+    """The response of POST /reset: the deleted objects, and those that could not be deleted."""
 
     deleted: tuple[ObjectRef, ...]
     failed: tuple[FailedChange, ...] = ()
 
 
 class PriorityValue(ResultPart):
-    """What the placements of one priority are worth."""
+    """The value of all assignments of one priority."""
 
     priority: int
     value: float
     bound: Annotated[
-        float, Field(description="The best placement, priority by priority, has at most this.")
+        float, Field(description="No plan has a higher value, given the higher priorities.")
     ]
 
 
 class OptimizeResult(ResultPart):
-    """The answer of POST /optimize: a plan, and whether it was applied."""
+    """The response of POST /optimize: a plan, and whether it was applied."""
 
     status: Annotated[Status, Field(description=STATUS_MEANING)]
     objective_value: Annotated[
         float,
-        Field(description="Sum of the scores of the places, minus what moves and changes cost."),
+        Field(
+            description="Sum of the weighted scores of all placements, minus the costs of changes."
+        ),
     ]
-    output_yaml: Annotated[str, Field(description="The generated objects.")]
-    digest: Annotated[str, Field(description="SHA-256 of the facts used and of the decision.")]
-    bound: Annotated[float | None, Field(description="No placement is worth more than this.")]
-    gap: Annotated[float | None, Field(description="(bound - objective_value) / objective_value.")]
-    seconds: Annotated[float, Field(description="Time spent solving.")]
+    output_yaml: Annotated[str, Field(description="The generated objects as YAML.")]
+    digest: Annotated[
+        str, Field(description="SHA-256 of the decision and of the facts that it depends on.")
+    ]
+    bound: Annotated[
+        float | None, Field(description="No plan is worth more than this; null: no bound.")
+    ]
+    gap: Annotated[
+        float | None,
+        Field(description="Optimality gap: (bound - objective_value) / objective_value."),
+    ]
+    seconds: Annotated[float, Field(description="Time that the solve took.")]
     solver: str
     priorities: Annotated[
-        tuple[PriorityValue, ...], Field(description="Value by priority, the highest first.")
+        tuple[PriorityValue, ...],
+        Field(description="Value by priority, the highest priority first."),
     ] = ()
     policies: Annotated[
         dict[str, str],
-        Field(description="The policy enforced, by cluster; of several pools joined by commas."),
+        Field(
+            description="Enforced policy by cluster; those of several pools are joined by commas."
+        ),
     ]
     placements: tuple[Placed, ...]
     unplaced: tuple[Unplaced, ...]
@@ -131,5 +145,7 @@ class OptimizeResult(ResultPart):
     applied: Annotated[bool, Field(description="False for a dry run.")]
     explanation: Annotated[
         Explanation | None,
-        Field(description="Only where asked for.", exclude_if=lambda value: value is None),
+        Field(
+            description="Only if the request asks for one.", exclude_if=lambda value: value is None
+        ),
     ] = None

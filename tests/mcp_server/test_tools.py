@@ -239,7 +239,7 @@ async def test_scores_come_in_pages_and_by_cluster_and_name(untouched: Service) 
         (
             "plan_placement",
             {**request(), "more": {"limits": [{"name": "power", "maximum": 50}]}},
-            ["limits[0]: name what counts: either score or uses"],
+            ["limits[0]: name one of score and uses"],
         ),
         (
             "plan_placement",

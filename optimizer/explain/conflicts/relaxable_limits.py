@@ -64,7 +64,7 @@ def _own_constraints(target: Workload) -> Iterator[RelaxableLimit]:
             "anti_affinity",
             f"runs on no cluster that matches {target.anti_affinity}",
         ),
-        ("minimum", "minimum_score", f"accepts no value below {target.minimum_score}"),
+        ("minimum", "minimum_score", f"accepts no score below {target.minimum_score or 0:g}"),
         ("spread", "spread", f"spreads: {spreads}"),
         ("near", "workload_affinity", f"needs a workload that matches {target.workload_affinity}"),
     ):

@@ -16,26 +16,28 @@ def assignment_reasons(
     problem: Problem, solution: Solution, placed: Sequence[Placed], found: Mapping[int, Margin]
 ) -> Iterator[AssignmentReason]:
     """Yield every assignment with its runner-up and its margin, or an upper bound of the margin."""
-    for number, (item, place) in enumerate(zip(placed, solution.decision.assignments, strict=True)):
+    for number, (item, assignment) in enumerate(
+        zip(placed, solution.decision.assignments, strict=True)
+    ):
         known = found.get(number)
         others = known.decision.assignments if known else ()
         yield AssignmentReason(
             **item.model_dump(),
-            runner_up=runner_up(problem, place),
+            runner_up=runner_up(problem, assignment),
             margin=known.lost if known and known.exact else None,
             at_most=known.lost if known else None,
             instead=tuple(
-                assignment_value(other) for other in others if other.workload == place.workload
+                assignment_value(other) for other in others if other.workload == assignment.workload
             ),
         )
 
 
-def runner_up(problem: Problem, place: Assignment) -> RunnerUp | None:
+def runner_up(problem: Problem, assignment: Assignment) -> RunnerUp | None:
     """Return the workload's best other resource by score alone; None where no other is usable.
 
     The gain of staying on a current cluster does not count.
     """
-    found = problem.indexes(place)
+    found = problem.indexes(assignment)
     if found is None:
         return None
     workload, taken = found

@@ -85,10 +85,10 @@ def forcing_policy(problem: Problem, policy: int) -> Problem:
     return _added(problem, artificial, [resource], np.zeros(1), policies)
 
 
-def excluding(problem: Problem, places: Iterable[Assignment]) -> Problem:
+def excluding(problem: Problem, assignments: Iterable[Assignment]) -> Problem:
     """Return the problem without some candidate assignments."""
     usable = ~np.isnan(problem.values)
-    for found in problem.indexes_of(places):
+    for found in problem.indexes_of(assignments):
         usable[found] = False
     return problem.restricted(usable, np.ones(len(problem.policies), dtype=np.bool_))
 
@@ -110,7 +110,7 @@ def solve_forced(
     solution = solve(changed)
     decision, there = _without_force(solution.decision)
     if workload and not any(item.kind == FORCED for item in changed.workloads):
-        there = sum(place.workload == workload for place in decision.assignments)
+        there = sum(assignment.workload == workload for assignment in decision.assignments)
     if solution.status == "Optimal" or (solution.status == "Infeasible" and not times):
         if there < times:
             return ForcedSolution(possible=False)
@@ -129,7 +129,11 @@ def objective_loss(problem: Problem, before: Decision, after: Decision) -> Objec
 
 
 def _without_force(decision: Decision) -> tuple[Decision, int]:
-    kept = tuple(place for place in decision.assignments if not place.workload.startswith(FORCED))
+    kept = tuple(
+        assignment
+        for assignment in decision.assignments
+        if not assignment.workload.startswith(FORCED)
+    )
     return Decision(decision.policies, kept), len(decision.assignments) - len(kept)
 
 

@@ -19,21 +19,23 @@ class SymmetricExchange:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
 
-    def without(self, decision: Decision, place: Assignment) -> Decision | None:
+    def without(self, decision: Decision, assignment: Assignment) -> Decision | None:
         """Return a decision of equal value without an assignment; None where no swap gives one."""
-        for name in self._workloads_like(place.workload, decision):
-            other = _renamed(decision.assignments, {place.workload: name, name: place.workload})
-            if place not in other:
+        for name in self._workloads_like(assignment.workload, decision):
+            other = _renamed(
+                decision.assignments, {assignment.workload: name, name: assignment.workload}
+            )
+            if assignment not in other:
                 return self._ordered(decision.policies, other)
-        for cluster in self._clusters.get(place.cluster, ()):
-            moved = self._moved(decision, place.cluster, cluster)
-            if place not in moved.assignments:
+        for cluster in self._clusters.get(assignment.cluster, ()):
+            moved = self._moved(decision, assignment.cluster, cluster)
+            if assignment not in moved.assignments:
                 return moved
         return None
 
     def with_workload(self, decision: Decision, name: str) -> Decision | None:
         """Return a decision of equal value in which a workload runs in place of an equal one."""
-        running = {place.workload for place in decision.assignments}
+        running = {assignment.workload for assignment in decision.assignments}
         other = next((item for item in self._workloads.get(name, ()) if item in running), None)
         if other is None:
             return None
@@ -45,7 +47,7 @@ class SymmetricExchange:
 
     def _workloads_like(self, name: str, decision: Decision) -> Iterator[str]:
         """Yield the workloads that one can be swapped with, first those that run."""
-        running = {place.workload for place in decision.assignments}
+        running = {assignment.workload for assignment in decision.assignments}
         yield from sorted(self._workloads.get(name, ()), key=lambda other: other not in running)
 
     def _moved(self, decision: Decision, one: str, other: str) -> Decision:
@@ -107,5 +109,5 @@ def _others(keys: Mapping[str, Hashable]) -> Mapping[str, tuple[str, ...]]:
     }
 
 
-def _renamed(places: Iterable[Assignment], names: Mapping[str, str]) -> list[Assignment]:
-    return [item._replace(workload=names.get(item.workload, item.workload)) for item in places]
+def _renamed(assignments: Iterable[Assignment], names: Mapping[str, str]) -> list[Assignment]:
+    return [item._replace(workload=names.get(item.workload, item.workload)) for item in assignments]

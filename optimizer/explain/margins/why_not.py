@@ -36,10 +36,10 @@ def why_not(
     if question.policy is not None:
         return why_not_policy(problem, solution, cluster, question.policy, solve)
     workload = question.workload or ""
-    return why_not_place(fleet, problem, solution, workload, cluster, device, solve)
+    return why_not_assignment(fleet, problem, solution, workload, cluster, device, solve)
 
 
-def why_not_place(
+def why_not_assignment(
     fleet: Fleet,
     problem: Problem,
     solution: Solution,
@@ -79,7 +79,7 @@ def _answer(before: Solution, asked: str, found: ForcedSolution) -> WhyNotAnswer
     if found.possible is None or before.status != "Optimal":
         return WhyNotAnswer(asked=asked, possible=found.possible, message="not computed in time")
     if found.lost is None:
-        message = "no decision that keeps all rules has it"
+        message = "every solution with it breaks a rule"
         return WhyNotAnswer(asked=asked, possible=False, message=message)
     old, new = set(before.decision.assignments), found.decision.assignments
     moved = tuple(assignment_value(item) for item in new if item not in old)

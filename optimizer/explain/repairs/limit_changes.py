@@ -76,7 +76,7 @@ class Sizing:
         return next(item for item in self.fleet.workloads if item.name == self.required.workload)
 
     @property
-    def places(self) -> list[Assignment]:
+    def assignments(self) -> list[Assignment]:
         """The assignments of the workload to place."""
         placed = self.decision.assignments
         return [item for item in placed if item.workload == self.required.workload]
@@ -119,7 +119,7 @@ def priced_use(limit: RelaxableLimit, problem: Problem, required: RequiredReplic
 @singledispatch
 def limit_change(limit: RelaxableLimit, _sizing: Sizing) -> LimitChange | None:
     """Return the change of a limit that a decision needs; None: the limit may stay."""
-    return LimitChange(f"give up: {limit.message}", limit.relax, GIVEN_UP)
+    return LimitChange(f"drop the constraint: {limit.message}", limit.relax, GIVEN_UP)
 
 
 def added_supply(limit: SuppliedCapacity, fleet: Fleet, amount: float) -> AddedSupply:
@@ -165,12 +165,12 @@ def _weaker_constraint(limit: WorkloadConstraint, sizing: Sizing) -> LimitChange
         return _lower_minimum(limit, sizing)
     if limit.field in {"clusters", "excluded_clusters"}:
         return _more_clusters(limit, sizing)
-    return LimitChange(f"give up: {limit.message}", limit.relax, GIVEN_UP)
+    return LimitChange(f"drop the constraint: {limit.message}", limit.relax, GIVEN_UP)
 
 
 def _more_clusters(limit: WorkloadConstraint, sizing: Sizing) -> LimitChange | None:
     """Return which clusters to add to those named, or to exclude no longer."""
-    target, used = sizing.target, [item.cluster for item in sizing.places]
+    target, used = sizing.target, [item.cluster for item in sizing.assignments]
     if limit.field == "clusters":
         added, how = [item for item in used if item not in target.clusters], " too"
         left = (*target.clusters, *added)
@@ -189,7 +189,7 @@ def _more_clusters(limit: WorkloadConstraint, sizing: Sizing) -> LimitChange | N
 def _lower_minimum(limit: WorkloadConstraint, sizing: Sizing) -> LimitChange | None:
     """Return the highest minimum that the decision meets."""
     before, name = sizing.target.minimum_score or 0.0, limit.workload
-    least = min(map(sizing.problem.score, sizing.places), default=before)
+    least = min(map(sizing.problem.score, sizing.assignments), default=before)
     if least >= before:
         return None
     message = f"lower the minimum of workload {name} from {before:g} to {least:g}"
@@ -276,7 +276,7 @@ def _is(limit: FleetWideLimit, row: str) -> bool:
 def _delivered_scores(_limit: MissingScores, sizing: Sizing) -> LimitChange:
     """Return which scores have to be delivered."""
     target = sizing.target
-    used = {(item.cluster, target.app, item.device) for item in sizing.places}
+    used = {(item.cluster, target.app, item.device) for item in sizing.assignments}
     lacking = [item for item in missing_scores(sizing.fleet, target) if item[1] in used]
     where = ", ".join(
         f"{name} for {app} on {device or 'the kind'} of cluster {cluster}"

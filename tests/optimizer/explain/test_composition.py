@@ -83,10 +83,10 @@ async def test_questions_and_pareto_sets_are_answered_by_themselves() -> None:
     [
         ({"pareto": ["performance"]}, "name two or three scores"),
         ({"pareto": ["performance", "power"]}, "'power' is none of the scores performance"),
-        ({"whyNot": [{"cluster": "worker01"}]}, "either workload or policy"),
+        ({"whyNot": [{"cluster": "worker01"}]}, "one of workload and policy"),
         (
             {"whyNot": [{"cluster": "worker01", "policy": "p", "device": "all"}]},
-            "says nothing about a policy",
+            "only a workload has one",
         ),
     ],
 )

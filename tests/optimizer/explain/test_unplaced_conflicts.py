@@ -78,7 +78,7 @@ def test_constraints_of_its_own_are_named() -> None:
     first, second = given.workloads
     picky = replace(given, workloads=(first, replace(second, minimum_score=30.0)))
     found = explained(picky, "second")
-    assert messages(found) == ["workload second accepts no value below 30.0"]
+    assert messages(found) == ["workload second accepts no score below 30"]
     assert changes(found) == ["lower the minimum of workload second from 30 to 20"]
 
 
@@ -174,7 +174,7 @@ def test_more_replicas_than_clusters_is_no_matter_of_limits() -> None:
     given = two_on_one(8)
     first, second = given.workloads
     found = explained(replace(given, workloads=(first, replace(second, replicas=2))), "second")
-    assert found.message == "it runs on all of the 1 clusters that the request names"
+    assert found.message == "it already runs on every cluster that the request names"
 
 
 def test_without_time_nothing_is_claimed() -> None:

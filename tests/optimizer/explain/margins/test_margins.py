@@ -14,9 +14,9 @@ from optimizer.domain.solution import Assignment, PolicyEnforcement, Solution, V
 from optimizer.explain.margins.assignment_reasons import assignment_reasons
 from optimizer.explain.margins.margins import Margin, Margins
 from optimizer.explain.margins.symmetric_exchange import SymmetricExchange
-from optimizer.explain.margins.why_not import why_not_place, why_not_policy
-from optimizer.explain.placements import placed
+from optimizer.explain.margins.why_not import why_not_assignment, why_not_policy
 from optimizer.explain.solver_ports import FindNearOptimal, ProblemSolver, find_none
+from optimizer.explain.wire_values import placed
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import RULES, violations
@@ -120,7 +120,7 @@ def test_without_time_there_is_no_margin() -> None:
 def test_why_not_another_device_or_policy() -> None:
     problem = formulate(GUIDE)
     solution = RESOLVE(problem)
-    found = why_not_place(GUIDE, problem, solution, "a", "two", "2g", RESOLVE)
+    found = why_not_assignment(GUIDE, problem, solution, "a", "two", "2g", RESOLVE)
     assert found.lost is not None
     assert found.lost.total == 115 - (10 + 55)
     found = why_not_policy(problem, solution, "two", "2g", RESOLVE)
@@ -131,13 +131,13 @@ def test_why_not_another_device_or_policy() -> None:
 def test_why_not_where_it_is_impossible() -> None:
     problem = formulate(GUIDE)
     solution = RESOLVE(problem)
-    found = why_not_place(GUIDE, problem, solution, "a", "one", "all", RESOLVE)
+    found = why_not_assignment(GUIDE, problem, solution, "a", "one", "all", RESOLVE)
     assert found.possible is False
     assert "NoSupply: No policy" in found.message
     assert why_not_policy(problem, solution, "one", "none", RESOLVE).possible is False
-    unknown = why_not_place(GUIDE, problem, solution, "x", "one", None, RESOLVE)
+    unknown = why_not_assignment(GUIDE, problem, solution, "x", "one", None, RESOLVE)
     assert unknown.message.startswith("the request names no workload x")
-    nowhere = why_not_place(GUIDE, problem, solution, "a", "x", None, RESOLVE)
+    nowhere = why_not_assignment(GUIDE, problem, solution, "a", "x", None, RESOLVE)
     assert nowhere.message == "the request names no cluster x"
 
 
@@ -234,7 +234,7 @@ def check(given: Fleet) -> None:
 def check_force(given: Fleet, problem: Problem, solution: Solution, variable: Variable) -> None:
     match variable:
         case Assignment(workload, cluster, device):
-            found = why_not_place(given, problem, solution, workload, cluster, device, RESOLVE)
+            found = why_not_assignment(given, problem, solution, workload, cluster, device, RESOLVE)
         case PolicyEnforcement(cluster, policy):
             found = why_not_policy(problem, solution, cluster, policy, RESOLVE)
     best = values_with(problem, variable, chosen=True)
