@@ -28,7 +28,7 @@ from optimizer.snapshot.object_readers import (
     cluster_selectors,
     labels_of,
     name_of,
-    read_allocatable,
+    read_cluster,
     read_policy,
     read_workload,
 )
@@ -97,21 +97,17 @@ def _clusters(
             read_policy(policies[policy.name], choice.name, policy)
             for policy in choice.available_policies
         ]
-        base = read_allocatable(managed[choice.name], choice)
-        issues += [item for item in (*read, base) if isinstance(item, Issue)]
-        cluster = Cluster(
-            choice.name,
-            select[choice.name],
-            tuple(
-                replace(item, current=(choice.name, item.policy) in running.policies)
-                for item in read
-                if isinstance(item, CandidatePolicy)
-            ),
-            labels_of(managed[choice.name]),
-            () if isinstance(base, Issue) else base,
-            tuple(_enforced(choice, policies, running)),
+        cluster = read_cluster(managed[choice.name], select[choice.name], choice)
+        issues += [item for item in (*read, cluster) if isinstance(item, Issue)]
+        if isinstance(cluster, Issue):
+            cluster = Cluster(choice.name, select[choice.name], (), labels_of(managed[choice.name]))
+        candidates = (
+            replace(item, current=(choice.name, item.policy) in running.policies)
+            for item in read
+            if isinstance(item, CandidatePolicy)
         )
-        clusters.append(cluster)
+        enforced = tuple(_enforced(choice, policies, running))
+        clusters.append(replace(cluster, candidates=tuple(candidates), enforced=enforced))
     return tuple(clusters), sorted(dict.fromkeys(issues), key=lambda issue: issue.policy)
 
 

@@ -6,7 +6,14 @@ from collections.abc import Iterable, Mapping
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.kube.port import Object
-from optimizer.domain.fleet import CandidatePolicy, Selector, Supply, TopologySpread, Workload
+from optimizer.domain.fleet import (
+    CandidatePolicy,
+    Cluster,
+    Selector,
+    Supply,
+    TopologySpread,
+    Workload,
+)
 from optimizer.domain.gpu_layout import NodeLayout
 from optimizer.domain.issue import Issue
 from optimizer.domain.quantity import parse_quantity
@@ -108,21 +115,22 @@ def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Work
     )
 
 
-def read_allocatable(
-    cluster: Object, said: ClusterSpec | None = None
-) -> tuple[Supply, ...] | Issue:
-    """Return what a ManagedCluster supplies without any policy.
+def read_cluster(
+    cluster: Object, selector: Selector, said: ClusterSpec | None = None
+) -> Cluster | Issue:
+    """Return a ManagedCluster without candidates, with what it supplies without any policy.
 
-    It is `status.allocatable`; for each kind the annotation wins over it, and the request over
-    both.
+    That is `status.allocatable`; for each kind the annotation wins over it, and the request over
+    both. Every other field of a ClusterSpec is the field of a Cluster with the same name.
     """
     name = name_of(cluster)
     annotated = read_annotations(cluster, ClusterSpec)
     if isinstance(annotated, InvalidInput):
         return _invalid("InvalidAllocatable", "cluster", name, annotated.message)
-    spec = merge_specs(said, annotated).get("allocatable", ())
-    named = frozenset(item.kind for item in spec)
-    found = [Supply(item.kind, item.device, item.amount) for item in spec]
+    spec = merge_specs(said, annotated)
+    supplies = spec.pop("allocatable", ())
+    named = frozenset(item.kind for item in supplies)
+    found = [Supply(item.kind, item.device, item.amount) for item in supplies]
     for kind, text in ((cluster.get("status") or {}).get("allocatable") or {}).items():
         amount = parse_quantity(str(text))
         if amount is None:
@@ -131,7 +139,7 @@ def read_allocatable(
             )
         if kind not in named:
             found.append(Supply(kind, "", amount))
-    return tuple(found)
+    return Cluster(name, selector, (), labels_of(cluster), tuple(found), **spec)
 
 
 def cluster_selectors(managed_clusters: Iterable[Object], key: str) -> dict[str, Selector]:

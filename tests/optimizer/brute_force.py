@@ -5,6 +5,7 @@ rows: it says in plain loops what a rule means, so that the two can be compared.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -42,14 +43,7 @@ def best(problem: Problem) -> Best:
 
 def legal(problem: Problem, decision: Decision) -> bool:
     """Tell by the definition of each rule whether a decision is allowed."""
-    return (
-        _one_policy_per_pool(problem, decision)
-        and _once_per_cluster_and_not_too_often(problem, decision)
-        and _everything_fits(problem, decision)
-        and _company(problem, decision)
-        and _spread(problem, decision)
-        and _limits(problem, decision)
-    )
+    return all(holds(problem, decision) for holds in dict.fromkeys(DEFINITIONS.values()))
 
 
 def _subsets(count: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
@@ -150,3 +144,17 @@ def _limits(problem: Problem, decision: Decision) -> bool:
         if total > limit.most + _SAME:
             return False
     return True
+
+
+DEFINITIONS: dict[str, Callable[[Problem, Decision], bool]] = {
+    "one_policy_per_pool": _one_policy_per_pool,
+    "once_per_cluster": _once_per_cluster_and_not_too_often,
+    "replicas": _once_per_cluster_and_not_too_often,
+    "capacity": _everything_fits,
+    "supplied": _everything_fits,
+    "workload_affinity": _company,
+    "workload_anti_affinity": _company,
+    "spread": _spread,
+    "limits": _limits,
+}
+"""By rule, what it means."""

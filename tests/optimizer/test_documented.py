@@ -43,14 +43,16 @@ CONTRACT |= {"addonPlacementScore", "scoreDimensionFormat"}
 def test_every_field_of_the_request_is_documented(model: type[RequestPart]) -> None:
     fields = {field.serialization_alias or "" for field in model.model_fields.values()}
     docs = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
-    assert {name for name in fields - CONTRACT if f"`{name}" not in docs} == set()
+    missing = {name for name in fields - CONTRACT if f"`{name}" not in docs}
+    assert missing == set(), "docs/optimizer.md lacks these fields"
     assert "" not in fields
 
 
 @pytest.mark.parametrize("model", [WorkloadSpec, PolicySpec, ClusterSpec])
 def test_every_annotation_is_documented(model: type[RequestPart]) -> None:
     names = {name.replace("_", "-") for name in model.model_fields}
-    assert {name for name in names if f"| `{name}`" not in TEXT} == set()
+    missing = {name for name in names if f"| `{name}`" not in TEXT}
+    assert missing == set(), "docs/optimizer.md lacks these annotations"
     assert f"`{PREFIX}`" in TEXT
 
 

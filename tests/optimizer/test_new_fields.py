@@ -3,6 +3,9 @@
 CONTRIBUTING.md, "Add a constraint", follows these tests.
 """
 
+import inspect
+import random
+from collections.abc import Hashable, Iterator
 from dataclasses import fields, replace
 from typing import Any
 
@@ -10,18 +13,24 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 from dsf.kube.port import Object
-from optimizer.domain.fleet import Fleet
+from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Workload
+from optimizer.explain.conflicts.limit_kinds import RequiredReplicas
+from optimizer.explain.conflicts.relaxable_limits import relaxable_limits
+from optimizer.model import rules
 from optimizer.model.formulate import formulate
 from optimizer.model.predicates import PREDICATES
 from optimizer.model.problem import Problem
-from optimizer.model.symmetry import workload_keys
+from optimizer.model.rules import Row
+from optimizer.model.symmetry import cluster_forms, relaxation_keys, workload_keys
 from optimizer.plan.digest import basis_of
 from optimizer.plan.unplaced_reasons import SAYS
 from optimizer.snapshot.annotations import PREFIX
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.base import RequestPart
 from optimizer.wire.object_specs import ClusterSpec, PolicySpec, WorkloadSpec
+from tests.optimizer.brute_force import DEFINITIONS
 from tests.optimizer.build import body, guide, managed_cluster, read_fleet, request, workload
+from tests.optimizer.random_problems import draw_fleet
 from tests.repository import ROOT
 
 EXAMPLES: dict[type[RequestPart], dict[str, str]] = {
@@ -61,6 +70,24 @@ LISTS = {
 BASE = {"spread": "zone=1", "requests": "memory=1"}
 LIMITS = [{"name": "power", "maximum": 500, "uses": "power"}]
 EVERY_FIELD = [(spec, name) for spec in EXAMPLES for name in spec.model_fields]
+OF_CLUSTERS = [(spec, name) for spec, name in EVERY_FIELD if spec is not WorkloadSpec]
+
+NO_PARAMETER = {"layouts": "the transition reads the layouts, the integer program does not"}
+"""Fields that no rule and no value reads."""
+
+NOT_DRAWN = {"kind", "layouts", "declared_layouts", "enforced"}
+"""Workloads of random problems ask for gpu; the other fields are no part of an integer program."""
+
+NO_LIMIT = {
+    "pool": "the other candidates of the pool still exclude each other",
+    "replicas": "the conflict is about one more replica",
+    "priority": "it keeps no workload out",
+    "move_cost": "it keeps no workload out",
+    "change_cost": "it keeps no workload out",
+    "layouts": "it keeps no workload out",
+    "uses": "the limit of the request has the name",
+}
+"""Fields that keep no workload from running."""
 
 
 def example(spec: type[RequestPart], name: str) -> str:
@@ -132,9 +159,11 @@ def test_a_field_of_the_request_says_the_same_as_the_annotation(
     assert facts(in_request(spec, name)) == facts(read(with_annotation(spec, name)))
 
 
-@pytest.mark.parametrize("name", WorkloadSpec.model_fields)
-def test_a_field_of_a_workload_changes_the_problem(name: str) -> None:
-    changed = formulate(read(with_annotation(WorkloadSpec, name)))
+@pytest.mark.parametrize(("spec", "name"), EVERY_FIELD)
+def test_a_field_changes_the_problem(spec: type[RequestPart], name: str) -> None:
+    if name in NO_PARAMETER:
+        pytest.skip(NO_PARAMETER[name])
+    changed = formulate(read(with_annotation(spec, name)))
     assert not same(changed, formulate(read(base()))), f"formulate() does not use {name}"
 
 
@@ -147,9 +176,78 @@ def test_workloads_that_differ_in_a_field_are_not_interchangeable(name: str) -> 
 
 
 @pytest.mark.parametrize("name", WorkloadSpec.model_fields)
-def test_a_plan_is_stale_once_a_field_of_a_workload_changes(name: str) -> None:
-    before, after = read(base()), read(with_annotation(WorkloadSpec, name))
+def test_workloads_that_differ_in_a_field_are_not_interchangeable_in_a_relaxation(
+    name: str,
+) -> None:
+    def keys(observation: Observation) -> set[Hashable]:
+        fleet = read(observation)
+        return set(relaxation_keys(fleet, {}, {"app01"}).values())
+
+    many = 1 if name in {"priority", "move_cost"} else 2  # these change only what is worth more
+    found = keys(with_annotation(WorkloadSpec, name))
+    assert len(found) == many, f"relaxation_keys() leaves out {name}"
+
+
+@pytest.mark.parametrize(("spec", "name"), OF_CLUSTERS)
+def test_clusters_that_differ_in_a_field_are_not_interchangeable(
+    spec: type[RequestPart], name: str
+) -> None:
+    def keys(observation: Observation) -> list[Hashable]:
+        found = formulate(replace(read(observation), objectives=()))
+        return [form.key for form in cluster_forms(replace(found, labels={}))]
+
+    if name in NO_PARAMETER:
+        pytest.skip(NO_PARAMETER[name])
+    one, two = keys(base())
+    assert one == two
+    one, two = keys(with_annotation(spec, name))
+    assert one != two, f"cluster_forms() leaves out {spec.__name__}.{name}"
+
+
+@pytest.mark.parametrize(("spec", "name"), EVERY_FIELD)
+def test_a_conflict_can_name_the_limit_of_a_field(spec: type[RequestPart], name: str) -> None:
+    def messages(observation: Observation) -> list[str]:
+        fleet = read(observation)
+        required = RequiredReplicas("first", {"first": 1, "second": 1})
+        return [item.message for item in relaxable_limits(fleet, required)]
+
+    if name in NO_LIMIT:
+        pytest.skip(NO_LIMIT[name])
+    changed = messages(with_annotation(spec, name))
+    assert changed != messages(base()), f"no relaxable limit speaks of {spec.__name__}.{name}"
+
+
+@pytest.mark.parametrize(("spec", "name"), EVERY_FIELD)
+def test_a_plan_is_stale_once_a_field_changes(spec: type[RequestPart], name: str) -> None:
+    before, after = read(base()), read(with_annotation(spec, name))
     assert basis_of(before, {}) != basis_of(after, {})
+
+
+@pytest.mark.parametrize("part", [Workload, CandidatePolicy, Cluster])
+def test_random_problems_have_every_field(part: type) -> None:
+    rng = random.Random(0)  # noqa: S311 - to repeat
+    fleets = [draw_fleet(rng, clusters=3, workloads=4) for _ in range(40)]
+    clusters = [item for fleet in fleets for item in fleet.clusters]
+    drawn: dict[type, list[Any]] = {
+        Workload: [item for fleet in fleets for item in fleet.workloads],
+        CandidatePolicy: [item for cluster in clusters for item in cluster.candidates],
+        Cluster: clusters,
+    }
+    values = {
+        item.name: {repr(getattr(one, item.name)) for one in drawn[part]} for item in fields(part)
+    }
+    same = {name for name, found in values.items() if len(found) < 2} - NOT_DRAWN
+    assert same == set(), "tests/optimizer/random_problems.py draws one value of these"
+
+
+def test_every_rule_is_listed_and_defined_a_second_time() -> None:
+    written = {
+        name
+        for name, item in vars(rules).items()
+        if inspect.isfunction(item) and item.__annotations__.get("return") == Iterator[Row]
+    }
+    assert written == {rule.__name__ for rule in rules.RULES}, "LOCAL_RULES, COUPLING_RULES"
+    assert written == set(DEFINITIONS), "DEFINITIONS in tests/optimizer/brute_force.py"
 
 
 def test_every_reason_of_a_predicate_is_said_and_documented() -> None:
