@@ -4,7 +4,6 @@ Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
 """
 
 import re
-from collections.abc import Sequence
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
@@ -99,8 +98,3 @@ def _too_long(text: str, limit: int) -> list[str]:
 def _described(rule: str, pattern: str, *examples: str) -> str:
     named = " or ".join(f"'{example}', " for example in examples)
     return f"{rule} (e.g. {named}regex used for validation is '{pattern}')"
-
-
-def joined(problems: Sequence[str]) -> str:
-    """Return the problems as one text, joined as the API server joins them for selectors."""
-    return "; ".join(problems)

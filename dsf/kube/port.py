@@ -7,7 +7,7 @@ arguments. All calls raise the errors of `dsf.kube.errors`.
 Source: https://kubernetes.io/docs/reference/using-api/api-concepts/
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -70,7 +70,7 @@ class Kube(Protocol):
         fields: str = "",
         resource_version: str,
         timeout_seconds: int = 270,
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent]:
         """Yield every change after `resource_version`, in order and without a gap.
 
         The iterator ends when the server closes the watch, at the latest after

@@ -205,12 +205,10 @@ class _Parser:
 def _requirement(key: str, operator: Any, values: Iterable[str]) -> Requirement:
     found = Requirement(key, operator, frozenset(values))
     if problems := name_syntax.qualified_name(key):
-        raise _Unparsable(f'unable to parse requirement: "{key}": {name_syntax.joined(problems)}')
+        raise _Unparsable(f'unable to parse requirement: "{key}": {"; ".join(problems)}')
     for value in found.values:
         if problems := name_syntax.label_value(value):
-            raise _Unparsable(
-                f'unable to parse requirement: "{value}": {name_syntax.joined(problems)}'
-            )
+            raise _Unparsable(f'unable to parse requirement: "{value}": {"; ".join(problems)}')
     if problem := _values_problem(found):
         raise _Unparsable(f'unable to parse requirement: "{key}": {problem}')
     return found

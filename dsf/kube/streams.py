@@ -1,10 +1,8 @@
-"""Streams of an API server: lines of bytes, and watches that must be closed."""
+"""Streams of an API server as lines."""
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterable
 
 from dsf.kube.errors import Unreachable
-from dsf.kube.port import WatchEvent
 
 
 async def lines(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
@@ -22,14 +20,3 @@ async def lines(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
             rest = bytearray(other)
     if rest.strip():
         raise Unreachable("the API server's answer ended within a line")
-
-
-@asynccontextmanager
-async def closing(events: AsyncIterator[WatchEvent]) -> AsyncIterator[AsyncIterator[WatchEvent]]:
-    """Yield a watch and close it at the end of the context, if it has `aclose`."""
-    try:
-        yield events
-    finally:
-        close = getattr(events, "aclose", None)
-        if close is not None:
-            await close()

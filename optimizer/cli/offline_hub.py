@@ -142,7 +142,6 @@ async def _create(hub: EmbeddedHub, kind: Kind, obj: Object) -> list[UnknownFiel
             {"status": obj["status"]},
             namespace,
             subresource="status",
-            options=WriteOptions("Ignore"),
         )
     return options.unknown_fields
 

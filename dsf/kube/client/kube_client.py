@@ -4,7 +4,7 @@ Source: https://kubernetes.io/docs/reference/using-api/api-concepts/
 """
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any, cast
 from urllib.parse import quote, urlencode
@@ -104,7 +104,7 @@ class Client:
         fields: str = "",
         resource_version: str,
         timeout_seconds: int = 270,
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent]:
         """Yield every change after `resource_version` until the server closes the watch."""
         query = _query(
             watch="true",

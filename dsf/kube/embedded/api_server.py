@@ -50,6 +50,10 @@ class WriteOptions:
     """Output: the fields that the warnings are about."""
 
 
+UNCHECKED = WriteOptions("Ignore")
+"""The options of writes from within the process, which read no warnings."""
+
+
 class ApiServer:
     """The stored objects, the resources that they belong to, and the writes that change them."""
 
@@ -88,10 +92,9 @@ class ApiServer:
         return found
 
     def create(
-        self, kind: Kind, obj: Mapping[str, Any], options: WriteOptions | None = None
+        self, kind: Kind, obj: Mapping[str, Any], options: WriteOptions = UNCHECKED
     ) -> Object:
         """Create an object, or answer a review."""
-        options = options or WriteOptions()
         resource = self.catalog.resource(kind)
         sent = self._decoded(resource, accepted(obj), options)
         if "resourceVersion" in sent["metadata"]:
@@ -112,10 +115,9 @@ class ApiServer:
         obj: Mapping[str, Any],
         *,
         subresource: Subresource | None = None,
-        options: WriteOptions | None = None,
+        options: WriteOptions = UNCHECKED,
     ) -> Object:
         """Replace an object, or its status."""
-        options = options or WriteOptions()
         resource = self.catalog.resource(kind)
         sent = self._decoded(resource, accepted(obj), options)
         _check_name(sent, name, namespace if kind.namespaced else None)
@@ -139,10 +141,9 @@ class ApiServer:
         change: Callable[[Object], Any],
         *,
         subresource: Subresource | None = None,
-        options: WriteOptions | None = None,
+        options: WriteOptions = UNCHECKED,
     ) -> Object:
         """Replace an object, or its status, with the result of a function of it."""
-        options = options or WriteOptions()
         resource = self.catalog.resource(kind)
         old = self.current(kind, name, namespace)
         patched = accepted(change({**old, "apiVersion": kind.api_version}))
@@ -166,10 +167,9 @@ class ApiServer:
         uid: str | None = None,
         resource_version: str | None = None,
         propagation: Propagation | None = "Background",
-        options: WriteOptions | None = None,
+        options: WriteOptions = UNCHECKED,
     ) -> Object:
         """Delete an object and return its last state."""
-        options = options or WriteOptions()
         resource = self.catalog.resource(kind)
         old = self.current(kind, name, namespace)
         if refusal := status_errors.precondition(kind, old, uid, resource_version):

@@ -1,7 +1,7 @@
 """The adapter for an API server in memory."""
 
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from dsf.api.crd.definitions import crds as product_crds
 from dsf.kube import json_merge_patch
 from dsf.kube.clock import utc_now
-from dsf.kube.embedded.api_server import ApiServer, WriteOptions
+from dsf.kube.embedded.api_server import UNCHECKED, ApiServer, WriteOptions
 from dsf.kube.embedded.ocm import ocm_crds
 from dsf.kube.embedded.registry.access_table import NOBODY, AccessTable
 from dsf.kube.embedded.schema.json_values import copied
@@ -22,10 +22,6 @@ from dsf.kube.port import Object, ObjectList, Propagation, Subresource, WatchEve
 @cache
 def _product_crds() -> tuple[Object, ...]:
     return tuple(product_crds())
-
-
-def _new_uid() -> str:
-    return str(uuid.uuid4())
 
 
 class EmbeddedHub:
@@ -43,7 +39,7 @@ class EmbeddedHub:
         *,
         crds: Iterable[Mapping[str, Any]] | None = None,
         now: Callable[[], datetime] = utc_now,
-        new_uid: Callable[[], str] = _new_uid,
+        new_uid: Callable[[], str] = lambda: str(uuid.uuid4()),
         history: int = HISTORY,
         access: AccessTable = NOBODY,
     ) -> None:
@@ -89,7 +85,7 @@ class EmbeddedHub:
         fields: str = "",
         resource_version: str,
         timeout_seconds: int = 270,
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent]:
         """Yield every change after a resource version, in order and without a gap."""
         resource = self.server.catalog.resource(kind)
         chosen = list_and_watch.selection(resource, namespace, labels, fields)
@@ -97,25 +93,18 @@ class EmbeddedHub:
         return list_and_watch.changes(chosen, collection, resource_version, timeout_seconds)
 
     async def create(
-        self, kind: Kind, obj: Mapping[str, Any], *, options: WriteOptions | None = None
+        self, kind: Kind, obj: Mapping[str, Any], *, options: WriteOptions = UNCHECKED
     ) -> Object:
         """Create an object; `status` is dropped if the kind has a status subresource."""
         return _shown(kind, self.server.create(kind, obj, options))
 
     async def update(
-        self,
-        kind: Kind,
-        obj: Mapping[str, Any],
-        *,
-        subresource: Subresource | None = None,
-        options: WriteOptions | None = None,
+        self, kind: Kind, obj: Mapping[str, Any], *, subresource: Subresource | None = None
     ) -> Object:
         """Replace an object, or its status."""
         metadata = obj.get("metadata") or {}
         name, namespace = str(metadata.get("name", "")), metadata.get("namespace")
-        stored = self.server.replace(
-            kind, name, namespace, obj, subresource=subresource, options=options
-        )
+        stored = self.server.replace(kind, name, namespace, obj, subresource=subresource)
         return _shown(kind, stored)
 
     async def patch(
@@ -126,7 +115,6 @@ class EmbeddedHub:
         namespace: str | None = None,
         *,
         subresource: Subresource | None = None,
-        options: WriteOptions | None = None,
     ) -> Object:
         """Apply a JSON merge patch."""
         stored = self.server.patch(
@@ -135,7 +123,6 @@ class EmbeddedHub:
             namespace,
             lambda old: json_merge_patch.merged(old, patch),
             subresource=subresource,
-            options=options,
         )
         return _shown(kind, stored)
 

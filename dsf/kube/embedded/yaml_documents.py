@@ -59,7 +59,7 @@ def parsed_yaml(text: str | bytes, *, aliases: bool = True) -> list[Any]:
 
 def parsed_json(text: str | bytes) -> Any:
     """Return a JSON value; raises ValueError for duplicate keys, NaN, Infinity and deep nesting."""
-    value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    value = json.loads(text, object_pairs_hook=_unique, parse_constant=no_constant)
     inner = [value]
     for _ in range(MAX_DEPTH):
         inner = [item for outer in inner for item in _members(outer)]
@@ -83,7 +83,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _no_constant(name: str) -> None:
+def no_constant(name: str) -> None:
+    """Raise ValueError for NaN and Infinity, which Python reads in JSON."""
     raise ValueError(f"{name} is not a JSON value")
 
 

@@ -1,12 +1,12 @@
 """The base of all wrappers: it passes every call on and shows it to its subclass."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object, ObjectList, Propagation, Subresource, WatchEvent
-from dsf.kube.streams import closing
 
 Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete"]
 WRITES: frozenset[Verb] = frozenset({"create", "update", "patch", "delete"})
@@ -75,7 +75,7 @@ class Wrapper:
         fields: str = "",
         resource_version: str,
         timeout_seconds: int = 270,
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent]:
         """Yield every change after a resource version."""
         call = self._called("watch", kind, namespace)
         events = self._inner.watch(
@@ -86,7 +86,7 @@ class Wrapper:
             resource_version=resource_version,
             timeout_seconds=timeout_seconds,
         )
-        async with closing(events):
+        async with aclosing(events):
             async for event in events:
                 self.after(call)
                 yield event

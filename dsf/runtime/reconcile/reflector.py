@@ -8,13 +8,13 @@ import logging
 import random
 import sys
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import aclosing
 from typing import Generic, TypeVar
 
 from dsf.kube.changes import key
 from dsf.kube.errors import Gone, KubeError, Unreachable
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object, WatchEvent
-from dsf.kube.streams import closing
 from dsf.runtime.backoff import Backoff, retry_after
 
 log = logging.getLogger(__name__)
@@ -169,7 +169,7 @@ class View(Generic[T]):
             resource_version=version,
             timeout_seconds=shortest + int(self._draw() * (longest - shortest)),
         )
-        async with closing(events):
+        async with aclosing(events):
             async for event in events:
                 self._take(event)
         if self._version == version and loop.time() - started < SHORT_SECONDS:

@@ -6,7 +6,7 @@ managed clusters whose ManifestWork carries the change never falls, whoever goes
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -108,7 +108,7 @@ class Carrying(Wrapper):
 class OldView(Wrapper):
     """Its watches of DynamicScorers are behind those of everything else."""
 
-    async def watch(self, kind: Kind, *args: Any, **options: Any) -> AsyncIterator[WatchEvent]:
+    async def watch(self, kind: Kind, *args: Any, **options: Any) -> AsyncGenerator[WatchEvent]:
         async for event in super().watch(kind, *args, **options):
             if kind == DYNAMIC_SCORER:
                 await asyncio.sleep(OLD_VIEW_SECONDS)

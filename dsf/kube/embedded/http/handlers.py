@@ -1,7 +1,7 @@
 """Handlers of HTTP requests for objects and collections."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any, Literal, cast, get_args
 
@@ -127,15 +127,15 @@ class ResourceHandlers:
         request: Request,
         target: RequestInfo,
         before: Iterable[WatchEvent],
-        events: AsyncIterator[WatchEvent],
+        events: AsyncGenerator[WatchEvent],
         *,
         bookmarks: bool,
     ) -> AsyncIterator[bytes]:
         for event in before:
             yield self._line(request, target, event)
         try:
-            async with aclosing(cast("Any", events)) as open_events:
-                async for event in open_events:
+            async with aclosing(events):
+                async for event in events:
                     if bookmarks or event.type != "BOOKMARK":
                         yield self._line(request, target, event)
         except ApiError as error:

@@ -12,7 +12,7 @@ from dsf.kube.embedded.api_server import FieldValidation, WriteOptions
 from dsf.kube.embedded.kubectl import protobuf
 from dsf.kube.embedded.registry.resource_catalog import Catalog, Resource
 from dsf.kube.embedded.schema.json_values import accepted
-from dsf.kube.embedded.yaml_documents import parsed_yaml
+from dsf.kube.embedded.yaml_documents import no_constant, parsed_yaml
 from dsf.kube.errors import ApiError, BadRequest
 from dsf.kube.port import Subresource
 
@@ -145,7 +145,7 @@ def _json(data: bytes) -> RequestBody:
         return result
 
     try:
-        value = json.loads(data, object_pairs_hook=unique, parse_constant=_no_constant)
+        value = json.loads(data, object_pairs_hook=unique, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"the body of the request is not JSON: {error}") from error
     return RequestBody(value, tuple(duplicates))
@@ -165,10 +165,6 @@ def _protobuf(data: bytes) -> RequestBody:
         return RequestBody(protobuf.decoded(data))
     except ValueError as error:
         raise BadRequest(f"the body of the request can't be read: {error}") from error
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON value")
 
 
 def mapping(value: Any) -> Mapping[str, Any]:

@@ -84,7 +84,15 @@ def openapi(resources: Iterable[Resource], place: str) -> Object | None:
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": VERSION["gitVersion"]},
         "paths": {path: item for resource in served for path, item in _paths(resource)},
-        "components": {"schemas": {_schema_name(r): _schema(r) for r in served}},
+        "components": {
+            "schemas": {
+                _schema_name(resource): {
+                    **resource.schema,
+                    "x-kubernetes-group-version-kind": [_type(resource)],
+                }
+                for resource in served
+            }
+        },
     }
 
 
@@ -138,10 +146,6 @@ def _paths(resource: Resource) -> list[tuple[str, Object]]:
         "x-kubernetes-action": "patch",
     }
     return [(path, {"patch": operation})]
-
-
-def _schema(resource: Resource) -> Object:
-    return {**resource.schema, "x-kubernetes-group-version-kind": [_type(resource)]}
 
 
 def _schema_name(resource: Resource) -> str:

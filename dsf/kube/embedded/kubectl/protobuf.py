@@ -113,17 +113,13 @@ def _base64(value: Any) -> str:
     return base64.b64encode(_bytes(value)).decode()
 
 
-def _flag(value: Any) -> bool:
-    return bool(value)
-
-
 _OWNER = {
     1: _Field("kind", _text),
     3: _Field("name", _text),
     4: _Field("uid", _text),
     5: _Field("apiVersion", _text),
-    6: _Field("controller", _flag),
-    7: _Field("blockOwnerDeletion", _flag),
+    6: _Field("controller", bool),
+    7: _Field("blockOwnerDeletion", bool),
 }
 _METADATA = _Field(
     "metadata",
@@ -148,14 +144,14 @@ _KINDS: dict[tuple[Any, Any], Mapping[int, _Field]] = {
         1: _METADATA,
         2: _Field("data", _map(_text), keyed=True),
         3: _Field("binaryData", _map(_base64), keyed=True),
-        4: _Field("immutable", _flag),
+        4: _Field("immutable", bool),
     },
     ("v1", "Secret"): {
         1: _METADATA,
         2: _Field("data", _map(_base64), keyed=True),
         3: _Field("type", _text),
         4: _Field("stringData", _map(_text), keyed=True),
-        5: _Field("immutable", _flag),
+        5: _Field("immutable", bool),
     },
     ("v1", "Namespace"): {1: _METADATA},
 }

@@ -9,22 +9,17 @@ from typing import Any
 
 from dsf.kube import kinds, name_syntax
 from dsf.kube.embedded.registry import custom_resource_definitions
-from dsf.kube.embedded.registry.resource_catalog import Column, Resource
+from dsf.kube.embedded.registry.resource_catalog import AGE, Column, Resource
 from dsf.kube.embedded.schema import field_errors
 from dsf.kube.embedded.schema.field_errors import ObjectFieldError, wrong_all
-from dsf.kube.embedded.schema.pruning import PRESERVE, Schema
+from dsf.kube.embedded.schema.pruning import ANYTHING, FLAG, TEXT, TIME, Schema
 from dsf.kube.embedded.schema.schema_validation import SchemaValidator
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 
-_TEXT: Schema = {"type": "string"}
 _INTEGER: Schema = {"type": "integer", "format": "int32"}
-_FLAG: Schema = {"type": "boolean"}
-_TIME: Schema = {"type": "string", "format": "date-time"}
-_ANYTHING: Schema = {"type": "object", PRESERVE: True}
 _SIZE_LIMIT = 1024 * 1024
 """Bytes of data in a ConfigMap or a Secret, as in kube-apiserver."""
-_AGE = Column("Age", "date", ".metadata.creationTimestamp")
 
 
 def resources() -> list[Resource]:
@@ -44,32 +39,35 @@ def built_in(
     kind: Kind, properties: Mapping[str, Schema], *, status: bool = False, **behaviour: Any
 ) -> Resource:
     """Return a resource with these properties besides the usual ones."""
-    schema = _object(
-        apiVersion=_TEXT,
-        kind=_TEXT,
+    schema = object_of(
+        apiVersion=TEXT,
+        kind=TEXT,
         metadata={"type": "object"},
         **properties,
-        **({"status": _ANYTHING} if status else {}),
+        **({"status": ANYTHING} if status else {}),
     )
     return Resource(
         kind=kind,
         singular=kind.kind.lower(),
         schema=schema,
         validator=SchemaValidator(schema),
-        status_validator=SchemaValidator(_ANYTHING) if status else None,
+        status_validator=SchemaValidator(ANYTHING) if status else None,
         **{"custom": False, "counts_generations": False, "unconditional_update": True, **behaviour},
     )
 
 
-def _object(**properties: Schema) -> Schema:
+def object_of(**properties: Schema) -> Schema:
+    """Return the schema of an object with these fields."""
     return {"type": "object", "properties": properties}
 
 
-def _map(values: Schema) -> Schema:
+def map_of(values: Schema) -> Schema:
+    """Return the schema of a map with these values."""
     return {"type": "object", "additionalProperties": values}
 
 
-def _list(items: Schema) -> Schema:
+def list_of(items: Schema) -> Schema:
+    """Return the schema of a list with these items."""
     return {"type": "array", "items": items}
 
 
@@ -77,12 +75,12 @@ def _config_map() -> Resource:
     return built_in(
         kinds.CONFIG_MAP,
         {
-            "data": _map({"type": "string", "default": ""}),
-            "binaryData": _map({"type": "string", "format": "byte"}),
-            "immutable": _FLAG,
+            "data": map_of({"type": "string", "default": ""}),
+            "binaryData": map_of({"type": "string", "format": "byte"}),
+            "immutable": FLAG,
         },
         short_names=("cm",),
-        columns=(Column("Data", "integer", _size("data", "binaryData")), _AGE),
+        columns=(Column("Data", "integer", _size("data", "binaryData")), AGE),
         prepare=_without_empty("data", "binaryData"),
         check=_config_map_errors,
     )
@@ -92,15 +90,15 @@ def _secret() -> Resource:
     return built_in(
         kinds.SECRET,
         {
-            "data": _map({"type": "string", "format": "byte"}),
-            "stringData": _map(_TEXT),
+            "data": map_of({"type": "string", "format": "byte"}),
+            "stringData": map_of(TEXT),
             "type": {"type": "string", "default": "Opaque"},
-            "immutable": _FLAG,
+            "immutable": FLAG,
         },
         columns=(
             Column("Type", "string", ".type"),
             Column("Data", "integer", _size("data")),
-            _AGE,
+            AGE,
         ),
         selectable=("type",),
         prepare=_secret_prepared,
@@ -111,10 +109,10 @@ def _secret() -> Resource:
 def _namespace() -> Resource:
     return built_in(
         kinds.NAMESPACE,
-        {"spec": _object(finalizers=_list(_TEXT))},
+        {"spec": object_of(finalizers=list_of(TEXT))},
         status=True,
         short_names=("ns",),
-        columns=(Column("Status", "string", ".status.phase"), _AGE),
+        columns=(Column("Status", "string", ".status.phase"), AGE),
         selectable=("status.phase",),
         name_check=name_syntax.dns_label,
         prepare=_namespace_prepared,
@@ -124,13 +122,13 @@ def _namespace() -> Resource:
 def _node() -> Resource:
     return built_in(
         kinds.NODE,
-        {"spec": _ANYTHING},
+        {"spec": ANYTHING},
         status=True,
         short_names=("no",),
         columns=(
             Column("Status", "string", _node_status),
             Column("Roles", "string", _node_roles),
-            _AGE,
+            AGE,
             Column("Version", "string", ".status.nodeInfo.kubeletVersion"),
         ),
         selectable=("spec.unschedulable",),
@@ -141,17 +139,17 @@ def _lease() -> Resource:
     return built_in(
         kinds.LEASE,
         {
-            "spec": _object(
-                holderIdentity=_TEXT,
+            "spec": object_of(
+                holderIdentity=TEXT,
                 leaseDurationSeconds=_INTEGER,
-                acquireTime=_TIME,
-                renewTime=_TIME,
+                acquireTime=TIME,
+                renewTime=TIME,
                 leaseTransitions=_INTEGER,
-                strategy=_TEXT,
-                preferredHolder=_TEXT,
+                strategy=TEXT,
+                preferredHolder=TEXT,
             )
         },
-        columns=(Column("Holder", "string", ".spec.holderIdentity"), _AGE),
+        columns=(Column("Holder", "string", ".spec.holderIdentity"), AGE),
         create_on_update=True,
         unconditional_update=False,
         check=_lease_errors,
@@ -159,10 +157,10 @@ def _lease() -> Resource:
 
 
 def _event() -> Resource:
-    reference = _object(
+    reference = object_of(
         **dict.fromkeys(
             ("apiVersion", "kind", "name", "namespace", "uid", "resourceVersion", "fieldPath"),
-            _TEXT,
+            TEXT,
         )
     )
     return built_in(
@@ -170,14 +168,14 @@ def _event() -> Resource:
         {
             **dict.fromkeys(
                 ("reason", "message", "type", "action", "reportingComponent", "reportingInstance"),
-                _TEXT,
+                TEXT,
             ),
-            **dict.fromkeys(("firstTimestamp", "lastTimestamp", "eventTime"), _TIME),
+            **dict.fromkeys(("firstTimestamp", "lastTimestamp", "eventTime"), TIME),
             "count": _INTEGER,
             "involvedObject": reference,
             "related": reference,
-            "source": _object(component=_TEXT, host=_TEXT),
-            "series": _object(count=_INTEGER, lastObservedTime=_TIME),
+            "source": object_of(component=TEXT, host=TEXT),
+            "series": object_of(count=_INTEGER, lastObservedTime=TIME),
         },
         short_names=("ev",),
         columns=(
@@ -200,36 +198,36 @@ def _event() -> Resource:
 
 
 def _custom_resource_definition() -> Resource:
-    names = _object(
-        plural=_TEXT,
-        singular=_TEXT,
-        kind=_TEXT,
-        listKind=_TEXT,
-        shortNames=_list(_TEXT),
-        categories=_list(_TEXT),
+    names = object_of(
+        plural=TEXT,
+        singular=TEXT,
+        kind=TEXT,
+        listKind=TEXT,
+        shortNames=list_of(TEXT),
+        categories=list_of(TEXT),
     )
-    column = _object(
-        **dict.fromkeys(("name", "type", "format", "description", "jsonPath"), _TEXT),
+    column = object_of(
+        **dict.fromkeys(("name", "type", "format", "description", "jsonPath"), TEXT),
         priority=_INTEGER,
     )
-    version = _object(
-        name=_TEXT,
-        served=_FLAG,
-        storage=_FLAG,
-        deprecated=_FLAG,
-        deprecationWarning=_TEXT,
-        schema=_object(openAPIV3Schema=_ANYTHING),
-        subresources=_object(status=_ANYTHING, scale=_ANYTHING),
-        additionalPrinterColumns=_list(column),
-        selectableFields=_list(_object(jsonPath=_TEXT)),
+    version = object_of(
+        name=TEXT,
+        served=FLAG,
+        storage=FLAG,
+        deprecated=FLAG,
+        deprecationWarning=TEXT,
+        schema=object_of(openAPIV3Schema=ANYTHING),
+        subresources=object_of(status=ANYTHING, scale=ANYTHING),
+        additionalPrinterColumns=list_of(column),
+        selectableFields=list_of(object_of(jsonPath=TEXT)),
     )
-    spec = _object(
-        group=_TEXT,
+    spec = object_of(
+        group=TEXT,
         names=names,
         scope={"type": "string"},
-        versions=_list(version),
-        conversion=_ANYTHING,
-        preserveUnknownFields=_FLAG,
+        versions=list_of(version),
+        conversion=ANYTHING,
+        preserveUnknownFields=FLAG,
     )
     return built_in(
         kinds.CUSTOM_RESOURCE_DEFINITION,

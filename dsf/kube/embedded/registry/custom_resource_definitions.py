@@ -6,8 +6,9 @@ Source: https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/cus
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dsf.api.conditions import Condition, merged
 from dsf.kube import name_syntax
-from dsf.kube.embedded.registry.resource_catalog import Column, Resource
+from dsf.kube.embedded.registry.resource_catalog import AGE, Column, Resource
 from dsf.kube.embedded.schema import embedded_resources, field_errors, validation_rules
 from dsf.kube.embedded.schema.field_errors import ObjectFieldError, wrong
 from dsf.kube.embedded.schema.pruning import EMBEDDED, PRESERVE
@@ -15,7 +16,12 @@ from dsf.kube.embedded.schema.schema_validation import SchemaValidator, pattern_
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 
-_AGE = Column("Age", "date", ".metadata.creationTimestamp")
+_ESTABLISHED = (
+    Condition("NamesAccepted", "True", "NoConflicts", "no conflicts found"),
+    Condition(
+        "Established", "True", "InitialNamesAccepted", "the initial names have been accepted"
+    ),
+)
 
 
 def resources(crd: Object) -> list[Resource]:
@@ -36,15 +42,9 @@ def prepared(crd: Object) -> Object:
 def established(crd: Object, now: str) -> Object:
     """Return a CRD with the conditions NamesAccepted and Established."""
     versions = [v["name"] for v in crd["spec"]["versions"] if v["storage"]]
-    conditions = [
-        _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
-        _condition(
-            "Established", "InitialNamesAccepted", "the initial names have been accepted", now
-        ),
-    ]
     before = crd.get("status", {})
     status = {
-        "conditions": before.get("conditions", conditions),
+        "conditions": before.get("conditions", merged([], _ESTABLISHED, now=now)),
         "acceptedNames": crd["spec"]["names"],
         "storedVersions": list(dict.fromkeys([*before.get("storedVersions", []), *versions])),
     }
@@ -83,7 +83,7 @@ def _resource(crd: Object, version: Object) -> Resource:
         status_validator=SchemaValidator(status_schema) if status else None,
         embeds=embedded_resources.has_any(schema),
         rules=validation_rules.compiled({**schema, EMBEDDED: True}),
-        columns=tuple(map(_column, version.get("additionalPrinterColumns") or ())) or (_AGE,),
+        columns=tuple(map(_column, version.get("additionalPrinterColumns") or ())) or (AGE,),
         selectable=tuple(
             item["jsonPath"].lstrip(".") for item in version.get("selectableFields") or ()
         ),
@@ -99,16 +99,6 @@ def _column(column: Mapping[str, Any]) -> Column:
         column.get("format", ""),
         column.get("description", ""),
     )
-
-
-def _condition(type_: str, reason: str, message: str, now: str) -> Object:
-    return {
-        "type": type_,
-        "status": "True",
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": now,
-    }
 
 
 def _name_errors(crd: Object, spec: Mapping[str, Any]) -> Iterator[ObjectFieldError]:

@@ -29,12 +29,7 @@ class Column:
     description: str = ""
 
 
-def _as_it_is(obj: Object) -> Object:
-    return obj
-
-
-def _no_errors(_: Object, __: Object | None) -> list[ObjectFieldError]:
-    return []
+AGE = Column("Age", "date", ".metadata.creationTimestamp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +58,10 @@ class Resource:
     unconditional_update: bool = False
     selectable: tuple[str, ...] = ()
     name_check: NameCheck = name_syntax.dns_subdomain
-    prepare: Callable[[Object], Object] = _as_it_is
-    check: Callable[[Object, Object | None], Iterable[ObjectFieldError]] = _no_errors
+    prepare: Callable[[Object], Object] = lambda obj: obj
+    check: Callable[[Object, Object | None], Iterable[ObjectFieldError]] = (
+        lambda new, old: ()  # noqa: ARG005 - the schema says everything
+    )
     review: Callable[[Object], Object] | None = None
 
     @property
@@ -89,8 +86,7 @@ class Catalog:
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self._resources: dict[tuple[str, str, str], Resource] = {}
-        for resource in resources:
-            self.add(resource)
+        self.reset(resources)
 
     def reset(self, resources: Iterable[Resource]) -> None:
         """Serve exactly these resources."""

@@ -10,16 +10,14 @@ from typing import Any
 from dsf.kube import kinds
 from dsf.kube.access_reviews import ResourceAttributes
 from dsf.kube.embedded.registry.access_table import API_SERVER_AUDIENCE, AccessTable
-from dsf.kube.embedded.registry.builtin_resources import built_in
+from dsf.kube.embedded.registry.builtin_resources import built_in, list_of, map_of, object_of
 from dsf.kube.embedded.registry.resource_catalog import Resource
 from dsf.kube.embedded.schema import field_errors
-from dsf.kube.embedded.schema.pruning import PRESERVE, Schema
+from dsf.kube.embedded.schema.pruning import ANYTHING, TEXT, Schema
 from dsf.kube.errors import BadRequest
 from dsf.kube.port import Object
 
-_TEXT: Schema = {"type": "string"}
-_TEXTS: Schema = {"type": "array", "items": _TEXT}
-_ANYTHING: Schema = {"type": "object", PRESERVE: True}
+_TEXTS = list_of(TEXT)
 
 
 def review_resources(access: AccessTable, now: Callable[[], datetime]) -> list[Resource]:
@@ -27,18 +25,18 @@ def review_resources(access: AccessTable, now: Callable[[], datetime]) -> list[R
     return [
         _review(
             kinds.TOKEN_REVIEW,
-            {"token": _TEXT, "audiences": _TEXTS},
+            {"token": TEXT, "audiences": _TEXTS},
             lambda review: _authentication(access, review, now()),
         ),
         _review(
             kinds.SUBJECT_ACCESS_REVIEW,
             {
-                "user": _TEXT,
-                "uid": _TEXT,
+                "user": TEXT,
+                "uid": TEXT,
                 "groups": _TEXTS,
-                "extra": {"type": "object", "additionalProperties": _TEXTS},
-                "resourceAttributes": _ANYTHING,
-                "nonResourceAttributes": _ANYTHING,
+                "extra": map_of(_TEXTS),
+                "resourceAttributes": ANYTHING,
+                "nonResourceAttributes": ANYTHING,
             },
             lambda review: _authorization(access, review),
         ),
@@ -50,7 +48,7 @@ def _review(
 ) -> Resource:
     return built_in(
         kind,
-        {"spec": {"type": "object", "properties": spec}, "status": _ANYTHING},
+        {"spec": object_of(**spec), "status": ANYTHING},
         review=answer,
     )
 

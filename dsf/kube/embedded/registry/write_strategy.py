@@ -13,7 +13,7 @@ from dsf.kube.embedded.registry.resource_catalog import Resource
 from dsf.kube.embedded.schema import embedded_resources, field_errors, object_metadata
 from dsf.kube.embedded.schema.field_errors import ObjectFieldError
 from dsf.kube.embedded.schema.pruning import UnknownField, defaulted, pruned, without_nulls
-from dsf.kube.errors import BadRequest, Invalid
+from dsf.kube.errors import BadRequest
 from dsf.kube.port import Object
 
 _SYSTEM = (
@@ -189,9 +189,5 @@ def _rule_errors(
 
 def _raise(resource: Resource, obj: Object, errors: list[ObjectFieldError]) -> None:
     if errors:
-        raise invalid(resource, obj["metadata"].get("name", ""), errors)
-
-
-def invalid(resource: Resource, name: str, errors: list[ObjectFieldError]) -> Invalid:
-    """Return the Invalid error (422) for an object of a resource."""
-    return field_errors.invalid(resource.kind.kind, resource.kind.group, name, errors)
+        kind, name = resource.kind, obj["metadata"].get("name", "")
+        raise field_errors.invalid(kind.kind, kind.group, name, errors)

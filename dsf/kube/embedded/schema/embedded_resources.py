@@ -10,7 +10,7 @@ from typing import Any
 
 from dsf.kube.embedded.schema import field_errors, object_metadata
 from dsf.kube.embedded.schema.field_errors import ObjectFieldError, wrong
-from dsf.kube.embedded.schema.pruning import EMBEDDED, Schema, UnknownField, members
+from dsf.kube.embedded.schema.pruning import EMBEDDED, Schema, UnknownField, joined, members
 from dsf.kube.errors import BadRequest
 
 _TYPE = ("apiVersion", "kind")
@@ -42,7 +42,7 @@ def read(
         if of.get(EMBEDDED) and place:
             item = _typed(item, described, place, unknown)
         return {
-            key: walked(inner, member, f"{place}.{key}" if place else key)
+            key: walked(inner, member, joined(place, key))
             for key, inner, member in members(item, of)
         }
 
@@ -60,7 +60,7 @@ def errors(value: Any, schema: Schema | None, path: str = "") -> Iterator[Object
         if schema.get(EMBEDDED) and path:
             yield from _errors(value, path)
         for key, item, member in members(value, schema):
-            yield from errors(item, member, f"{path}.{key}" if path else key)
+            yield from errors(item, member, joined(path, key))
 
 
 def _typed(obj: dict[str, Any], described: str, path: str, unknown: list[UnknownField]) -> Any:

@@ -9,7 +9,15 @@ from typing import Any
 from dsf.kube import name_syntax
 from dsf.kube.embedded.schema import field_errors
 from dsf.kube.embedded.schema.field_errors import ObjectFieldError, wrong, wrong_all
-from dsf.kube.embedded.schema.pruning import Schema, UnknownField, pruned, without_nulls
+from dsf.kube.embedded.schema.pruning import (
+    FLAG,
+    TEXT,
+    TIME,
+    Schema,
+    UnknownField,
+    pruned,
+    without_nulls,
+)
 from dsf.kube.embedded.schema.schema_validation import SchemaValidator
 from dsf.kube.errors import BadRequest
 from dsf.kube.port import Object
@@ -22,38 +30,35 @@ IMMUTABLE = "field is immutable"
 _ANNOTATIONS_LIMIT = 256 * 1024
 """Bytes of all annotations of an object, as in apimachinery."""
 
-_TEXT: Schema = {"type": "string"}
 _TEXTS: Schema = {"type": "object", "additionalProperties": {"type": "string", "default": ""}}
-_TIME: Schema = {"type": "string", "format": "date-time"}
-_FLAG: Schema = {"type": "boolean"}
 _OWNER: Schema = {
     "type": "object",
     "properties": {
-        "apiVersion": _TEXT,
-        "kind": _TEXT,
-        "name": _TEXT,
-        "uid": _TEXT,
-        "controller": _FLAG,
-        "blockOwnerDeletion": _FLAG,
+        "apiVersion": TEXT,
+        "kind": TEXT,
+        "name": TEXT,
+        "uid": TEXT,
+        "controller": FLAG,
+        "blockOwnerDeletion": FLAG,
     },
 }
 OBJECT_META: Schema = {
     "type": "object",
     "properties": {
-        "name": _TEXT,
-        "generateName": _TEXT,
-        "namespace": _TEXT,
-        "selfLink": _TEXT,
-        "uid": _TEXT,
-        "resourceVersion": _TEXT,
+        "name": TEXT,
+        "generateName": TEXT,
+        "namespace": TEXT,
+        "selfLink": TEXT,
+        "uid": TEXT,
+        "resourceVersion": TEXT,
         "generation": {"type": "integer", "format": "int64"},
-        "creationTimestamp": _TIME,
-        "deletionTimestamp": _TIME,
+        "creationTimestamp": TIME,
+        "deletionTimestamp": TIME,
         "deletionGracePeriodSeconds": {"type": "integer", "format": "int64"},
         "labels": _TEXTS,
         "annotations": _TEXTS,
         "ownerReferences": {"type": "array", "items": _OWNER},
-        "finalizers": {"type": "array", "items": _TEXT},
+        "finalizers": {"type": "array", "items": TEXT},
         "managedFields": {"type": "array", "items": {"type": "object"}},
     },
 }
@@ -85,8 +90,8 @@ def read(obj: Mapping[str, Any], described: str) -> tuple[Object, list[UnknownFi
         for key, value in known.items()
         if key not in _NOT_KEPT and value not in ("", {}, []) and (key, value) != _UNCOUNTED
     }
-    if "ownerReferences" in kept:
-        kept["ownerReferences"] = _without_repetition(kept["ownerReferences"])
+    if owners := kept.get("ownerReferences"):
+        kept["ownerReferences"] = [o for place, o in enumerate(owners) if o not in owners[:place]]
     return kept, [UnknownField(f"metadata.{field.path}") for field in unknown]
 
 
@@ -95,7 +100,9 @@ def errors(metadata: Object, *, namespaced: bool, name_check: NameCheck) -> list
     found: list[ObjectFieldError] = []
     prefix, name = metadata.get("generateName", ""), metadata.get("name", "")
     if prefix:
-        found += wrong_all("metadata.generateName", prefix, name_check(_as_prefix(prefix)))
+        # A prefix may end with "-", because a generated suffix follows it.
+        problems = name_check(f"{prefix[:-1]}a" if prefix.endswith("-") else prefix)
+        found += wrong_all("metadata.generateName", prefix, problems)
     if not name:
         found.append(field_errors.required("metadata.name", "name or generateName is required"))
     else:
@@ -187,15 +194,7 @@ def _finalizer_errors(finalizers: list[str]) -> list[ObjectFieldError]:
     return found
 
 
-def _as_prefix(prefix: str) -> str:
-    return f"{prefix[:-1]}a" if prefix.endswith("-") else prefix
-
-
 def _without_null_values(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {key: "" if item is None else item for key, item in value.items()}
-
-
-def _without_repetition(owners: list[Object]) -> list[Object]:
-    return [owner for place, owner in enumerate(owners) if owner not in owners[:place]]

@@ -14,6 +14,10 @@ Schema = Mapping[str, Any]
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 EMBEDDED = "x-kubernetes-embedded-resource"
+TEXT: Schema = {"type": "string"}
+FLAG: Schema = {"type": "boolean"}
+TIME: Schema = {"type": "string", "format": "date-time"}
+ANYTHING: Schema = {"type": "object", PRESERVE: True}
 _META = frozenset({"apiVersion", "kind", "metadata"})
 
 
@@ -47,9 +51,9 @@ def _pruned(value: Any, schema: Schema | None, path: str, found: list[UnknownFie
     if not isinstance(value, dict):
         return value
     return {
-        key: _pruned(item, _child(schema, key), _joined(path, key), found)
+        key: _pruned(item, _child(schema, key), joined(path, key), found)
         for key, item in value.items()
-        if _keeps(schema, key) or _noted(UnknownField(_joined(path, key), _names(schema)), found)
+        if _keeps(schema, key) or _noted(joined(path, key), schema, found)
     }
 
 
@@ -64,30 +68,23 @@ def _keeps(schema: Schema | None, key: str) -> bool:
     )
 
 
-_ANYTHING: Schema = {PRESERVE: True}
-
-
 def _child(schema: Schema | None, key: str) -> Schema | None:
     """Return the schema of a member; without one, the member is kept as it is."""
     if schema is None:
         return None
     if schema.get(EMBEDDED) and key in _META:
-        return _ANYTHING
+        return ANYTHING
     properties: Mapping[str, Schema] = schema.get("properties", {})
     if key in properties:
         return properties[key]
     additional = schema.get("additionalProperties")
-    return additional if isinstance(additional, Mapping) else _ANYTHING
+    return additional if isinstance(additional, Mapping) else ANYTHING
 
 
-def _noted(unknown: UnknownField, found: list[UnknownField]) -> bool:
-    if unknown.path not in _META:
-        found.append(unknown)
+def _noted(path: str, schema: Schema | None, found: list[UnknownField]) -> bool:
+    if path not in _META:
+        found.append(UnknownField(path, tuple((schema or {}).get("properties", {}))))
     return False
-
-
-def _names(schema: Schema | None) -> tuple[str, ...]:
-    return tuple((schema or {}).get("properties", {}))
 
 
 def without_nulls(value: Any, schema: Schema | None) -> Any:
@@ -145,5 +142,6 @@ def members(
         yield key, item, properties.get(key, others)
 
 
-def _joined(path: str, key: str) -> str:
+def joined(path: str, key: str) -> str:
+    """Return the path of a member; `path` is empty at the root of an object."""
     return f"{path}.{key}" if path else key

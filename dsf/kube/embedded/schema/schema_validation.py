@@ -15,7 +15,7 @@ from jsonschema.validators import extend
 
 from dsf.kube.embedded.schema import field_errors, string_formats
 from dsf.kube.embedded.schema.field_errors import ObjectFieldError
-from dsf.kube.embedded.schema.pruning import Schema
+from dsf.kube.embedded.schema.pruning import Schema, joined, members
 
 _SAME = (
     "type",
@@ -70,13 +70,10 @@ def list_errors(value: Any, schema: Schema | None, field: str = "") -> list[Obje
         return [*_duplicates(value, schema, field), *inner]
     if not isinstance(value, dict):
         return []
-    properties = schema.get("properties", {})
-    additional = schema.get("additionalProperties")
-    others = additional if isinstance(additional, Mapping) else None
     return [
         error
-        for key, item in value.items()
-        for error in list_errors(item, properties.get(key, others), _joined(field, key))
+        for key, item, member in members(value, schema)
+        for error in list_errors(item, member, joined(field, key))
     ]
 
 
@@ -175,20 +172,18 @@ def _format(_: JsonValidator, format_: str, value: Any, __: Schema) -> Iterator[
         yield ValidationError("format")
 
 
-def _is_integer(_: Any, value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 _Validator: Any = extend(  # type: ignore[no-untyped-call]  # the stubs leave it untyped
     Draft202012Validator,
     {"required": _required, "pattern": _pattern, "format": _format},
-    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer),
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    ),
 )
 
 
 def _field_error(error: ValidationError, field: str) -> ObjectFieldError:
     inner = _path(error.absolute_path)
-    path = _joined(field, inner) if inner else field
+    path = joined(field, inner) if inner else field
     keyword, value = str(error.validator), error.instance
     limit: Any = error.validator_value
     size: Any = value
@@ -202,7 +197,8 @@ def _field_error(error: ValidationError, field: str) -> ObjectFieldError:
         case "maxItems" | "maxProperties":
             return field_errors.too_many(path, len(size), limit)
         case "type" | "format":
-            return _wrong_type(path, inner, _type(value) if keyword == "type" else value, limit)
+            found = next((name for type_, name in _TYPES if isinstance(value, type_)), "null")
+            return _wrong_type(path, inner, found if keyword == "type" else value, limit)
     return field_errors.wrong(path, value, f"{inner} in body {_demand(keyword, limit)}")
 
 
@@ -231,16 +227,8 @@ def _demand(keyword: str, limit: Any) -> str:
     return demands.get(keyword, f"does not satisfy {keyword}")
 
 
-def _type(value: Any) -> str:
-    return next((name for type_, name in _TYPES if isinstance(value, type_)), "null")
-
-
 def _path(parts: Iterable[str | int]) -> str:
     path = ""
     for part in parts:
-        path = f"{path}[{part}]" if isinstance(part, int) else _joined(path, part)
+        path = f"{path}[{part}]" if isinstance(part, int) else joined(path, part)
     return path
-
-
-def _joined(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key

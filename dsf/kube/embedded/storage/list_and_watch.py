@@ -7,9 +7,10 @@ import asyncio
 import base64
 import binascii
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from dsf.api.invalid_input import InvalidInput
@@ -91,7 +92,7 @@ def page(
         objects = _objects_at(collection, revision)
     keys = sorted(key for key in objects if key >= start and chosen.has_key(key))
     matching = (key for key in keys if chosen.matches(objects[key]))
-    found = list(_first(matching, limit))
+    found = list(islice(matching, limit or None))
     more = bool(limit) and found and next(matching, None) is not None
     return ObjectList(
         items=tuple(chosen.shown(objects[key]) for key in found),
@@ -106,7 +107,7 @@ def changes(
     collection: Collection,
     resource_version: str,
     timeout_seconds: float,
-) -> AsyncIterator[WatchEvent]:
+) -> AsyncGenerator[WatchEvent]:
     """Return the events after a resource version, with a bookmark every minute and at the end.
 
     Without a version, or with version 0, it starts with an ADDED event for each existing object.
@@ -129,7 +130,7 @@ async def _followed(
     present: list[Object],
     revision: int,
     timeout_seconds: float,
-) -> AsyncIterator[WatchEvent]:
+) -> AsyncGenerator[WatchEvent]:
     for obj in present:
         yield WatchEvent("ADDED", obj)
     ended, loop = collection.watches_ended(), asyncio.get_running_loop()
@@ -193,13 +194,6 @@ async def _set_before(event: asyncio.Event, when: float) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout_at(when):
             await event.wait()
-
-
-def _first(keys: Iterator[str], limit: int) -> Iterator[str]:
-    for count, key in enumerate(keys, start=1):
-        yield key
-        if count == limit:
-            return
 
 
 def _objects_at(collection: Collection, revision: int) -> dict[str, Object]:

@@ -1,7 +1,7 @@
 """The reflector on the embedded hub under schedules of faults, in virtual time."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Literal
 
 import pytest
@@ -150,7 +150,7 @@ async def test_a_quiet_collection_costs_one_watch_every_few_minutes() -> None:
 class Closing(Counting):
     """Closes every watch at once, without an event and without an error."""
 
-    async def watch(self, kind: Kind, *_: Any, **__: Any) -> AsyncIterator[WatchEvent]:
+    async def watch(self, kind: Kind, *_: Any, **__: Any) -> AsyncGenerator[WatchEvent]:
         self._called("watch", kind)
         events: tuple[WatchEvent, ...] = ()
         for event in events:
