@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 from dsf.kube.errors import Gone, NotFound
@@ -16,12 +17,10 @@ from dsf.kube.kinds import (
     Kind,
 )
 from dsf.kube.port import Kube, Object
+from dsf.kube.reads import list_objects
 from optimizer.snapshot.observation import Observation
 
 T = TypeVar("T")
-
-PAGE_SIZE = 500
-"""Objects per page of every kind except scores; kubectl uses the same number."""
 
 FIRST_SCORE_PAGE_SIZE = 10
 """Score objects of the first page, before the number of entries per object is known."""
@@ -103,7 +102,8 @@ async def list_all(
 ) -> tuple[Object, ...]:
     """Return all objects of a kind; none if the hub does not serve the kind."""
     try:
-        return tuple(await retry_when_gone(lambda: _pages(kube, kind, namespace, labels)))
+        read = partial(list_objects, kube, kind, namespace, labels=labels)
+        return tuple(await retry_when_gone(read))
     except NotFound:
         return ()
 
@@ -117,15 +117,3 @@ async def retry_when_gone(read: Callable[[], Awaitable[T]]) -> T:
         with suppress(Gone):
             return await read()
     return await read()
-
-
-async def _pages(kube: Kube, kind: Kind, namespace: str | None, labels: str) -> list[Object]:
-    objects, token = list[Object](), ""
-    while True:
-        page = await kube.list(
-            kind, namespace, labels=labels, limit=PAGE_SIZE, continue_token=token
-        )
-        objects += page.items
-        token = page.continue_token
-        if not token:
-            return objects

@@ -9,9 +9,9 @@ from prometheus_client import REGISTRY, CollectorRegistry, Gauge
 
 from dsf.api import names
 from dsf.kube.apply import apply
-from dsf.kube.errors import NotFound
 from dsf.kube.kinds import CLUSTER_CLAIM, POLICY
 from dsf.kube.port import Kube, Object
+from dsf.kube.reads import find_object
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.reconcile.controller import Controller
 from dsf.runtime.reconcile.work_queue import WorkQueue
@@ -92,7 +92,7 @@ class PolicyWatcher:
         compliance = policy_compliance(
             (await self._kube.list(POLICY, self._settings.namespace)).items
         )
-        observed = await self._claim()
+        observed = await find_object(self._kube, CLUSTER_CLAIM, self._settings.claim_name)
         value = self._decide(compliance, observed)
         for outcome in await apply(
             self._kube, claim.changes(self._settings.claim_name, value, compliance, observed)
@@ -101,12 +101,6 @@ class PolicyWatcher:
                 raise outcome.error
             log.info("claim written", extra={"value": value, "policies": len(compliance.policies)})
         self._show(compliance, value)
-
-    async def _claim(self) -> Object | None:
-        try:
-            return await self._kube.get(CLUSTER_CLAIM, self._settings.claim_name)
-        except NotFound:
-            return None
 
     def _decide(self, compliance: PolicyCompliance, observed: Object | None) -> ClaimValue:
         now, stable = self._clock(), self._settings.stable_seconds

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import KUBECONFIG, Namespace, endpoint_option, flag_group, log_options
+from dsf.cli.options import FILE, Namespace, endpoint_option, flag_group, log_options
 from dsf.outbound.destination_flags import allowed_destinations, destination_options
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from dsf.kube.port import Kube
 
 EXIT_FAILED = 1
-
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def _url(_: click.Context, __: click.Parameter, value: str) -> str:
@@ -36,8 +34,8 @@ def _url(_: click.Context, __: click.Parameter, value: str) -> str:
     type=Namespace(),
     help="Name of the managed cluster on the hub, and of its namespace there.",
 )
-@click.option("--hub-kubeconfig", type=KUBECONFIG, help="Kubeconfig of the hub; not for --once.")
-@click.option("--kubeconfig", type=KUBECONFIG, help="Kubeconfig of the managed cluster.")
+@click.option("--hub-kubeconfig", type=FILE, help="Kubeconfig of the hub; not for --once.")
+@click.option("--kubeconfig", type=FILE, help="Kubeconfig of the managed cluster.")
 @click.option(
     "--namespace",
     default="dynamic-scoring",
@@ -68,7 +66,7 @@ def _url(_: click.Context, __: click.Parameter, value: str) -> str:
     help="Address to receive OTLP on; senders are not authenticated.",
 )
 @click.option(
-    "--summaries-file", type=_FILE, help="File of scorer summaries (JSON); replaces the ConfigMap."
+    "--summaries-file", type=FILE, help="File of scorer summaries (JSON); replaces the ConfigMap."
 )
 @click.option(
     "--max-series",

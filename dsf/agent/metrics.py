@@ -134,7 +134,7 @@ class AgentMetrics:
         if self._configured_at is None:
             self._gauge(
                 "config_age_seconds", "Seconds since the scorers were last told."
-            ).set_function(self._age)
+            ).set_function(lambda: max(0.0, self._now() - (self._configured_at or 0.0)))
         self._configured_at = self._now()
         self._scorers.set(scorers)
 
@@ -163,9 +163,6 @@ class AgentMetrics:
             self._probes,
         ):
             metric.remove_by_labels({"score_name": score_name})
-
-    def _age(self) -> float:
-        return max(0.0, self._now() - (self._configured_at or 0.0))
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(

@@ -17,7 +17,7 @@ from dsf.agent.score.result_rules import MAX_SERIES, ConversionSettings, convert
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.prometheus_answer import FetchedSeries
-from dsf.agent.wire.scoring_answer import RESULT_BYTES, LabelledScore, ScoringAnswer
+from dsf.agent.wire.scoring_answer import RESULT_BYTES, ScoringResult
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.scoring.scorer_summary import ScorerSummary
@@ -85,7 +85,7 @@ class RoundRunner:
             )
         began = clock()
         deadline = self.scoring.deadline(summary)
-        response: HttpAnswer | ScoringAnswer | Failure
+        response: HttpAnswer | list[ScoringResult] | Failure
         response = await self.scoring.call(summary, fetched.series, deadline, reservation)
         if not self.explaining:
             fetched = FetchedSeries((), fetched.warnings)
@@ -98,7 +98,7 @@ class RoundRunner:
         form = self._form(summary)
         if isinstance(form, Failure):
             return self._unscored(summary, form, fetched, seconds)
-        results = response.results
+        results = response
         scores = await off_loop(lambda: convert(results, form), len(results) * RESULT_BYTES)
         reported = round_report.success(scores, fetched.warnings)
         evidence = self._evidence(summary, fetched.series, results, form)
@@ -128,7 +128,7 @@ class RoundRunner:
         self,
         summary: ScorerSummary,
         series: Sequence[EncodedSeries] = (),
-        results: Sequence[LabelledScore] = (),
+        results: Sequence[ScoringResult] = (),
         form: ConversionSettings | None = None,
     ) -> RoundEvidence | None:
         if not self.explaining:

@@ -96,7 +96,7 @@ async def run(
     )
     async with (
         _otlp(settings, now, receiving, registry) as received,
-        round_runner(settings, managed, now, received, _observe(metrics), watched) as performer,
+        round_runner(settings, managed, now, received, metrics.api_called, watched) as performer,
     ):
         metrics.watch_held_bytes(lambda: performer.answer_budget.held)
         agent = Agent(performer, publisher, metrics, settings.limits)
@@ -121,12 +121,6 @@ async def run(
                 tasks.create_task(lease.keep(agent.configured))
                 await lease.decided.wait()
             tasks.create_task(agent.run())
-
-
-def _observe(metrics: AgentMetrics) -> Observe:
-    return lambda summary, code, seconds: metrics.api_called(
-        summary.score_name, summary.scoring_endpoint, code, seconds
-    )
 
 
 def _say(settings: AgentSettings, url: str) -> None:

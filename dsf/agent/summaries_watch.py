@@ -8,7 +8,7 @@ from pathlib import Path
 from dsf.api import names
 from dsf.kube.kinds import CONFIG_MAP
 from dsf.kube.port import Kube, Object
-from dsf.runtime.reconcile.reflector import Reflector
+from dsf.runtime.reconcile.reflector import View
 
 log = logging.getLogger(__name__)
 
@@ -26,22 +26,20 @@ async def watch_config_map(kube: Kube, namespace: str, emit: Emit) -> None:
     A missing ConfigMap means an empty list.
     """
     fields = f"metadata.name={names.CONFIG_MAP}"
-    reflector = Reflector(kube, CONFIG_MAP, namespace, fields=fields)
+    config_maps = View(kube, CONFIG_MAP, namespace, fields=fields, read=summaries_of)
     changed = asyncio.Event()
-    reflector.on_change(lambda _: changed.set())
+    config_maps.on_change(lambda _: changed.set())
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(reflector.run())
-        await reflector.synced.wait()
+        tasks.create_task(config_maps.run())
+        await config_maps.synced.wait()
         while True:
             changed.clear()
-            emit(summaries_of(reflector.items.get((namespace, names.CONFIG_MAP))))
+            emit(config_maps.items.get((namespace, names.CONFIG_MAP), NO_SUMMARIES))
             await changed.wait()
 
 
-def summaries_of(config_map: Object | None) -> str:
+def summaries_of(config_map: Object) -> str:
     """Return the text of a ConfigMap's summaries; empty if the key is missing."""
-    if config_map is None:
-        return NO_SUMMARIES
     return str((config_map.get("data") or {}).get(names.SUMMARIES_KEY, ""))
 
 

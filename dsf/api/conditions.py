@@ -53,6 +53,11 @@ def merged(
     return list(result.values())
 
 
+def conditions_of(obj: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the `status.conditions` of an object; empty if it has none."""
+    return (obj.get("status") or {}).get("conditions") or []
+
+
 def find(conditions: Iterable[Mapping[str, Any]], type_: str) -> Mapping[str, Any] | None:
     """Return the condition of one type, or None."""
     return next((item for item in conditions if item.get("type") == type_), None)
@@ -60,5 +65,5 @@ def find(conditions: Iterable[Mapping[str, Any]], type_: str) -> Mapping[str, An
 
 def is_true(obj: Mapping[str, Any], type_: str) -> bool:
     """Return whether the condition of a type is True in an object's `status.conditions`."""
-    condition = find(obj.get("status", {}).get("conditions") or [], type_)
+    condition = find(conditions_of(obj), type_)
     return condition is not None and condition.get("status") == "True"

@@ -6,3 +6,8 @@ from datetime import UTC, datetime
 def rfc3339(moment: datetime) -> str:
     """Return an aware time as `meta/v1` Time: RFC 3339 in UTC, truncated to seconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_time(moment: datetime) -> str:
+    """Return an aware time as `meta/v1` MicroTime: RFC 3339 in UTC, with microseconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

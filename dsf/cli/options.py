@@ -7,13 +7,14 @@ from typing import Any, TypeVar
 
 import click
 
+from dsf.api.names import OPTIMIZER_PORT
 from dsf.kube.name_syntax import dns_label
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 SHOWN = 80
 """Characters of an invalid value that a message quotes."""
-KUBECONFIG = click.Path(exists=True, dir_okay=False, path_type=Path)
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 class Namespace(click.ParamType[str]):
@@ -29,62 +30,70 @@ class Namespace(click.ParamType[str]):
         return text
 
 
-def cluster_options(whose: str) -> Callable[[Command], Command]:
-    """Add `--kubeconfig` and `--context`; `whose` is the hub or the managed cluster."""
+def options(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Return a decorator that adds options to a command; its help lists them in this order."""
 
-    def added(command: Command) -> Command:
-        command = click.option("--context", help="Context of the kubeconfig.")(command)
-        return click.option(
-            "--kubeconfig",
-            type=KUBECONFIG,
-            help=f"Kubeconfig of {whose}; default: $KUBECONFIG, ~/.kube/config, the pod's account.",
-        )(command)
+    def added(command: Any) -> Any:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
 
     return added
 
 
-def endpoint_option(command: Command) -> Command:
-    """Add `--metrics-bind-address`, also spelled `--bind-address`."""
-    return click.option(
-        "--metrics-bind-address",
-        "--bind-address",
-        "metrics_bind_address",
-        default="127.0.0.1:8080",
+def cluster_options(whose: str) -> Callable[[Command], Command]:
+    """Return `--kubeconfig` and `--context`; `whose` is the hub or the managed cluster."""
+    return options(
+        click.option(
+            "--kubeconfig",
+            type=FILE,
+            help=f"Kubeconfig of {whose}; default: $KUBECONFIG, ~/.kube/config, the pod's account.",
+        ),
+        click.option("--context", help="Context of the kubeconfig."),
+    )
+
+
+endpoint_option = click.option(
+    "--metrics-bind-address",
+    "--bind-address",
+    "metrics_bind_address",
+    default="127.0.0.1:8080",
+    show_default=True,
+    help="Address of /metrics, /healthz and /readyz.",
+)
+"""`--metrics-bind-address`, also spelled `--bind-address`."""
+
+http_options = options(
+    click.option(
+        "--bind-address", default="127.0.0.1", show_default=True, help="Address to serve HTTP on."
+    ),
+    click.option(
+        "--port",
+        type=click.IntRange(0, 65535),
+        default=OPTIMIZER_PORT,
         show_default=True,
-        help="Address of /metrics, /healthz and /readyz.",
-    )(command)
-
-
-def http_options(command: Command) -> Command:
-    """Add `--bind-address`, `--port` and `--allowed-host` of an HTTP API."""
-    command = click.option(
+        help="Port; 0 takes a free one.",
+    ),
+    click.option(
         "--allowed-host",
         multiple=True,
         help="Accepted Host name besides the address itself; repeatable.",
-    )(command)
-    command = click.option(
-        "--port",
-        type=click.IntRange(0, 65535),
-        default=8338,
-        show_default=True,
-        help="Port; 0 takes a free one.",
-    )(command)
-    return click.option(
-        "--bind-address", default="127.0.0.1", show_default=True, help="Address to serve HTTP on."
-    )(command)
+    ),
+)
+"""`--bind-address`, `--port` and `--allowed-host` of an HTTP API."""
 
-
-def log_options(command: Command) -> Command:
-    """Add `--log-level` and `--log-format`."""
-    command = click.option(
-        "--log-format", default="text", show_default=True, type=click.Choice(["text", "json"])
-    )(command)
-    return click.option(
+log_options = options(
+    click.option(
         "--log-level",
         default="info",
         show_default=True,
         type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
-    )(command)
+    ),
+    click.option(
+        "--log-format", default="text", show_default=True, type=click.Choice(["text", "json"])
+    ),
+)
+"""`--log-level` and `--log-format`."""
 
 
 class NumberRange(click.FloatRange):

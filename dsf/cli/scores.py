@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Sequence
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -11,13 +12,13 @@ import yaml
 
 from dsf.api.scoring.placement_scores import ByDimension, by_score, expired_at
 from dsf.api.untrusted_text import escaped
-from dsf.cli.columns import aligned
 from dsf.cli.options import cluster_options
+from dsf.cli.text_table import TextTable
 from dsf.kube.clock import utc_now
 from dsf.kube.port import Object
 
-Expired = Mapping[tuple[str, str], str]
-"""(AddOnPlacementScore, managed cluster) -> when its scores expired."""
+ScoreKey = tuple[str, str]
+"""The names of an AddOnPlacementScore and of its managed cluster."""
 
 
 @click.command()
@@ -52,7 +53,7 @@ def scores(
     elif output == "yaml":
         click.echo(yaml.safe_dump(found, sort_keys=False), nl=False)
     elif found:
-        click.echo("\n\n".join(_table(name, found[name], expired) for name in found))
+        click.echo("\n\n".join(str(score_table(name, found[name], expired)) for name in found))
     else:
         click.echo("No scores found.", err=True)
 
@@ -79,7 +80,8 @@ def _only(
     return [obj for obj in objects if obj["metadata"][field] in names]
 
 
-def _expired(objects: Sequence[Object], now: datetime) -> Expired:
+def _expired(objects: Sequence[Object], now: datetime) -> dict[ScoreKey, str]:
+    """Return when scores expired, for those that did."""
     found = {
         (obj["metadata"]["name"], obj["metadata"]["namespace"]): expired_at(obj, now)
         for obj in objects
@@ -88,13 +90,21 @@ def _expired(objects: Sequence[Object], now: datetime) -> Expired:
     return {key: time for key, time in sorted(found.items()) if time}
 
 
-def _table(name: str, entries: ByDimension, expired: Expired) -> str:
+def score_table(
+    name: str, entries: ByDimension, expired: Container[ScoreKey] = (), *, most: int | None = None
+) -> TextTable:
+    """Return a table of one score: a row for each of the first `most` dimensions, then the rest.
+
+    There is a column for each managed cluster; its cells say which scores are `expired`.
+    """
     clusters = sorted({cluster for values in entries.values() for cluster in values})
     rows = [
         [entry, *(_cell(values.get(cluster), (name, cluster) in expired) for cluster in clusters)]
-        for entry, values in entries.items()
+        for entry, values in islice(entries.items(), most)
     ]
-    return f"{escaped(name)}\n{aligned(['dimension', *clusters], rows)}"
+    if left := len(entries) - len(rows):
+        rows.append([f"({left} more)", *("" for _ in clusters)])
+    return TextTable(["dimension", *clusters], rows, name)
 
 
 def _cell(value: int | None, expired: bool) -> str:

@@ -3,21 +3,20 @@
 import socket
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from dsf.cli.durations import Duration
+from dsf.cli.options import Command, options
 
 if TYPE_CHECKING:
     from dsf.runtime.leader_election.lease import LeaderElectionConfig
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 
 def leader_options(lease_name: str) -> Callable[[Command], Command]:
     """Return a decorator that adds the flags to a command, as arguments of `candidacy`."""
-    flags = (
+    return options(
         click.option(
             "--leader-elect",
             type=bool,
@@ -53,13 +52,6 @@ def leader_options(lease_name: str) -> Callable[[Command], Command]:
             help="Namespace of the Lease; default: --namespace.",
         ),
     )
-
-    def added(command: Command) -> Command:
-        for flag in reversed(flags):
-            command = flag(command)
-        return command
-
-    return added
 
 
 def _duration(name: str, default: str, text: str) -> Callable[[Command], Command]:

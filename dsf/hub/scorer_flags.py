@@ -1,23 +1,20 @@
 """The flags that limit how scoring APIs are probed."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from dsf.cli.options import NumberRange
+from dsf.cli.options import FILE, NumberRange, options
 from dsf.outbound.destination_flags import allowed_destinations, destination_options
 
 if TYPE_CHECKING:
     from dsf.hub.observe.prober import Prober
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-_FLAGS = (
+scorer_options = options(
     click.option(
         "--scorer-certificate-authority",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        type=FILE,
         help="PEM file of certificate authorities for scoring APIs, added to the public ones.",
     ),
     click.option(
@@ -27,14 +24,9 @@ _FLAGS = (
         type=NumberRange(0.1, 60.0),
         help="Seconds in which a scoring API has to answer completely.",
     ),
+    destination_options,
 )
-
-
-def scorer_options(command: Command) -> Command:
-    """Add the flags to a command; they are the keyword arguments of `prober`."""
-    for flag in reversed(_FLAGS):
-        command = flag(command)
-    return destination_options(command)
+"""The flags; they are the keyword arguments of `prober`."""
 
 
 def prober(

@@ -129,6 +129,12 @@ def key(obj: Mapping[str, Any]) -> tuple[str, str]:
     return str(metadata.get("namespace") or ""), str(metadata["name"])
 
 
+def without_managed_fields(obj: Object) -> Object:
+    """Return an object without managedFields, which are large and which nothing here reads."""
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return {**obj, "metadata": metadata}
+
+
 def _towards(kind: Kind, desired: Object, observed: Object | None) -> list[Change]:
     changes: list[Change] = []
     namespace, name = key(desired)

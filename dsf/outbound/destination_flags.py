@@ -1,16 +1,15 @@
 """The flags for the hosts and addresses that scorers may name, the same for hub and agents."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
+
+from dsf.cli.options import options
 
 if TYPE_CHECKING:
     from dsf.outbound.destinations import Destinations
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-_FLAGS = (
+destination_options = options(
     click.option(
         "--scorer-allowed-hosts",
         multiple=True,
@@ -37,13 +36,7 @@ _FLAGS = (
         help="Ranges of denied addresses, comma separated; wins over allowed ranges.",
     ),
 )
-
-
-def destination_options(command: Command) -> Command:
-    """Add the flags to a command; they are the keyword arguments of `allowed_destinations`."""
-    for flag in reversed(_FLAGS):
-        command = flag(command)
-    return command
+"""The flags; they are the keyword arguments of `allowed_destinations`."""
 
 
 def allowed_destinations(

@@ -75,7 +75,7 @@ class Destinations:
         for glob in self.denied_hosts:
             if fnmatchcase(name, glob):
                 return f"the administrator denies the host {name!r} (by {glob!r})"
-        if self.allowed_hosts and not _matches(name, self.allowed_hosts):
+        if self.allowed_hosts and not any(fnmatchcase(name, glob) for glob in self.allowed_hosts):
             return f"the host {name!r} is not among those that the administrator allows"
         return None
 
@@ -114,30 +114,19 @@ def destinations(
     denied_cidrs: Iterable[str] = (),
 ) -> Destinations | InvalidInput:
     """Read globs of hosts, and ranges in CIDR form; a bare address is a range of one."""
-    read = {"allowed": _ranges(allowed_cidrs), "denied": _ranges(denied_cidrs)}
-    for ranges in read.values():
-        if isinstance(ranges, InvalidInput):
-            return ranges
-    return Destinations(
-        _globs(allowed_hosts),
-        _globs(denied_hosts),
-        *(ranges for ranges in read.values() if not isinstance(ranges, InvalidInput)),
-    )
-
-
-def _ranges(texts: Iterable[str]) -> tuple[Network, ...] | InvalidInput:
     try:
-        return tuple(ip_network(text) for text in texts)
+        return Destinations(
+            _globs(allowed_hosts),
+            _globs(denied_hosts),
+            tuple(map(ip_network, allowed_cidrs)),
+            tuple(map(ip_network, denied_cidrs)),
+        )
     except ValueError as error:
         return InvalidInput("InvalidRange", f"{error}; write it like 10.0.0.0/8 or fd00::/8")
 
 
 def _globs(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(text.lower().rstrip(".") for text in texts)
-
-
-def _matches(name: str, globs: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, glob) for glob in globs)
 
 
 def _without_scope(address: Address) -> Address:

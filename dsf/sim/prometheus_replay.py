@@ -16,6 +16,8 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from dsf.runtime.endpoints import serving
+
 MAX_POINTS = 11_000
 """Points of one series in a range query; Prometheus refuses more, too."""
 
@@ -84,14 +86,8 @@ async def replaying(
         app.router.add_route("GET", path, handler)
         app.router.add_route("POST", path, handler)
     app.router.add_get("/-/ready", _ready)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", port)
-        await site.start()
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with serving(app, f"127.0.0.1:{port}") as url:
+        yield url
 
 
 async def _ready(_: web.Request) -> web.Response:

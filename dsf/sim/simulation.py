@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
+from dsf.api.scoring.placement_scores import expired_at
 from dsf.api.times import rfc3339
 from dsf.kube.apply import apply
 from dsf.kube.changes import Change, diff
@@ -27,6 +28,7 @@ from dsf.kube.kinds import (
     Kind,
 )
 from dsf.kube.port import Kube, Object
+from dsf.kube.reads import find_object
 from dsf.sim.controllers import (
     manifest_work_replica_set,
     mig_manager,
@@ -89,7 +91,7 @@ class Simulation:
         return rfc3339(self._now())
 
     async def _registration(self, name: str, cluster: Kube) -> list[Change]:
-        managed = await _get(self._hub, MANAGED_CLUSTER, name)
+        managed = await find_object(self._hub, MANAGED_CLUSTER, name)
         if managed is None:
             return []
         claims = await _items(cluster, CLUSTER_CLAIM)
@@ -171,7 +173,7 @@ class Simulation:
             observed = await _observe(cluster, policy_framework.objects_of(replica))
             reported = {**_bare(replica), "status": policy_framework.status(replica, observed)}
             changed += await _applied(cluster, diff(POLICY, [reported], [replica]))
-            on_hub = await _get(self._hub, POLICY, replica["metadata"]["name"], name)
+            on_hub = await find_object(self._hub, POLICY, replica["metadata"]["name"], name)
             if on_hub is not None:
                 changed += await _applied(self._hub, diff(POLICY, [reported], [on_hub]))
         return changed
@@ -197,16 +199,9 @@ async def _items(
         return []
 
 
-async def _get(kube: Kube, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
-    try:
-        return await kube.get(kind, name, namespace)
-    except NotFound:
-        return None
-
-
 async def _observe(kube: Kube, references: Iterable[Reference]) -> Observed:
     return {
-        (kind, namespace, name): await _get(kube, kind, name, namespace)
+        (kind, namespace, name): await find_object(kube, kind, name, namespace)
         for kind, namespace, name in references
     }
 
@@ -238,11 +233,6 @@ def _live_scores(scores: Iterable[Object], now: datetime) -> placement.LiveScore
     return {
         (obj["metadata"]["namespace"], obj["metadata"]["name"], entry["name"]): entry["value"]
         for obj in scores
-        if not _expired(obj, now)
+        if not expired_at(obj, now)
         for entry in obj.get("status", {}).get("scores") or []
     }
-
-
-def _expired(score: Object, now: datetime) -> bool:
-    until = score.get("status", {}).get("validUntil")
-    return until is not None and datetime.fromisoformat(until) <= now

@@ -1,11 +1,12 @@
 """Options that say who may call: authentication, impersonation, TLS."""
 
 import ipaddress
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from dsf.cli.options import FILE, options
 
 if TYPE_CHECKING:
     from socket import socket
@@ -14,53 +15,46 @@ if TYPE_CHECKING:
     from optimizer.access.authorized_optimizer import Access
     from optimizer.api.watched_certificate import WatchedCertificate
 
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-
 ACCESS_OPTIONS = ("auth", "auth_audience", "impersonate", "tls_cert_file", "tls_private_key_file")
 """The parameters that `access_options` adds."""
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
-
-def access_options(command: Decorated) -> Decorated:
-    """Add --auth, --auth-audience, --impersonate, --tls-cert-file and --tls-private-key-file."""
-    for option in (
-        click.option(
-            "--tls-private-key-file",
-            type=_FILE,
-            help="Key of the certificate; read again when it changes.",
-        ),
-        click.option(
-            "--tls-cert-file",
-            type=_FILE,
-            help="Serve https with this certificate, intermediate certificates after it; read"
-            " again when it changes.",
-        ),
-        click.option(
-            "--impersonate",
-            is_flag=True,
-            help="Write Placements, PlacementBindings and Policies as the caller, not as this"
-            " process, which needs the right to impersonate users and groups.",
-        ),
-        click.option(
-            "--auth-audience",
-            multiple=True,
-            default=["dynamic-scoring-optimizer"],
-            show_default=True,
-            help="Audience that a token must have; repeatable.",
-        ),
-        click.option(
-            "--auth",
-            type=click.Choice(["kubernetes", "none"]),
-            default="kubernetes",
-            show_default=True,
-            help="kubernetes: callers send a bearer token, which the hub verifies (TokenReview),"
-            " and need rights on the hub (SubjectAccessReview). none: every caller acts with the"
-            " rights of this process; only on a loopback address.",
-        ),
-    ):
-        command = option(command)
-    return command
+access_options = options(
+    click.option(
+        "--auth",
+        type=click.Choice(["kubernetes", "none"]),
+        default="kubernetes",
+        show_default=True,
+        help="kubernetes: callers send a bearer token, which the hub verifies (TokenReview),"
+        " and need rights on the hub (SubjectAccessReview). none: every caller acts with the"
+        " rights of this process; only on a loopback address.",
+    ),
+    click.option(
+        "--auth-audience",
+        multiple=True,
+        default=["dynamic-scoring-optimizer"],
+        show_default=True,
+        help="Audience that a token must have; repeatable.",
+    ),
+    click.option(
+        "--impersonate",
+        is_flag=True,
+        help="Write Placements, PlacementBindings and Policies as the caller, not as this"
+        " process, which needs the right to impersonate users and groups.",
+    ),
+    click.option(
+        "--tls-cert-file",
+        type=FILE,
+        help="Serve https with this certificate, intermediate certificates after it; read"
+        " again when it changes.",
+    ),
+    click.option(
+        "--tls-private-key-file",
+        type=FILE,
+        help="Key of the certificate; read again when it changes.",
+    ),
+)
+"""--auth, --auth-audience, --impersonate, --tls-cert-file and --tls-private-key-file."""
 
 
 def check_auth(rest: Mapping[str, Any], listener: "socket") -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import NumberRange, cluster_options, http_options, log_options
+from dsf.cli.options import NumberRange, cluster_options, http_options, log_options, options
 from optimizer.cli.access_options import access_of, access_options, certificate_of, check_auth
 from optimizer.cli.connection_options import connection_limits, connection_options
 
@@ -63,81 +63,77 @@ class _ConfigMapName(click.ParamType[tuple[str, str]]):
         return namespace, name
 
 
-def model_options(command: Any) -> Any:
-    """Add the options that shape the optimizer's model; `settings_of` reads them."""
-    for option in (
-        click.option(
-            "--cluster-label-key",
-            default="cluster-name",
-            show_default=True,
-            help="Label whose value is the managed cluster's name. Placements select others"
-            " by the label `name`, or by metadata.name.",
-        ),
-        click.option(
-            "--claim-name",
-            default="policy-watcher-claim",
-            show_default=True,
-            help="ClusterClaim that must be 'compliant' before a cluster gets workloads.",
-        ),
-        click.option(
-            "--solver", type=click.Choice(["highs", "cbc"]), default="highs", show_default=True
-        ),
-        click.option(
-            "--time-limit",
-            type=_POSITIVE,
-            default=30.0,
-            show_default=True,
-            help="Seconds for the solver; afterwards the best plan found is used.",
-        ),
-        click.option(
-            "--gap",
-            type=NumberRange(0.0, 1.0),
-            default=0.0,
-            show_default=True,
-            help="Optimality gap at which solving stops: the share by which the plan may be below"
-            " what is proven possible.",
-        ),
-        click.option(
-            "--memory-limit",
-            type=click.IntRange(min=0),
-            default=8_192,
-            show_default=True,
-            help="MiB of address space of the solver's process; 0: no limit.",
-        ),
-        click.option(
-            "--max-places",
-            type=click.IntRange(min=1),
-            default=40_000_000,
-            show_default=True,
-            help="Most workloads times devices of clusters of one request; they determine its"
-            " memory. Places with limits, spread and the like count several times.",
-        ),
-        click.option(
-            "--missing-score",
-            type=_MissingScore(),
-            default="forbid",
-            show_default=True,
-            help="Value of a place without a usable score; 'forbid' excludes it.",
-        ),
-        click.option(
-            "--mig-labels",
-            type=click.Choice(["gpu-operator", "guide"]),
-            default="gpu-operator",
-            show_default=True,
-            help="Node labels that generated MIG policies set: those of the GPU operator, or"
-            " those of the development guide's mock.",
-        ),
-        click.option(
-            "--mig-config-map",
-            type=_ConfigMapName(),
-            default="gpu-operator/dsf-mig-parted-config",
-            show_default=True,
-            help="ConfigMap from which the MIG manager of managed clusters reads layouts.",
-        ),
-    ):
-        command = option(command)
-    return command
-
+model_options = options(
+    click.option(
+        "--mig-config-map",
+        type=_ConfigMapName(),
+        default="gpu-operator/dsf-mig-parted-config",
+        show_default=True,
+        help="ConfigMap from which the MIG manager of managed clusters reads layouts.",
+    ),
+    click.option(
+        "--mig-labels",
+        type=click.Choice(["gpu-operator", "guide"]),
+        default="gpu-operator",
+        show_default=True,
+        help="Node labels that generated MIG policies set: those of the GPU operator, or"
+        " those of the development guide's mock.",
+    ),
+    click.option(
+        "--missing-score",
+        type=_MissingScore(),
+        default="forbid",
+        show_default=True,
+        help="Value of a place without a usable score; 'forbid' excludes it.",
+    ),
+    click.option(
+        "--max-places",
+        type=click.IntRange(min=1),
+        default=40_000_000,
+        show_default=True,
+        help="Most workloads times devices of clusters of one request; they determine its"
+        " memory. Places with limits, spread and the like count several times.",
+    ),
+    click.option(
+        "--memory-limit",
+        type=click.IntRange(min=0),
+        default=8_192,
+        show_default=True,
+        help="MiB of address space of the solver's process; 0: no limit.",
+    ),
+    click.option(
+        "--gap",
+        type=NumberRange(0.0, 1.0),
+        default=0.0,
+        show_default=True,
+        help="Optimality gap at which solving stops: the share by which the plan may be below"
+        " what is proven possible.",
+    ),
+    click.option(
+        "--time-limit",
+        type=_POSITIVE,
+        default=30.0,
+        show_default=True,
+        help="Seconds for the solver; afterwards the best plan found is used.",
+    ),
+    click.option(
+        "--solver", type=click.Choice(["highs", "cbc"]), default="highs", show_default=True
+    ),
+    click.option(
+        "--claim-name",
+        default="policy-watcher-claim",
+        show_default=True,
+        help="ClusterClaim that must be 'compliant' before a cluster gets workloads.",
+    ),
+    click.option(
+        "--cluster-label-key",
+        default="cluster-name",
+        show_default=True,
+        help="Label whose value is the managed cluster's name. Placements select others"
+        " by the label `name`, or by metadata.name.",
+    ),
+)
+"""The options that shape the optimizer's model; `settings_of` reads them."""
 
 approval_option = click.option(
     "--when-client-cannot-ask",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.columns import aligned
+from dsf.cli.text_table import TextTable
 
 if TYPE_CHECKING:
     from optimizer.mig.demand import Demand
@@ -84,7 +84,7 @@ def models() -> None:
         )
         for item in GEOMETRIES
     ]
-    click.echo(aligned(("model", "compute+memory", "profiles", "starts", "gpu.product"), rows))
+    click.echo(TextTable(("model", "compute+memory", "profiles", "starts", "gpu.product"), rows))
 
 
 @mig.command()
@@ -133,7 +133,7 @@ def layouts(model: "Geometry", held: tuple["GpuInstance", ...], media: bool, eve
             )
         )
     legal = sum(1 for _ in layouts(model, kept, among))
-    click.echo(aligned(("instances", "compute", "memory", "at"), sorted(rows, key=_by_size)))
+    click.echo(TextTable(("instances", "compute", "memory", "at"), sorted(rows, key=_by_size)))
     click.echo(f"{len(rows)} shown; {legal} legal layouts in all, positions counted")
 
 
@@ -177,7 +177,7 @@ def explain(
         click.echo(config_file({config_name(gpus): node_config(gpus)}), nl=False)
         return
     rows = [(str(gpus.count(item)), _spelt(item)) for item in dict.fromkeys(gpus)]
-    click.echo(aligned(("gpus", "layout"), rows))
+    click.echo(TextTable(("gpus", "layout"), rows))
     value, possible = demand.value(point.supply), demand.value(demand.caps)
     click.echo(f"Configuration {config_name(gpus)}: worth {value:g} of {possible:g} asked for.")
     click.echo(f"No layout is worth more than {min(possible, value + bound):g}.")

@@ -11,7 +11,10 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dsf.api.scoring.scoring_api import ScorerConfig, ScoringResponse
+from dsf.agent.failure import Failure
+from dsf.agent.wire.http_answer import HttpAnswer
+from dsf.agent.wire.scoring_answer import parse_scoring_answer
+from dsf.api.scoring.scoring_api import ScorerConfig
 from sample_scorers import service
 from sample_scorers.llm_forecast.app import create_app as llm_forecast_app
 from sample_scorers.llm_forecast.settings import ForecastSettings
@@ -172,7 +175,9 @@ def test_each_series_gets_a_result_that_the_agent_accepts(clients: dict[str, htt
     assert answer.json() == {
         "results": [{"metric": {"pod": "a", "node": "né", "meta": META}, "score": 1.5}]
     }
-    assert ScoringResponse.model_validate(answer.json()).results[0].score == 1.5
+    read = parse_scoring_answer("http://scorer", HttpAnswer(200, "", answer.content), 10)
+    assert not isinstance(read, Failure)
+    assert read[0].score == 1.5
 
 
 def test_static_scores_need_no_series_and_differ_by_path(clients: dict[str, httpx.Client]) -> None:

@@ -79,23 +79,22 @@ class AnswerBudget:
 
 
 class AnswerReservation:
-    """The bytes that one round holds, at most `most`; `waits` while it waits for other rounds."""
+    """The bytes that one round holds, at most `most`; `waits` while it waits for other rounds.
+
+    `kept` are the bytes of complete answers, `total` those that all rounds together may hold.
+    """
 
     def __init__(self, shared: AnswerBudget, most: int) -> None:
         self.most = most
         self.held = 0
         self.waits = False
+        self.total = shared.total
         self._shared = shared
-        self._kept = 0
-
-    @property
-    def total(self) -> int:
-        """The bytes that all rounds together may hold."""
-        return self._shared.total
+        self.kept = 0
 
     async def read(self, size: int) -> None:
         """Wait until the answer being read may have `size` bytes."""
-        wanted = self._kept + size - FREE_BYTES
+        wanted = self.kept + size - FREE_BYTES
         if wanted <= self.held:
             return
         self.waits = True
@@ -104,14 +103,9 @@ class AnswerReservation:
 
     def keep(self, size: int) -> None:
         """Keep `size` bytes of the answer that was read, and free the rest of its reservation."""
-        self._kept += size
-        self.held = min(self.held, self._kept)
+        self.kept += size
+        self.held = min(self.held, self.kept)
         self._shared.freed()
-
-    @property
-    def kept(self) -> int:
-        """The bytes of complete answers."""
-        return self._kept
 
     def drop(self, size: int) -> None:
         """Free `size` kept bytes."""

@@ -3,9 +3,9 @@
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Self
 
 import httpx
 
@@ -13,6 +13,7 @@ from dsf.agent.failure import Failure, Stage
 from dsf.agent.fetch.answer_budget import AnswerReservation
 from dsf.agent.fetch.bounded_body import TooLarge, UnusableBody, read_body
 from dsf.agent.fetch.http_client import HttpClient
+from dsf.agent.wire.encoded_series import ScoringRequestBody
 from dsf.agent.wire.foreign_text import call_secrets
 from dsf.agent.wire.http_answer import HttpAnswer, display_url, is_http_url, retry_after
 from dsf.outbound.broken_http import broken_http, causes
@@ -37,21 +38,13 @@ class CallLimits:
         return min(max(interval_seconds, self.min_seconds), self.max_seconds)
 
 
-class StreamedBody(Protocol):
-    """A body that is sent in pieces; `len` is its bytes."""
-
-    def __len__(self) -> int: ...
-
-    def __iter__(self) -> Iterator[bytes]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class OutboundRequest:
     """A request; `ca` has the PEM certificates to trust instead of public authorities."""
 
     method: str
     url: str
-    body: bytes | StreamedBody = b""
+    body: bytes | ScoringRequestBody = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     ca: str = ""
 
@@ -151,7 +144,7 @@ def _message(
     )
 
 
-async def _pieces(body: StreamedBody) -> AsyncIterator[bytes]:
+async def _pieces(body: ScoringRequestBody) -> AsyncIterator[bytes]:
     for piece in body:
         yield piece
 

@@ -15,7 +15,7 @@ from dsf.agent.wire.encoded_series import EncodedSeries, ScoringRequestBody
 from dsf.agent.wire.http_answer import HttpAnswer, health_url, status_failure
 from dsf.agent.wire.scoring_answer import (
     RESULT_BYTES,
-    ScoringAnswer,
+    ScoringResult,
     parse_scoring_answer,
     result_count,
 )
@@ -34,11 +34,12 @@ PROBE_BYTES = 1 << 16
 BYTES_PER_SERIES = 1 << 10
 """Bytes that an answer may have for each label set of a score."""
 
-Observe = Callable[[ScorerSummary, str, float], None]
-"""Called after each call with its scorer, its HTTP status or reason of failure, and its seconds."""
+Observe = Callable[[str, str, str, float], None]
+"""Called after each call with the names of its score and its endpoint, its HTTP status or reason of
+failure, and its seconds."""
 
 
-def unobserved(_summary: ScorerSummary, _code: str, _seconds: float) -> None:
+def unobserved(_score_name: str, _endpoint: str, _code: str, _seconds: float) -> None:
     """Ignore a call."""
 
 
@@ -99,7 +100,7 @@ class ScoringApi:
             reservation=reservation,
         )
         code = answer.reason if isinstance(answer, Failure) else str(answer.status)
-        self.observe(summary, code, clock() - began)
+        self.observe(summary.score_name, summary.scoring_endpoint, code, clock() - began)
         return answer
 
     async def probe(self, summary: ScorerSummary) -> Failure | None:
@@ -128,15 +129,13 @@ class ScoringApi:
         answer: HttpAnswer,
         deadline: CallDeadline,
         reservation: AnswerReservation | None = None,
-    ) -> ScoringAnswer | Failure:
+    ) -> list[ScoringResult] | Failure:
         """Return the validated results in an answer."""
         url = summary.scoring_endpoint
         results = await decode_within(
             lambda: parse_scoring_answer(url, answer, self._max_results),
             memory=min(result_count(answer.body), self._max_results) * RESULT_BYTES,
-            kept=lambda found: (
-                0 if isinstance(found, Failure) else len(found.results) * RESULT_BYTES
-            ),
+            kept=lambda found: 0 if isinstance(found, Failure) else len(found) * RESULT_BYTES,
             stage="scoring",
             url=url,
             deadline=deadline,

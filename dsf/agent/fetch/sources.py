@@ -80,15 +80,13 @@ class Sources:
             return summary.source_endpoint
 
     def _read_of(self, summary: ScorerSummary) -> Read | None:
-        return self._types().get(summary.source_type.strip().lower())
-
-    def _types(self) -> Mapping[str, Read]:
-        return {
+        types: Mapping[str, Read] = {
             "prometheus": self._prometheus,
             "opentelemetry": self._open_telemetry,
             "none": _nothing,
             "": _nothing,
         }
+        return types.get(summary.source_type.strip().lower())
 
     async def _open_telemetry(
         self, summary: ScorerSummary, now: float, _hold: AnswerReservation | None

@@ -12,10 +12,11 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from dsf.agent.publish.plan.publisher_identity import PublisherIdentity
 from dsf.api import names
+from dsf.api.times import micro_time
 from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dsf.kube.kinds import LEASE
 from dsf.kube.port import Kube, Object
@@ -142,8 +143,3 @@ class AddOnLease:
     @property
     def _candidacy(self) -> LeaderElectionConfig:
         return LeaderElectionConfig(names.ADDON, self.namespace, self.holder, lease_seconds=SECONDS)
-
-
-def micro_time(moment: datetime) -> str:
-    """Return a time with a zone as `meta/v1` MicroTime."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

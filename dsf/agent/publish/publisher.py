@@ -17,9 +17,11 @@ from dsf.agent.score.expiry import EXPIRE, decide_expiry, outlived, validity
 from dsf.api import names
 from dsf.api.crd.score_rules import OnFailure
 from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.kube.changes import without_managed_fields
 from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from dsf.kube.port import Kube, Object
+from dsf.kube.reads import list_objects
 from dsf.runtime.backoff import retry_after
 
 log = logging.getLogger(__name__)
@@ -28,9 +30,6 @@ _LASTING = {"ForeignObject", "InvalidScoreName"}
 
 ATTEMPTS = 3
 """Writes of one object until others' changes to it count as a conflict."""
-
-PAGE = 500
-"""Objects of one page of a list: what kubectl asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +165,8 @@ class Publisher:
             if theirs := self.identity.foreign_failure(observed, self.now()):
                 return theirs
             try:
-                self._observed[name] = _slim(await self._patch(observed, summary, report, ended))
+                written = await self._patch(observed, summary, report, ended)
+                self._observed[name] = without_managed_fields(written)
             except (Conflict, NotFound):
                 self._observed.pop(name, None)
             else:
@@ -205,29 +205,11 @@ class Publisher:
 
     async def _own(self) -> list[Object]:
         labels = f"{names.MANAGED_BY_LABEL}={MANAGED_BY},{names.SCORE_NAME_LABEL}"
-        owned: list[Object] = []
-        token = ""
-        while True:
-            page = await self.hub.list(
-                ADD_ON_PLACEMENT_SCORE,
-                self.cluster,
-                labels=labels,
-                limit=PAGE,
-                continue_token=token,
-            )
-            owned += page.items
-            token = page.continue_token
-            if not token:
-                return owned
+        return await list_objects(self.hub, ADD_ON_PLACEMENT_SCORE, self.cluster, labels=labels)
 
 
 def _rule(summary: ScorerSummary) -> OnFailure:
     return summary.scoring_on_failure or EXPIRE
-
-
-def _slim(obj: Object) -> Object:
-    """Drop managedFields: they are larger than the scores, and nothing reads them here."""
-    return {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k != "managedFields"}}
 
 
 def _failure(reason: str, message: str) -> Failure:

@@ -11,12 +11,13 @@ from dsf.agent.score.result_rules import ConversionSettings, JudgedResult, Round
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.foreign_text import NO_SECRETS
 from dsf.agent.wire.http_answer import display_url
-from dsf.agent.wire.scoring_answer import LabelledScore
+from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.api import names
+from dsf.api.plural import counted
 from dsf.api.scoring.dimension_format import PLACEHOLDERS
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.untrusted_text import escaped
-from dsf.cli.columns import aligned
+from dsf.cli.text_table import TextTable
 
 NOTHING = "-"
 
@@ -31,7 +32,7 @@ class RoundEvidence:
 
     endpoint: str = ""
     series: Sequence[EncodedSeries] = ()
-    results: Sequence[LabelledScore] = ()
+    results: Sequence[ScoringResult] = ()
     form: ConversionSettings | None = None
 
 
@@ -64,7 +65,7 @@ def _source(
     samples = sum(
         1 if one.instant else len(json.loads(bytes(one.values))) for one in evidence.series
     )
-    sent = f"{len(evidence.series)} series, {_times(samples, 'sample')} sent"
+    sent = f"{len(evidence.series)} series, {counted(samples, 'sample')} sent"
     where = f" {display_url(evidence.endpoint)}" if evidence.endpoint else ""
     yield "source", f"{summary.source_type}{where}: {_failed(failure, 'source') or sent}"
     if summary.source_query:
@@ -74,7 +75,7 @@ def _source(
 
 
 def _scoring(summary: ScorerSummary, evidence: RoundEvidence, failure: Failure | None) -> str:
-    answered = _failed(failure, "scoring") or _count(evidence.results, "result")
+    answered = _failed(failure, "scoring") or counted(len(evidence.results), "result")
     told = "not called" if _failed(failure, "source") else answered
     return f"{display_url(summary.scoring_endpoint)}: {told}"
 
@@ -92,20 +93,20 @@ def _published(
     if summary.score_destination == "None":
         yield "published", "only on /metrics (scoreDestination None)"
         return
-    entries = f"{len(scores.entries)} of {_count(evidence.results, 'result')}, {valid}"
+    entries = f"{len(scores.entries)} of {counted(len(evidence.results), 'result')}, {valid}"
     name = f"{evidence.form.cluster}/{names.score_object_name(summary.score_name)}"
     yield "published", f"AddOnPlacementScore {name}: {entries}"
 
 
-def _table(form: ConversionSettings, results: Sequence[LabelledScore], scores: RoundScores) -> str:
+def _table(form: ConversionSettings, results: Sequence[ScoringResult], scores: RoundScores) -> str:
     header = ["labels", "score", "normalized", "floor", "value", "entry", "rules"]
     verdicts = judge(results, form)
-    return aligned(header, [*_rows(form, results, verdicts, scores)])
+    return str(TextTable(header, [*_rows(form, results, verdicts, scores)]))
 
 
 def _rows(
     form: ConversionSettings,
-    results: Iterable[LabelledScore],
+    results: Iterable[ScoringResult],
     verdicts: Iterable[JudgedResult],
     scores: RoundScores,
 ) -> Iterator[list[str]]:
@@ -138,11 +139,3 @@ def _labels(verdict: JudgedResult) -> str:
 
 
 _STAMPED = {"cluster", "scoreName"}
-
-
-def _count(items: Sequence[object], noun: str) -> str:
-    return _times(len(items), noun)
-
-
-def _times(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -26,7 +26,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
-from dsf.agent.wire.scoring_answer import LabelledScore
+from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.api.crd.score_rules import Normalize
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
 
@@ -109,12 +109,12 @@ class JudgedResult(NamedTuple):
     rules: tuple[Rule, ...]
 
 
-def convert(results: Iterable[LabelledScore], form: ConversionSettings) -> RoundScores:
+def convert(results: Iterable[ScoringResult], form: ConversionSettings) -> RoundScores:
     """Return what is published of the results of a response."""
     return assemble(judge(results, form), form)
 
 
-def judge(results: Iterable[LabelledScore], form: ConversionSettings) -> list[JudgedResult]:
+def judge(results: Iterable[ScoringResult], form: ConversionSettings) -> list[JudgedResult]:
     """Apply the rules to each result, in the order of the response."""
     needed = [label for label in form.dimension.fields if label not in _STAMPED]
     names, verdicts = set[str](), list[JudgedResult]()
@@ -151,7 +151,7 @@ def assemble(verdicts: Iterable[JudgedResult], form: ConversionSettings) -> Roun
 
 
 def _verdict(
-    result: LabelledScore, form: ConversionSettings, needed: Iterable[str], taken: set[str]
+    result: ScoringResult, form: ConversionSettings, needed: Iterable[str], taken: set[str]
 ) -> JudgedResult:
     stamped = {**result.metric, "cluster": form.cluster, "scoreName": form.score_name}
     labels = {label: stamped.get(label, "")[:LABEL_LIMIT] for label in PLACEHOLDERS}

@@ -6,9 +6,6 @@ reads them.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
 import msgspec
 from msgspec import Raw, Struct
@@ -41,20 +38,11 @@ _NUMBER_TEXT = re.compile(
 _STRING_OR_NOT_FINITE = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|-?(?:NaN|Infinity)', re.DOTALL)
 
 
-class LabelledScore(Protocol):
-    """A score and the labels that it belongs to."""
-
-    @property
-    def metric(self) -> Mapping[str, str]:
-        """The labels."""
-
-    @property
-    def score(self) -> float:
-        """The score, in the scorer's own units."""
-
-
 class ScoringResult(Struct, frozen=True, gc=False):
-    """One result of a scoring call; its labels are decoded at each access."""
+    """One result of a scoring call; `score` is in the scorer's own units.
+
+    The labels are decoded at each access.
+    """
 
     labels: Raw
     score: float
@@ -63,13 +51,6 @@ class ScoringResult(Struct, frozen=True, gc=False):
     def metric(self) -> dict[str, str]:
         """The labels."""
         return decode_labels(self.labels, NO_SECRETS)  # checked when the answer was read
-
-
-@dataclass(frozen=True, slots=True)
-class ScoringAnswer:
-    """The validated results of a scoring call, in their order."""
-
-    results: Sequence[ScoringResult]
 
 
 class _EncodedResult(Struct, gc=False):
@@ -90,7 +71,9 @@ def result_count(body: bytes | bytearray) -> int:
     return body.count(b"{")
 
 
-def parse_scoring_answer(url: str, answer: HttpAnswer, max_results: int) -> ScoringAnswer | Failure:
+def parse_scoring_answer(
+    url: str, answer: HttpAnswer, max_results: int
+) -> list[ScoringResult] | Failure:
     """Return the results in an answer of `url`; a failure names the place of the first error.
 
     A score is a JSON number, or text with a number as Prometheus writes it ("1.5", "NaN", "+Inf").
@@ -106,7 +89,7 @@ def parse_scoring_answer(url: str, answer: HttpAnswer, max_results: int) -> Scor
         results = _decoded(answer, max_results)
     except MALFORMED as error:
         return _misfit(url, answer, error)
-    return _too_many(url, max_results) if len(results) > max_results else ScoringAnswer(results)
+    return _too_many(url, max_results) if len(results) > max_results else results
 
 
 def _misfit(url: str, answer: HttpAnswer, error: Exception) -> Failure:

@@ -1,4 +1,4 @@
-"""The HTTP bodies of a scoring API: its config, a scoring call, and the results."""
+"""What a scoring API serves at `/config`, and the samples that it gets."""
 
 from typing import Annotated
 
@@ -43,29 +43,3 @@ class ScorerConfig(WireModel):
     description: str = ""
     source: ConfiguredSource
     scoring: ConfiguredScoring
-
-
-class Series(WireModel):
-    """One time series in Prometheus matrix form."""
-
-    metric: dict[str, str]
-    values: list[Sample]
-
-
-class ScoringRequest(WireModel):
-    """The body of a scoring call; `data` is empty for source type None."""
-
-    data: list[Series]
-
-
-class ScoreResult(WireModel):
-    """One score and its labels."""
-
-    metric: Annotated[dict[str, str], Field(default_factory=dict)]
-    score: float
-
-
-class ScoringResponse(WireModel):
-    """The answer of a scoring call."""
-
-    results: list[ScoreResult]

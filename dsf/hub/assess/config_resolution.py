@@ -198,17 +198,20 @@ def _with_source(
     endpoint = urls.endpoint(host, path, "source") if host else ""
     if isinstance(endpoint, InvalidInput):
         return endpoint
-    auth_name, auth_key = _reference(_token(spec.source))
-    ca_name, ca_key = _reference(_authority(spec.source))
+    source = spec.source or Source(type=summary.source_type)
+    auth_name, auth_key = _reference(_token(source))
+    ca_name, ca_key = _reference(_authority(source))
     return summary.model_copy(
         update={
             "source_endpoint": endpoint,
             "source_endpoint_auth_name": auth_name,
             "source_endpoint_auth_key": auth_key,
-            "source_endpoint_auth_service_account": _service_account(spec.source),
+            "source_endpoint_auth_service_account": bool(
+                source.auth and source.auth.service_account_token
+            ),
             "source_endpoint_ca_name": ca_name,
             "source_endpoint_ca_key": ca_key,
-            "source_endpoint_tenant": _tenant(spec.source) if prometheus else "",
+            "source_endpoint_tenant": (source.tenant or "") if prometheus else "",
             "source_query": config_fields.query or "",
             "source_range": config_fields.range,
             "source_step": config_fields.step,
@@ -240,14 +243,6 @@ def _token(side: Source | Scoring | None) -> SecretKeyRef | None:
 
 def _authority(side: Source | Scoring | None) -> SecretKeyRef | None:
     return side.tls.ca_secret_ref if side and side.tls else None
-
-
-def _service_account(source: Source | None) -> bool:
-    return bool(source and source.auth and source.auth.service_account_token)
-
-
-def _tenant(source: Source | None) -> str:
-    return (source.tenant or "") if source else ""
 
 
 def _reference(reference: SecretKeyRef | None) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dsf.api import names
-from dsf.api.conditions import Condition, find
+from dsf.api.conditions import Condition, conditions_of, find
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
@@ -89,7 +89,9 @@ def assess(
     """Return the assessments of all scorers that are not being deleted, oldest first."""
     staying = [scorer for scorer in scorers if not is_being_deleted(scorer.obj)]
     staying.sort(key=lambda scorer: (scorer.created, scorer.name))
-    return _with_name_owners([_assess(scorer, _probe_of(scorer, probes)) for scorer in staying])
+    return _with_name_owners(
+        [_assess(each, probes.get(each.target) if each.target else None) for each in staying]
+    )
 
 
 def reported_health(scorer: RegisteredScorer, probe: ProbeResult) -> HealthStatus | None:
@@ -99,12 +101,6 @@ def reported_health(scorer: RegisteredScorer, probe: ProbeResult) -> HealthStatu
     """
     by_agents = probe.health is not None and _is_for_agents_to_judge(scorer, probe.health)
     return scorer.reported_health if scorer.current and not by_agents else None
-
-
-def _probe_of(
-    scorer: RegisteredScorer, probes: Mapping[ProbeTarget, ProbeResult]
-) -> ProbeResult | None:
-    return probes.get(scorer.target) if scorer.target else None
 
 
 def _assess(scorer: RegisteredScorer, probe: ProbeResult | None) -> ScorerAssessment:
@@ -194,8 +190,7 @@ def _health(scorer: RegisteredScorer, probe: ProbeResult | None) -> ScorerHealth
 
 def _health_before_first_probe(scorer: RegisteredScorer) -> ScorerHealth:
     status = scorer.reported_health or "Unknown"
-    conditions = (scorer.obj.get("status") or {}).get("conditions") or []
-    healthy = find(conditions, "Healthy") or {}
+    healthy = find(conditions_of(scorer.obj), "Healthy") or {}
     usable = scorer.reported_health in {"Active", "Unknown"} or healthy.get("reason") == AGENTS_FAIL
     return ScorerHealth(
         status, usable, Condition("Healthy", "Unknown", "NotProbed", "not probed yet")
@@ -203,12 +198,10 @@ def _health_before_first_probe(scorer: RegisteredScorer) -> ScorerHealth:
 
 
 def _is_for_agents_to_judge(scorer: RegisteredScorer, failure: ProbeFailure) -> bool:
-    return failure.reason in UNANSWERED and _may_be_reachable_by_agents_only(scorer)
-
-
-def _may_be_reachable_by_agents_only(scorer: RegisteredScorer) -> bool:
     spec = scorer.spec
-    return not isinstance(spec, InvalidInput) and not is_full(spec) and spec.location == "Internal"
+    if failure.reason not in UNANSWERED or isinstance(spec, InvalidInput):
+        return False
+    return not is_full(spec) and spec.location == "Internal"
 
 
 def _with_name_owners(assessments: list[ScorerAssessment]) -> tuple[ScorerAssessment, ...]:

@@ -59,7 +59,9 @@ def audience(
     """Return who gets summaries: the accepted clusters with the add-on that the rules choose."""
     known = frozenset(score_names)
     accepted = [each for each in clusters.values() if each.accepted and not each.being_deleted]
-    equipped = [each for each in accepted if _is_there(add_ons.get(each.name))]
+    equipped = [
+        each for each in accepted if (add_on := add_ons.get(each.name)) and not add_on.being_deleted
+    ]
     shares = {
         each.name: ClusterShare(
             rules.masked.get(each.name, frozenset()) & known, rules.overrides.hosts(each, known)
@@ -68,7 +70,3 @@ def audience(
         if rules.chooses(each)
     }
     return Audience(shares, len(accepted), len(equipped))
-
-
-def _is_there(add_on: AddOn | None) -> bool:
-    return add_on is not None and not add_on.being_deleted

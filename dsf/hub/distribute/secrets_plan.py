@@ -15,7 +15,7 @@ from dsf.api import names
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.hub.snapshot.summaries_work import LIMIT_BYTES, ROOM_BYTES
-from dsf.kube.changes import Change, diff
+from dsf.kube.changes import Change, diff, without_managed_fields
 from dsf.kube.kinds import MANIFEST_WORK
 from dsf.kube.port import Object
 
@@ -66,8 +66,7 @@ def read_secret(obj: Object) -> HubSecret:
 
 def read_secrets_work(obj: Object) -> dict[str, Any]:
     """Return the fields of a ManifestWork that the plan compares."""
-    metadata = {k: v for k, v in obj["metadata"].items() if k != "managedFields"}
-    return {"metadata": metadata, "spec": obj.get("spec") or {}}
+    return {**without_managed_fields({"metadata": obj["metadata"]}), "spec": obj.get("spec") or {}}
 
 
 def references_in_summaries(summaries: Iterable[ScorerSummary]) -> frozenset[SecretKeyReference]:

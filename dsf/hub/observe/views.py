@@ -110,7 +110,7 @@ class Views:
         return HubSnapshot(
             scorers=tuple(self.scorers.items.values()),
             config=self._configs.items.get((self._namespace, names.SCORING_CONFIG)),
-            clusters=_by_name(self._clusters.items),
+            clusters={name: item for (_, name), item in self._clusters.items.items()},
             add_ons=_by_namespace(self._add_ons.items),
             works=self.works(),
             scores=self._scores.items,
@@ -118,10 +118,6 @@ class Views:
             refusals=refusals,
             held=held,
         )
-
-
-def _by_name(items: Mapping[Key, ManagedCluster]) -> dict[str, ManagedCluster]:
-    return {name: item for (_, name), item in items.items()}
 
 
 def _by_namespace(items: Mapping[Key, T]) -> dict[str, T]:

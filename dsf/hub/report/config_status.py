@@ -7,7 +7,8 @@ from typing import Any
 from dsf.api import conditions
 from dsf.api.conditions import Condition
 from dsf.api.invalid_input import InvalidInput
-from dsf.hub.report.wording import counted, listed, works_of
+from dsf.api.plural import counted
+from dsf.hub.report.wording import listed, works_of
 from dsf.hub.snapshot.summaries_work import LIMIT_BYTES
 from dsf.kube.port import Object
 
@@ -52,10 +53,10 @@ def invalid_config_status(config: Object, invalid: InvalidInput, *, now: str) ->
 def status_conditions(obj: Object, found: Iterable[Condition], *, now: str) -> dict[str, Any]:
     """Return the status fields `observedGeneration` and `conditions`; `now` is RFC 3339."""
     generation = obj["metadata"].get("generation")
-    observed = (obj.get("status") or {}).get("conditions") or []
+    merged = conditions.merged(conditions.conditions_of(obj), found, now=now, generation=generation)
     return {
         "observedGeneration": generation,
-        "conditions": conditions.merged(observed, found, now=now, generation=generation),
+        "conditions": merged,
     }
 
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from dsf.api.conditions import Condition
+from dsf.api.plural import counted
 from dsf.hub.assess.scorer_assessment import AGENTS_FAIL, ScorerAssessment, ScorerHealth
 from dsf.hub.report.scorer_counts import ScorerCounts
-from dsf.hub.report.wording import counted
 
 
 def with_health_from_agents(assessment: ScorerAssessment, counts: ScorerCounts) -> ScorerAssessment:

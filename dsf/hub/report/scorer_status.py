@@ -9,13 +9,14 @@ from dsf.api import names
 from dsf.api.conditions import Condition
 from dsf.api.crd.dynamic_scorer import FAILING_CLUSTERS
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.plural import counted
 from dsf.api.untrusted_text import escaped
 from dsf.hub.assess.config_resolution import Resolved
 from dsf.hub.assess.scorer_assessment import ScorerAssessment
 from dsf.hub.report.config_status import status_conditions
 from dsf.hub.report.rollout import Rollout
 from dsf.hub.report.scorer_counts import ScorerCounts
-from dsf.hub.report.wording import SHOWN_ITEMS, counted, shortened, works_of
+from dsf.hub.report.wording import SHOWN_ITEMS, shortened, works_of
 
 _SHOWN_FAILURE_CHARACTERS = 300
 """Characters of a cluster's failure in the condition Scoring; failingClusters has the rest."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dsf.api.conditions import find
+from dsf.api.conditions import conditions_of, find
 from dsf.kube.changes import Change, Patch
 from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, Kind
 from dsf.kube.port import Object
@@ -47,9 +47,8 @@ def status_events(
 
 
 def _events(kind: Kind, obj: Object, body: Mapping[str, Any]) -> Iterator[StatusEvent]:
-    conditions = (obj.get("status") or {}).get("conditions") or []
-    for after in (body.get("status") or {}).get("conditions") or []:
-        before = find(conditions, str(after["type"]))
+    for after in conditions_of(body):
+        before = find(conditions_of(obj), str(after["type"]))
         if _is_transition(kind, before, after):
             message = f"{after['type']}: {after.get('message') or after['reason']}"
             yield StatusEvent(

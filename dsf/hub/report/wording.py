@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from dsf.api.plural import counted
+
 SHOWN_ITEMS = 5
 """Items of a list that a message names; it counts the others."""
 SHOWN_CHARACTERS = 120
@@ -18,11 +20,6 @@ def shortened(value: object, limit: int = SHOWN_CHARACTERS) -> str:
     """Return a value as text of at most `limit` characters, with an ellipsis where it was cut."""
     text = str(value)
     return text if len(text) <= limit else f"{text[:limit]}…"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return the number and the noun, in the plural unless the number is 1."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def works_of(clusters: int) -> str:

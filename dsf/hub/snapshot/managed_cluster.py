@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dsf.api.conditions import find
+from dsf.api.conditions import conditions_of, find
 from dsf.kube.port import Object
 
 NamespacedName = tuple[str, str]
@@ -70,10 +70,17 @@ def is_being_deleted(obj: Object) -> bool:
 
 def _unavailable(obj: Object, type_: str, reason: str) -> ClusterFailure | None:
     """Return the failure if the condition exists and is not True; Unknown means lost contact."""
-    condition = find((obj.get("status") or {}).get("conditions") or [], type_)
+    condition = find(conditions_of(obj), type_)
     if condition is None or condition.get("status") == "True":
         return None
     return failure_of(reason, condition)
+
+
+def failed(condition: Mapping[str, Any] | None, reason: str = "") -> ClusterFailure | None:
+    """Return the failure if the condition exists and is False; by default with its own reason."""
+    if condition is None or condition.get("status") != "False":
+        return None
+    return failure_of(reason or str(condition.get("reason") or condition.get("type")), condition)
 
 
 def failure_of(reason: str, condition: Mapping[str, Any]) -> ClusterFailure:

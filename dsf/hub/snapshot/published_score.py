@@ -7,7 +7,7 @@ from typing import Any
 
 from dsf.api import names
 from dsf.api.conditions import find
-from dsf.hub.snapshot.managed_cluster import ClusterFailure, failure_of
+from dsf.hub.snapshot.managed_cluster import ClusterFailure, failed, failure_of
 from dsf.kube.port import Object
 
 _STAGES = ("SourceFetched", "Scored", "Published")
@@ -51,7 +51,7 @@ def read_score(obj: Object) -> PublishedScore:
         valid_until=str(status.get("validUntil") or ""),
         answered=bool(scored and scored.get("status") == "True"),
         failure=next(
-            filter(None, (_failed(find(conditions, stage)) for stage in _STAGES)), _empty(scored)
+            filter(None, (failed(find(conditions, stage)) for stage in _STAGES)), _empty(scored)
         ),
     )
 
@@ -61,9 +61,3 @@ def _empty(scored: Mapping[str, Any] | None) -> ClusterFailure | None:
     if scored is None or (scored.get("status"), scored.get("reason")) != ("True", NO_RESULTS):
         return None
     return failure_of(NO_RESULTS, {**scored, "message": _NO_RESULTS_MESSAGE})
-
-
-def _failed(condition: Mapping[str, Any] | None) -> ClusterFailure | None:
-    if condition is None or condition.get("status") != "False":
-        return None
-    return failure_of(str(condition.get("reason") or condition.get("type")), condition)

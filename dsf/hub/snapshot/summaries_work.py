@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dsf.api import names
-from dsf.api.conditions import find
-from dsf.hub.snapshot.managed_cluster import ClusterFailure, failure_of, is_being_deleted
+from dsf.api.conditions import conditions_of, find
+from dsf.hub.snapshot.managed_cluster import ClusterFailure, failed, is_being_deleted
 from dsf.kube.changes import merge_patch
 from dsf.kube.port import Object
 
@@ -94,14 +94,7 @@ def read_work(agent_namespace: str) -> Callable[[Object], SummariesWork]:
             version=str(metadata.get("resourceVersion") or ""),
             being_deleted=is_being_deleted(obj),
             drifted=obj if merge_patch(obj, wanted) else None,
-            failure=_not_applied(obj),
+            failure=failed(find(conditions_of(obj), "Applied"), "WorkNotApplied"),
         )
 
     return read
-
-
-def _not_applied(obj: Object) -> ClusterFailure | None:
-    condition = find((obj.get("status") or {}).get("conditions") or [], "Applied")
-    if condition is None or condition.get("status") != "False":
-        return None
-    return failure_of("WorkNotApplied", condition)

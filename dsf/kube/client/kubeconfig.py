@@ -129,17 +129,14 @@ def _exec_plugin(user: _Entry) -> ExecPlugin | None:
     plugin = _Entry(user.file, f"{user.label}: exec", fields)
     if plugin.text("interactiveMode") == "Always":
         raise plugin.bad("interactiveMode Always can't be served by a background process")
+    command: str = fields["command"]
     return ExecPlugin(
-        command=_command(user.file, fields["command"]),
+        command=str(user.file.parent / command) if "/" in command else command,
         args=tuple(str(arg) for arg in plugin.items("args")),
         env=tuple(_environment(plugin)),
         api_version=plugin.text("apiVersion") or EXEC_API_VERSION,
         install_hint=plugin.text("installHint") or "",
     )
-
-
-def _command(file: Path, command: str) -> str:
-    return str(file.parent / command) if "/" in command else command
 
 
 def _environment(plugin: _Entry) -> Iterable[tuple[str, str]]:
@@ -162,7 +159,8 @@ def _document(file: Path, text: str) -> Mapping[str, Any]:
     if document is None:
         return {}
     if not isinstance(document, Mapping):
-        raise BadKubeconfig(f"kubeconfig {file}: it is no kubeconfig but a {_type_name(document)}")
+        found = type(document).__name__
+        raise BadKubeconfig(f"kubeconfig {file}: it is no kubeconfig but a {found}")
     return document
 
 
@@ -204,7 +202,3 @@ def _names(documents: Documents, section: str) -> str:
 
 def _paths(documents: Documents) -> str:
     return ", ".join(str(file) for file, _ in documents)
-
-
-def _type_name(value: Any) -> str:
-    return "list" if isinstance(value, list) else type(value).__name__

@@ -4,13 +4,15 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeVar
 
+from dsf.api.times import micro_time
 from dsf.kube.clock import utc_now
-from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from dsf.kube.errors import AlreadyExists, Conflict, KubeError
 from dsf.kube.kinds import LEASE
 from dsf.kube.port import Kube, Object
+from dsf.kube.reads import find_object
 from dsf.runtime.leader_election.lease import LeaderElectionConfig, ObservedLease, decide, released
 
 log = logging.getLogger(__name__)
@@ -53,7 +55,7 @@ class HeldLease:
         """
         lease = self.found = await self._read()
         at = asyncio.get_running_loop().time()
-        decision = decide(self._candidacy, lease, self._seen, at=at, now=self._stamp())
+        decision = decide(self._candidacy, lease, self._seen, at=at, now=micro_time(self._now()))
         self._seen = decision.observed
         if decision.write is None:
             return False
@@ -114,7 +116,9 @@ class HeldLease:
         with suppress(KubeError, TimeoutError):
             async with asyncio.timeout(RELEASE_SECONDS):
                 lease = await self._read()
-                free = released(self._candidacy, lease, now=self._stamp()) if lease else None
+                free = (
+                    released(self._candidacy, lease, now=micro_time(self._now())) if lease else None
+                )
                 if free:
                     await self._kube.update(LEASE, free)
 
@@ -123,13 +127,8 @@ class HeldLease:
         return {"lease": self._candidacy.name, "identity": self._candidacy.identity, **fields}
 
     async def _read(self) -> Object | None:
-        try:
-            return await self._kube.get(LEASE, self._candidacy.name, self._candidacy.namespace)
-        except NotFound:
-            return None
-
-    def _stamp(self) -> str:
-        return self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        name, namespace = self._candidacy.name, self._candidacy.namespace
+        return await find_object(self._kube, LEASE, name, namespace)
 
 
 def _annotated(lease: dict[str, Any], annotations: Mapping[str, str]) -> dict[str, Any]:

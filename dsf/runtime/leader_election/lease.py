@@ -63,7 +63,8 @@ def decide(
     observed = seen if seen and seen.version == version else ObservedLease(version, at)
     spec = lease.get("spec") or {}
     holder = spec.get("holderIdentity") or ""
-    held = bool(holder) and at < observed.at + _duration(spec, candidacy)
+    duration = float(spec.get("leaseDurationSeconds") or candidacy.lease_seconds)
+    held = bool(holder) and at < observed.at + duration
     if held and holder != candidacy.identity:
         return LeaseDecision(None, observed)
     ours = holder == candidacy.identity
@@ -79,10 +80,6 @@ def released(candidacy: LeaderElectionConfig, lease: Object, *, now: str) -> dic
         return None
     given_up = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
     return {**lease, "spec": given_up}
-
-
-def _duration(spec: Mapping[str, Any], candidacy: LeaderElectionConfig) -> float:
-    return float(spec.get("leaseDurationSeconds") or candidacy.lease_seconds)
 
 
 def _lease(

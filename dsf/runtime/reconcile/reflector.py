@@ -7,7 +7,7 @@ import asyncio
 import logging
 import random
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import aclosing
 from typing import Generic, TypeVar
 
@@ -15,6 +15,7 @@ from dsf.kube.changes import key
 from dsf.kube.errors import Gone, KubeError, Unreachable
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object, WatchEvent
+from dsf.kube.reads import PAGE
 from dsf.runtime.backoff import Backoff, retry_after
 
 log = logging.getLogger(__name__)
@@ -22,8 +23,6 @@ log = logging.getLogger(__name__)
 Key = tuple[str, str]
 T = TypeVar("T")
 
-PAGE = 500
-"""Objects per page of a list, as in client-go."""
 WATCH_SECONDS = (240, 300)
 """Shortest and longest duration of a watch; random, so that watches do not end together."""
 SHORT_SECONDS = 1.0
@@ -201,40 +200,7 @@ class View(Generic[T]):
                 callback(k)
 
 
-class Reflector(View[Object]):
-    """A view of whole objects without `managedFields`; they are shared, so do not change them."""
-
-    def __init__(
-        self,
-        kube: Kube,
-        kind: Kind,
-        namespace: str | None = None,
-        labels: str = "",
-        fields: str = "",
-        *,
-        backoff: Backoff | None = None,
-        watch_seconds: tuple[int, int] = WATCH_SECONDS,
-        draw: Callable[[], float] = random.random,
-    ) -> None:
-        super().__init__(
-            kube,
-            kind,
-            namespace,
-            labels,
-            fields,
-            read=_slim,
-            backoff=backoff,
-            watch_seconds=watch_seconds,
-            draw=draw,
-        )
-
-
 def _key(obj: Object) -> Key:
     """Return (namespace, name), interned because there may be 100,000 of them."""
     namespace, name = key(obj)
     return sys.intern(namespace), sys.intern(name)
-
-
-def _slim(obj: Object) -> Object:
-    metadata: Mapping[str, object] = obj["metadata"]
-    return {**obj, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}

@@ -6,9 +6,10 @@ Source: https://open-cluster-management.io/docs/concepts/work-distribution/manif
 from collections.abc import Iterable
 
 from dsf.api.conditions import Condition, is_true, merged
-from dsf.kube.changes import Change, Patch
+from dsf.kube.changes import Change
 from dsf.kube.kinds import MANIFEST_WORK, MANIFEST_WORK_REPLICA_SET
 from dsf.kube.port import Object
+from dsf.sim.controllers.musthave import set_status
 from dsf.sim.controllers.placement import DecidedClusters
 
 OWNER_LABEL = "work.open-cluster-management.io/manifestworkreplicaset"
@@ -56,11 +57,7 @@ def report(
             "available": sum(is_true(work, "Available") for work in own),
         },
     }
-    if status == before:
-        return []
-    metadata = replica_set["metadata"]
-    name, namespace = metadata["name"], metadata["namespace"]
-    return [Patch(MANIFEST_WORK_REPLICA_SET, name, namespace, {"status": status}, "status")]
+    return set_status(MANIFEST_WORK_REPLICA_SET, replica_set, status)
 
 
 def _verified(replica_set: Object, decisions: DecidedClusters) -> Condition:

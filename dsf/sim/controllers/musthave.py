@@ -9,14 +9,23 @@ Source: https://open-cluster-management.io/docs/getting-started/integration/poli
 from collections.abc import Mapping
 from typing import Any
 
-from dsf.kube.changes import Change, Create, Patch
-from dsf.kube.kinds import Kind
+from dsf.kube.changes import Change, Create, Patch, status_patch
+from dsf.kube.kinds import Kind, find
 from dsf.kube.port import Object
 
 Reference = tuple[Kind, str | None, str]
 """Kind, namespace (None where the kind has none) and name of an object."""
 
 Observed = Mapping[Reference, Object | None]
+
+
+def reference_of(manifest: Object) -> Reference | None:
+    """Return what a manifest refers to; None without a name, or if the kind is unknown."""
+    kind, metadata = find(manifest), manifest.get("metadata", {})
+    if kind is None or not metadata.get("name"):
+        return None
+    namespace = metadata.get("namespace", "default") if kind.namespaced else None
+    return (kind, namespace, metadata["name"])
 
 
 def contains(actual: Any, wanted: Any) -> bool:
@@ -42,3 +51,12 @@ def ensure(reference: Reference, manifest: Object, observed: Observed) -> list[C
         return []
     body = {key: value for key, value in manifest.items() if key not in {"apiVersion", "kind"}}
     return [Patch(kind, name, namespace, body)]
+
+
+def set_status(kind: Kind, obj: Object, status: Object) -> list[Change]:
+    """Return the write of some status fields of an object, if they differ."""
+    if not status_patch(obj, {"status": status}):
+        return []
+    metadata = obj["metadata"]
+    body = {"status": status}
+    return [Patch(kind, metadata["name"], metadata.get("namespace"), body, "status")]

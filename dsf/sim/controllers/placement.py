@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dsf.api.conditions import Condition, merged
-from dsf.kube.changes import Change, Create, Patch
+from dsf.kube.changes import Change, Create
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_DECISION
 from dsf.kube.port import Object
 from dsf.kube.selectors import LabelSelector, label_selector_of
 from dsf.sim.controllers.cel import holds
+from dsf.sim.controllers.musthave import set_status
 from dsf.sim.controllers.registration import SET_LABEL
 
 PLACEMENT_LABEL = "cluster.open-cluster-management.io/placement"
@@ -142,24 +143,19 @@ def _decided(decision: Object | None) -> list[str]:
 
 
 def _decision(placement: Object, chosen: Sequence[str], decision: Object | None) -> list[Change]:
-    metadata = placement["metadata"]
-    name, namespace = f"{metadata['name']}-decision-1", metadata["namespace"]
     if decision is None:
-        return [Create(PLACEMENT_DECISION, _decision_object(placement, name))]
-    if _decided(decision) == list(chosen):
-        return []
+        return [Create(PLACEMENT_DECISION, _decision_object(placement))]
     decisions = [{"clusterName": cluster, "reason": ""} for cluster in chosen]
-    body = {"status": {"decisions": decisions}}
-    return [Patch(PLACEMENT_DECISION, name, namespace, body, "status")]
+    return set_status(PLACEMENT_DECISION, decision, {"decisions": decisions})
 
 
-def _decision_object(placement: Object, name: str) -> Object:
+def _decision_object(placement: Object) -> Object:
     metadata = placement["metadata"]
     return {
         "apiVersion": PLACEMENT_DECISION.api_version,
         "kind": PLACEMENT_DECISION.kind,
         "metadata": {
-            "name": name,
+            "name": f"{metadata['name']}-decision-1",
             "namespace": metadata["namespace"],
             "labels": {PLACEMENT_LABEL: metadata["name"]},
             "ownerReferences": [
@@ -177,10 +173,7 @@ def _decision_object(placement: Object, name: str) -> Object:
 
 
 def _status(placement: Object, selected: int, reason: Condition, *, now: str) -> list[Change]:
-    status, metadata = placement.get("status") or {}, placement["metadata"]
-    before = status.get("conditions") or []
+    before = (placement.get("status") or {}).get("conditions") or []
     conditions = merged(before, [reason], now=now)
-    if conditions == before and status.get("numberOfSelectedClusters") == selected:
-        return []
-    body = {"status": {"numberOfSelectedClusters": selected, "conditions": conditions}}
-    return [Patch(PLACEMENT, metadata["name"], metadata["namespace"], body, "status")]
+    status = {"numberOfSelectedClusters": selected, "conditions": conditions}
+    return set_status(PLACEMENT, placement, status)

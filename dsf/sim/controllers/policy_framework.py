@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dsf.kube.changes import Change
-from dsf.kube.kinds import POLICY, find
+from dsf.kube.kinds import POLICY
 from dsf.kube.port import Object
-from dsf.sim.controllers.musthave import Observed, Reference, contains, ensure
+from dsf.sim.controllers.musthave import Observed, Reference, contains, ensure, reference_of
 from dsf.sim.controllers.placement import DecidedClusters
 
 ROOT_LABEL = "policy.open-cluster-management.io/root-policy"
@@ -43,8 +43,8 @@ def objects_of(policy: Object) -> list[Reference]:
     return [
         reference
         for template in _templates(policy)
-        for item in template["spec"].get("object-templates") or []
-        if (reference := _reference(item["objectDefinition"])) is not None
+        for item in _objects(template)
+        if (reference := reference_of(item["objectDefinition"])) is not None
     ]
 
 
@@ -54,7 +54,7 @@ def enforce(policy: Object, observed: Observed) -> list[Change]:
     for template in _templates(policy):
         if _action(policy, template) != "enforce":
             continue
-        for item in template["spec"].get("object-templates") or []:
+        for item in _objects(template):
             changes += _ensure(item, observed)
     return changes
 
@@ -64,7 +64,9 @@ def status(policy: Object, observed: Observed) -> dict[str, Any]:
     details = [
         {
             "templateMeta": {"name": template["metadata"]["name"]},
-            "compliant": "Compliant" if _compliant(template, observed) else "NonCompliant",
+            "compliant": "Compliant"
+            if all(_holds(item, observed) for item in _objects(template))
+            else "NonCompliant",
         }
         for template in _templates(policy)
     ]
@@ -114,29 +116,21 @@ def _action(policy: Object, template: Object) -> str:
     return str(whole or template["spec"].get("remediationAction", "inform")).lower()
 
 
-def _reference(definition: Object) -> Reference | None:
-    kind, metadata = find(definition), definition.get("metadata", {})
-    if kind is None or not metadata.get("name"):
-        return None
-    namespace = metadata.get("namespace", "default") if kind.namespaced else None
-    return (kind, namespace, metadata["name"])
-
-
 def _ensure(item: Object, observed: Observed) -> list[Change]:
     definition = item["objectDefinition"]
-    reference = _reference(definition)
+    reference = reference_of(definition)
     if reference is None or item.get("complianceType", "musthave").lower() != "musthave":
         return []
     return ensure(reference, definition, observed)
 
 
-def _compliant(template: Object, observed: Observed) -> bool:
-    return all(_holds(item, observed) for item in template["spec"].get("object-templates") or [])
+def _objects(template: Object) -> list[Object]:
+    return template["spec"].get("object-templates") or []
 
 
 def _holds(item: Object, observed: Observed) -> bool:
     definition = item["objectDefinition"]
-    reference = _reference(definition)
+    reference = reference_of(definition)
     present = reference is not None and contains(observed.get(reference), definition)
     wanted = str(item.get("complianceType", "musthave")).lower() != "mustnothave"
     return present == wanted

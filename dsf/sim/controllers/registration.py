@@ -5,17 +5,19 @@ Source: https://open-cluster-management.io/docs/concepts/cluster-inventory/manag
 
 from collections.abc import Iterable, Mapping
 
+from dsf.api.conditions import Condition, merged
 from dsf.api.names import ADDON
-from dsf.kube.changes import Change, Create, Patch
+from dsf.kube.changes import Change, Create
 from dsf.kube.kinds import MANAGED_CLUSTER, MANAGED_CLUSTER_ADD_ON, NAMESPACE
 from dsf.kube.port import Object
+from dsf.sim.controllers.musthave import set_status
 
 SET_LABEL = "cluster.open-cluster-management.io/clusterset"
-_JOINED = {
-    "HubAcceptedManagedCluster": "HubClusterAdminAccepted",
-    "ManagedClusterJoined": "ManagedClusterJoined",
-    "ManagedClusterConditionAvailable": "ManagedClusterAvailable",
-}
+_JOINED = (
+    Condition("HubAcceptedManagedCluster", "True", "HubClusterAdminAccepted"),
+    Condition("ManagedClusterJoined", "True", "ManagedClusterJoined"),
+    Condition("ManagedClusterConditionAvailable", "True", "ManagedClusterAvailable"),
+)
 
 
 def join(name: str, labels: Mapping[str, str], *, now: str) -> list[Change]:
@@ -32,20 +34,11 @@ def join(name: str, labels: Mapping[str, str], *, now: str) -> list[Change]:
         "metadata": {"name": ADDON, "namespace": name},
         "spec": {},
     }
-    conditions = [
-        {
-            "type": type_,
-            "status": "True",
-            "reason": reason,
-            "message": "",
-            "lastTransitionTime": now,
-        }
-        for type_, reason in _JOINED.items()
-    ]
+    namespace = {"apiVersion": "v1", "kind": NAMESPACE.kind, "metadata": {"name": name}}
     return [
-        Create(NAMESPACE, _namespace(name)),
+        Create(NAMESPACE, namespace),
         Create(MANAGED_CLUSTER, cluster),
-        Patch(MANAGED_CLUSTER, name, None, {"status": {"conditions": conditions}}, "status"),
+        *set_status(MANAGED_CLUSTER, cluster, {"conditions": merged([], _JOINED, now=now)}),
         Create(MANAGED_CLUSTER_ADD_ON, add_on),
     ]
 
@@ -59,11 +52,4 @@ def report_claims(cluster: Object, claims: Iterable[Object]) -> list[Change]:
         ),
         key=lambda claim: str(claim["name"]),
     )
-    if wanted == (cluster.get("status", {}).get("clusterClaims") or []):
-        return []
-    name = cluster["metadata"]["name"]
-    return [Patch(MANAGED_CLUSTER, name, None, {"status": {"clusterClaims": wanted}}, "status")]
-
-
-def _namespace(name: str) -> Object:
-    return {"apiVersion": "v1", "kind": NAMESPACE.kind, "metadata": {"name": name}}
+    return set_status(MANAGED_CLUSTER, cluster, {"clusterClaims": wanted})

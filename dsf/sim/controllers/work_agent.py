@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from dsf.api.conditions import Condition, merged
 from dsf.kube.changes import Change, Delete, Patch
-from dsf.kube.kinds import MANIFEST_WORK, find
+from dsf.kube.kinds import MANIFEST_WORK
 from dsf.kube.port import Object
-from dsf.sim.controllers.musthave import Observed, Reference, ensure
+from dsf.sim.controllers.musthave import Observed, Reference, ensure, reference_of, set_status
 
 FINALIZER = "cluster.open-cluster-management.io/manifest-work-cleanup"
 
@@ -73,13 +73,11 @@ def _report(work: Object, *, settled: bool, now: str) -> tuple[Change, ...]:
     unknown = [
         f"{manifest.get('apiVersion')} {manifest.get('kind')}"
         for manifest in _raw(work)
-        if find(manifest) is None
+        if reference_of(manifest) is None
     ]
     if unknown:
-        applied = Condition(
-            "Applied", "False", "AppliedManifestWorkFailed", f"not served: {unknown}"
-        )
-        desired = [applied]
+        message = f"not served: {unknown}"
+        desired = [Condition("Applied", "False", "AppliedManifestWorkFailed", message)]
     elif settled:
         desired = [
             Condition("Applied", "True", "AppliedManifestWorkComplete"),
@@ -89,11 +87,7 @@ def _report(work: Object, *, settled: bool, now: str) -> tuple[Change, ...]:
         return ()
     before = work.get("status", {}).get("conditions") or []
     conditions = merged(before, desired, now=now, generation=work["metadata"].get("generation"))
-    if conditions == before:
-        return ()
-    metadata = work["metadata"]
-    body = {"status": {"conditions": conditions}}
-    return (Patch(MANIFEST_WORK, metadata["name"], metadata["namespace"], body, "status"),)
+    return tuple(set_status(MANIFEST_WORK, work, {"conditions": conditions}))
 
 
 def _finalizers(work: Object, finalizers: list[str]) -> Change:
@@ -104,11 +98,8 @@ def _finalizers(work: Object, finalizers: list[str]) -> Change:
 
 def _manifests(work: Object) -> Iterator[tuple[Reference, Object]]:
     for manifest in _raw(work):
-        kind = find(manifest)
-        if kind is not None:
-            metadata = manifest.get("metadata", {})
-            namespace = metadata.get("namespace", "default") if kind.namespaced else None
-            yield (kind, namespace, metadata.get("name", "")), manifest
+        if reference := reference_of(manifest):
+            yield reference, manifest
 
 
 def _raw(work: Object) -> list[Object]:

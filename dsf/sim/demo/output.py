@@ -2,85 +2,61 @@
 
 import json
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import click
 
 from dsf.api.untrusted_text import escaped_lines
-from dsf.cli.columns import aligned
-from dsf.sim.demo.tables import Table
+from dsf.cli.text_table import TextTable
 
 INDENT = "   "
 
 
-class DemoOutput(Protocol):
-    """Receives the steps of the demo; `finished` is true once it has the result."""
+class DemoOutput:
+    """Receives the steps of the demo and prints none; `finished` is true once it has the result."""
 
-    finished: bool
+    finished = False
 
     def step(self, title: str) -> None:
         """Begin a step."""
-        ...
 
     def note(self, text: str) -> None:
         """Say a sentence within a step."""
-        ...
 
-    def show(self, tables: Iterable[Table]) -> None:
+    def show(self, tables: Iterable[TextTable]) -> None:
         """Show tables."""
-        ...
 
-    def finish(self, result: Any) -> None:
-        """Give the result."""
-        ...
+    def finish(self, result: Any) -> None:  # noqa: ARG002 - for JsonOutput
+        """Take the result, which the steps have shown."""
+        self.finished = True
 
 
-class TextOutput:
+class TextOutput(DemoOutput):
     """Prints each step as it happens, with its tables."""
 
-    def __init__(self) -> None:
-        self.finished = False
-        self._steps = 0
+    _steps = 0
 
     def step(self, title: str) -> None:
-        """Begin a step."""
+        """Print the number and the title of a step."""
         self._steps += 1
         click.secho(f"\n{self._steps}. {title}", bold=True)
 
     def note(self, text: str) -> None:
-        """Say a sentence within a step."""
+        """Print a sentence within a step."""
         click.echo(INDENT + escaped_lines(text))
 
-    def show(self, tables: Iterable[Table]) -> None:
-        """Show tables."""
+    def show(self, tables: Iterable[TextTable]) -> None:
+        """Print tables, their titles in italics."""
         for table in tables:
             click.echo()
-            if table.title:
-                click.secho(INDENT + table.title, italic=True)
-            for line in aligned(table.columns, table.rows).splitlines():
-                click.echo(INDENT + line)
-
-    def finish(self, result: Any) -> None:  # noqa: ARG002 - required by DemoOutput
-        """Print nothing: the steps have shown the result."""
-        self.finished = True
+            for number, line in enumerate(str(table).splitlines()):
+                click.secho(INDENT + line, italic=bool(table.title) and number == 0)
 
 
-class JsonOutput:
+class JsonOutput(DemoOutput):
     """Prints one JSON document at the end, and nothing else."""
-
-    def __init__(self) -> None:
-        self.finished = False
-
-    def step(self, title: str) -> None:
-        """Stay silent."""
-
-    def note(self, text: str) -> None:
-        """Stay silent."""
-
-    def show(self, tables: Iterable[Table]) -> None:
-        """Stay silent."""
 
     def finish(self, result: Any) -> None:
         """Print the result."""
         click.echo(json.dumps(result, indent=2))
-        self.finished = True
+        super().finish(result)

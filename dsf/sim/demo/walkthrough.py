@@ -2,16 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from dsf.api.conditions import is_true
 from dsf.api.names import CLUSTER_CLAIM
 from dsf.kube import kinds
 from dsf.kube.embedded.hub_folder import load
-from dsf.kube.kinds import NODE
+from dsf.kube.port import Object
 from dsf.sim.controllers import mig_manager
 from dsf.sim.controllers.manifest_work_replica_set import OWNER_LABEL
 from dsf.sim.controllers.policy_framework import ROOT_LABEL
@@ -74,7 +75,7 @@ async def _score(demo: RunningDemo) -> None:
 
     await _until(demo, scored, "scores of every scorer on every cluster")
     listed = (await demo.clusters.hub.kube.list(kinds.ADD_ON_PLACEMENT_SCORE)).items
-    demo.output.show(tables.score_tables(listed, names))
+    demo.output.show(tables.score_tables(listed))
 
 
 async def _optimize(demo: RunningDemo, name: str, score: str) -> dict[str, Any]:
@@ -93,7 +94,7 @@ async def _comply(demo: RunningDemo) -> None:
     await _show_compliance(demo)
     demo.output.note("the stand-in for the GPU operator finishes configuring MIG")
     for cluster in demo.clusters.managed:
-        for node in (await cluster.kube.list(NODE)).items:
+        for node in (await cluster.kube.list(kinds.NODE)).items:
             await apply_or_fail(cluster.kube, mig_manager.finish(node))
     await _until(demo, _claims(demo, "compliant"), "clusters to report compliant")
     await _show_compliance(demo)
@@ -105,8 +106,8 @@ async def _land(demo: RunningDemo) -> None:
 
     async def landed() -> bool:
         sets = (await hub.list(kinds.MANIFEST_WORK_REPLICA_SET)).items
-        states = await _workloads(demo)
-        return len(states) == len(sets) and all(state.delivered for state in states)
+        works = await _workloads(demo)
+        return len(works) == len(sets) and all(is_true(work, "Available") for work in works)
 
     await _until(demo, landed, "workloads to be delivered")
     placements = (await hub.list(kinds.PLACEMENT, WORKLOAD_NAMESPACE)).items
@@ -142,23 +143,11 @@ async def _claim_values(demo: RunningDemo) -> dict[str, str]:
 
 async def _show_compliance(demo: RunningDemo) -> None:
     replicas = (await demo.clusters.hub.kube.list(kinds.POLICY, labels=ROOT_LABEL)).items
-    states = tables.policy_states(replicas)
-    demo.output.show([tables.policy_table(states, await _claim_values(demo))])
+    demo.output.show([tables.policy_table(replicas, await _claim_values(demo))])
 
 
-async def _workloads(demo: RunningDemo) -> list[tables.WorkloadState]:
-    works = (await demo.clusters.hub.kube.list(kinds.MANIFEST_WORK, labels=OWNER_LABEL)).items
-    return [
-        tables.WorkloadState(
-            work["metadata"]["name"],
-            work["metadata"]["namespace"],
-            any(
-                condition["type"] == "Available" and condition["status"] == "True"
-                for condition in work.get("status", {}).get("conditions") or []
-            ),
-        )
-        for work in works
-    ]
+async def _workloads(demo: RunningDemo) -> Sequence[Object]:
+    return (await demo.clusters.hub.kube.list(kinds.MANIFEST_WORK, labels=OWNER_LABEL)).items
 
 
 async def _until(demo: RunningDemo, reached: Callable[[], Awaitable[bool]], what: str) -> None:

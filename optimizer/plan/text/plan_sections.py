@@ -3,6 +3,7 @@
 Sentences quote every text but the names of objects. Cells of a table are escaped when printed.
 """
 
+from dsf.api.plural import counted
 from dsf.api.untrusted_text import UntrustedText, object_name
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
@@ -33,10 +34,9 @@ def verdict(plan: Plan) -> str:
     solution = plan.solution
     unproven = solution.status == "Feasible" and solution.bound is not None
     limit = f"; no placement is worth more than {solution.bound:g}" if unproven else ""
-    workloads = "workload" if len(plan.placements) == 1 else "workloads"
     return (
-        f"{_VERDICTS[solution.status]}: {len(plan.placements)} {workloads} placed, together worth"
-        f" {solution.objective_value:g}{limit}."
+        f"{_VERDICTS[solution.status]}: {counted(len(plan.placements), 'workload')} placed,"
+        f" together worth {solution.objective_value:g}{limit}."
     )
 
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from dsf.api.untrusted_text import escaped
-from dsf.cli.columns import aligned
+from dsf.cli.text_table import TextTable
 from optimizer.plan.plan import Plan
 from optimizer.plan.text import plan_sections
 from optimizer.plan.text.explanation_sections import explanation_sections
@@ -13,7 +12,7 @@ from optimizer.plan.text.sections import Section
 def render(plan: Plan) -> str:
     """Return a plan as tables: places, unplaced workloads, issues, changes and explanation."""
     tables = (
-        (f"{escaped(item.title)}\n" if item.title else "") + aligned(item.columns, item.rows)
+        str(TextTable(item.columns, item.rows, item.title))
         for item in _sections(plan)
         if item.rows or item.title
     )

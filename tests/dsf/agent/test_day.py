@@ -23,7 +23,6 @@ from dsf.api.crd.score_rules import OnFailure
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
-from dsf.api.scoring.scoring_api import ScoreResult
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import NotFound, Unreachable
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, NAMESPACE
@@ -31,6 +30,7 @@ from dsf.kube.wrappers.counting import Counting
 from dsf.kube.wrappers.fault_injection import Fault, Faulty
 from tests.dsf.agent.builders import summary
 from tests.dsf.agent.conftest import CLUSTER
+from tests.dsf.agent.scoring_results import scoring_result
 
 pytestmark = pytest.mark.virtual_time
 
@@ -75,7 +75,7 @@ class Scorers:
             )
         dimension = DimensionFormat.parse("${app}")
         assert not isinstance(dimension, InvalidInput)
-        results = [ScoreResult(metric={"app": "a"}, score=answer)]
+        results = [scoring_result(answer, {"app": "a"})]
         scores = convert(results, ConversionSettings(CLUSTER, wanted.score_name, dimension))
         return Round(wanted, round_report.success(scores), None, {"fetch": 0.5, "perform": 0.5})
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import random
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import Raw
 
 from dsf.agent.publish.plan import round_report
 from dsf.agent.publish.publisher import Publisher
 from dsf.agent.score.result_rules import ConversionSettings, convert
+from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.scoring.scorer_summary import ScorerSummary
-from dsf.api.scoring.scoring_api import ScoreResult
 from dsf.kube.client.connect import connect
 
 from .conftest import AGENT_NAMESPACE, SCORE
@@ -67,7 +69,7 @@ async def test_scores_are_taken_as_they_were_converted(
     dimension = DimensionFormat.parse(SUMMARY.score_dimension_format)
     assert isinstance(dimension, DimensionFormat)
     results = [
-        ScoreResult(metric={"app": name}, score=score)
+        ScoringResult(Raw(json.dumps({"app": name}).encode()), score)
         for name, score in zip(names, numbers(len(names)), strict=False)
     ]
     scores = convert(

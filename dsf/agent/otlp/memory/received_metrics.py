@@ -46,10 +46,6 @@ class ReceivedMetrics:
         self._windows.configure(self._wanted(read.summaries))
         self.configured = True
 
-    def add(self, request: "ExportMetricsServiceRequest") -> dict[str, int]:
-        """Add an export and return how many points were refused, by reason."""
-        return dict(sum(self.adding(request), Counter[str]()))
-
     def adding(self, request: "ExportMetricsServiceRequest") -> Iterator[Counter[str]]:
         """Add an export in parts; yield after each how many points were refused, by reason."""
         found = points(request, self._windows.takes_name)

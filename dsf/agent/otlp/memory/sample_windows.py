@@ -9,10 +9,10 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import msgspec
 
+from dsf.agent.otlp.memory.compiled_selectors import CompiledSelectors
 from dsf.agent.otlp.memory.data_points import EXPONENTIAL, DataPoint, Labels, text
 from dsf.agent.wire.encoded_series import EncodedSeries
 
@@ -31,18 +31,6 @@ LABELS_LIMIT = 4096
 """Characters of the labels of one series: `MemoryBounds` counts on short ones."""
 
 LABELS_TOO_LONG = f"labels of more than {LABELS_LIMIT} characters"
-
-
-class SeriesFilter(Protocol):
-    """Selects the series of a scorer."""
-
-    def takes(self, labels: Labels) -> bool:
-        """Tell whether a series with these labels is selected."""
-        ...
-
-    def takes_name(self, name: str) -> bool:
-        """Tell whether a series with this name may be selected."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +89,7 @@ class SampleWindow:
     query: str
     range_: float
     step: float
-    wanted: SeriesFilter = field(compare=False)
+    wanted: CompiledSelectors = field(compare=False)
     tracks: dict[Labels, SeriesBuffer] = field(default_factory=dict, compare=False)
 
     @property

@@ -12,7 +12,7 @@ from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.fetch.scoring_call import ScoringApi
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.http_answer import HttpAnswer
-from dsf.agent.wire.scoring_answer import ScoringAnswer
+from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import SECRET
 from tests.dsf.agent.builders import summary
@@ -41,7 +41,7 @@ def asking(server: Server, **changes: Any) -> Any:
 
 async def score(
     api: ScoringApi, asked: Any, series: Sequence[EncodedSeries]
-) -> ScoringAnswer | Failure:
+) -> list[ScoringResult] | Failure:
     deadline = api.deadline(asked)
     answer = await api.call(asked, series, deadline)
     if isinstance(answer, Failure):
@@ -59,8 +59,8 @@ async def failed(api: ScoringApi, asked: Any) -> Failure:
 async def test_series_are_sent_in_matrix_form(api: ScoringApi, scorer: Server) -> None:
     found = await score(api, asking(scorer), [SERIES])
 
-    assert isinstance(found, ScoringAnswer)
-    assert found.results[0].score == 1.5
+    assert isinstance(found, list)
+    assert found[0].score == 1.5
     (call,) = scorer.calls
     assert (call.method, call.path) == ("POST", "/scoring")
     assert call.headers["Content-Type"] == "application/json"
@@ -135,7 +135,7 @@ async def test_the_room_of_an_answer_hangs_on_the_label_sets_of_a_score(
         for series, allowed in ((1, False), (10_000, False), (20_000, True)):
             api = ScoringApi(client, secrets, CallLimits(), max_series=series)
             found = await score(api, asking(scorer), [])
-            assert isinstance(found, ScoringAnswer) is allowed
+            assert isinstance(found, list) is allowed
 
 
 async def test_a_large_answer_is_decoded_while_other_rounds_go_on(
@@ -156,5 +156,5 @@ async def test_a_large_answer_is_decoded_while_other_rounds_go_on(
         answer = HttpAnswer(200, "application/json", body)
         found = await api.results(asked, answer, api.deadline(asked))
         decoding.set()
-    assert isinstance(found, ScoringAnswer)
+    assert isinstance(found, list)
     assert turns > 10

@@ -14,10 +14,11 @@ from dsf.agent.score.result_rules import (
     convert,
     judge,
 )
+from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.api.crd.score_rules import Normalize
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
-from dsf.api.scoring.scoring_api import ScoreResult
+from tests.dsf.agent.scoring_results import scoring_result
 
 
 def dimension(text: str = "${app};${device}") -> DimensionFormat:
@@ -26,15 +27,15 @@ def dimension(text: str = "${app};${device}") -> DimensionFormat:
     return parsed
 
 
-def result(score: float, **metric: str) -> ScoreResult:
-    return ScoreResult(metric=metric, score=score)
+def result(score: float, **metric: str) -> ScoringResult:
+    return scoring_result(score, metric)
 
 
 def form(format_: str = "${app}", **changes: Any) -> ConversionSettings:
     return ConversionSettings("cluster1", "my_score", dimension(format_), **changes)
 
 
-def converted(*results: ScoreResult, format_: str = "${app}", **changes: Any) -> RoundScores:
+def converted(*results: ScoringResult, format_: str = "${app}", **changes: Any) -> RoundScores:
     return convert(results, form(format_, **changes))
 
 
@@ -172,7 +173,7 @@ def test_too_many_entries_are_cut_at_the_end_of_their_order() -> None:
 
 RESULTS = st.lists(
     st.builds(
-        ScoreResult,
+        scoring_result,
         metric=st.dictionaries(
             st.sampled_from([*PLACEHOLDERS, "instance"]), st.text(max_size=5), max_size=4
         ),
@@ -184,7 +185,7 @@ RESULTS = st.lists(
 
 @given(RESULTS, st.none() | st.builds(Normalize, min=st.floats(-1e308, 0), max=st.floats(1, 1e308)))
 def test_what_comes_out_is_always_accepted_by_the_api(
-    results: list[ScoreResult], normalize: Normalize | None
+    results: list[ScoringResult], normalize: Normalize | None
 ) -> None:
     scores = converted(*results, format_="${app};${device}", normalize=normalize)
     names = [entry.name for entry in scores.entries]
@@ -206,7 +207,7 @@ def test_within_the_range_the_value_is_the_floor(score: float) -> None:
 
 
 @given(st.permutations([result(n / 3, app=f"a{n}") for n in range(8)]))
-def test_the_order_of_the_results_does_not_matter(results: list[ScoreResult]) -> None:
+def test_the_order_of_the_results_does_not_matter(results: list[ScoringResult]) -> None:
     assert converted(*results, object_bytes=500) == converted(
         *sorted(results, key=lambda r: r.score), object_bytes=500
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dsf.agent.failure import Failure
 from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.prometheus_answer import SERIES_BYTES, FetchedSeries, parse_query_answer
-from dsf.agent.wire.scoring_answer import RESULT_BYTES, ScoringAnswer, parse_scoring_answer
+from dsf.agent.wire.scoring_answer import RESULT_BYTES, ScoringResult, parse_scoring_answer
 
 MIB = 1 << 20
 MANY = 100
@@ -21,7 +21,7 @@ MANY = 100
 Parse = Callable[[bytes], object]
 
 
-def scoring(body: bytes, results: int = MANY) -> ScoringAnswer | Failure:
+def scoring(body: bytes, results: int = MANY) -> list[ScoringResult] | Failure:
     return parse_scoring_answer("http://scorer", HttpAnswer(200, "", body), results)
 
 
@@ -161,8 +161,8 @@ def test_the_most_that_is_accepted_takes_what_is_reserved_for_it() -> None:
     result = b'{"metric":{"node":"n","namespace":"shop","pod":"web-#"},"score":1.5}'
     body = b'{"results":[%b]}' % distinct(result, MIB)
     found = scoring(body, 20_000)
-    assert isinstance(found, ScoringAnswer)
-    assert peak(lambda one: scoring(one, 20_000), body) < len(found.results) * RESULT_BYTES
+    assert isinstance(found, list)
+    assert peak(lambda one: scoring(one, 20_000), body) < len(found) * RESULT_BYTES
     body = QUERY["result"] % b"[%b]" % distinct(b'{"metric":{"a":"#"},"value":[1,"2"]}', MIB)
     series = query(body, 50_000)
     assert isinstance(series, FetchedSeries)

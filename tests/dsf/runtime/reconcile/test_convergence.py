@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsf.kube.changes import without_managed_fields
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Gone, KubeError, NotFound, ServerError, TooManyRequests, Unreachable
 from dsf.kube.kinds import CONFIG_MAP, NAMESPACE, Kind
@@ -15,7 +16,7 @@ from dsf.kube.port import Object, WatchEvent
 from dsf.kube.wrappers.counting import Counting
 from dsf.kube.wrappers.fault_injection import Fault, Faulty
 from dsf.kube.wrappers.wrapper import Call
-from dsf.runtime.reconcile.reflector import Key, Reflector
+from dsf.runtime.reconcile.reflector import Key, View
 from tests.virtual_time import VirtualTimeLoop
 
 
@@ -43,7 +44,7 @@ class Copy:
     """A reflector that is checked at every change: what it loses has to be gone."""
 
     def __init__(self, kube: Faulty | Counting | EmbeddedHub) -> None:
-        self.reflector = Reflector(kube, CONFIG_MAP, "ns", draw=lambda: 0.0)
+        self.reflector = View(kube, CONFIG_MAP, "ns", read=without_managed_fields, draw=lambda: 0.0)
         self.gone: set[str] = set()
         self._uids: dict[Key, str] = {}
         self.reflector.on_change(self._check)

@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from dsf.kube.changes import without_managed_fields
 from dsf.kube.client.credentials import find_source
 from dsf.kube.client.kube_client import Client
 from dsf.kube.client.transport import Transport
 from dsf.kube.kinds import CONFIG_MAP
+from dsf.kube.port import Object
 from dsf.runtime.backoff import Backoff
-from dsf.runtime.reconcile.reflector import Key, Reflector
+from dsf.runtime.reconcile.reflector import Key, View
 from tests.dsf.kube.client.api_server import Answer, ApiServer, send, serving, status, stream
 from tests.dsf.kube.client.kubeconfigs import kubeconfig, written
 
@@ -31,10 +33,11 @@ async def reflecting(
     config = written(directory / "config", kubeconfig(server.url))
     transport = Transport(find_source(config))
     client = Client(transport, call_seconds=5, watch_grace_seconds=0.2)
-    reflector = Reflector(
+    reflector = View(
         client,
         CONFIG_MAP,
         "ns",
+        read=without_managed_fields,
         backoff=Backoff(0.01, 0.05),
         watch_seconds=(watch_seconds, watch_seconds),
     )
@@ -51,7 +54,7 @@ async def reflecting(
 class Watched:
     """A reflector and what it told."""
 
-    def __init__(self, reflector: Reflector) -> None:
+    def __init__(self, reflector: View[Object]) -> None:
         self.reflector = reflector
         self.changes: list[Key] = []
         self.names: list[set[str]] = []

@@ -4,7 +4,7 @@ from typing import Any
 
 from dsf.kube.port import Object
 from dsf.sim.demo import tables
-from dsf.sim.demo.tables import SHOWN_DIMENSIONS, PolicyState, WorkloadState
+from dsf.sim.demo.tables import SHOWN_DIMENSIONS
 
 
 def score(cluster: str, **values: int) -> Object:
@@ -25,23 +25,23 @@ def answer(**changes: Any) -> dict[str, Any]:
 
 
 def test_scores_stand_by_dimension_and_cluster_and_a_missing_one_is_a_dash() -> None:
-    (table,) = tables.score_tables([score("c1", a=1, b=-2), score("c2", b=3)], ["c1", "c2"])
+    (table,) = tables.score_tables([score("c1", a=1, b=-2), score("c2", b=3)])
     assert table.title == "heat"
-    assert table.columns == ("dimension", "c1", "c2")
-    assert table.rows == (("a", "1", "-"), ("b", "-2", "3"))
+    assert table.columns == ["dimension", "c1", "c2"]
+    assert table.rows == [["a", "1", "-"], ["b", "-2", "3"]]
 
 
 def test_of_many_dimensions_the_rest_is_counted() -> None:
     values = {f"d{number:02}": number for number in range(SHOWN_DIMENSIONS + 3)}
-    (table,) = tables.score_tables([score("c1", **values)], ["c1"])
+    (table,) = tables.score_tables([score("c1", **values)])
     assert len(table.rows) == SHOWN_DIMENSIONS + 1
-    assert table.rows[-1] == ("(3 more)", "")
+    assert table.rows[-1] == ["(3 more)", ""]
 
 
 def test_a_plan_shows_policies_by_cluster_and_places() -> None:
     policies, places = tables.plan_tables(answer())
-    assert policies.rows == (("c1", "p1"), ("c2", "p2"))
-    assert places.rows == (("app", "c1", "all", "57.5"),)
+    assert policies.rows == [("c1", "p1"), ("c2", "p2")]
+    assert places.rows == [("app", "c1", "all", "57.5")]
 
 
 def test_a_policy_without_a_status_is_pending_and_a_missing_claim_a_dash() -> None:
@@ -49,12 +49,10 @@ def test_a_policy_without_a_status_is_pending_and_a_missing_claim_a_dash() -> No
         {"metadata": {"namespace": "c2", "name": "p"}},
         {"metadata": {"namespace": "c1", "name": "p"}, "status": {"compliant": "Compliant"}},
     ]
-    states = tables.policy_states(replicas)
-    assert states == [PolicyState("c1", "p", "Compliant"), PolicyState("c2", "p", "Pending")]
-    assert tables.policy_table(states, {"c1": "compliant"}).rows == (
+    assert tables.policy_table(replicas, {"c1": "compliant"}).rows == [
         ("c1", "p", "Compliant", "compliant"),
         ("c2", "p", "Pending", "-"),
-    )
+    ]
 
 
 def test_placements_stand_by_name_and_one_nobody_decided_has_dashes() -> None:
@@ -68,20 +66,24 @@ def test_placements_stand_by_name_and_one_nobody_decided_has_dashes() -> None:
             },
         ]
     )
-    assert table.rows == (
+    assert table.rows == [
         ("done", "True", "AllDecisionsScheduled", "2"),
         ("new", "-", "-", "-"),
-    )
+    ]
 
 
 def test_workloads_say_whether_they_run() -> None:
-    states = [WorkloadState("app", "c1", True), WorkloadState("app", "c2", False)]
-    assert tables.workload_table(states).rows == (("app", "c1", "yes"), ("app", "c2", "no"))
+    available = {"conditions": [{"type": "Available", "status": "True"}]}
+    works: list[Object] = [
+        {"metadata": {"namespace": "c1", "name": "app"}, "status": available},
+        {"metadata": {"namespace": "c2", "name": "app"}},
+    ]
+    assert tables.workload_table(works).rows == [("app", "c1", "yes"), ("app", "c2", "no")]
 
 
 def test_results_stand_side_by_side_and_a_cluster_may_have_no_workload() -> None:
     table = tables.comparison_table({"power": answer(), "none": answer(policies={}, placements=[])})
-    assert table.rows == (
+    assert table.rows == [
         ("power", "Optimal", "57.5", "c1", "p1", "app"),
         ("power", "Optimal", "57.5", "c2", "p2", ""),
-    )
+    ]
