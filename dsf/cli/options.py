@@ -26,7 +26,9 @@ class Namespace(click.ParamType[str]):
         """Return the name; fails if it is not a valid namespace name."""
         text = str(value)
         if problems := dns_label(text):
-            self.fail(f"{text[:SHOWN]!r} is no name of a namespace: {problems[0]}", param, ctx)
+            self.fail(
+                f"{text[:SHOWN]!r} is not a valid name of a namespace: {problems[0]}", param, ctx
+            )
         return text
 
 

@@ -75,7 +75,7 @@ def _only(
     there = {obj["metadata"][field] for obj in objects}
     unknown = sorted(set(names) - there)
     if unknown:
-        known = f"there is {', '.join(sorted(there))}" if there else "there is none at all"
+        known = f"the hub has {', '.join(sorted(there))}" if there else "the hub has none"
         raise click.ClickException(f"no {what} {' or '.join(unknown)}; {known}")
     return [obj for obj in objects if obj["metadata"][field] in names]
 

@@ -27,7 +27,7 @@ destination_options = options(
         multiple=True,
         metavar="CIDRS",
         help="Ranges of allowed addresses, comma separated; default: all except special"
-        " ranges (link-local, metadata, multicast), which a range inside them allows.",
+        " ranges (link-local, metadata, multicast), unless a range here is inside one.",
     ),
     click.option(
         "--scorer-denied-cidrs",

@@ -43,7 +43,7 @@ DENIED_BY_DEFAULT: tuple[Network, ...] = tuple(
         "ff00::/8",  # multicast
     )
 )
-"""Denied unless an allowed range lies inside: clouds serve credentials there, not scorers."""
+"""Denied unless an allowed range is inside one: clouds serve credentials at these addresses."""
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 _LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")
@@ -82,13 +82,13 @@ class Destinations:
     def why_address_denied(self, address: str) -> str | None:
         """Return why an address is denied; None if it is allowed.
 
-        The message has the range but not the address, because whoever names a host need not learn
-        what our resolver answers.
+        The message names the range but not the address, because it would show the author of a
+        scorer what our resolver answers.
         """
         try:
             parsed = _without_scope(ip_address(address))
         except ValueError:
-            return "it is no IP address"
+            return "it is not an IP address"
         for form in (parsed, *_embedded(parsed)):
             if found := _within(form, self.denied_ranges):
                 return f"it is in {found}, which the administrator denies"
@@ -135,9 +135,9 @@ def _without_scope(address: Address) -> Address:
 
 
 def _destination(address: Address) -> Address:
-    """Return the IPv4 address that a mapped or NAT64 address stands for; others as they are.
+    """Return the IPv4 address that a mapped or NAT64 address represents; others unchanged.
 
-    An address of a tunnel stands for itself: its IPv6 prefix may be anybody's network.
+    A tunnel's address is not translated, because its IPv6 prefix may be anybody's network.
     """
     if not isinstance(address, IPv6Address):
         return address
@@ -161,7 +161,7 @@ def _embedded(address: Address) -> Iterator[IPv4Address]:
 
 
 def _behind_local_nat64(address: IPv6Address) -> Iterator[IPv4Address]:
-    """Yield what an address stands for with each prefix length that a network may use (RFC 6052).
+    """Yield the IPv4 address in an IPv6 address for each prefix length that RFC 6052 allows.
 
     Bits 64 to 71 are not part of it. A shorter prefix that gives an address in 0.0.0.0/8 is not the
     one in use, because no gateway forwards there.

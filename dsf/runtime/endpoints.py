@@ -88,7 +88,7 @@ def _address(bind: str) -> tuple[str | None, int]:
     host, colon, port = bind.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > HIGHEST_PORT:
         raise CannotListen(
-            f'cannot listen on "{bind}": it has to be host:port, like 127.0.0.1:8080 or [::1]:8080'
+            f'cannot listen on "{bind}": write host:port, such as 127.0.0.1:8080 or [::1]:8080'
         )
     return host.removeprefix("[").removesuffix("]") or None, int(port)
 

@@ -41,4 +41,4 @@ def demo(port: int, keep: bool, as_json: bool) -> None:
         raise click.ClickException(str(error)) from error
     shutil.rmtree(work_dir, ignore_errors=True)
     if not output.finished:
-        raise click.ClickException("the demo was stopped before it had its results")
+        raise click.ClickException("the demo was stopped before it had a result")

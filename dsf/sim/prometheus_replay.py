@@ -1,7 +1,7 @@
 """A server with the Prometheus HTTP API that replays a recording.
 
-It evaluates no PromQL. It has the recorded answers of the recorded queries, repeats them without
-end, and serves them at `query_range` and `query`.
+It evaluates no PromQL. It serves the recorded answers of the recorded queries at `query_range` and
+`query`, and repeats them without end.
 
 Source: https://prometheus.io/docs/prometheus/latest/querying/api/
 """

@@ -65,7 +65,7 @@ def parse(plugin: ExecPlugin, output: bytes) -> ExecCredential:
 def _credential(status: Mapping[str, Any]) -> ExecCredential:
     token = status.get("token")
     if token is not None and not isinstance(token, str):
-        raise TypeError("the token is no text")
+        raise TypeError("the token is not text")
     certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
     expires = status.get("expirationTimestamp")
     return ExecCredential(

@@ -161,5 +161,7 @@ async def _refuse_redirects(
     response = await handler(request)
     if 300 <= response.status < 400:  # noqa: PLR2004 - the range that HTTP gives to redirects
         response.close()
-        raise aiohttp.ClientPayloadError(f"it redirects ({response.status}), which is not followed")
+        raise aiohttp.ClientPayloadError(
+            f"the answer is a redirect ({response.status}), which the client does not follow"
+        )
     return response

@@ -42,7 +42,7 @@ class Client:
     """A client of a real API server; implements `dsf.kube.port.Kube`.
 
     A call takes at most `call_seconds`. A watch lasts at most `watch_grace_seconds` longer than
-    the server was asked to keep it open, which detects a connection whose other end is gone.
+    the server was asked to keep it open, because a dead connection sends no end.
     With a `user`, every call is made with the rights of that user (impersonation).
     """
 
@@ -238,7 +238,7 @@ def _object(data: bytes) -> Object:
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise Unreachable("the API server answered with something that is no JSON object")
+        raise Unreachable("the API server's answer is not a JSON object")
     return value
 
 

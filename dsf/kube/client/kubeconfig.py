@@ -36,13 +36,13 @@ class _Entry:
         if value is None or value == "":
             return None
         if not isinstance(value, str):
-            raise self.bad(f"{key} has to be text")
+            raise self.bad(f"{key} must be text")
         return value
 
     def items(self, key: str) -> list[Any]:
         value = self.fields.get(key) or []
         if not isinstance(value, list):
-            raise self.bad(f"{key} has to be a list")
+            raise self.bad(f"{key} must be a list")
         return value
 
     def content(self, key: str) -> Content | None:
@@ -103,7 +103,7 @@ def _server(cluster: _Entry) -> str:
     except ValueError:
         usable = False
     if not usable or parts.username is not None:
-        raise cluster.bad("server has to be a URL like https://host:6443")
+        raise cluster.bad("server must be a URL such as https://host:6443")
     return server.rstrip("/")
 
 
@@ -142,7 +142,7 @@ def _exec_plugin(user: _Entry) -> ExecPlugin | None:
 def _environment(plugin: _Entry) -> Iterable[tuple[str, str]]:
     for item in plugin.items("env"):
         if not isinstance(item, Mapping) or "name" not in item:
-            raise plugin.bad("env has to be a list of name and value")
+            raise plugin.bad("env must be a list of name and value")
         yield str(item["name"]), str(item.get("value") or "")
 
 
@@ -160,7 +160,7 @@ def _document(file: Path, text: str) -> Mapping[str, Any]:
         return {}
     if not isinstance(document, Mapping):
         found = type(document).__name__
-        raise BadKubeconfig(f"kubeconfig {file}: it is no kubeconfig but a {found}")
+        raise BadKubeconfig(f"kubeconfig {file}: it is not a kubeconfig but a {found}")
     return document
 
 
@@ -180,11 +180,11 @@ def _find(documents: Documents, section: str, name: str) -> _Entry:
             fields = item.get(section)
             entry = _Entry(file, f'{section} "{name}"', fields or {})
             if not isinstance(entry.fields, Mapping):
-                raise entry.bad(f"{section} has to be a mapping")
+                raise entry.bad(f"{section} must be a mapping")
             return entry
     raise BadKubeconfig(
-        f'kubeconfig {_paths(documents)}: there is no {section} "{name}"; '
-        f"there is: {_names(documents, section)}"
+        f'kubeconfig {_paths(documents)}: no {section} is named "{name}"; '
+        f"the {section}s are: {_names(documents, section)}"
     )
 
 
@@ -192,7 +192,7 @@ def _items(documents: Documents, section: str) -> Iterable[tuple[Path, Mapping[s
     for file, document in documents:
         items = document.get(f"{section}s") or []
         if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
-            raise BadKubeconfig(f"kubeconfig {file}: {section}s has to be a list of named entries")
+            raise BadKubeconfig(f"kubeconfig {file}: {section}s must be a list of named entries")
         yield from ((file, item) for item in items)
 
 

@@ -13,10 +13,10 @@ import yaml
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
-"""Ten of the largest objects that etcd stores, or the scores of a thousand clusters."""
+"""Bytes of a file: ten of the largest objects in etcd, or the scores of a thousand clusters."""
 
 MAX_DEPTH = 100
-"""Lists and mappings inside each other; the deepest schemas of Kubernetes have about thirty."""
+"""Levels of nested lists and mappings; the deepest schemas of Kubernetes have about thirty."""
 
 MAX_REPEATED = 10_000
 """Values that the aliases of one document repeat. Nine aliases of nine aliases, nine times over,
@@ -78,7 +78,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
-            raise ValueError(f"the key {key!r} stands twice in one object")
+            raise ValueError(f"the key {key!r} occurs twice in one object")
         result[key] = value
     return result
 
@@ -104,7 +104,7 @@ def _content(path: Path) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise YamlFileError(f"{path}: it is no regular file; write the documents to one")
+            raise YamlFileError(f"{path}: it is not a regular file; write the documents to one")
         content = file.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:
         raise YamlFileError(
@@ -128,7 +128,7 @@ def _parsed(path: Path) -> Iterator[YamlDocument]:
             yield YamlDocument(path, number, value)
 
 
-_TOO_DEEP = f"more than {MAX_DEPTH} lists and mappings stand inside each other"
+_TOO_DEEP = f"lists and mappings are nested more than {MAX_DEPTH} levels deep"
 
 
 class _Loader(yaml.SafeLoader):
@@ -167,7 +167,7 @@ class _Loader(yaml.SafeLoader):
 
     def _count_alias(self, event: Any) -> None:
         if event.anchor in self.anchors and event.anchor not in self._sizes:
-            text = f"the alias {event.anchor!r} stands inside the value that it repeats"
+            text = f"the alias {event.anchor!r} is inside the value that it repeats"
             raise yaml.composer.ComposerError(None, None, text, event.start_mark)
         size = self._sizes.get(event.anchor, 0)
         self._nodes += size
@@ -186,7 +186,7 @@ class _Loader(yaml.SafeLoader):
             if not isinstance(key, str):
                 raise _problem(f"the key {key!r} is not text: quote it", key_node)
             if key in seen:
-                raise _problem(f"the key {key!r} stands twice in one mapping", key_node)
+                raise _problem(f"the key {key!r} occurs twice in one mapping", key_node)
             seen.add(key)
         return super().construct_mapping(node, deep=deep)
 

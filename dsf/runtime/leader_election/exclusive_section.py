@@ -1,4 +1,4 @@
-"""Work that only one process at a time does, each process once."""
+"""Runs work that only one process may do at a time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,29 +11,30 @@ from dsf.runtime.leader_election.held_lease import HeldLease, LeaseLost
 T = TypeVar("T")
 
 POLL_SECONDS = 0.1
-"""Pause between two looks at a Lease that another process holds: most hold it for less than 1 s."""
+"""Pause between two reads of a Lease that another process holds: most hold it for less than 1 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Occupied:
-    """The work was not done, or was cancelled, because of the process that holds this Lease."""
+    """The work was not done, or was cancelled, because another process holds this Lease."""
 
     lease: Object
 
     @property
     def holder(self) -> str:
-        """The identity of the process that holds the Lease; empty where it gave it back."""
+        """The identity of the process that holds the Lease; empty if it has released the Lease."""
         return str((self.lease.get("spec") or {}).get("holderIdentity") or "")
 
 
 async def run_exclusively(
     lease: HeldLease, work: Callable[[], Awaitable[T]], *, patience_seconds: float
 ) -> T | Occupied:
-    """Return what the work returns, or who keeps it from being done.
+    """Return the result of the work, or Occupied if another process holds the Lease.
 
-    A process that died holds its Lease until it expires, so `patience_seconds` should be longer
-    than the Lease lasts; a holder that renews its Lease is not waited for. Work whose Lease is
-    lost is cancelled. Raises KubeError where the Lease can't be read or written.
+    Waits up to `patience_seconds` for a Lease that its holder does not renew. This should be longer
+    than the duration of the Lease, because the Lease of a process that died remains until it
+    expires. Cancels the work if the Lease is lost. Raises KubeError if the Lease can't be read or
+    written.
     """
     asked = await _acquire(lease, patience_seconds)
     if isinstance(asked, Occupied):
@@ -47,7 +48,7 @@ async def run_exclusively(
 
 
 async def _acquire(lease: HeldLease, patience_seconds: float) -> float | Occupied:
-    """Return when the Lease was asked for, in seconds of the loop's time."""
+    """Return when the Lease was requested, in seconds of the event loop's clock."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + patience_seconds
     last: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""One process's hold on a Lease: taken, renewed, and given back."""
+"""Acquires, renews and releases a Lease for one process."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 RELEASE_SECONDS = 5.0
-"""How long giving the Lease back may take before it is left to expire."""
+"""Time limit of a release: the Lease then expires by itself."""
 
 
 class LeaseLost(Exception):
@@ -28,9 +28,10 @@ class LeaseLost(Exception):
 
 
 class HeldLease:
-    """A Lease that this process holds, or tries to.
+    """A Lease that this process holds or wants to hold.
 
-    `held` tells whether it does; `found` is the Lease as it was last read, before any own write.
+    `held` tells whether this process holds it. `found` is the Lease as it was last read, before any
+    write of this process.
     """
 
     def __init__(
@@ -48,10 +49,10 @@ class HeldLease:
         self._seen: ObservedLease | None = None
 
     async def hold(self, annotations: Mapping[str, str] | None = None) -> bool:
-        """Take or renew the Lease; tell whether this process holds it.
+        """Acquire or renew the Lease; return whether this process holds it.
 
-        Raises KubeError where it can't be read or written, and Conflict where a holder was
-        overtaken by another write: its next call tells whether it still holds the Lease.
+        Raises KubeError if the Lease can't be read or written. Raises Conflict if another process
+        wrote it first while this one held it; the next call returns whether it still does.
         """
         lease = self.found = await self._read()
         at = asyncio.get_running_loop().time()
@@ -72,10 +73,11 @@ class HeldLease:
         return True
 
     async def run(self, work: Callable[[], Awaitable[T]], asked: float) -> T:
-        """Return what the work returns, and renew the Lease until then.
+        """Return the result of the work; renew the Lease until the work ends.
 
-        `asked` is the loop's time, in seconds, at which the Lease was asked for: others count its
-        duration from then on at the earliest. Raises LeaseLost once the work is cancelled.
+        `asked` is when the Lease was requested, in seconds of the event loop's clock: no other
+        process measures the duration of the Lease from an earlier time. If the Lease is lost,
+        cancels the work and raises LeaseLost.
         """
         working = asyncio.ensure_future(work())
         renewing = asyncio.ensure_future(self._keep(asked))
@@ -93,7 +95,7 @@ class HeldLease:
             self.held = False
 
     async def _keep(self, asked: float) -> None:
-        """Renew the Lease; return when that failed for too long, or another process holds it."""
+        """Renew the Lease; return if renewals fail for too long or another process holds it."""
         loop = asyncio.get_running_loop()
         seconds = self._candidacy.renew_seconds
         held_until = asked + seconds
@@ -112,7 +114,7 @@ class HeldLease:
                     return
 
     async def release(self) -> None:
-        """Give the Lease back, so that the next holder need not wait; if that fails, it expires."""
+        """Release the Lease, so that the next holder need not wait; if that fails, it expires."""
         with suppress(KubeError, TimeoutError):
             async with asyncio.timeout(RELEASE_SECONDS):
                 lease = await self._read()
@@ -123,7 +125,7 @@ class HeldLease:
                     await self._kube.update(LEASE, free)
 
     def fields(self, **fields: str) -> dict[str, str]:
-        """Return what log lines about this Lease say."""
+        """Return the fields of a log line about this Lease."""
         return {"lease": self._candidacy.name, "identity": self._candidacy.identity, **fields}
 
     async def _read(self) -> Object | None:

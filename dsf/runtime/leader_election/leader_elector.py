@@ -61,7 +61,7 @@ class LeaderElector:
                 await self._lease.release()
 
     async def _acquire(self) -> float:
-        """Return when the Lease was requested: others may measure its duration from then on."""
+        """Return when the Lease was requested, in seconds of the event loop's clock."""
         while True:
             asked = asyncio.get_running_loop().time()
             try:

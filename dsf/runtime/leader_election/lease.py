@@ -53,7 +53,7 @@ def decide(
     at: float,
     now: str,
 ) -> LeaseDecision:
-    """Return the Lease that makes or keeps us the holder; nothing to write while another holds it.
+    """Return the Lease that makes or keeps us the holder; no Lease while another process holds it.
 
     `at` is monotonic time in seconds, `now` is wall-clock time as MicroTime.
     """

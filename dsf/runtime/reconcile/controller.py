@@ -22,7 +22,7 @@ class Controller:
     `reconcile` gets a name, never an event. It returns the seconds after which it wants to be
     called again, or None. Every exception leads to another call: after the back-off of the name,
     or after the longest back-off if the error is not retryable. A failing name does not delay
-    others. If the API server sets `retryAfterSeconds`, the name is not reconciled before.
+    others. If the API server sets `retryAfterSeconds`, the name waits at least that long.
     Metrics: see `dsf.runtime.metrics`.
     """
 

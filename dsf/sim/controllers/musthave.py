@@ -1,4 +1,4 @@
-"""Subset comparison: does an object have every field of a manifest? Further fields do not matter.
+"""Compares an object with a manifest: whether it has every field, and which change it needs.
 
 The work agent compares this way, and so does the `musthave` compliance type of configuration
 policies.

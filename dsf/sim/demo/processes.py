@@ -119,7 +119,7 @@ async def wait_until_healthy(component: DemoProcess, url: str, *, deadline: floa
 
 
 def free_port() -> int:
-    """Return a free loopback port that the system gives to nobody else for about a minute."""
+    """Return a free loopback port, which the system assigns to no other program for a minute."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = listener.getsockname()
         with socket.create_connection(address):
@@ -137,7 +137,7 @@ def require_free(port: int, flag: str) -> None:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             raise DemoError(
-                f"port {port} is in use on 127.0.0.1; choose another by {flag} PORT"
+                f"port {port} is in use on 127.0.0.1; choose another with {flag} PORT"
             ) from error
 
 

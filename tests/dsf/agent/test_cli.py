@@ -180,7 +180,12 @@ async def test_once_shows_failures_and_exits_with_1(tmp_path: Path) -> None:
         ("{not json", ["--once"], 1, "summaries.json: "),
         ("[]", [], 2, "--hub-kubeconfig"),
         ("[]", ["--hub-kubeconfig=gone"], 2, "gone"),
-        ("[]", ["--once", "--cluster-name=a/../b"], 2, "'a/../b' is no name of a namespace"),
+        (
+            "[]",
+            ["--once", "--cluster-name=a/../b"],
+            2,
+            "'a/../b' is not a valid name of a namespace",
+        ),
         (None, ["--once"], 1, "--kubeconfig"),
     ],
 )

@@ -71,7 +71,7 @@ async def test_a_used_port_is_named_in_one_line() -> None:
 
 @pytest.mark.parametrize("bind", ["", "8080", "localhost", "127.0.0.1:", "a:65536", "a:-1", "a:x"])
 async def test_a_bad_address_is_explained(bind: str) -> None:
-    with pytest.raises(CannotListen, match="it has to be host:port"):
+    with pytest.raises(CannotListen, match="write host:port"):
         async with serve_endpoints(bind, registry=CollectorRegistry(), ready=ready):
             pass
 

@@ -110,7 +110,7 @@ def test_the_command_names_the_hostile_file_in_one_line(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     result = CliRunner().invoke(plan, [*FOLDERS, REQUEST, f"-f{tmp_path / 'pipe.yaml'}"])
     assert result.exit_code == 1
-    assert re.fullmatch(r"Error: .*pipe\.yaml: it is no regular file; .*\n", result.stderr)
+    assert re.fullmatch(r"Error: .*pipe\.yaml: it is not a regular file; .*\n", result.stderr)
 
 
 def test_anchors_of_a_usual_size_are_read(tmp_path: Path) -> None:

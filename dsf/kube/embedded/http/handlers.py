@@ -272,7 +272,7 @@ def wants_table(request: Request) -> bool:
 
 
 def _checked(target: RequestInfo, body: RequestBody, options: WriteOptions) -> Any:
-    """Return the value of the body; duplicate fields are warned of or refused."""
+    """Return the value of the body; warn of duplicate fields, or refuse them."""
     if body.duplicates and options.field_validation == "Strict":
         found = tuple(UnknownField(name) for name in body.duplicates)
         message = write_strategy.strict_problem(target.resource, found)

@@ -93,7 +93,7 @@ def _index(container: Any, key: str) -> Any:
     if isinstance(container, dict):
         return key
     if not isinstance(container, list):
-        raise TypeError(f"{key!r} is looked for in {type(container).__name__}")
+        raise TypeError(f"{type(container).__name__} has no member {key!r}")
     if not (key.isascii() and key.isdigit()):
         raise ValueError(f"{key!r} is not an index")
     return int(key)

@@ -101,7 +101,7 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
 
 def _bytes(value: Any) -> bytes:
     if not isinstance(value, bytes):
-        raise ValueError("a number stands in the place of bytes")  # noqa: TRY004 - of the body
+        raise ValueError("the value is a number, not bytes")  # noqa: TRY004 - of the body
     return value
 
 

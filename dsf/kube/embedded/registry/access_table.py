@@ -43,4 +43,4 @@ class AccessTable:
 
 
 NOBODY = AccessTable()
-"""No token is known, and nobody has a right."""
+"""Knows no token and no right."""

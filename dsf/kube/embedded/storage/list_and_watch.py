@@ -65,7 +65,7 @@ def selection(
 ) -> SelectionPredicate:
     """Parse the selectors of a request; raises BadRequest if one is malformed.
 
-    Raises an ApiError (405) for a kind of which nothing is stored.
+    Raises an ApiError (405) for a review, because the hub does not store reviews.
     """
     if resource.review:
         raise status_errors.method_not_allowed()

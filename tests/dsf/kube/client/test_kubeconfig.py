@@ -96,18 +96,18 @@ def without(key: str) -> dict[str, Any]:
 BAD: list[tuple[Any, str | None, str]] = [
     ("", None, "no current-context is set"),
     ("a: [", None, f"{FILE}, line 1: it is not YAML"),
-    ("- a", None, "it is no kubeconfig but a list"),
+    ("- a", None, "it is not a kubeconfig but a list"),
     (without("current-context"), None, "choose one with --context: here"),
-    (kubeconfig(SERVER), "there", 'no context "there"; there is: here'),
-    (without("clusters"), None, 'no cluster "c"; there is: none'),
-    ({**kubeconfig(SERVER), "clusters": {"a": 1}}, None, "clusters has to be a list"),
+    (kubeconfig(SERVER), "there", 'no context is named "there"; the contexts are: here'),
+    (without("clusters"), None, 'no cluster is named "c"; the clusters are: none'),
+    ({**kubeconfig(SERVER), "clusters": {"a": 1}}, None, "clusters must be a list"),
     ({**kubeconfig(SERVER, user={"token": "t"}), "users": []}, None, 'no user "u"'),
     (kubeconfig(""), None, 'cluster "c": it names no server'),
     (kubeconfig("api:6443"), None, "server has to be a URL"),
     (kubeconfig("https://me:secret@api"), None, "server has to be a URL"),
     (kubeconfig("https://api:port"), None, "server has to be a URL"),
     (kubeconfig(SERVER, cluster={"certificate-authority-data": "%"}), None, "data is not base64"),
-    (kubeconfig(SERVER, user={"token": 12}), None, 'user "u": token has to be text'),
+    (kubeconfig(SERVER, user={"token": 12}), None, 'user "u": token must be text'),
     (kubeconfig(SERVER, user={"auth-provider": {"name": "oidc"}}), None, "use an exec plugin"),
     (kubeconfig(SERVER, user={"exec": {}}), None, "exec names no command"),
     (
@@ -116,7 +116,7 @@ BAD: list[tuple[Any, str | None, str]] = [
         "interactiveMode Always",
     ),
     (kubeconfig(SERVER, user={"exec": {"command": "x", "env": ["A"]}}), None, "name and value"),
-    (kubeconfig(SERVER, user={"exec": {"command": "x", "args": 1}}), None, "args has to be a list"),
+    (kubeconfig(SERVER, user={"exec": {"command": "x", "args": 1}}), None, "args must be a list"),
 ]
 
 

@@ -116,10 +116,10 @@ async def test_owners_outside_the_folder_take_nothing_along(tmp_path: Path) -> N
 
 PROBLEMS: list[tuple[str, str, str]] = [
     ("a.yaml", "a: [", "a.yaml, line 1"),
-    ("a.yaml", "a: 1\na: 2\n", "a.yaml, line 2: the key 'a' stands twice"),
+    ("a.yaml", "a: 1\na: 2\n", "a.yaml, line 2: the key 'a' occurs twice"),
     ("a.yaml", "1: 2\n", "the key 1 is not text"),
     ("a.json", "{", "a.json: "),
-    ("a.json", '{"a": 1, "a": 2}', "the key 'a' stands twice"),
+    ("a.json", '{"a": 1, "a": 2}', "the key 'a' occurs twice"),
     ("a.json", '{"a": NaN}', "NaN is not a JSON value"),
     ("a.yaml", "text", "document 1: not a Kubernetes object: it needs apiVersion and kind"),
     ("a.yaml", "---\n---\nkind: X\n", "document 2: not a Kubernetes object"),

@@ -50,7 +50,7 @@ def test_a_used_port_is_one_line_and_says_how_to_choose_another(tmp_path: Path) 
         )
     assert answer.returncode == 1
     assert answer.stderr.splitlines() == [
-        f"Error: port {port} is in use on 127.0.0.1; choose another by --port PORT"
+        f"Error: port {port} is in use on 127.0.0.1; choose another with --port PORT"
     ]
     assert list(tmp_path.iterdir()) == []
 
@@ -74,7 +74,7 @@ def test_told_to_stop_it_leaves_neither_processes_nor_files(
         assert len(processes_of(tmp_path)) > 1
         demo.send_signal(number)
         assert demo.wait() == 1
-        assert demo.stderr.read() == "Error: the demo was stopped before it had its results\n"
+        assert demo.stderr.read() == "Error: the demo was stopped before it had a result\n"
     assert processes_of(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 
