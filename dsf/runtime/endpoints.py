@@ -49,7 +49,8 @@ async def serving(
     await runner.setup()
     try:
         await _listen(web.TCPSite(runner, host, port), bind, flag)
-        yield _url(*runner.addresses[0][:2])
+        bound, number = runner.addresses[0][:2]
+        yield f"http://[{bound}]:{number}" if ":" in bound else f"http://{bound}:{number}"
     finally:
         await runner.cleanup()
 
@@ -91,7 +92,3 @@ def _address(bind: str) -> tuple[str | None, int]:
             f'cannot listen on "{bind}": write host:port, such as 127.0.0.1:8080 or [::1]:8080'
         )
     return host.removeprefix("[").removesuffix("]") or None, int(port)
-
-
-def _url(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -77,7 +77,6 @@ class EventRecorder:
         self,
         kube: Kube,
         component: str,
-        instance: str = "",
         *,
         now: Callable[[], datetime] = utc_now,
         backoff: Backoff | None = None,
@@ -85,7 +84,6 @@ class EventRecorder:
     ) -> None:
         self._kube = kube
         self._component = component
-        self._instance = instance or component
         self._now = now
         self._backoff = backoff or Backoff(1.0, 30.0)
         self._waiting: deque[_Body] = deque()
@@ -153,7 +151,7 @@ class EventRecorder:
             "lastTimestamp": now,
             "source": {"component": self._component},
             "reportingComponent": self._component,
-            "reportingInstance": self._instance,
+            "reportingInstance": self._component,
         }
 
     async def _write(self, event: _Body) -> str:

@@ -209,12 +209,7 @@ async def _observe(kube: Kube, references: Iterable[Reference]) -> Observed:
 def _bare(obj: Object) -> Object:
     metadata = obj["metadata"]
     kept = {key: metadata[key] for key in ("name", "namespace", "labels") if key in metadata}
-    return {
-        "apiVersion": obj["apiVersion"],
-        "kind": obj["kind"],
-        "metadata": kept,
-        "spec": obj["spec"],
-    }
+    return {**{key: obj[key] for key in ("apiVersion", "kind", "spec")}, "metadata": kept}
 
 
 def _is_replica(obj: Object) -> bool:

@@ -56,7 +56,6 @@ class ExportRefused(Exception):
         super().__init__(message)
         self.status = status
         self.code = code
-        self.message = message
 
 
 @asynccontextmanager
@@ -165,9 +164,9 @@ def _refusal(refusal: ExportRefused, kind: str) -> web.Response:
     """Return the error answer: a `google.rpc.Status` in the encoding of the request."""
     retry = {"Retry-After": str(RETRY_SECONDS)} if refusal.status in {429, 503} else {}
     if kind == JSON:
-        body = json.dumps({"code": refusal.code, "message": refusal.message}).encode()
+        body = json.dumps({"code": refusal.code, "message": str(refusal)}).encode()
     else:
-        body = _status(refusal.code, refusal.message.encode())
+        body = _status(refusal.code, str(refusal).encode())
     return web.Response(body=body, status=refusal.status, content_type=kind, headers=retry)
 
 

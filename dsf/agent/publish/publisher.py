@@ -75,7 +75,8 @@ class Publisher:
         means now.
         """
         score, clock = summary.score_name, asyncio.get_running_loop().time
-        if report.scores is not None and self._outlived(summary, ended):
+        valid_for = validity(summary.scoring_interval)
+        if report.scores is not None and ended and outlived(ended, valid_for, self.now()):
             return PublishResult()
         self._writes[score] = 0
         pause = self.pauses.current(score, clock())
@@ -96,10 +97,6 @@ class Publisher:
     def forget(self, score_name: str) -> None:
         """Forget the failures of a score that was removed."""
         self.pauses.forget(score_name)
-
-    def _outlived(self, summary: ScorerSummary, ended: datetime | None) -> bool:
-        valid_for = validity(summary.scoring_interval)
-        return ended is not None and outlived(ended, valid_for, self.now())
 
     async def _within(
         self, seconds: float, summary: ScorerSummary, report: RoundReport, ended: datetime | None

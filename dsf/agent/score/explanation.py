@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from dsf.agent.failure import Failure, Stage
 from dsf.agent.score.expiry import validity
-from dsf.agent.score.result_rules import ConversionSettings, JudgedResult, RoundScores, Rule, judge
+from dsf.agent.score.result_rules import (
+    STAMPED,
+    ConversionSettings,
+    JudgedResult,
+    RoundScores,
+    Rule,
+    judge,
+)
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.foreign_text import NO_SECRETS
 from dsf.agent.wire.http_answer import display_url
@@ -134,8 +141,5 @@ def _cut(verdict: JudgedResult, entries: set[str], labels: set[tuple[str, ...]])
 
 def _labels(verdict: JudgedResult) -> str:
     named = zip(PLACEHOLDERS, verdict.labels, strict=True)
-    told = [f"{name}={value}" for name, value in named if value and name not in _STAMPED]
+    told = [f"{name}={value}" for name, value in named if value and name not in STAMPED]
     return NO_SECRETS.excerpt(",".join(told)) or NOTHING
-
-
-_STAMPED = {"cluster", "scoreName"}

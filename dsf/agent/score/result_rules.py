@@ -53,7 +53,8 @@ MAX_SERIES = 10_000
 OBJECT_BYTES = 1 << 20
 """Room for the entries; etcd accepts 1.5 MiB per object (etcd's `--max-request-bytes`)."""
 
-_STAMPED = {"cluster", "scoreName"}
+STAMPED = frozenset({"cluster", "scoreName"})
+"""The labels that the agent itself sets."""
 
 Labels = tuple[str, ...]
 """Label values in the order of PLACEHOLDERS."""
@@ -116,7 +117,7 @@ def convert(results: Iterable[ScoringResult], form: ConversionSettings) -> Round
 
 def judge(results: Iterable[ScoringResult], form: ConversionSettings) -> list[JudgedResult]:
     """Apply the rules to each result, in the order of the response."""
-    needed = [label for label in form.dimension.fields if label not in _STAMPED]
+    needed = [label for label in form.dimension.fields if label not in STAMPED]
     names, verdicts = set[str](), list[JudgedResult]()
     for result in results:
         verdict = _verdict(result, form, needed, names)

@@ -93,7 +93,7 @@ def _distributed(assessment: ScorerAssessment, progress: ScorerProgress | None) 
             "what was distributed before stays: see the condition Ready of DynamicScoringConfig"
             f" {names.SCORING_CONFIG}",
         )
-    return _withheld(assessment) or _rolling_out(progress) or _rolled_out(progress)
+    return _withheld(assessment) or _rolled_out(progress)
 
 
 def _withheld(assessment: ScorerAssessment) -> Condition | None:
@@ -112,8 +112,8 @@ def _withheld(assessment: ScorerAssessment) -> Condition | None:
     return None
 
 
-def _rolling_out(progress: ScorerProgress) -> Condition | None:
-    """Return the condition of a scorer that has not reached every work; None if it has."""
+def _rolled_out(progress: ScorerProgress) -> Condition:
+    """Return the condition of a scorer that is to be distributed."""
     rollout = progress.rollout
     if not progress.has_config:
         return _not_distributed(
@@ -129,11 +129,7 @@ def _rolling_out(progress: ScorerProgress) -> Condition | None:
             f"on the way to {counted(rollout.desired, 'managed cluster')}; if this lasts, see the"
             f" conditions of DynamicScoringConfig {names.SCORING_CONFIG}",
         )
-    return None
-
-
-def _rolled_out(progress: ScorerProgress) -> Condition:
-    message = f"in the {works_of(progress.rollout.desired)}"
+    message = f"in the {works_of(rollout.desired)}"
     return Condition("Distributed", "True", "Distributed", message)
 
 

@@ -4,9 +4,9 @@ May import the modules of `dsf.kube`. Only `EmbeddedHub` and `http` read a clock
 """
 
 from dsf.kube.embedded.hub import EmbeddedHub
-from dsf.kube.embedded.hub_folder import load, save
+from dsf.kube.embedded.hub_folder import load
 from dsf.kube.embedded.ocm import ocm_crds
 from dsf.kube.embedded.registry.access_table import AccessTable, IssuedToken
 from dsf.kube.embedded.yaml_documents import YamlFileError
 
-__all__ = ["AccessTable", "EmbeddedHub", "IssuedToken", "YamlFileError", "load", "ocm_crds", "save"]
+__all__ = ["AccessTable", "EmbeddedHub", "IssuedToken", "YamlFileError", "load", "ocm_crds"]

@@ -80,7 +80,8 @@ class ApiServer:
             self.create(kinds.CUSTOM_RESOURCE_DEFINITION, crd, WriteOptions("Strict"))
         self._initial = {
             obj["metadata"]["uid"]: obj["metadata"]["resourceVersion"]
-            for _, obj in self._everything()
+            for _, collection in self.objects.store.collections()
+            for obj in collection.objects.values()
         }
 
     def current(self, kind: Kind, name: str, namespace: str | None) -> Object:
@@ -220,18 +221,6 @@ class ApiServer:
         except BaseException:
             self.objects.reset(before)
             raise
-
-    def worth_saving(self) -> list[tuple[Resource, Object]]:
-        """Return all objects except the initial ones of every hub, ordered by resource and key."""
-        return [found for found in self._everything() if not self._is_initial(found[1])]
-
-    def _everything(self) -> list[tuple[Resource, Object]]:
-        return [
-            (resource, collection.objects[object_key])
-            for name, collection in sorted(self.objects.store.collections())
-            if (resource := self.catalog.of(name))
-            for object_key in sorted(collection.objects)
-        ]
 
     def _is_initial(self, obj: Object) -> bool:
         metadata = obj["metadata"]

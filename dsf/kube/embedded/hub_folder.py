@@ -1,22 +1,16 @@
-"""Load the objects of a hub from YAML files, and save them as a folder of YAML files."""
+"""Load the objects of a hub from YAML files."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from dsf.kube import kinds
 from dsf.kube.embedded.hub import EmbeddedHub
-from dsf.kube.embedded.registry.resource_catalog import Resource
 from dsf.kube.embedded.yaml_documents import YamlDocument, YamlFileError, documents
 from dsf.kube.errors import ApiError
 from dsf.kube.port import Object
 
-__all__ = ["YamlFileError", "load", "save"]
-
 _FIRST = (kinds.CUSTOM_RESOURCE_DEFINITION.kind, kinds.NAMESPACE.kind)
-_TOP = ("apiVersion", "kind", "metadata", "spec")
 
 
 def load(hub: EmbeddedHub, place: Path) -> list[Object]:
@@ -31,17 +25,6 @@ def load(hub: EmbeddedHub, place: Path) -> list[Object]:
         for document in found:
             _restore(hub, document)
     return [document.value for document in found]
-
-
-def save(hub: EmbeddedHub, folder: Path) -> list[Path]:
-    """Write every object of a hub to its own file; return the files in order.
-
-    Equal hubs give equal files. The initial objects of every hub are omitted. Raises YamlFileError
-    unless the folder is empty or absent.
-    """
-    if folder.exists() and any(folder.iterdir()):
-        raise YamlFileError(f"{folder}: it is not empty; choose another folder")
-    return [_written(folder, resource, obj) for resource, obj in hub.server.worth_saving()]
 
 
 def _objects(place: Path) -> Iterator[YamlDocument]:
@@ -76,21 +59,3 @@ def _restore(hub: EmbeddedHub, document: YamlDocument) -> None:
         raise YamlFileError(f"{document}: {error.message}") from error
     except TypeError as error:
         raise YamlFileError(f"{document}: {error}") from error
-
-
-def _written(folder: Path, resource: Resource, obj: Object) -> Path:
-    metadata = {k: v for k, v in obj["metadata"].items() if k != "resourceVersion"}
-    content = {**obj, "metadata": metadata}
-    ordered = {key: _sorted(content[key]) for key in (*_TOP, *sorted(content)) if key in content}
-    path: Path = folder / resource.kind.resource / metadata.get("namespace", "")
-    path.mkdir(parents=True, exist_ok=True)
-    file = path / f"{metadata['name']}.yaml"
-    text = yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, width=100)
-    file.write_text(text, encoding="utf-8")
-    return file
-
-
-def _sorted(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value

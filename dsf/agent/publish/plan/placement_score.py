@@ -104,7 +104,7 @@ def _reasons(status: Mapping[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def _entries(status: Mapping[str, Any], scores: RoundScores) -> Object:
-    entries = items(scores)
+    entries = [{"name": entry.name, "value": entry.value} for entry in scores.entries]
     return {} if entries == status.get("scores") else {"scores": entries}
 
 
@@ -112,8 +112,3 @@ def _conditions(status: Mapping[str, Any], told: Iterable[Condition], now: datet
     before = status.get("conditions") or []
     conditions = merged(before, told, now=rfc3339(now))
     return {} if conditions == before else {"conditions": conditions}
-
-
-def items(scores: RoundScores) -> list[Object]:
-    """Return the entries as `status.scores` has them."""
-    return [{"name": entry.name, "value": entry.value} for entry in scores.entries]

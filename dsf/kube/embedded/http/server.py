@@ -58,8 +58,8 @@ async def serving(hub: EmbeddedHub, host: str = "127.0.0.1", port: int = 0) -> A
 
     Raises OSError if the port is not available. Open watches end with the context.
     """
-    hosts = {*LOOPBACK, f"[{host}]" if ":" in host else host}
-    app = create_app(hub, hosts=hosts)
+    shown = f"[{host}]" if ":" in host else host
+    app = create_app(hub, hosts={*LOOPBACK, shown})
     with _listening(host, port) as listener:
         config = uvicorn.Config(
             app, lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=1
@@ -68,7 +68,6 @@ async def serving(hub: EmbeddedHub, host: str = "127.0.0.1", port: int = 0) -> A
         task = asyncio.create_task(server.serve(sockets=[listener]))
         try:
             await server.accepting.wait()
-            shown = f"[{host}]" if ":" in host else host
             yield f"http://{shown}:{listener.getsockname()[1]}"
         finally:
             hub.end_watches()

@@ -40,7 +40,16 @@ def table(
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": dict(metadata),
-        "columnDefinitions": [_definition(column) for column in columns],
+        "columnDefinitions": [
+            {
+                "name": column.name,
+                "type": column.type,
+                "format": column.format,
+                "description": column.description,
+                "priority": column.priority,
+            }
+            for column in columns
+        ],
         "rows": rows,
     }
 
@@ -91,16 +100,6 @@ def duration(seconds: int) -> str:
         counted.append((count, name))
     shown = [f"{count}{name}" for count, name in counted if count]
     return "".join(shown) or f"0{counted[-1][1]}"
-
-
-def _definition(column: Column) -> Object:
-    return {
-        "name": column.name,
-        "type": column.type,
-        "format": column.format,
-        "description": column.description,
-        "priority": column.priority,
-    }
 
 
 def _included(obj: Object, include: Included) -> Object:

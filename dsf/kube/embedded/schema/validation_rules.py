@@ -125,9 +125,8 @@ def _broken(
         if rule.program.execute(context) is True:
             return None
     except _FAILURES as error:
-        return field_errors.wrong(
-            field, shown, f"{_first_line(error)} evaluating rule: {rule.source}"
-        )
+        first_line = str(error).strip().split("\n")[0]
+        return field_errors.wrong(field, shown, f"{first_line} evaluating rule: {rule.source}")
     path = f"{field}{rule.field}" if field else rule.field.lstrip(".")
     reason = _REASONS.get(rule.reason)
     message = _message(rule, context)
@@ -204,7 +203,3 @@ def _counterpart(schema: Schema, item: Any, old: Any) -> Any:
 def _keys(schema: Schema, item: Any) -> list[Any]:
     names = schema.get("x-kubernetes-list-map-keys", ())
     return [item.get(name) for name in names] if isinstance(item, dict) else []
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0]

@@ -1,4 +1,4 @@
-"""A hub loaded from files, and saved to them."""
+"""A hub loaded from files."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dsf.api.crd.definitions import crds
-from dsf.kube.embedded import EmbeddedHub, YamlFileError, load, save
+from dsf.kube.embedded import EmbeddedHub, YamlFileError, load
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     CONFIG_MAP,
@@ -43,8 +43,13 @@ def write(folder: Path, name: str, *documents: str | Object) -> Path:
     return file
 
 
-async def everything(hub: EmbeddedHub) -> list[Object]:
-    return [obj for _, obj in hub.server.worth_saving()]
+def everything(hub: EmbeddedHub) -> list[Object]:
+    """Return all objects without their resource versions, ordered by resource and key."""
+    return [
+        _without_version(collection.objects[key])
+        for _, collection in sorted(hub.server.objects.store.collections())
+        for key in sorted(collection.objects)
+    ]
 
 
 async def test_objects_come_with_their_status(tmp_path: Path) -> None:
@@ -147,12 +152,13 @@ async def test_a_problem_names_its_place_and_nothing_is_written(
     file = write(tmp_path, name, text)
     hub = EmbeddedHub()
     before = await hub.list(CUSTOM_RESOURCE_DEFINITION)
+    initial = [obj["metadata"]["name"] for obj in everything(hub)]
     with pytest.raises(YamlFileError) as refused:
         load(hub, tmp_path)
     assert problem in str(refused.value)
     assert str(refused.value).startswith(str(file))
     assert "\n" not in str(refused.value)
-    assert await everything(hub) == []
+    assert [obj["metadata"]["name"] for obj in everything(hub)] == initial
     assert await hub.list(CUSTOM_RESOURCE_DEFINITION) == before
     assert hub.server.catalog.by_kind(GADGET.api_version, GADGET.kind) is None
 
@@ -174,7 +180,7 @@ async def test_a_binary_file_is_named(tmp_path: Path) -> None:
         load(EmbeddedHub(), tmp_path)
 
 
-async def test_what_is_saved_can_be_loaded(tmp_path: Path) -> None:
+async def test_what_a_hub_serves_can_be_loaded(tmp_path: Path) -> None:
     hub = EmbeddedHub()
     await hub.create(CUSTOM_RESOURCE_DEFINITION, widget_definition())
     await hub.create(NAMESPACE, {"metadata": {"name": "n"}})
@@ -186,45 +192,13 @@ async def test_what_is_saved_can_be_loaded(tmp_path: Path) -> None:
     await hub.create(WIDGET, obj)
     await hub.patch(WIDGET, "first", {"status": {"seen": 7}}, "n", subresource="status")
     await hub.delete(WIDGET, "first", "n")
-    save(hub, tmp_path / "saved")
+    for number, found in enumerate(everything(hub)):
+        write(tmp_path, f"{number}.yaml", found)
     other = EmbeddedHub()
-    load(other, tmp_path / "saved")
-    assert list(map(_without_version, await everything(other))) == list(
-        map(_without_version, await everything(hub))
-    )
+    load(other, tmp_path)
+    assert everything(other) == everything(hub)
 
 
 def _without_version(obj: Object) -> Object:
     metadata = {k: v for k, v in obj["metadata"].items() if k != "resourceVersion"}
     return {**obj, "metadata": metadata}
-
-
-async def test_equal_hubs_give_equal_files(tmp_path: Path) -> None:
-    write(tmp_path / "source", "a.yaml", SCORE, config_map("east"), scorer("n"))
-    hub = EmbeddedHub()
-    load(hub, tmp_path / "source")
-    first = save(hub, tmp_path / "first")
-    other = EmbeddedHub()
-    load(other, tmp_path / "first")
-    second = save(other, tmp_path / "second")
-    assert [f.relative_to(tmp_path / "first") for f in first] == [
-        f.relative_to(tmp_path / "second") for f in second
-    ]
-    assert [f.read_bytes() for f in first] == [f.read_bytes() for f in second]
-
-
-async def test_every_object_has_a_file_of_its_own(tmp_path: Path) -> None:
-    hub = EmbeddedHub()
-    load(hub, write(tmp_path, "a.yaml", SCORE))
-    files = [str(file.relative_to(tmp_path / "out")) for file in save(hub, tmp_path / "out")]
-    assert files == [
-        "addonplacementscores.cluster.open-cluster-management.io/east/latency.yaml",
-        "namespaces/east.yaml",
-    ]
-
-
-async def test_nothing_is_overwritten(tmp_path: Path) -> None:
-    write(tmp_path, "mine.txt", "precious")
-    with pytest.raises(YamlFileError, match="not empty"):
-        save(EmbeddedHub(), tmp_path)
-    assert (tmp_path / "mine.txt").read_text() == "precious"
