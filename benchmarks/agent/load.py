@@ -38,7 +38,7 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, CONFIG_MAP, NAMESPACE, Kind
 from dsf.kube.port import Object
-from dsf.kube.wrappers.counting import Counting
+from tests.kube_wrappers.counting import Counting
 from tests.virtual_time import VirtualTimeLoop
 
 SCORERS, INTERVAL = 50, 10

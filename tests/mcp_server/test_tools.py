@@ -11,7 +11,7 @@ from fastmcp.exceptions import ToolError
 
 from dsf.kube.errors import Forbidden, Unreachable
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, PLACEMENT_BINDING
-from dsf.kube.wrappers.wrapper import Call, Wrapper
+from tests.kube_wrappers.wrapper import Call, Wrapper
 from tests.mcp_server.service import (
     PERFORMANCE,
     POWER,

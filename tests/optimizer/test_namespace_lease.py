@@ -11,11 +11,11 @@ import pytest
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object, Subresource
-from dsf.kube.wrappers.wrapper import WRITES, Call, Wrapper
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied
+from tests.kube_wrappers.wrapper import WRITES, Call, Wrapper
 from tests.optimizer.build import NOW, request
 from tests.optimizer.hubs import bound, hub_of
 

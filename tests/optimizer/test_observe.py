@@ -8,14 +8,14 @@ import pytest
 from dsf.kube.errors import Gone
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, Kind
 from dsf.kube.port import Kube, ObjectList
-from dsf.kube.wrappers.fault_injection import Fault, Faulty
-from dsf.kube.wrappers.wrapper import Call, Wrapper
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.observe import score_pages
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.request_problem import RequestProblem
+from tests.kube_wrappers.fault_injection import Fault, Faulty
+from tests.kube_wrappers.wrapper import Call, Wrapper
 from tests.optimizer.build import NOW, guide, managed_cluster, request, score
 from tests.optimizer.hubs import hub_of
 

@@ -13,9 +13,9 @@ from dsf.kube.embedded.ocm import ocm_crds
 from dsf.kube.errors import NotFound, Unreachable
 from dsf.kube.kinds import CLUSTER_CLAIM, NAMESPACE, POLICY
 from dsf.kube.port import Kube, ObjectList
-from dsf.kube.wrappers.counting import Counting
-from dsf.kube.wrappers.wrapper import Call, Wrapper
 from policy_watcher.run import PolicyWatcher, WatcherSettings
+from tests.kube_wrappers.counting import Counting
+from tests.kube_wrappers.wrapper import Call, Wrapper
 from tests.policy_watcher.builders import policy
 
 pytestmark = pytest.mark.virtual_time

@@ -22,12 +22,12 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import NotFound, Unreachable
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, CONFIG_MAP, LEASE, SECRET
 from dsf.kube.port import Kube
-from dsf.kube.wrappers.fault_injection import Fault, Faulty
 from tests.dsf.agent import servers
 from tests.dsf.agent.builders import summary
 from tests.dsf.agent.conftest import AGENT_NAMESPACE, CLUSTER
 from tests.dsf.agent.servers import Handler, Server, matrix, replying, scores, serving
 from tests.eventually import eventually
+from tests.kube_wrappers.fault_injection import Fault, Faulty
 
 PATIENT = CallLimits(min_seconds=600, max_seconds=600, max_bytes=1 << 20)
 HASTY = CallLimits(min_seconds=0.5, max_seconds=0.5)

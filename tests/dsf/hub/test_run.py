@@ -29,11 +29,11 @@ from dsf.kube.kinds import (
     NAMESPACE,
 )
 from dsf.kube.port import Kube, Object
-from dsf.kube.wrappers.counting import Counting
-from dsf.kube.wrappers.wrapper import WRITES, Call, Wrapper
 from tests.dsf.hub.builders import HUB, add_on, api_config, cluster, scorer, scoring_config
 from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
 from tests.eventually import eventually
+from tests.kube_wrappers.counting import Counting
+from tests.kube_wrappers.wrapper import WRITES, Call, Wrapper
 
 WORK = "dynamic-scoring-config-manifestwork"
 CONFIG = "dynamic-scoring-config"

@@ -31,14 +31,14 @@ from dsf.kube.kinds import (
     Kind,
 )
 from dsf.kube.port import Kube, Object, Subresource, WatchEvent
-from dsf.kube.wrappers.counting import Counting
-from dsf.kube.wrappers.fault_injection import Fault, Faulty
-from dsf.kube.wrappers.wrapper import WRITES, Call, Wrapper
 from dsf.runtime.leader_election.leader_elector import LeaderElector
 from dsf.runtime.leader_election.lease import LeaderElectionConfig
 from tests.dsf.hub.builders import HUB, scorer, scoring_config
 from tests.dsf.hub.test_run import add_cluster, add_namespace, end_state, fresh
 from tests.dsf.hub.test_secrets_controller import auth, in_base64, secret
+from tests.kube_wrappers.counting import Counting
+from tests.kube_wrappers.fault_injection import Fault, Faulty
+from tests.kube_wrappers.wrapper import WRITES, Call, Wrapper
 from tests.virtual_time import VirtualTimeLoop
 
 NOBODY = "http://127.0.0.1:1/config"

@@ -16,7 +16,6 @@ from dsf.kube.kinds import (
     MANAGED_CLUSTER_ADD_ON,
     MANIFEST_WORK,
 )
-from dsf.kube.wrappers.counting import Counting
 from tests.dsf.hub.builders import HUB, add_on, published, scorer
 from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
 from tests.dsf.hub.test_run import (
@@ -32,6 +31,7 @@ from tests.dsf.hub.test_run import (
     until_reason,
 )
 from tests.eventually import eventually
+from tests.kube_wrappers.counting import Counting
 
 ADDON = "dynamic-scoring-framework"
 FAR = "2099-01-01T00:00:00Z"

@@ -20,7 +20,6 @@ from dsf.hub.snapshot.summaries_work import summaries_text
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK, Kind
 from dsf.kube.port import Kube, Object, Subresource, WatchEvent
-from dsf.kube.wrappers.wrapper import Wrapper
 from tests.dsf.hub.builders import HUB, api_config
 from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
 from tests.dsf.hub.test_run import (
@@ -34,6 +33,7 @@ from tests.dsf.hub.test_run import (
 )
 from tests.dsf.hub.test_run_faults import Killed
 from tests.eventually import eventually
+from tests.kube_wrappers.wrapper import Wrapper
 
 CLUSTERS = ("c1", "c2", "c3", "c4")
 OLD_VIEW_SECONDS = 0.5

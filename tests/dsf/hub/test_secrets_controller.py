@@ -31,12 +31,12 @@ from dsf.kube.kinds import (
     SECRET,
 )
 from dsf.kube.port import Kube
-from dsf.kube.wrappers.counting import Counting
-from dsf.kube.wrappers.wrapper import Wrapper
 from tests.dsf.hub.builders import HUB
 from tests.dsf.hub.scoring_api import scoring_api
 from tests.dsf.hub.test_run import asked_again, register, two_clusters, until_ready
 from tests.eventually import eventually
+from tests.kube_wrappers.counting import Counting
+from tests.kube_wrappers.wrapper import Wrapper
 
 WORK = "dynamic-scoring-secrets-manifestwork"
 LABEL = "dynamic-scoring.open-cluster-management.io/distribute"

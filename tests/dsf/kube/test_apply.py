@@ -13,8 +13,8 @@ from dsf.kube.changes import Change, Create, Delete, Patch, diff
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import CONFIG_MAP, NAMESPACE, Kind
 from dsf.kube.port import Kube, Object, Subresource
-from dsf.kube.wrappers.counting import Counting
-from dsf.kube.wrappers.wrapper import Wrapper
+from tests.kube_wrappers.counting import Counting
+from tests.kube_wrappers.wrapper import Wrapper
 
 short = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["", "1", "2"]), max_size=3)
 metadata = st.fixed_dictionaries({}, optional={"labels": short, "annotations": short})

@@ -12,9 +12,9 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Forbidden, KubeError, TooManyRequests, Unreachable
 from dsf.kube.kinds import CONFIG_MAP, EVENT, NAMESPACE
 from dsf.kube.port import Kube, Object
-from dsf.kube.wrappers.counting import Counting
-from dsf.kube.wrappers.fault_injection import Fault, Faulty, at
 from dsf.runtime.events import ATTEMPTS, BURST, MOST_WAITING, EventRecorder
+from tests.kube_wrappers.counting import Counting
+from tests.kube_wrappers.fault_injection import Fault, Faulty, at
 
 pytestmark = pytest.mark.virtual_time
 

@@ -9,8 +9,6 @@ from dsf.kube.access_reviews import UserInfo, right
 from dsf.kube.changes import Create
 from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER, LEASE, PLACEMENT, POLICY
-from dsf.kube.wrappers.counting import Counting
-from dsf.kube.wrappers.read_only import ReadOnly
 from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
 from optimizer.access.delegated_auth import DelegatedAuth
 from optimizer.access.rights import changing_rights
@@ -19,6 +17,8 @@ from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied, ResetResult
+from tests.kube_wrappers.counting import Counting
+from tests.kube_wrappers.read_only import ReadOnly
 from tests.optimizer.access.callers import READER, WRITER, table, writes
 from tests.optimizer.build import NOW, request
 from tests.optimizer.hubs import hub_of, names

@@ -6,10 +6,10 @@ from dsf.kube.access_reviews import right
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Unreachable
 from dsf.kube.kinds import PLACEMENT
-from dsf.kube.wrappers.counting import Counting
-from dsf.kube.wrappers.fault_injection import Fault, Faulty, at
 from optimizer.access.delegated_auth import DelegatedAuth, bearer_token
 from optimizer.access.review_cache import CACHE_SECONDS, ReviewCache
+from tests.kube_wrappers.counting import Counting
+from tests.kube_wrappers.fault_injection import Fault, Faulty, at
 from tests.optimizer.access.callers import READER, WRITER, table
 from tests.optimizer.build import NOW
 

@@ -13,13 +13,13 @@ from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Unreachable
 from dsf.kube.port import Kube
-from dsf.kube.wrappers.fault_injection import Fault, Faulty
-from dsf.kube.wrappers.wrapper import Call
 from optimizer.access.authorized_optimizer import Access
 from optimizer.access.delegated_auth import DelegatedAuth
 from optimizer.api.app import create_app
 from optimizer.api.serving import listen, serve, url
 from optimizer.service import Optimizer
+from tests.kube_wrappers.fault_injection import Fault, Faulty
+from tests.kube_wrappers.wrapper import Call
 from tests.optimizer.access.callers import table
 from tests.optimizer.build import NOW, body
 from tests.optimizer.hubs import hub_of, names

@@ -20,7 +20,6 @@ from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object, ObjectList
-from dsf.kube.wrappers.wrapper import Wrapper
 from optimizer.api.app import create_app
 from optimizer.api.caller import caller_of
 from optimizer.api.connection_limits import ConnectionLimits
@@ -28,6 +27,7 @@ from optimizer.api.serving import listen, serve, url
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.service import Optimizer
 from tests.eventually import eventually
+from tests.kube_wrappers.wrapper import Wrapper
 from tests.optimizer.build import NOW, SETTINGS, body, guide, score, workload
 from tests.optimizer.hubs import hub_of, names
 from tests.optimizer.solve.test_supervised_process import no_process_is_left

@@ -20,13 +20,13 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Forbidden
 from dsf.kube.kinds import NAMESPACE, SECRET
 from dsf.kube.port import Kube
-from dsf.kube.wrappers.counting import Counting
-from dsf.kube.wrappers.fault_injection import Fault, Faulty
-from dsf.kube.wrappers.wrapper import Call
 from tests.dsf.agent.builders import summary
 from tests.dsf.agent.conftest import AGENT_NAMESPACE
 from tests.dsf.agent.servers import replying, scores, serving
 from tests.eventually import eventually
+from tests.kube_wrappers.counting import Counting
+from tests.kube_wrappers.fault_injection import Fault, Faulty
+from tests.kube_wrappers.wrapper import Call
 
 API = CalledEndpoint("https://a.example/", "api-auth", "token")
 

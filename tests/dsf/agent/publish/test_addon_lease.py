@@ -15,9 +15,9 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Forbidden
 from dsf.kube.kinds import LEASE, NAMESPACE
 from dsf.kube.port import Kube
-from dsf.kube.wrappers.counting import Counting
-from dsf.kube.wrappers.fault_injection import Fault, Faulty
 from tests.dsf.agent.conftest import AGENT_NAMESPACE
+from tests.kube_wrappers.counting import Counting
+from tests.kube_wrappers.fault_injection import Fault, Faulty
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NAME = "dynamic-scoring-framework"

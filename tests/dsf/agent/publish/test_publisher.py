@@ -25,11 +25,11 @@ from dsf.kube.embedded.http.server import kubeconfig, serving
 from dsf.kube.errors import Forbidden, Invalid, KubeError, TooManyRequests, Unreachable
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from dsf.kube.port import Kube
-from dsf.kube.wrappers.counting import Counting
-from dsf.kube.wrappers.fault_injection import Fault, Faulty, at
 from dsf.runtime.backoff import Backoff
 from tests.dsf.agent.builders import summary
 from tests.dsf.agent.conftest import CLUSTER
+from tests.kube_wrappers.counting import Counting
+from tests.kube_wrappers.fault_injection import Fault, Faulty, at
 
 SCORER = summary(score_name="my_score")
 OWN = placement_score(CLUSTER, "my_score")["metadata"]["labels"]

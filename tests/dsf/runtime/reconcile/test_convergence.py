@@ -13,10 +13,10 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Gone, KubeError, NotFound, ServerError, TooManyRequests, Unreachable
 from dsf.kube.kinds import CONFIG_MAP, NAMESPACE, Kind
 from dsf.kube.port import Object, WatchEvent
-from dsf.kube.wrappers.counting import Counting
-from dsf.kube.wrappers.fault_injection import Fault, Faulty
-from dsf.kube.wrappers.wrapper import Call
 from dsf.runtime.reconcile.reflector import Key, View
+from tests.kube_wrappers.counting import Counting
+from tests.kube_wrappers.fault_injection import Fault, Faulty
+from tests.kube_wrappers.wrapper import Call
 from tests.virtual_time import VirtualTimeLoop
 
 

@@ -18,10 +18,10 @@ from dsf.kube.errors import (
 )
 from dsf.kube.kinds import CONFIG_MAP, NAMESPACE
 from dsf.kube.port import Kube, Object
-from dsf.kube.wrappers.counting import Counting
-from dsf.kube.wrappers.dry_run import DryRun
-from dsf.kube.wrappers.fault_injection import Fault, Faulty, at
-from dsf.kube.wrappers.read_only import ReadOnly
+from tests.kube_wrappers.counting import Counting
+from tests.kube_wrappers.dry_run import DryRun
+from tests.kube_wrappers.fault_injection import Fault, Faulty, at
+from tests.kube_wrappers.read_only import ReadOnly
 
 
 def config_map(name: str = "a", **data: str) -> Object:

@@ -1,7 +1,7 @@
 """A wrapper that refuses every write."""
 
 from dsf.kube.errors import Forbidden
-from dsf.kube.wrappers.wrapper import WRITES, Call, Wrapper
+from tests.kube_wrappers.wrapper import WRITES, Call, Wrapper
 
 
 class ReadOnly(Wrapper):

@@ -6,7 +6,7 @@ from typing import Literal
 
 from dsf.kube.errors import KubeError
 from dsf.kube.port import Kube
-from dsf.kube.wrappers.wrapper import Call, Wrapper
+from tests.kube_wrappers.wrapper import Call, Wrapper
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from dsf.kube.port import Kube
-from dsf.kube.wrappers.wrapper import WRITES, Call, Verb, Wrapper
+from tests.kube_wrappers.wrapper import WRITES, Call, Verb, Wrapper
 
 
 class Counting(Wrapper):

@@ -9,7 +9,7 @@ from dsf.kube.changes import Change, Create, Delete, Patch, key
 from dsf.kube.errors import AlreadyExists, Conflict, NotFound
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object, Propagation, Subresource
-from dsf.kube.wrappers.wrapper import Wrapper
+from tests.kube_wrappers.wrapper import Wrapper
 
 _FIXED = frozenset(
     {
