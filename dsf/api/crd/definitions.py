@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from dsf.api import names
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec, DynamicScorerStatus
 from dsf.api.crd.dynamic_scoring_config import DynamicScoringConfigSpec, DynamicScoringConfigStatus
-from dsf.api.crd.structural_schema import structural
+from dsf.api.crd.structural_schema import rule, rules, structural
 
 CustomResourceDefinition = dict[str, Any]
 
@@ -56,12 +56,12 @@ def _dynamic_scoring_config() -> CustomResourceDefinition:
         ],
     )
     schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    schema["x-kubernetes-validations"] = [
-        {
-            "rule": f"self.metadata.name == '{names.SCORING_CONFIG}'",
-            "message": f"a DynamicScoringConfig must be named {names.SCORING_CONFIG}",
-        }
-    ]
+    schema |= rules(
+        rule(
+            f"self.metadata.name == '{names.SCORING_CONFIG}'",
+            f"a DynamicScoringConfig must be named {names.SCORING_CONFIG}",
+        )
+    )
     return definition
 
 

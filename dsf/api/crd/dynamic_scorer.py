@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field
 
 from dsf.api.crd.condition_schema import ConditionList
 from dsf.api.crd.score_rules import Normalize, OnFailure
+from dsf.api.crd.structural_schema import rule, rules
 from dsf.api.wire_model import WireModel
 
 DEFAULT_FORMAT = "${node};${namespace};${pod}"
@@ -27,14 +28,6 @@ TENANT = r"^[A-Za-z0-9!_.*'()-]+(\|[A-Za-z0-9!_.*'()-]+)*$"
 """Tenant IDs, joined by `|`. Source: Grafana Mimir, "About tenant IDs"."""
 TENANT_LENGTH = 1024
 _MODE_NONE = "self.configSyncMode.matches('(?i)^none$')"
-
-
-def _rule(rule: str, message: str, field_path: str | None = None) -> dict[str, str]:
-    return {"rule": rule, "message": message, **({"fieldPath": field_path} if field_path else {})}
-
-
-def _rules(*rules: dict[str, str]) -> dict[str, Any]:
-    return {"x-kubernetes-validations": list(rules)}
 
 
 class SecretKeyRef(WireModel):
@@ -70,8 +63,8 @@ class SourceAuth(Auth):
     """How the agent authenticates to a source."""
 
     model_config = ConfigDict(
-        json_schema_extra=_rules(
-            _rule(
+        json_schema_extra=rules(
+            rule(
                 "!has(self.tokenSecretRef) || !has(self.serviceAccountToken)"
                 " || !self.serviceAccountToken",
                 "serviceAccountToken and tokenSecretRef exclude each other",
@@ -121,14 +114,14 @@ class Source(WireModel):
     """Where the agent reads time series."""
 
     model_config = ConfigDict(
-        json_schema_extra=_rules(
-            _rule(
+        json_schema_extra=rules(
+            rule(
                 "!self.type.matches('(?i)^prometheus$') || !has(self.params)"
                 " || !has(self.params.query) || self.params.query.matches('\\\\S')",
                 "a query for source type Prometheus must not be empty",
                 ".params.query",
             ),
-            _rule(
+            rule(
                 "!has(self.tenant) || self.type.matches('(?i)^prometheus$')",
                 "only a source of type Prometheus has tenants",
                 ".tenant",
@@ -224,14 +217,14 @@ class DynamicScorerSpec(WireModel):
     """A scoring API and how the agents use it."""
 
     model_config = ConfigDict(
-        json_schema_extra=_rules(
-            _rule(
+        json_schema_extra=rules(
+            rule(
                 f"!{_MODE_NONE} || (has(self.scoring) && has(self.scoring.params)"
                 " && has(self.scoring.params.name))",
                 "configSyncMode None takes the score name from the scorer itself:"
                 " set spec.scoring.params.name",
             ),
-            _rule(
+            rule(
                 f"!{_MODE_NONE} || !has(self.source)"
                 " || !self.source.type.matches('(?i)^prometheus$')"
                 " || (has(self.source.params) && has(self.source.params.query)"

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from dsf.api.crd.condition_schema import ConditionList
+from dsf.api.crd.structural_schema import rule, rules
 from dsf.api.wire_model import WireModel
 
 SOURCE_OVERRIDES = 5000
@@ -43,14 +44,12 @@ class SourceOverride(WireModel):
     """Another source host for some managed clusters."""
 
     model_config = ConfigDict(
-        json_schema_extra={
-            "x-kubernetes-validations": [
-                {
-                    "rule": "has(self.clusterName) != has(self.clusterSelector)",
-                    "message": "name either clusterName or clusterSelector",
-                }
-            ]
-        }
+        json_schema_extra=rules(
+            rule(
+                "has(self.clusterName) != has(self.clusterSelector)",
+                "name either clusterName or clusterSelector",
+            )
+        )
     )
 
     cluster_name: Annotated[str | None, Field(default=None, description="One managed cluster.")]

@@ -2,10 +2,11 @@
 
 import math
 from fractions import Fraction
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from dsf.api.crd.structural_schema import rule, rules
 from dsf.api.wire_model import WireModel
 
 LONGEST_HOLD_SECONDS = 2_592_000
@@ -16,10 +17,6 @@ def _absent(value: object) -> bool:
     return value is None
 
 
-def _rule(rule: str, message: str) -> dict[str, Any]:
-    return {"x-kubernetes-validations": [{"rule": rule, "message": message}]}
-
-
 class Normalize(WireModel):
     """A linear map of the scorer's own units to 0..100.
 
@@ -28,7 +25,7 @@ class Normalize(WireModel):
     """
 
     model_config = ConfigDict(
-        json_schema_extra=_rule("self.min < self.max", "min has to be less than max")
+        json_schema_extra=rules(rule("self.min < self.max", "min has to be less than max"))
     )
 
     min: Annotated[float, Field(allow_inf_nan=False, description="The score that becomes 0.")]
@@ -61,10 +58,12 @@ class OnFailure(WireModel):
     """What counts once the last good scores have expired and rounds still fail."""
 
     model_config = ConfigDict(
-        json_schema_extra=_rule(
-            "(self.policy != 'Hold' || has(self.holdSeconds))"
-            " && (self.policy != 'Value' || has(self.value))",
-            "policy Hold needs holdSeconds, policy Value needs value",
+        json_schema_extra=rules(
+            rule(
+                "(self.policy != 'Hold' || has(self.holdSeconds))"
+                " && (self.policy != 'Value' || has(self.value))",
+                "policy Hold needs holdSeconds, policy Value needs value",
+            )
         )
     )
 

@@ -12,6 +12,16 @@ from pydantic import BaseModel
 Schema = dict[str, Any]
 
 
+def rule(text: str, message: str, field_path: str | None = None) -> Schema:
+    """Return one CEL rule, with the message and the field path of its error."""
+    return {"rule": text, "message": message, **({"fieldPath": field_path} if field_path else {})}
+
+
+def rules(*listed: Schema) -> Schema:
+    """Return the schema keyword of CEL rules."""
+    return {"x-kubernetes-validations": list(listed)}
+
+
 def structural(model: type[BaseModel]) -> Schema:
     """Return the structural schema of a model: without references, titles and unions with null."""
     schema = model.model_json_schema(by_alias=True)

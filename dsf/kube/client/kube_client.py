@@ -1,6 +1,7 @@
 """The adapter for a real API server.
 
-Source: https://kubernetes.io/docs/reference/using-api/api-concepts/
+Source: https://kubernetes.io/docs/reference/using-api/api-concepts/ and
+https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/
 """
 
 import json
@@ -13,7 +14,6 @@ import aiohttp
 
 from dsf.kube.access_reviews import UserInfo
 from dsf.kube.client.http_session import ApiRequest
-from dsf.kube.client.impersonation import impersonation_headers
 from dsf.kube.client.transport import Transport
 from dsf.kube.errors import ApiError, BadRequest, NotFound, Unreachable, from_status
 from dsf.kube.kinds import Kind
@@ -57,7 +57,11 @@ class Client:
         self._transport = transport
         self._call_seconds = call_seconds
         self._watch_grace_seconds = watch_grace_seconds
-        self._headers = impersonation_headers(user) if user else ()
+        self._headers: tuple[tuple[str, str], ...] = ()
+        if user:
+            # RBAC does not read the uid and the extra fields; each would need a right of its own.
+            groups = (("Impersonate-Group", group) for group in user.groups)
+            self._headers = (("Impersonate-User", user.name), *groups)
 
     def impersonating(self, user: UserInfo) -> "Client":
         """Return a client over the same connections that acts with the rights of a user."""

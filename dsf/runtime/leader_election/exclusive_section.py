@@ -20,11 +20,6 @@ class Occupied:
 
     lease: Object
 
-    @property
-    def holder(self) -> str:
-        """The identity of the process that holds the Lease; empty if it has released the Lease."""
-        return str((self.lease.get("spec") or {}).get("holderIdentity") or "")
-
 
 async def run_exclusively(
     lease: HeldLease, work: Callable[[], Awaitable[T]], *, patience_seconds: float

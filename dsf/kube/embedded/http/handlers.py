@@ -91,7 +91,7 @@ class ResourceHandlers:
             return _json(self._table(request, target, page.items, metadata))
         return _json(
             {
-                "kind": target.resource.list_kind,
+                "kind": f"{kind.kind}List",
                 "apiVersion": kind.api_version,
                 "metadata": metadata,
                 "items": list(page.items),

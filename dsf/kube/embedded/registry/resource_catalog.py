@@ -70,11 +70,6 @@ class Resource:
         return self.status_validator is not None
 
     @property
-    def list_kind(self) -> str:
-        """The kind of a list of its objects."""
-        return f"{self.kind.kind}List"
-
-    @property
     def fields(self) -> tuple[str, ...]:
         """The paths that field selectors support."""
         scoped = ("metadata.namespace",) if self.kind.namespaced else ()

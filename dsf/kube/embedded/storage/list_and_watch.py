@@ -133,7 +133,7 @@ async def _followed(
 ) -> AsyncGenerator[WatchEvent]:
     for obj in present:
         yield WatchEvent("ADDED", obj)
-    ended, loop = collection.watches_ended(), asyncio.get_running_loop()
+    ended, loop = collection.watches_ended, asyncio.get_running_loop()
     end = loop.time() + timeout_seconds
     with collection.waiting() as changed:
         while True:
@@ -142,7 +142,7 @@ async def _followed(
             revision = collection.revision()
             for event in filter(None, (_event(chosen, change) for change in recent)):
                 yield event
-            if collection.watches_ended() != ended:
+            if collection.watches_ended != ended:
                 return
             await _set_before(changed, min(end, loop.time() + BOOKMARK_SECONDS))
             if not changed.is_set():

@@ -34,12 +34,15 @@ class StoredWrite:
 
 
 class Collection:
-    """The objects of one resource by `namespace/name`, and the latest writes."""
+    """The objects of one resource by `namespace/name`, and the latest writes.
+
+    `watches_ended` counts the calls of `end_watches`.
+    """
 
     def __init__(self, store: "RevisionStore", history: int, forgotten: int = 0) -> None:
         self._store = store
         self.objects: dict[str, Object] = {}
-        self._ended = 0
+        self.watches_ended = 0
         self._changes: deque[StoredWrite] = deque()
         self._history = history
         self._forgotten = forgotten
@@ -58,12 +61,8 @@ class Collection:
 
     def end_watches(self) -> None:
         """End the watches that are open now."""
-        self._ended += 1
+        self.watches_ended += 1
         self._wake()
-
-    def watches_ended(self) -> int:
-        """Return how many times `end_watches` was called."""
-        return self._ended
 
     def revision(self) -> int:
         """Return the current revision of the store."""

@@ -57,7 +57,8 @@ class StoredObjects:
         """Remove an object, and the terminating namespace or CRD that becomes empty."""
         place = (resource.kind.resource, key_of(last))
         self.affected += self.graph.dependents_of(last)
-        self.affected += self._owners_of(last)
+        owners = owner_references.owner_uids(last)
+        self.affected += [self.graph.places[uid] for uid in owners if uid in self.graph.places]
         self.graph.record(place, self.at(place), None)
         removed = self.store.remove(resource.kind.resource, last)
         if is_definition(resource):
@@ -101,10 +102,6 @@ class StoredObjects:
         """Return the objects that name this one as their owner, with their keys."""
         places: Iterable[ObjectKey] = self.graph.dependents_of(obj)
         return [(place, found) for place in places if (found := self.at(place))]
-
-    def _owners_of(self, obj: Object) -> list[ObjectKey]:
-        places = self.graph.places
-        return [places[uid] for uid in owner_references.owner_uids(obj) if uid in places]
 
     def _finish(self, kind: Kind, name: str | None) -> None:
         """Remove a terminating namespace or CRD once it is empty."""

@@ -62,7 +62,7 @@ async def test_a_holder_that_renews_is_not_waited_for() -> None:
     asked = asyncio.get_running_loop().time()
     second = await run_exclusively(lease(kube, "b"), lambda: seconds(1), patience_seconds=PATIENCE)
     assert isinstance(second, Occupied)
-    assert second.holder == "a"
+    assert second.lease["spec"]["holderIdentity"] == "a"
     assert asyncio.get_running_loop().time() - asked < 5
     long.cancel()
     await asyncio.gather(long, return_exceptions=True)
