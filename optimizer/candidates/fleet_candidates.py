@@ -23,7 +23,7 @@ from optimizer.mig.demand import Demand, DeviceRequest
 from optimizer.mig.gpu_patterns import ReconfigurationRules
 from optimizer.mig.gpu_pools import GpuPool, GpuPools, possible_devices
 
-Classes = Mapping[tuple[str, float, float, float], int]
+RequestCounts = Mapping[tuple[str, float, float, float], int]
 """Number of workloads by app, amount, move cost saved by staying, and affinity bonus."""
 
 _FINE = 1e6
@@ -49,10 +49,10 @@ def with_candidates(
     for cluster in fleet.clusters:
         own = cluster.candidates
         wide = _with_any_device(cluster, pools)
-        classes = _classes(fleet, wide, needing) if pools.get(cluster.name) else {}
+        counts = _request_counts(fleet, wide, needing) if pools.get(cluster.name) else {}
         for pool in pools.get(cluster.name, ()):
             helped = _helped(cluster, pool, pools[cluster.name])
-            demand = _demand(fleet, pool, classes, helped)
+            demand = _demand(fleet, pool, counts, helped)
             found = _generated(fleet.namespace, cluster, pool, demand, rules)
             own = _joined(own, pool, found.items, running)
             issues += [] if found.items else [_not_asked(cluster.name)]
@@ -156,7 +156,7 @@ def _joined(
     return (*(item for item in own if item.policy not in names), *made)
 
 
-def _classes(fleet: Fleet, cluster: Cluster, needing: Dependents) -> Classes:
+def _request_counts(fleet: Fleet, cluster: Cluster, needing: Dependents) -> RequestCounts:
     more = affinity_bonus(needing, cluster, partial(_value, fleet, cluster.name))
     return Counter(
         (
@@ -178,9 +178,9 @@ def _helped(cluster: Cluster, pool: GpuPool, pools: Iterable[GpuPool]) -> frozen
     return frozenset(beside.union(*(possible_devices(item) for item in pools if item is not pool)))
 
 
-def _demand(fleet: Fleet, pool: GpuPool, classes: Classes, helped: Collection[str]) -> Demand:
+def _demand(fleet: Fleet, pool: GpuPool, counts: RequestCounts, helped: Collection[str]) -> Demand:
     worth = {
-        device: _worth(fleet, pool.cluster, device, classes) for device in possible_devices(pool)
+        device: _worth(fleet, pool.cluster, device, counts) for device in possible_devices(pool)
     }
     return Demand.of(
         {
@@ -192,13 +192,13 @@ def _demand(fleet: Fleet, pool: GpuPool, classes: Classes, helped: Collection[st
 
 
 def _worth(
-    fleet: Fleet, cluster: str, device: str, classes: Classes
+    fleet: Fleet, cluster: str, device: str, counts: RequestCounts
 ) -> list[tuple[float, float, int]]:
     """Return (value, amount, workloads) of what is asked of a device, the highest value first."""
-    values = {app: _value(fleet, cluster, app, device) for app, *_ in classes}
+    values = {app: _value(fleet, cluster, app, device) for app, *_ in counts}
     found = [
         (max(value + gain, 0.0) + brings, amount, count)
-        for (app, amount, gain, brings), count in classes.items()
+        for (app, amount, gain, brings), count in counts.items()
         if (value := values[app]) is not None
     ]
     return sorted(found, reverse=True)
@@ -214,15 +214,12 @@ def _requests(
     """
     fitting: Counter[int] = Counter()
     for value, amount, count in worth:
-        whole, times = (1, math.ceil(amount)) if pieces else _in_whole(amount)
+        # A fraction of an instance counts as single ones.
+        single = pieces or not amount or amount != int(amount)
+        whole, times = (1, math.ceil(amount)) if single else (int(amount), 1)
         taken = max(0, min(most // whole - fitting[whole], count * max(1, times)))
         fitting[whole] += taken
         yield from [DeviceRequest(whole, value)] * taken
-
-
-def _in_whole(amount: float) -> tuple[int, int]:
-    """Return an amount in whole instances and how often; a fraction counts as single ones."""
-    return (int(amount), 1) if amount == int(amount) and amount else (1, math.ceil(amount))
 
 
 def _value(fleet: Fleet, cluster: str, app: str, device: str) -> float | None:

@@ -10,6 +10,7 @@ from itertools import chain
 
 from optimizer.candidates.frontier import Frontier, FrontierPoint, frontier
 from optimizer.domain.gpu_layout import GpuPattern, NodeLayout, OmittedLayouts
+from optimizer.domain.grouping import members_by_key
 from optimizer.mig.demand import Demand
 from optimizer.mig.gpu_patterns import (
     Gpu,
@@ -170,9 +171,7 @@ def _made(namespace: str, pool: GpuPool, chosen: Sequence[GpuPattern]) -> Genera
 def _sorted_alike(pool: GpuPool, chosen: Sequence[GpuPattern]) -> list[GpuPattern]:
     """Assign patterns to equal GPUs in a stable order, so that equal decisions look alike."""
     gpus = [gpu for node in pool.nodes for gpu in node.gpus]
-    queues: dict[Gpu, list[GpuPattern]] = {}
-    for gpu, pattern in zip(gpus, chosen, strict=True):
-        queues.setdefault(gpu, []).append(pattern)
+    queues = members_by_key(zip(gpus, chosen, strict=True))
     for queue in queues.values():
         queue.sort(key=lambda pattern: (pattern.changed, pattern.instances or ()), reverse=True)
     return [queues[gpu].pop() for gpu in gpus]

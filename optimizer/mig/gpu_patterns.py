@@ -1,6 +1,6 @@
 """The patterns of one GPU: the layouts that it may get, given its layout and what is in use."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -114,7 +114,12 @@ def _open(
     unchanged = current_pattern(gpu, demand)
     if unchanged:
         yield unchanged
-    among = _profiles(gpu.geometry, demand.devices)
+    # Worth creating: one with media engines only where it is asked for.
+    among = frozenset(
+        item.name
+        for item in gpu.geometry.profiles
+        if not item.media or item.device in demand.devices
+    )
     if gpu.busy and mode == "instance":
         for counts in maximal_profile_counts(gpu.geometry, gpu.busy, among):
             yield _pattern(gpu, counts, demand, cost=costs.reconfigure)
@@ -127,13 +132,6 @@ def _open(
         pattern = _pattern(gpu, other, demand, cost=costs.reconfigure + drained, drained=True)
         if pattern.changed:  # what is there already drains nobody
             yield pattern
-
-
-def _profiles(geometry: Geometry, devices: Sequence[str]) -> frozenset[str]:
-    """The profiles worth creating: one with media engines only where it is asked for."""
-    return frozenset(
-        item.name for item in geometry.profiles if not item.media or item.device in devices
-    )
 
 
 def _pattern(

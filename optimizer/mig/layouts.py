@@ -99,7 +99,10 @@ def maximal_profile_counts(
     return tuple(
         item
         for item, counts in counted
-        if not any(item != other and _within(counts, more) for other, more in counted)
+        if not any(
+            item != other and all(amount <= more.get(name, 0) for name, amount in counts.items())
+            for other, more in counted
+        )
     )
 
 
@@ -139,9 +142,8 @@ class _Room(NamedTuple):
             start not in profile.starts
             or self.taken & mask
             or profile.compute_slices > self.compute
+            or (profile.media and self.media)
         ):
-            return None
-        if profile.media and self.media:
             return None
         return _Room(
             self.taken | mask, self.compute - profile.compute_slices, self.media or profile.media
@@ -153,10 +155,6 @@ def _profiles(geometry: Geometry, layout: Layout) -> Iterator[tuple[Profile, int
         profile = geometry.profile(instance.profile)
         if profile is not None:
             yield profile, instance.start
-
-
-def _within(counts: Mapping[str, int], others: Mapping[str, int]) -> bool:
-    return all(amount <= others.get(name, 0) for name, amount in counts.items())
 
 
 def _start(instance: GpuInstance) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from optimizer.domain.gpu_layout import ProfileCounts
+from optimizer.domain.grouping import members_by_key
 
 NodeConfig = list[dict[str, Any]]
 
@@ -29,9 +30,7 @@ _LABEL_LIMIT = 63
 
 def node_config(gpus: Sequence[ProfileCounts | None]) -> NodeConfig:
     """Return the configuration that gives GPU i of a node the layout `gpus[i]`; None is MIG off."""
-    alike: dict[ProfileCounts | None, list[int]] = {}
-    for index, instances in enumerate(gpus):
-        alike.setdefault(instances, []).append(index)
+    alike = members_by_key((instances, index) for index, instances in enumerate(gpus))
     if len(alike) == 1:
         return [_entry("all", next(iter(alike)))]
     return [_entry(indices, instances) for instances, indices in alike.items()]

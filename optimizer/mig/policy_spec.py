@@ -72,7 +72,14 @@ def _spec(candidate: CandidatePolicy, text: str, labels: MigLabels) -> Object:
             _template(settings, "enforce", [_musthave(file)]),
             {
                 **_template(wanted, "enforce", _nodes(asked, labels)),
-                "extraDependencies": [_compliant(settings)],
+                "extraDependencies": [
+                    {
+                        "apiVersion": POLICY.api_version,
+                        "kind": CONFIGURATION_POLICY,
+                        "name": settings,
+                        "compliance": "Compliant",
+                    }
+                ],
             },
             _template(done, "inform", _nodes(confirmed, labels)),
         ],
@@ -107,13 +114,4 @@ def _template(name: str, action: str, templates: Sequence[Object]) -> Object:
                 "object-templates": list(templates),
             },
         }
-    }
-
-
-def _compliant(name: str) -> Object:
-    return {
-        "apiVersion": POLICY.api_version,
-        "kind": CONFIGURATION_POLICY,
-        "name": name,
-        "compliance": "Compliant",
     }

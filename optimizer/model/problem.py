@@ -7,13 +7,14 @@ never a Python object. Variables are numbered: first policies, then candidate as
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optimizer.domain.arrays import Bools, Floats, Ints
 from optimizer.domain.compact_floats import FloatArray, narrow, widen
+from optimizer.domain.grouping import members_by_key
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Variable
 from optimizer.model.parameters import (
     NO_DEVICE,
@@ -79,14 +80,16 @@ class Problem:
 
     def _state(self, change: Callable[[FloatArray], FloatArray]) -> dict[str, Any]:
         """Return the fields with every array of assignments changed; limits still share arrays."""
-        changed = {id(array): change(array) for array in self._of_assignments()}
+        arrays = [item.assignments for item in self.limits if item.assignments is not None]
+        changed = {id(array): change(array) for array in (self.values, *arrays)}
         state = {item.name: getattr(self, item.name) for item in fields(self)}
-        limits = tuple(_with_assignments(item, changed) for item in self.limits)
+        limits = tuple(
+            item
+            if item.assignments is None
+            else replace(item, assignments=cast("Floats", changed[id(item.assignments)]))
+            for item in self.limits
+        )
         return {**state, "values": changed[id(self.values)], "limits": limits}
-
-    def _of_assignments(self) -> Iterator[Floats]:
-        yield self.values
-        yield from (item.assignments for item in self.limits if item.assignments is not None)
 
     @property
     def size(self) -> int:
@@ -123,10 +126,7 @@ class Problem:
     @cached_property
     def pools(self) -> Mapping[tuple[int, str], list[int]]:
         """The policies of each pool, by cluster and the pool's name."""
-        found: dict[tuple[int, str], list[int]] = {}
-        for number, policy in enumerate(self.policies):
-            found.setdefault(policy[:2], []).append(number)
-        return found
+        return members_by_key((item[:2], number) for number, item in enumerate(self.policies))
 
     @cached_property
     def assignments(self) -> CandidateAssignments:
@@ -158,7 +158,11 @@ class Problem:
             for column, policy in enumerate(self.policies)
             for resource, amount in policy.supplies
         ]
-        return _uses(found)
+        return Coefficients(
+            _ints(resource for resource, _, _ in found),
+            _ints(column for _, column, _ in found),
+            np.array([amount for _, _, amount in found], dtype=np.float64),
+        )
 
     @cached_property
     def demand(self) -> Coefficients:
@@ -392,15 +396,6 @@ def _corner(array: NDArray[T], workloads: Ints, resources: Ints) -> NDArray[T]:
     return array if whole else array[np.ix_(workloads, resources)]
 
 
-def _with_assignments(limit: Limit, arrays: Mapping[int, Any]) -> Limit:
-    """Return a limit with the array that replaces its own; `arrays`: by the id of the old one."""
-    return (
-        limit
-        if limit.assignments is None
-        else replace(limit, assignments=arrays[id(limit.assignments)])
-    )
-
-
 def objective(problem: Problem, decision: Decision) -> float:
     """Return the value of a decision: the sum over all tiers."""
     return float(sum(tier_values(problem, decision)))
@@ -465,11 +460,3 @@ def _by_cluster(clusters: Iterable[int], count: int) -> list[list[int]]:
 
 def _ints(values: Iterable[int]) -> Ints:
     return np.fromiter(values, dtype=np.int64)
-
-
-def _uses(found: Sequence[tuple[int, int, float]]) -> Coefficients:
-    return Coefficients(
-        _ints(resource for resource, _, _ in found),
-        _ints(column for _, column, _ in found),
-        np.array([amount for _, _, amount in found], dtype=np.float64),
-    )

@@ -14,6 +14,7 @@ from itertools import chain
 import numpy as np
 
 from optimizer.domain.arrays import Floats, Ints
+from optimizer.domain.grouping import members_by_key
 from optimizer.domain.solution import Assignment, Decision, Variable
 from optimizer.model.problem import Problem, grouped
 
@@ -311,12 +312,11 @@ def _listed(names: Sequence[str], last: str) -> str:
 
 
 def _spreads(problem: Problem) -> dict[tuple[str, int, str], list[int]]:
-    found: dict[tuple[str, int, str], list[int]] = {}
-    for index, workload in enumerate(problem.workloads):
-        for key, most, group in workload.spread:
-            name = f"group {group}" if group else f"workload {workload.name}"
-            found.setdefault((key, most, name), []).append(index)
-    return found
+    return members_by_key(
+        ((key, most, f"group {group}" if group else f"workload {workload.name}"), index)
+        for index, workload in enumerate(problem.workloads)
+        for key, most, group in workload.spread
+    )
 
 
 def _coded(values: tuple[str, ...]) -> tuple[Ints, list[str]]:

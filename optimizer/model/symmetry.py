@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet, Workload
+from optimizer.domain.grouping import members_by_key
 from optimizer.model.problem import Problem, ProblemWorkload
 
 Key = tuple[Any, ...]
@@ -67,10 +68,7 @@ class ClusterForm(NamedTuple):
 
 def classes(keys: Mapping[Name, Hashable]) -> list[list[Name]]:
     """Return the classes with equal keys, in the order of their first member."""
-    together: dict[Hashable, list[Name]] = {}
-    for name, key in keys.items():
-        together.setdefault(key, []).append(name)
-    return list(together.values())
+    return list(members_by_key((key, name) for name, key in keys.items()).values())
 
 
 def workload_keys(problem: Problem) -> dict[int, Hashable]:

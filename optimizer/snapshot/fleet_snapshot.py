@@ -68,7 +68,10 @@ def read_objects(
         clusters=relevant,
         workloads=workloads,
         scores={},
-        objectives=_objectives(request),
+        objectives=tuple(
+            Objective(item.key, item.weight, item.minimum, item.maximum, item.invert)
+            for item in request.scored
+        ),
         limits=limits,
         busy_devices_stay=mig_rules(request).mode == "instance",
         issues=(
@@ -182,13 +185,6 @@ def _shared(workload: Workload) -> Issue:
         message=f"workload {workload.name}: another workload of the request refers to Placement"
         f" {workload.placement} too; give each one its own",
         workload=workload.name,
-    )
-
-
-def _objectives(request: OptimizeRequest) -> tuple[Objective, ...]:
-    return tuple(
-        Objective(item.key, item.weight, item.minimum, item.maximum, item.invert)
-        for item in request.scored
     )
 
 

@@ -15,6 +15,7 @@ from optimizer.domain.fleet import (
     Workload,
 )
 from optimizer.domain.gpu_layout import NodeLayout
+from optimizer.domain.grouping import members_by_key
 from optimizer.domain.issue import Issue
 from optimizer.domain.quantity import parse_quantity
 from optimizer.mig.mig_parted import parse_layout
@@ -24,7 +25,6 @@ from optimizer.wire.object_specs import (
     GpuLayoutSpec,
     PolicySpec,
     SupplySpec,
-    TopologySpreadSpec,
     WorkloadSpec,
 )
 
@@ -103,6 +103,7 @@ def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Work
             name,
             f"requests names {kind}, which its labels request already",
         )
+    spreads, group = spec.pop("spread", ()), spec.pop("spread_group", "")
     return Workload(
         name=name,
         app=labels[APP],
@@ -110,7 +111,7 @@ def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Work
         amount=amount,
         placement=placement,
         labels=labels,
-        spread=_spreads(spec.pop("spread", ()), spec.pop("spread_group", "")),
+        spread=tuple(dict.fromkeys(TopologySpread(i.key, i.most, group) for i in spreads)),
         **spec,
     )
 
@@ -178,9 +179,7 @@ def _labelled_supply(policy: Object) -> tuple[Supply, ...] | str:
 
 def _layouts(specs: Iterable[GpuLayoutSpec]) -> tuple[NodeLayout, ...]:
     """Return the layouts by node."""
-    nodes: dict[str, list[GpuLayoutSpec]] = {}
-    for item in specs:
-        nodes.setdefault(item.node, []).append(item)
+    nodes = members_by_key((item.node, item) for item in specs)
     return tuple(
         NodeLayout(
             node, tuple(parse_layout(item.layout) for item in sorted(gpus, key=lambda gpu: gpu.gpu))
@@ -196,11 +195,6 @@ def _supplies(specs: Iterable[SupplySpec]) -> tuple[Supply, ...]:
         key = item.kind, item.device
         amounts[key] = amounts.get(key, 0.0) + item.amount
     return tuple(Supply(kind, device, amount) for (kind, device), amount in amounts.items())
-
-
-def _spreads(specs: Iterable[TopologySpreadSpec], group: str) -> tuple[TopologySpread, ...]:
-    """Return each constraint once."""
-    return tuple(dict.fromkeys(TopologySpread(item.key, item.most, group) for item in specs))
 
 
 def _placement(replica_set: Object) -> str:

@@ -162,16 +162,10 @@ def _detour(
     workload = state.moves.workload[column]
     for other in detours:
         if state.moves.workload[other] == workload and other not in state.variables:
-            planned = [*way.stops, *way.change]
-            left = [item for item in planned if _pending(state, item, way)]
+            left = [*(c for c in way.stops if c in state.variables), *way.change]
             if state.is_feasible((other,)) and state.is_feasible([other, *left]):
                 yield _done(state, (other,))
                 return
-
-
-def _pending(state: TransitionState, column: int, way: _Unblocking) -> bool:
-    """Tell whether a planned flip is still to come."""
-    return column in way.change or column in state.variables
 
 
 def _done(state: TransitionState, move: Move) -> Stage:

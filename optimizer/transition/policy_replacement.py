@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from optimizer.domain.fleet import CandidatePolicy, Fleet
-from optimizer.domain.gpu_layout import GPU_KIND, NodeLayout, ProfileCounts, gpu_name
+from optimizer.domain.gpu_layout import GPU_KIND, NodeLayout, gpu_name
 from optimizer.domain.solution import PolicyEnforcement
 from optimizer.mig.gpu_patterns import device_counts
 from optimizer.model.problem import NO_DEVICE, ClusterResource
@@ -102,11 +102,8 @@ def _kept(before: NodeLayout, after: NodeLayout) -> Iterator[int]:
     pairs = list(zip(before.gpus, after.gpus, strict=False))
     switched = any((old is None) != (new is None) for old, new in pairs)
     if len(before.gpus) == len(after.gpus) and not switched:
-        yield from (index for index, pair in enumerate(pairs) if _same(*pair))
-
-
-def _same(old: ProfileCounts | None, new: ProfileCounts | None) -> bool:
-    return dict(device_counts(old)) == dict(device_counts(new))
+        counts = (tuple(dict(device_counts(item)) for item in pair) for pair in pairs)
+        yield from (index for index, (old, new) in enumerate(counts) if old == new)
 
 
 def _usable(before: NodeLayout, after: NodeLayout, gpu: int) -> dict[str, int]:

@@ -6,7 +6,7 @@ cost paths", IEEE Transactions on Systems Science and Cybernetics 4 (1968). The 
 """
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from optimizer.domain.stop_callback import TimeLeft, unlimited
 from optimizer.transition.transition_state import (
@@ -25,7 +25,8 @@ def shortest_path(
     time_left: TimeLeft = unlimited,
 ) -> tuple[Move, ...] | None:
     """Return the moves of a shortest path from start to goal; None where none is found in time."""
-    possible = [*moves.policy_changes, *_assignments(moves, detours)]
+    assignments = {column for column in moves.start | moves.goal if moves.workload[column] >= 0}
+    possible = [*moves.policy_changes, *((c,) for c in sorted(assignments.union(detours)))]
     cost: dict[VariableSet, tuple[int, int]] = {moves.start: (0, 0)}
     came: dict[VariableSet, tuple[VariableSet, Move]] = {}
     queue = [((0, _left(moves, moves.start)), 0, moves.start)]
@@ -48,11 +49,6 @@ def shortest_path(
                 rank = price[0], price[1] + _left(moves, after)
                 heapq.heappush(queue, (rank, len(cost), after))
     return None
-
-
-def _assignments(moves: TransitionProblem, detours: Iterable[int]) -> Iterator[Move]:
-    ours = {column for column in moves.start | moves.goal if moves.workload[column] >= 0}
-    yield from ((column,) for column in sorted(ours | set(detours)))
 
 
 def _allowed(current: TransitionState, move: Move) -> bool:

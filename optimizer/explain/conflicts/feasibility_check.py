@@ -12,6 +12,7 @@ from math import floor, prod
 import numpy as np
 
 from optimizer.domain.arrays import Floats
+from optimizer.domain.grouping import members_by_key
 from optimizer.domain.solution import Decision
 from optimizer.explain.conflicts.feasibility_problem import all_placed
 from optimizer.explain.solver_ports import ProblemSolver
@@ -89,10 +90,9 @@ def _supplies(problem: Problem, kind: str) -> Iterator[list[Floats]]:
 
     Above `COUNTED_COMBINATIONS` it is one array, with the supplies of all policies added up.
     """
-    numbers: dict[int, list[int]] = {}
-    for number, resource in enumerate(problem.resources):
-        if resource.kind == kind:
-            numbers.setdefault(resource.cluster, []).append(number)
+    numbers = members_by_key(
+        (item.cluster, number) for number, item in enumerate(problem.resources) if item.kind == kind
+    )
     pools: dict[int, dict[str, list[Floats]]] = {cluster: {} for cluster in numbers}
     for policy in problem.policies:
         supplied = dict(policy.supplies)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from optimizer.domain.fleet import Cluster, Workload
 from optimizer.domain.gpu_layout import GPU_KIND
+from optimizer.domain.grouping import members_by_key
 from optimizer.domain.score_matrix import ClusterDevice
 from optimizer.mig.gpu_pools import GpuPools, possible_devices
 
@@ -39,10 +40,8 @@ def score_index(
     clusters: Iterable[Cluster], pools: GpuPools, workloads: Iterable[Workload]
 ) -> ScoreIndex:
     """Return the scores to read: of every app, on every device that could supply it."""
-    kinds: dict[str, set[str]] = {}
-    for workload in workloads:
-        kinds.setdefault(workload.app, set()).add(workload.kind)
-    asking = [kinds[app] for app in sorted(kinds)]
+    kinds = members_by_key((workload.app, workload.kind) for workload in workloads)
+    asking = [set(kinds[app]) for app in sorted(kinds)]
     asked_kinds = set().union(*asking)
     asked = cache(partial(_asked, asking))
     places, found = dict[ClusterDevice, int](), dict[str, tuple[int, ClusterShape]]()
@@ -54,7 +53,8 @@ def score_index(
         if supplied not in shapes:
             shapes[supplied] = _shape(supplied, asked)
         found[cluster.name] = len(places), shapes[supplied]
-        places.update(_numbered(cluster.name, shapes[supplied].devices, len(places)))
+        devices = enumerate(shapes[supplied].devices, len(places))
+        places.update({(cluster.name, device): number for number, device in devices})
     return ScoreIndex({app: number for number, app in enumerate(sorted(kinds))}, places, found)
 
 
@@ -65,18 +65,10 @@ def _supplied(cluster: Cluster, pools: GpuPools) -> Iterator[tuple[str, str]]:
         yield from ((device, GPU_KIND) for device in possible_devices(pool))
 
 
-def _numbered(
-    cluster: str, devices: Iterable[str], first: int
-) -> Iterator[tuple[ClusterDevice, int]]:
-    return (((cluster, device), first + index) for index, device in enumerate(devices))
-
-
 def _shape(
     supplied: frozenset[tuple[str, str]], asked: Callable[[frozenset[str]], AppNumbers]
 ) -> ClusterShape:
-    kinds: dict[str, set[str]] = {}
-    for device, kind in sorted(supplied):
-        kinds.setdefault(device, set()).add(kind)
+    kinds = members_by_key(sorted(supplied))
     return ClusterShape(tuple(kinds), tuple(asked(frozenset(own)) for own in kinds.values()))
 
 

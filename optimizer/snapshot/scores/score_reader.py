@@ -121,7 +121,8 @@ class ScoreReader:
             columns.append(found)
             if lacking:
                 first = (
-                    (int(rows[i]), _why(keys[i], entries)) for i in lacking[:MAX_ISSUES_PER_DEVICE]
+                    (int(rows[i]), "AmbiguousScore" if keys[i] in entries else "MissingScore")
+                    for i in lacking[:MAX_ISSUES_PER_DEVICE]
                 )
                 yield _MissingScores(device, len(lacking), tuple(first))
         self._put(cluster, columns)
@@ -139,7 +140,10 @@ class ScoreReader:
         keys = self._keys_of(shape)
         if not self._by_cluster:
             return keys
-        return [[_of_cluster(key, cluster) for key in own] for own in keys]
+        return [
+            [key.replace(_ANY_CLUSTER, cluster) if isinstance(key, str) else key for key in own]
+            for own in keys
+        ]
 
     def _lost(
         self, cluster: str, lost: Sequence[_MissingScores], asked: Container[ClusterDevice] | None
@@ -180,14 +184,6 @@ def _made_keys(
         [key_of(dimension, _ANY_CLUSTER, apps[row], device) for row in rows.tolist()]
         for device, rows in zip(shape.devices, shape.asked, strict=True)
     ]
-
-
-def _of_cluster(key: EntryKey, cluster: str) -> EntryKey:
-    return key.replace(_ANY_CLUSTER, cluster) if isinstance(key, str) else key
-
-
-def _why(key: EntryKey, entries: Mapping[EntryKey, int | None]) -> str:
-    return "AmbiguousScore" if key in entries else "MissingScore"
 
 
 def _same(issue: Issue) -> Issue:

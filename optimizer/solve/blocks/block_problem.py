@@ -192,3 +192,12 @@ def entries_by_owner(owners: Ints, count: int) -> list[Ints]:
     order = np.argsort(owners, kind="stable")
     cuts = np.searchsorted(owners[order], np.arange(1, count))
     return np.split(order, cuts) if count else []
+
+
+def matches(ordered: Ints, wanted: Ints) -> tuple[Ints, Ints]:
+    """Return the positions in `wanted` and in `ordered` of all pairs of equal keys."""
+    left = np.searchsorted(ordered, wanted, side="left")
+    times = np.searchsorted(ordered, wanted, side="right") - left
+    at = np.repeat(np.arange(len(wanted)), times)
+    offset = np.arange(len(at)) - np.repeat(np.cumsum(times) - times, times)
+    return at, np.repeat(left, times) + offset

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain.arrays import Floats, Ints
-from optimizer.solve.blocks.block_problem import BlockProblem, Prices, Subproblem
+from optimizer.solve.blocks.block_problem import BlockProblem, Prices, Subproblem, matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Columns:
         rows, resources = blocks.linking, len(blocks.resource_sites)
         keys = rows.assignment_workloads * resources + rows.assignment_resources
         order = np.argsort(keys, kind="stable")
-        at, entries = _matches(keys[order], self.workloads * resources + self.resources)
+        at, entries = matches(keys[order], self.workloads * resources + self.resources)
         return (
             at,
             rows.assignment_rows[order][entries],
@@ -75,7 +75,7 @@ class Columns:
         """Return the entries of modes in linking rows: columns, rows, amounts."""
         rows = blocks.linking
         order = np.argsort(rows.choices, kind="stable")
-        columns, chosen = _matches(rows.choices[order], self.modes)
+        columns, chosen = matches(rows.choices[order], self.modes)
         return columns, rows.choice_rows[order][chosen], rows.choice_coefficients[order][chosen]
 
     def profits(self, blocks: BlockProblem, prices: Prices) -> Floats:
@@ -193,12 +193,3 @@ def _decoded(found: Iterable[tuple[int, bytes, bytes]]) -> Columns:
         np.frombuffer(b"".join(workloads for _, workloads, _ in keys), np.int64),
         np.frombuffer(b"".join(resources for _, _, resources in keys), np.int64),
     )
-
-
-def _matches(ordered: Ints, wanted: Ints) -> tuple[Ints, Ints]:
-    """Return the positions in `wanted` and in `ordered` of all pairs of equal keys."""
-    left = np.searchsorted(ordered, wanted, side="left")
-    times = np.searchsorted(ordered, wanted, side="right") - left
-    at = np.repeat(np.arange(len(wanted)), times)
-    offset = np.arange(len(at)) - np.repeat(np.cumsum(times) - times, times)
-    return at, np.repeat(left, times) + offset

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain.arrays import Floats, Ints
-from optimizer.solve.blocks.block_problem import BlockProblem, LinkingRows
+from optimizer.solve.blocks.block_problem import BlockProblem, LinkingRows, matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,18 +116,13 @@ def _with_linking_entries(
         return KnapsackItems(size, workloads, values, none, none, np.zeros(0))
     width = workloads.shape[1]
     order = np.argsort(workloads[0], kind="stable")
-    ordered = workloads[0][order]
     inside = (rows.assignment_resources >= first_resource) & (
         rows.assignment_resources < first_resource + len(workloads)
     )
     entries = np.flatnonzero(inside)
-    left = np.searchsorted(ordered, rows.assignment_workloads[entries], side="left")
-    right = np.searchsorted(ordered, rows.assignment_workloads[entries], side="right")
-    times = right - left
-    entries = np.repeat(entries, times)
-    offset = np.arange(len(entries)) - np.repeat(np.cumsum(times) - times, times)
-    columns = order[np.repeat(left, times) + offset]
-    at = (rows.assignment_resources[entries] - first_resource) * width + columns
+    hit, items = matches(workloads[0][order], rows.assignment_workloads[entries])
+    entries = entries[hit]
+    at = (rows.assignment_resources[entries] - first_resource) * width + order[items]
     return KnapsackItems(
         size,
         workloads,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.domain.arrays import Bools, Floats, Ints
+from optimizer.domain.grouping import members_by_key
 from optimizer.domain.solution import Decision
 from optimizer.model.allocation import Allocation
 from optimizer.model.problem import NO_DEVICE, Problem
@@ -63,12 +64,10 @@ class Reduction:
         """Return a decision as columns and how often each is taken, as far as blocks contain it."""
         policies, pairs = problem.numbered(decision)
         chosen = set(policies)
-        by_resource: dict[int, list[int]] = {}
         class_of = {
             workload: kind for kind, own in enumerate(self.workloads) for workload in own.tolist()
         }
-        for workload, resource in pairs:
-            by_resource.setdefault(resource, []).append(class_of[workload])
+        by_resource = members_by_key((resource, class_of[item]) for item, resource in pairs)
         first_mode, first_resource = self.blocks.first_modes, self.blocks.first_resources
         met: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
         for kind, own in enumerate(self.sites):
@@ -256,10 +255,9 @@ def _rows(
     """Return the linking rows in the numbers of the blocks, without assignments that are gone."""
     resource_at = np.full(len(problem.resources), -1, np.int64)
     resource_at[order] = np.arange(len(order))
-    by_policy: dict[int, list[int]] = {}
-    for mode, policies in enumerate(modes):
-        for policy in policies:
-            by_policy.setdefault(policy, []).append(mode)
+    by_policy = members_by_key(
+        (policy, mode) for mode, policies in enumerate(modes) for policy in policies
+    )
     own = [by_policy.get(policy, []) for policy in linking.choices.tolist()]
     entries, every = np.repeat(np.arange(len(own)), [len(some) for some in own]), max(len(modes), 1)
     of_modes = replace(

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
+from optimizer.domain.grouping import members_by_key
 from optimizer.model.problem import Problem, ProblemPolicy
 from optimizer.solve.tuning import MODES_PER_SITE
 
@@ -28,9 +30,7 @@ def sites_of(
     `resources`: numbers of the relevant resources, with their clusters. `policies`: those that may
     be enforced.
     """
-    by_cluster: dict[int, list[int]] = {}
-    for resource, cluster in resources.items():
-        by_cluster.setdefault(cluster, []).append(resource)
+    by_cluster = members_by_key((cluster, resource) for resource, cluster in resources.items())
     pools: dict[int, dict[str, list[int]]] = {}
     for number, policy in enumerate(problem.policies):
         if number in policies and any(resource in resources for resource, _ in policy.supplies):
@@ -38,10 +38,7 @@ def sites_of(
     found = []
     for cluster, own in by_cluster.items():
         for members, groups in _connected(problem, own, pools.get(cluster, {})):
-            count = 1
-            for group in groups:
-                count *= 1 + len(group)
-            if count > MODES_PER_SITE:
+            if prod(1 + len(group) for group in groups) > MODES_PER_SITE:
                 return None
             modes = product(*([None, *group] for group in groups))
             chosen = tuple(tuple(o for o in mode if o is not None) for mode in modes)

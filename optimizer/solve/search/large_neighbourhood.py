@@ -128,7 +128,7 @@ def _repair(
         return incumbent, True
     pool = ColumnPool(rest.blocks)
     start = np.flatnonzero(inside)
-    own = to_subproblem(incumbent.columns.pick(start), rest, blocks)
+    own = to_subproblem(incumbent.columns.pick(start), rest)
     pool.extend(own)
     steps = 0
 
@@ -193,17 +193,11 @@ def residual_problem(
     return residual_subproblem(blocks, copies, blocks.counts - used, blocks.linking.limits - spent)
 
 
-def to_subproblem(columns: Columns, rest: Subproblem, blocks: BlockProblem) -> Columns:
+def to_subproblem(columns: Columns, rest: Subproblem) -> Columns:
     """Return columns in the numbers of a subproblem that has all that they use."""
-    workloads = np.zeros(len(blocks.sizes), np.int64)
-    workloads[rest.workloads] = np.arange(len(rest.workloads))
-    resources = np.zeros(len(blocks.resource_sites), np.int64)
-    resources[rest.resources] = np.arange(len(rest.resources))
-    modes = np.zeros(len(blocks.mode_sites), np.int64)
-    modes[rest.modes] = np.arange(len(rest.modes))
     return Columns(
-        modes[columns.modes],
+        np.searchsorted(rest.modes, columns.modes),
         columns.starts,
-        workloads[columns.workloads],
-        resources[columns.resources],
+        np.searchsorted(rest.workloads, columns.workloads),
+        np.searchsorted(rest.resources, columns.resources),
     )
