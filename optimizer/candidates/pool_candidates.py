@@ -69,7 +69,7 @@ def pool_candidates(
     unchanged = _unchanged(gpus, demand)
     if unchanged is not None and any(unchanged.supply):
         points = [unchanged, *(point for point in points if point.changed)]
-    items = tuple(_candidate(namespace, pool, point.patterns) for point in points)
+    items = tuple(_made(namespace, pool, _sorted_alike(pool, point.patterns)) for point in points)
     if reached.bound <= 0:
         return PoolCandidates(items)
     groups = tuple(
@@ -91,7 +91,8 @@ def composed_candidate(
         gpu: [pattern for pattern, times in zip(patterns_, some, strict=True) for _ in range(times)]
         for gpu, (_, patterns_), some in zip(Counter(gpus), omitted.groups, counts, strict=True)
     }
-    return _candidate(namespace, pool, [queues[gpu].pop() for gpu in gpus])
+    chosen = [queues[gpu].pop() for gpu in gpus]
+    return _made(namespace, pool, _sorted_alike(pool, chosen))
 
 
 def candidate_with_layouts(
@@ -146,10 +147,6 @@ def _unchanged(gpus: Sequence[Gpu], demand: Demand) -> FrontierPoint | None:
         return None
     supply = tuple(map(sum, zip(*(item.supply for item in known), strict=True)))
     return FrontierPoint(supply, 0.0, 0, sum(item.pieces for item in known), known)
-
-
-def _candidate(namespace: str, pool: GpuPool, chosen: Sequence[GpuPattern]) -> GeneratedPolicy:
-    return _made(namespace, pool, _sorted_alike(pool, chosen))
 
 
 def _made(namespace: str, pool: GpuPool, chosen: Sequence[GpuPattern]) -> GeneratedPolicy:

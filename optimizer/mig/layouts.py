@@ -8,6 +8,7 @@ sum of compute slices.
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
+from operator import attrgetter
 from typing import NamedTuple
 
 from optimizer.domain.gpu_layout import ProfileCounts
@@ -32,7 +33,8 @@ def layouts(
 
     `among`: the profiles that may be added; None allows all. Yields nothing if `kept` is illegal.
     """
-    held = tuple(sorted(kept, key=_start))
+    by_start = attrgetter("start")
+    held = tuple(sorted(kept, key=by_start))
     if conflict(geometry, held):
         return
     profiles = [item for item in geometry.profiles if among is None or item.name in among]
@@ -42,7 +44,7 @@ def layouts(
         compute -= profile.compute_slices
         media |= profile.media
     for added in _grow(geometry, profiles, _Room(taken, compute, media), 0):
-        yield tuple(sorted((*held, *added), key=_start))
+        yield tuple(sorted((*held, *added), key=by_start))
 
 
 def conflict(geometry: Geometry, layout: Iterable[GpuInstance]) -> str:
@@ -155,10 +157,6 @@ def _profiles(geometry: Geometry, layout: Layout) -> Iterator[tuple[Profile, int
         profile = geometry.profile(instance.profile)
         if profile is not None:
             yield profile, instance.start
-
-
-def _start(instance: GpuInstance) -> int:
-    return instance.start
 
 
 def _said(instance: GpuInstance) -> str:

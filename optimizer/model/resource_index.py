@@ -114,13 +114,12 @@ class ResourceIndex:
 
     def scores(self, name: str, app: str) -> Floats:
         """Return a named score of an app on every resource, NaN where there is none."""
-        if name not in self._places:
-            self._places[name] = self._numbers(self.fleet.scores[name].places)
         return self.fleet.scores[name].of_app(app)[self._places[name]]
 
     @cached_property
-    def _places(self) -> dict[str, Ints]:
-        return {}
+    def _places(self) -> Mapping[str, Ints]:
+        """By score: the column of each resource in its matrix."""
+        return {name: self._numbers(found.places) for name, found in self.fleet.scores.items()}
 
     def _numbers(self, places: Mapping[tuple[str, str], int]) -> Ints:
         """Return the column of each resource in a score matrix, -1 where it has no score."""

@@ -20,7 +20,7 @@ from optimizer.solve.pricing.lagrangian_relaxation import price_blocks
 from optimizer.solve.pricing.priority_floor import priority_floor_prices
 from optimizer.solve.pricing.reduced_cost_fixing import unfixed_variables
 from optimizer.solve.search.block_search import SearchResult, search_blocks
-from optimizer.solve.single_model import is_zero_tier, solve_single_model, solve_tier, value_floor
+from optimizer.solve.single_model import is_zero_tier, solve_single_model, solve_tier, value_floors
 from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import (
     FIXED_TIER_TIME_SHARE,
@@ -235,10 +235,9 @@ def _solve_restricted_core(
     if size > RESTRICTED_CORE_VARIABLES or context.seconds_left() < WRITING_SECONDS * size:
         return decision, bound
     core = replace(problem.restricted(assignments, policies), priorities=problem.tiers)
-    earlier = (value_floor(core.weights(own), values[own]) for own in range(tier))
     outcome = solve_compact_model(
         core,
-        [*all_rows(core), *earlier],
+        [*all_rows(core), *value_floors(core, values[:tier])],
         core.weights(tier),
         solver=context.solver,
         seconds=context.seconds_left(),

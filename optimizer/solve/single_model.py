@@ -1,13 +1,13 @@
 """Small problems: the compact model, solved tier by tier (lexicographically)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from optimizer.domain.arrays import Floats
 from optimizer.domain.solution import Decision
-from optimizer.model.decision_comparison import SAME_VALUE, better, tie_weights
+from optimizer.model.decision_comparison import SAME_VALUE, better, equal, tie_weights
 from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import Row, violations
 from optimizer.solve.compact_model import CompactResult, all_rows, solve_compact_model
@@ -58,12 +58,8 @@ def solve_tier(
     problem: Problem, tier: int, known: Decision | None, context: SolveContext
 ) -> tuple[Decision | None, float]:
     """Return a decision that keeps the values of the higher tiers, and a bound of this tier."""
-    rows = all_rows(problem)
-    if known is not None:
-        for earlier in range(tier):
-            value = tier_values(problem, known)[earlier]
-            rows.append(value_floor(problem.weights(earlier), value))
-    weights = problem.weights(tier)
+    values = () if known is None else tier_values(problem, known)[:tier]
+    rows, weights = [*all_rows(problem), *value_floors(problem, values)], problem.weights(tier)
     outcome = solve_compact_model(
         problem, rows, weights, solver=context.solver, seconds=context.seconds_left(), start=known
     )
@@ -84,6 +80,11 @@ def value_floor(weights: Floats, value: float) -> Row:
     return Row("the value is the best one", columns, -weights[columns], SAME_VALUE - value)
 
 
+def value_floors(problem: Problem, values: Iterable[float]) -> list[Row]:
+    """Return the rows that keep the values of the first tiers."""
+    return [value_floor(problem.weights(tier), value) for tier, value in enumerate(values)]
+
+
 def _tie_broken(
     problem: Problem, rows: Sequence[Row], found: CompactResult, context: SolveContext
 ) -> CompactResult:
@@ -94,10 +95,5 @@ def _tie_broken(
     second = solve_compact_model(
         problem, rows, weights, solver=context.solver, seconds=context.seconds_left()
     )
-    if second.status != "Optimal" or violations(problem, second.decision):
-        return found
-    both = zip(
-        tier_values(problem, second.decision), tier_values(problem, found.decision), strict=True
-    )
-    equal = all(abs(one - other) <= SAME_VALUE for one, other in both)
-    return replace(found, decision=second.decision) if equal else found
+    ties = second.status == "Optimal" and equal(problem, found.decision, second.decision)
+    return replace(found, decision=second.decision) if ties else found

@@ -132,20 +132,20 @@ def maximise(
     ]
     model.columns = columns
     model.setObjective(pulp.LpAffineExpression(dict(zip(columns, objective.tolist(), strict=True))))
-    incumbent = []
+    constraints = []
     for index, (members, coefficients, limit) in enumerate(rows):
         terms: Mapping[Any, float] = {
             columns[column]: value for column, value in zip(members, coefficients, strict=True)
         }
         expression = pulp.LpAffineExpression(terms)
-        incumbent.append(
+        constraints.append(
             pulp.LpConstraint(expression, constants.LpConstraintLE, f"r{index}", limit)
         )
-        model.addConstraint(incumbent[-1])
+        model.addConstraint(constraints[-1])
     if solver == "cbc" and start is not None and objective @ start <= 0:
         start = None
     engine = None if seconds <= 0 else _engine(solver, seconds, start, gap, nodes, target, cutoff)
-    answer = _run_solver(model, columns, incumbent if relaxed else (), engine, start)
+    answer = _run_solver(model, columns, constraints if relaxed else (), engine, start)
     if cutoff is not None and model.sol_status == constants.LpSolutionInfeasible:
         answer = replace(answer, status="Optimal", bound=cutoff)
     short = (
@@ -198,13 +198,14 @@ def _engine(
     cutoff: float | None,
 ) -> Any:
     if solver == "highs":
-        options: dict[str, Any] = dict(_HIGHS_OPTIONS)
-        if nodes is not None:
-            options["mip_max_nodes"] = nodes
-        if cutoff is not None:
-            options["objective_bound"] = -cutoff
-        if target is not None:
-            options["objective_target"] = -target  # PuLP negates the objective
+        limits = {
+            "mip_max_nodes": nodes,
+            # PuLP negates the objective.
+            "objective_bound": None if cutoff is None else -cutoff,
+            "objective_target": None if target is None else -target,
+        }
+        set_ones = {name: limit for name, limit in limits.items() if limit is not None}
+        options = {**_HIGHS_OPTIONS, **set_ones}
         return _WarmHighs(start, msg=False, timeLimit=seconds, gapRel=gap, threads=1, **options)
     return pulp.COIN_CMD(
         path=pulp.PULP_CBC_CMD.pulp_cbc_path,

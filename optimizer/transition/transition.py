@@ -89,10 +89,11 @@ def _moves(
         tuple(dict.fromkeys((*start.policies, *goal.policies))),
         tuple(dict.fromkeys((*start.assignments, *goal.assignments))),
     )
-    touched = moving | _under_changes(start, goal, both)
     extra = _detours(wide, both, {assignment.workload for assignment in both.assignments})
     many = len(extra) > KEPT_DETOURS
     if many:
+        changed = {choice.cluster for choice in set(start.policies) ^ set(goal.policies)}
+        touched = moving | {i.workload for i in both.assignments if i.cluster in changed}
         extra = _detours_with_capacity(wide, start, goal, sorted(touched), extra)
     part, _ = chosen_part(wide, Decision(both.policies, (*both.assignments, *extra)))
     return (
@@ -100,12 +101,6 @@ def _moves(
         [part.column(*pair) for pair in part.indexes_of(extra)],
         many,
     )
-
-
-def _under_changes(start: Decision, goal: Decision, both: Decision) -> set[str]:
-    """Return the workloads on clusters whose policies change."""
-    changed = {choice.cluster for choice in set(start.policies) ^ set(goal.policies)}
-    return {assignment.workload for assignment in both.assignments if assignment.cluster in changed}
 
 
 def _detours(problem: Problem, both: Decision, names: set[str]) -> tuple[Assignment, ...]:

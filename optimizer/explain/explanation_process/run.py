@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Solution
 from optimizer.explain.case import Case
-from optimizer.explain.solver_ports import BudgetExceeded, ReportProgress, report_nothing
+from optimizer.explain.solver_ports import (
+    BudgetExceeded,
+    NearOptimalDecisions,
+    ReportProgress,
+    find_none,
+    report_nothing,
+)
 from optimizer.model.problem import Problem
 from optimizer.solve.supervised_process import run_supervised
 from optimizer.wire.explanation import Explanation
@@ -68,7 +74,7 @@ def explain_here(job: ExplanationJob, report: ReportProgress = report_nothing) -
     # The parent process imports this module, and needs neither PuLP nor the parts of explanations.
     from optimizer.explain.composition import compose  # noqa: PLC0415
     from optimizer.explain.explanation_process.linear_programs import linear_solver  # noqa: PLC0415
-    from optimizer.solve.search.near_optimal_columns import NearOptimalColumns  # noqa: PLC0415
+    from optimizer.solve.search.near_optimal_columns import near_optimal_columns  # noqa: PLC0415
     from optimizer.solve.strategy import solve_problem  # noqa: PLC0415
 
     until = min(job.until, time.monotonic() + job.time_limit_seconds)
@@ -81,13 +87,12 @@ def explain_here(job: ExplanationJob, report: ReportProgress = report_nothing) -
             raise BudgetExceeded
         return solve_problem(problem, solver=job.solver, time_limit_seconds=left())
 
-    known = dict[Problem, NearOptimalColumns]()
+    known = dict[Problem, NearOptimalDecisions]()
 
-    def find_near(problem: Problem, value: float) -> NearOptimalColumns:
+    def find_near(problem: Problem, value: float) -> NearOptimalDecisions:
         if problem not in known:
-            known[problem] = NearOptimalColumns(
-                problem, value, solver=job.solver, seconds_left=left
-            )
+            found = near_optimal_columns(problem, value, solver=job.solver, seconds_left=left)
+            known[problem] = found or find_none(problem, value)
         return known[problem]
 
     linear = linear_solver(job.solver, until=until)

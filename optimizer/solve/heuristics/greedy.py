@@ -136,13 +136,14 @@ class _State:
 
     def _ensure(self, cluster: int, resource: int, amount: float) -> bool:
         """Enforce policies until a resource exists and has this amount left."""
-        pools, found = self._undecided.get(cluster, {}), self.allocation
+        pools, policies = self._undecided.get(cluster, {}), self._problem.policies
+        found = self.allocation
         while not found.exists[resource] or found.residual[resource] < amount - AMOUNT_TOLERANCE:
             best = max(
                 (
                     (
-                        self._supplied(number, resource),
-                        self._problem.policies[number].current,
+                        sum(much for at, much in policies[number].supplies if at == resource),
+                        policies[number].current,
                         -number,
                     )
                     for numbers in pools.values()
@@ -154,10 +155,6 @@ class _State:
                 return False
             self._choose(-best[2])
         return True
-
-    def _supplied(self, policy: int, resource: int) -> float:
-        supplies = self._problem.policies[policy].supplies
-        return sum(amount for own, amount in supplies if own == resource)
 
     def _choose(self, number: int) -> None:
         """Enforce a policy, or drop it if it would violate a row."""

@@ -63,22 +63,28 @@ class _LossWindow:
     lost: Floats
 
 
+def near_optimal_columns(
+    problem: Problem, value: float, *, solver: SolverName, seconds_left: Callable[[], float]
+) -> "NearOptimalColumns | None":
+    """Return the near-optimal columns of a problem whose optimum is worth `value`.
+
+    None where it has several priorities, or is too large.
+    """
+    context = SolveContext(solver, 0.0, 0, seconds_left)
+    priced = _prices(problem, context)
+    return None if priced is None else NearOptimalColumns(problem, value, priced, context)
+
+
 class NearOptimalColumns:
     """The near-optimal decisions of a problem with one priority."""
 
     def __init__(
-        self,
-        problem: Problem,
-        value: float,
-        *,
-        solver: SolverName,
-        seconds_left: Callable[[], float],
+        self, problem: Problem, value: float, priced: _PricedBlocks, context: SolveContext
     ) -> None:
         self._problem, self._value = problem, value
-        self._context = SolveContext(solver, 0.0, 0, seconds_left)
-        self._priced = _prices(problem, self._context)
+        self._priced, self._context = priced, context
         self._having = dict[int, Solution]()
-        self._windows = [] if self._priced is None else list(self._found(self._priced))
+        self._windows = list(self._found())
 
     def without(self, assignment: Assignment, most: float) -> Solution:
         """Return the best decision that lacks an assignment and loses less than `most`.
@@ -95,8 +101,6 @@ class NearOptimalColumns:
 
     def with_workload(self, name: str) -> Solution:
         """Return the best decision with a workload or one identical to it; NotSolved: not known."""
-        if self._priced is None:
-            return self._solution("NotSolved")
         reduction, at = self._priced.reduction, self._problem.workload_index[name]
         workload = next(number for number, own in enumerate(reduction.workloads) if at in own)
         if (
@@ -119,11 +123,7 @@ class NearOptimalColumns:
         part = self._problem.restricted(
             _all_but(self._problem, assignment), np.ones(len(self._problem.policies), np.bool_)
         )
-        reduction = (
-            reduce_to_blocks(part, np.ones(len(part.workloads)))
-            if self._priced is not None
-            else None
-        )
+        reduction = reduce_to_blocks(part, np.ones(len(part.workloads)))
         if reduction is None:
             return self._solution("NotSolved")
         ends = max(0.0, self._context.seconds_left() - ALTERNATIVE_SEARCH_SECONDS)
@@ -135,7 +135,7 @@ class NearOptimalColumns:
 
     def _chosen(self, assignment: Assignment, window: _LossWindow, least: float) -> Solution:
         lacking = self._lacking(assignment, window.columns)
-        if lacking is None or self._priced is None:
+        if lacking is None:
             return self._solution("NotSolved")
         lacking &= window.lost <= self._priced.pricing.bound - least + VALUE_TOLERANCE
         columns = window.columns.pick(np.flatnonzero(lacking))
@@ -143,8 +143,6 @@ class NearOptimalColumns:
 
     def _best(self, columns: Columns, blocks: BlockProblem, least: float) -> Solution:
         """Return the best choice of columns; Infeasible if it is worth less than `least`."""
-        if self._priced is None:
-            return self._solution("NotSolved")
         times = self._times(columns, blocks, least)
         if times is None or not is_feasible(blocks, columns, times):
             return self._solution("NotSolved")
@@ -181,14 +179,15 @@ class NearOptimalColumns:
     @property
     def _step(self) -> float:
         """The least difference between the values of two decisions; 0 if it is not known."""
-        return 1.0 if self._priced is not None and self._priced.reduction.blocks.integral else 0.0
+        return 1.0 if self._priced.reduction.blocks.integral else 0.0
 
     def _solution(self, status: Status, decision: Decision = _NOTHING) -> Solution:
         value = objective(self._problem, decision)
         return Solution(status, decision, value, None, 0.0, self._context.solver)
 
-    def _found(self, dual: _PricedBlocks) -> Iterator[_LossWindow]:
+    def _found(self) -> Iterator[_LossWindow]:
         """Yield ever wider windows, up to as many columns as can be chosen among quickly."""
+        dual = self._priced
         gap, before = dual.pricing.bound - self._value, 0
         loss = max(self._step, FIRST_LOSS * abs(self._value))
         while not self._context.is_over():
@@ -214,7 +213,7 @@ class NearOptimalColumns:
         Any of several identical workloads can be the one that lacks it.
         """
         at = self._problem.indexes(assignment)
-        if self._priced is None or at is None:
+        if at is None:
             return None
         reduction = self._priced.reduction
         workload = next(number for number, own in enumerate(reduction.workloads) if at[0] in own)

@@ -14,9 +14,9 @@ from optimizer.explain.conflicts.feasibility_problem import (
 from optimizer.explain.conflicts.limit_kinds import RelaxableLimit, RequiredReplicas
 from optimizer.explain.conflicts.relaxable_limits import relaxed
 from optimizer.explain.explanation_process.linear_programs import linear_solver
-from optimizer.explain.solver_ports import ProblemSolver
+from optimizer.explain.solver_ports import NearOptimalDecisions, ProblemSolver, find_none
 from optimizer.model.problem import Problem, upper_bound
-from optimizer.solve.search.near_optimal_columns import NearOptimalColumns
+from optimizer.solve.search.near_optimal_columns import near_optimal_columns
 from optimizer.solve.strategy import solve_problem
 from tests.optimizer.brute_force import MOST_VARIABLES, best
 
@@ -39,9 +39,10 @@ def spent(problem: Problem) -> Solution:
     return Solution("NotSolved", Decision(), 0.0, upper_bound(problem), 0.0, "highs")
 
 
-def close(problem: Problem, value: float) -> NearOptimalColumns:
+def close(problem: Problem, value: float) -> NearOptimalDecisions:
     """The decisions close to an optimum that is worth so much."""
-    return NearOptimalColumns(problem, value, solver="highs", seconds_left=lambda: 60.0)
+    found = near_optimal_columns(problem, value, solver="highs", seconds_left=lambda: 60.0)
+    return found or find_none(problem, value)
 
 
 def possible(
