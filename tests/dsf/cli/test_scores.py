@@ -94,9 +94,9 @@ async def test_one_cluster_and_one_score_as_json(dsf: Dsf) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("-c", "nope"), "no scores of managed cluster nope; there is worker01, worker02"),
-        (("-s", "nope"), "no AddOnPlacementScore nope; there is speed, thrift"),
-        (("-c", "worker01", "-s", "thrift"), "no AddOnPlacementScore thrift; there is speed"),
+        (("-c", "nope"), "no scores of managed cluster nope; the hub has worker01, worker02"),
+        (("-s", "nope"), "no AddOnPlacementScore nope; the hub has speed, thrift"),
+        (("-c", "worker01", "-s", "thrift"), "no AddOnPlacementScore thrift; the hub has speed"),
     ],
 )
 async def test_a_name_that_is_not_there_is_told_with_those_that_are(
