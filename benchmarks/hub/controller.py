@@ -32,7 +32,7 @@ from aiohttp import web
 
 from benchmarks.hub.fleet import HUB, config, fleet, scorer, typed
 from dsf.api.crd.definitions import crds
-from dsf.kube.apply import AT_ONCE, apply
+from dsf.kube.apply import apply
 from dsf.kube.changes import Change, Create
 from dsf.kube.client.connect import connect
 from dsf.kube.embedded.ocm import ocm_crds
@@ -56,6 +56,8 @@ from tests.real_hub.harness.processes import Processes
 WORK = "dynamic-scoring-config-manifestwork"
 BARE = "bare-manifestwork"
 USER = "benchmarked-controller"
+AT_ONCE = 32
+"""Patches in flight of the bare loop."""
 ROUNDS = 9
 RESYNC_SECONDS = 2
 RESYNCS = 4

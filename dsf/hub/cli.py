@@ -16,6 +16,7 @@ from dsf.cli.options import (
 )
 from dsf.hub.leader_flags import candidacy, leader_options
 from dsf.hub.scorer_flags import prober, scorer_options
+from dsf.hub.write_flags import concurrency_bounds, write_options
 
 if TYPE_CHECKING:
     from dsf.hub.observe.prober import Prober
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Distribute labelled Secrets of --namespace to the managed clusters that need them.",
 )
+@write_options
 @scorer_options
 @leader_options("dynamic-scoring-controller")
 @endpoint_option
@@ -104,6 +106,7 @@ def controller(
         resync_seconds,
         thresholds=thresholds,
         distribute_secrets=distribute_secrets,
+        writes=concurrency_bounds(**flag_group(flags, "write")),
     )
     asking = prober(**flag_group(flags, "scorer_"))
     wants_to_lead = candidacy(namespace, **flag_group(flags, "leader_elect"))

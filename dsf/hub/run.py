@@ -28,8 +28,11 @@ from dsf.kube.clock import utc_now
 from dsf.kube.errors import Conflict
 from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG
 from dsf.kube.port import Kube
+from dsf.kube.write_concurrency.concurrency_limit import ConcurrencyBounds
+from dsf.kube.write_concurrency.write_limiter import WriteLimiter
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.events import EventRecorder
+from dsf.runtime.metrics import measure_writes
 from dsf.runtime.reconcile.controller import Controller
 from dsf.runtime.reconcile.work_queue import WorkQueue
 
@@ -53,7 +56,8 @@ class HubOptions:
     """Settings of the controller.
 
     `resync_seconds` pass between two full reconciles, and between two probes of one scoring API.
-    Changes of scores within `report_seconds` lead to one reconcile.
+    Changes of scores within `report_seconds` lead to one reconcile. `writes` bounds the writes in
+    flight.
     """
 
     namespace: str = names.HUB_NAMESPACE
@@ -62,13 +66,14 @@ class HubOptions:
     report_seconds: float = 2.0
     thresholds: Thresholds = field(default_factory=Thresholds)
     distribute_secrets: bool = False
+    writes: ConcurrencyBounds = field(default_factory=ConcurrencyBounds)
 
 
 class HubController:
     """Reconciles ManifestWorks and statuses with the DynamicScorers and the DynamicScoringConfig.
 
     Metrics: those of `dsf.runtime.metrics` for the controller `fleet`, those of
-    `dsf.hub.observe.polling`, and `dsf_hub_writes_total{kind, result}`.
+    `dsf.hub.observe.polling`, those of writes, and `dsf_hub_writes_total{kind, result}`.
     """
 
     def __init__(
@@ -104,6 +109,8 @@ class HubController:
             registry=registry,
         )
         self._events = EventRecorder(kube, COMPONENT, now=now, registry=registry)
+        self._limiter = WriteLimiter(self._options.writes)
+        measure_writes(self._limiter, registry)
         self._secrets = self._secret_distribution(registry)
         self._writes = Counter("dsf_hub_writes", "Writes.", ["kind", "result"], registry=registry)
 
@@ -157,6 +164,7 @@ class HubController:
             scorers=self._views.scorers.items.values,
             works=self._views.works,
             events=self._events,
+            limiter=self._limiter,
             draw=self._draw,
             registry=registry,
         )
@@ -170,7 +178,7 @@ class HubController:
             agent_namespace=self._options.agent_namespace,
             renderer=self._renderer,
         )
-        outcomes = await apply(self._kube, changes)
+        outcomes = await apply(self._kube, changes, limiter=self._limiter)
         for outcome in outcomes:
             self._log(outcome)
         self._record_events(snapshot, outcomes)

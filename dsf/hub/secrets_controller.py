@@ -31,10 +31,11 @@ from dsf.hub.snapshot.registered_scorer import RegisteredScorer
 from dsf.hub.snapshot.summaries_work import SummariesWork
 from dsf.kube.apply import apply
 from dsf.kube.changes import ChangeResult
-from dsf.kube.errors import Conflict
+from dsf.kube.errors import Conflict, retry_after
 from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK, SECRET
 from dsf.kube.port import Kube, Object
-from dsf.runtime.backoff import Backoff, retry_after
+from dsf.kube.write_concurrency.write_limiter import WriteLimiter
+from dsf.runtime.backoff import Backoff
 from dsf.runtime.events import EventRecorder
 from dsf.runtime.reconcile.controller import Controller
 from dsf.runtime.reconcile.reflector import View
@@ -66,6 +67,7 @@ class SecretsController:
         scorers: Callable[[], Iterable[RegisteredScorer]],
         works: Callable[[], Mapping[str, SummariesWork]],
         events: EventRecorder,
+        limiter: WriteLimiter,
         draw: Callable[[], float],
         registry: CollectorRegistry,
     ) -> None:
@@ -75,6 +77,7 @@ class SecretsController:
         self._scorers = scorers
         self._config_works = works
         self._events = events
+        self._limiter = limiter
         self._draw = draw
         self._backoff = Backoff()
         self._failures = 0
@@ -116,7 +119,7 @@ class SecretsController:
         works = {cluster: work for (cluster, _), work in self._works.items.items()}
         wanted = self._wanted()
         changes = plan_secrets(wanted, secrets, works, self._agent_namespace)
-        outcomes = await apply(self._kube, changes)
+        outcomes = await apply(self._kube, changes, limiter=self._limiter)
         for outcome in outcomes:
             _log(outcome)
         self._record_events(secrets, secrets_too_large(wanted, secrets, self._agent_namespace))

@@ -1,28 +1,42 @@
-"""Apply changes to a cluster: concurrently, and in order where the order matters."""
+"""Apply changes to a cluster: concurrently, and in order where the order matters.
+
+How many writes are in flight follows the latency of the API server: see
+`dsf.kube.write_concurrency`.
+"""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from dsf.kube.changes import Change, ChangeResult, Create, Delete, Patch, merge_patch
-from dsf.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from dsf.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    KubeError,
+    NotFound,
+    TooManyRequests,
+    retry_after,
+)
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube
+from dsf.kube.write_concurrency.write_limiter import WriteLimiter
 
-AT_ONCE = 32
-"""Writes in flight at once: enough to hide latency, few enough not to flood an API server."""
+ATTEMPTS = 4
+"""How often a write is sent that the API server refuses with 429 and Retry-After, in all."""
 
 _Numbered = tuple[int, Change]
 
 
 async def apply(
-    kube: Kube, changes: Iterable[Change], *, at_once: int = AT_ONCE
+    kube: Kube, changes: Iterable[Change], *, limiter: WriteLimiter | None = None
 ) -> list[ChangeResult]:
     """Apply every change and return a result for each, in order; a KubeError becomes its error.
 
-    Neighbouring changes of one kind run concurrently, up to the limit. Changes of one object stay
-    in order, and deletes wait for the changes before them. The next kind starts once all changes
-    of the kind before it have ended. One failure does not stop the others.
+    Neighbouring changes of one kind run concurrently, as many as the limiter allows; without one,
+    this call has its own. Changes of one object stay in order, and deletes wait for the changes
+    before them. The next kind starts once all changes of the kind before it have ended. One failure
+    does not stop the others. A write that the API server refuses with 429 and Retry-After was not
+    executed, and is sent again after that time.
 
     Two outcomes count as success: creating an object that already exists as desired, and deleting
     an object that is gone, that was re-created under its name, or that was written since it was
@@ -30,11 +44,12 @@ async def apply(
     """
     numbered = list(enumerate(changes))
     outcomes: dict[int, ChangeResult] = {}
+    limiter = limiter or WriteLimiter()
     for _, stage in groupby(numbered, key=_stage):
         chains = iter(_by_object(list(stage)))
         async with asyncio.TaskGroup() as group:
-            for _ in range(min(at_once, len(numbered))):
-                group.create_task(_work(kube, chains, outcomes))
+            for _ in range(min(limiter.bounds.maximum, len(numbered))):
+                group.create_task(_work(kube, limiter, chains, outcomes))
     return [outcomes[number] for number, _ in numbered]
 
 
@@ -51,19 +66,34 @@ def _by_object(stage: Sequence[_Numbered]) -> list[list[_Numbered]]:
 
 
 async def _work(
-    kube: Kube, chains: Iterator[Sequence[_Numbered]], outcomes: dict[int, ChangeResult]
+    kube: Kube,
+    limiter: WriteLimiter,
+    chains: Iterator[Sequence[_Numbered]],
+    outcomes: dict[int, ChangeResult],
 ) -> None:
     for chain in chains:
         for number, change in chain:
-            outcomes[number] = ChangeResult(change, await _error_of(kube, change))
+            error = await _error_of(kube, limiter, change)
+            if error and await _benign(kube, change, error):
+                error = None
+            outcomes[number] = ChangeResult(change, error)
 
 
-async def _error_of(kube: Kube, change: Change) -> KubeError | None:
-    try:
-        await _apply_one(kube, change)
-    except KubeError as error:
-        return None if await _benign(kube, change, error) else error
-    return None
+async def _error_of(kube: Kube, limiter: WriteLimiter, change: Change) -> KubeError | None:
+    error: KubeError | None = None
+    for _ in range(ATTEMPTS):
+        try:
+            async with limiter.turn():
+                await _apply_one(kube, change)
+        except TooManyRequests as refusal:
+            error = refusal
+            if not retry_after(refusal):
+                return error
+        except KubeError as failure:
+            return failure
+        else:
+            return None
+    return error
 
 
 async def _apply_one(kube: Kube, change: Change) -> None:

@@ -20,6 +20,11 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+FLOW_SCHEMA_UID, PRIORITY_LEVEL_UID = "flowSchemaUID", "priorityLevelUID"
+"""Keys of an error's details: what API priority and fairness says about a refused request."""
+LONGEST_RETRY_AFTER_SECONDS = 300.0
+"""A server that asks for a longer pause gets this one, so that a mistake of it does not last."""
+
 
 class KubeError(Exception):
     """The base class of all errors of this module."""
@@ -125,6 +130,14 @@ class ServerError(ApiError):
     """The API server failed with an internal error."""
 
     code, reason, retryable = 500, "InternalError", True
+
+
+def retry_after(error: BaseException) -> float:
+    """Return the `retryAfterSeconds` of an error, at most 300, or 0 if it has none."""
+    value = error.details.get("retryAfterSeconds") if isinstance(error, ApiError) else None
+    if not isinstance(value, int | float) or not value > 0:
+        return 0.0
+    return float(min(value, LONGEST_RETRY_AFTER_SECONDS))
 
 
 _BY_CODE: dict[int, type[ApiError]] = {

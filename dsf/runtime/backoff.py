@@ -3,8 +3,6 @@
 import math
 from dataclasses import dataclass
 
-from dsf.kube.errors import ApiError
-
 LONGEST_SECONDS = 300.0
 """The longest delay: a recovered dependency is noticed within five minutes."""
 
@@ -20,11 +18,3 @@ class Backoff:
         """Return min(base 2^(failures-1), ceiling) (1 - draw/2) seconds; `draw` is in [0, 1)."""
         doublings = min(failures - 1, math.ceil(math.log2(self.ceiling / self.base)))
         return min(self.base * 2.0**doublings, self.ceiling) * (1 - draw / 2)
-
-
-def retry_after(error: BaseException) -> float:
-    """Return the `retryAfterSeconds` of an error, at most 300, or 0 if it has none."""
-    value = error.details.get("retryAfterSeconds") if isinstance(error, ApiError) else None
-    if not isinstance(value, int | float) or not value > 0:
-        return 0.0
-    return float(min(value, LONGEST_SECONDS))

@@ -21,11 +21,11 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter
 from dsf.api.times import rfc3339
 from dsf.api.untrusted_text import escaped
 from dsf.kube.clock import utc_now
-from dsf.kube.errors import AlreadyExists, KubeError, NotFound
+from dsf.kube.errors import AlreadyExists, KubeError, NotFound, retry_after
 from dsf.kube.kinds import EVENT, Kind
 from dsf.kube.port import Kube
 from dsf.kube.redaction import redact
-from dsf.runtime.backoff import Backoff, retry_after
+from dsf.runtime.backoff import Backoff
 from dsf.runtime.lru_cache import LruCache
 
 log = logging.getLogger(__name__)

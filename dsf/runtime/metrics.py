@@ -1,15 +1,24 @@
-"""Metrics of controllers and leader election.
+"""Metrics of controllers, leader election and writes.
 
 dsf_reconcile_total{controller, result}   result: success, error, broken
 dsf_reconcile_seconds{controller}         histogram
 dsf_queue_depth{controller}
 leader_election_master_status{name}       1 while leading, as in Kubernetes' own controllers
+dsf_write_seconds                         histogram
+dsf_write_floor_seconds                   latency with the fewest writes in flight
+dsf_writes_in_flight
+dsf_writes_in_flight_limit
+dsf_writes_refused_total{flow_schema, priority_level}   answers with 429, by the UIDs that
+                                          API priority and fairness sends
 """
 
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from dsf.kube.errors import FLOW_SCHEMA_UID, PRIORITY_LEVEL_UID, KubeError, TooManyRequests
+from dsf.kube.write_concurrency.write_limiter import WriteLimiter
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +68,35 @@ def _register(registry: CollectorRegistry) -> ControllerMetrics:
             registry=registry,
         ),
     )
+
+
+def measure_writes(limiter: WriteLimiter, registry: CollectorRegistry) -> None:
+    """Register the metrics of a limiter's writes."""
+    seconds = Histogram("dsf_write_seconds", "Seconds that a write took.", registry=registry)
+    refused = Counter(
+        "dsf_writes_refused",
+        "Writes that the API server refused with 429.",
+        ["flow_schema", "priority_level"],
+        registry=registry,
+    )
+
+    def ended(taken: float, error: KubeError | None) -> None:
+        seconds.observe(taken)
+        if isinstance(error, TooManyRequests):
+            refused.labels(
+                error.details.get(FLOW_SCHEMA_UID, ""), error.details.get(PRIORITY_LEVEL_UID, "")
+            ).inc()
+
+    limiter.on_write = ended
+    gauges = {
+        "dsf_write_floor_seconds": lambda: limiter.floor_seconds or 0.0,
+        "dsf_writes_in_flight": lambda: limiter.in_flight,
+        "dsf_writes_in_flight_limit": lambda: limiter.limit,
+    }
+    helps = (
+        "Latency of writes when the fewest are in flight; 0 before it is known.",
+        "Writes in flight.",
+        "Writes that may be in flight now.",
+    )
+    for (name, value), text in zip(gauges.items(), helps, strict=True):
+        Gauge(name, text, registry=registry).set_function(value)

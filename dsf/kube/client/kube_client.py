@@ -15,7 +15,16 @@ import aiohttp
 from dsf.kube.access_reviews import UserInfo
 from dsf.kube.client.http_session import ApiRequest
 from dsf.kube.client.transport import Transport
-from dsf.kube.errors import ApiError, BadRequest, NotFound, Unreachable, from_status
+from dsf.kube.errors import (
+    FLOW_SCHEMA_UID,
+    PRIORITY_LEVEL_UID,
+    ApiError,
+    BadRequest,
+    NotFound,
+    TooManyRequests,
+    Unreachable,
+    from_status,
+)
 from dsf.kube.kinds import Kind
 from dsf.kube.port import (
     EventType,
@@ -34,6 +43,13 @@ WATCH_GRACE_SECONDS = 15.0
 """Time that a watch may outlast its timeoutSeconds before its connection counts as dead."""
 MERGE_PATCH = "application/merge-patch+json"
 
+_FAIRNESS_HEADERS = {
+    FLOW_SCHEMA_UID: "X-Kubernetes-PF-FlowSchema-UID",
+    PRIORITY_LEVEL_UID: "X-Kubernetes-PF-PriorityLevel-UID",
+}
+"""https://kubernetes.io/docs/concepts/cluster-administration/flow-control/"""
+_LONGEST_UID = 64
+"""Characters of such a header that are kept: more than a UUID has."""
 _LONGEST_MESSAGE = 200
 """Characters of a body without a Status that a message quotes."""
 
@@ -248,10 +264,14 @@ def _object(data: bytes) -> Object:
 
 def _error(kind: Kind, response: aiohttp.ClientResponse, data: bytes) -> ApiError:
     status = dict(_status(kind, response.status, data))
+    added: dict[str, Any] = {}
     seconds = response.headers.get("Retry-After", "")
     if seconds.isascii() and seconds.isdigit():
-        details = status.get("details") or {}
-        status["details"] = {"retryAfterSeconds": int(seconds), **details}
+        added["retryAfterSeconds"] = int(seconds)
+    for key, header in _FAIRNESS_HEADERS.items():
+        if response.status == TooManyRequests.code and header in response.headers:
+            added[key] = response.headers[header][:_LONGEST_UID]
+    status["details"] = {**added, **(status.get("details") or {})}
     return from_status(response.status, status)
 
 

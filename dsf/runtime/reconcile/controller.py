@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from prometheus_client import REGISTRY, CollectorRegistry
 
-from dsf.kube.errors import KubeError
-from dsf.runtime.backoff import retry_after
+from dsf.kube.errors import KubeError, retry_after
 from dsf.runtime.metrics import controller_metrics
 from dsf.runtime.reconcile.work_queue import WorkQueue
 

@@ -12,11 +12,11 @@ from contextlib import aclosing
 from typing import Generic, TypeVar
 
 from dsf.kube.changes import key
-from dsf.kube.errors import Gone, KubeError, Unreachable
+from dsf.kube.errors import Gone, KubeError, Unreachable, retry_after
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object, WatchEvent
 from dsf.kube.reads import PAGE
-from dsf.runtime.backoff import Backoff, retry_after
+from dsf.runtime.backoff import Backoff
 
 log = logging.getLogger(__name__)
 

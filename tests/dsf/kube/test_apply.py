@@ -13,6 +13,8 @@ from dsf.kube.changes import Change, Create, Delete, Patch, diff
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import CONFIG_MAP, NAMESPACE, Kind
 from dsf.kube.port import Kube, Object, Subresource
+from dsf.kube.write_concurrency.concurrency_limit import ConcurrencyBounds
+from dsf.kube.write_concurrency.write_limiter import WriteLimiter
 from tests.kube_wrappers.counting import Counting
 from tests.kube_wrappers.wrapper import Wrapper
 
@@ -114,7 +116,8 @@ async def test_many_at_a_time_but_one_object_in_order_and_one_kind_after_the_oth
     last: list[Change] = [Patch(NAMESPACE, "n0", None, {"metadata": {"labels": {"last": "1"}}})]
     kube = Overlapping(hub)
     changes = [*namespaces, *maps, *last]
-    outcomes = await apply(kube, changes, at_once=8)
+    limiter = WriteLimiter(ConcurrencyBounds(8, 8))
+    outcomes = await apply(kube, changes, limiter=limiter)
     assert [outcome.change for outcome in outcomes] == changes
     assert [outcome.error for outcome in outcomes] == [None] * len(changes)
     assert kube.most == 8

@@ -199,13 +199,19 @@ async def test_a_status_becomes_its_error(
     assert type(raised.value) is error
 
 
-async def test_the_time_that_a_busy_server_asks_for_is_kept(
-    client: Client, server: ApiServer
-) -> None:
-    server.lists.append(status(429, "TooManyRequests", **{"Retry-After": "7"}))
+async def test_what_a_busy_server_says_is_kept(client: Client, server: ApiServer) -> None:
+    fairness = {
+        "X-Kubernetes-PF-FlowSchema-UID": "schema",
+        "X-Kubernetes-PF-PriorityLevel-UID": "level",
+    }
+    server.lists.append(status(429, "TooManyRequests", **{"Retry-After": "7"}, **fairness))
     with pytest.raises(TooManyRequests) as raised:
         await client.list(CONFIG_MAP, "ns")
-    assert raised.value.details["retryAfterSeconds"] == 7
+    assert raised.value.details == {
+        "retryAfterSeconds": 7,
+        "flowSchemaUID": "schema",
+        "priorityLevelUID": "level",
+    }
 
 
 async def test_a_kind_that_is_not_served_is_named(client: Client) -> None:

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
-from dsf.kube.errors import TooManyRequests, Unreachable
-from dsf.runtime.backoff import Backoff, retry_after
+from dsf.runtime.backoff import Backoff
 from dsf.runtime.reconcile.due_times import DueTimes
 from dsf.runtime.reconcile.work_queue import WorkQueue
 
@@ -30,22 +29,6 @@ def test_jitter_takes_away_half_at_most(
     backoff = Backoff(base, base * factor)
     whole = backoff.delay(failures, 0.0)
     assert whole / 2 <= backoff.delay(failures, draw) <= whole <= backoff.ceiling
-
-
-@pytest.mark.parametrize(
-    ("error", "seconds"),
-    [
-        (TooManyRequests("busy", details={"retryAfterSeconds": 7}), 7),
-        (TooManyRequests("busy", details={"retryAfterSeconds": 86_400}), 300),
-        (TooManyRequests("busy", details={"retryAfterSeconds": 10**400}), 300),
-        (TooManyRequests("busy", details={"retryAfterSeconds": float("nan")}), 0),
-        (TooManyRequests("busy", details={"retryAfterSeconds": "soon"}), 0),
-        (TooManyRequests("busy"), 0),
-        (Unreachable("gone"), 0),
-    ],
-)
-def test_the_server_may_ask_to_stay_away(error: Exception, seconds: float) -> None:
-    assert retry_after(error) == seconds
 
 
 class ScheduleMachine(RuleBasedStateMachine):

@@ -1,0 +1,103 @@
+"""The limit of writes in flight, by samples of any kind and of a server in equations."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsf.kube.write_concurrency.concurrency_limit import (
+    WINDOW,
+    ConcurrencyBounds,
+    ConcurrencyLimit,
+    WriteSample,
+    after_write,
+)
+
+seconds = st.floats(0.0, 60.0)
+bounds = st.integers(1, 8).flatmap(
+    lambda least: st.builds(
+        ConcurrencyBounds, st.just(least), st.integers(least, 64), st.floats(1.0, 4.0)
+    )
+)
+samples = st.lists(
+    st.builds(WriteSample, st.integers(0, 3), st.integers(1, 64), seconds, st.booleans())
+)
+
+
+def window(limit: ConcurrencyLimit, latency: float, bounds: ConcurrencyBounds) -> ConcurrencyLimit:
+    """Return the limit after as many writes as decide, all with one latency."""
+    for _ in range(max(WINDOW, limit.current)):
+        limit = after_write(limit, WriteSample(limit.epoch, limit.current, latency), bounds)
+    return limit
+
+
+@given(bounds, samples)
+def test_the_limit_stays_in_its_bounds(bounds: ConcurrencyBounds, ended: list[WriteSample]) -> None:
+    limit = ConcurrencyLimit(bounds.minimum)
+    for sample in ended:
+        before = limit
+        limit = after_write(limit, sample, bounds)
+        assert bounds.minimum <= limit.current <= bounds.maximum
+        assert before.current // 2 <= limit.current <= 2 * before.current
+
+
+@given(st.lists(seconds, max_size=100))
+def test_above_the_minimum_the_floor_only_falls(latencies: list[float]) -> None:
+    bounds = ConcurrencyBounds()
+    limit = window(ConcurrencyLimit(1), 0.01, bounds)
+    for latency in latencies:
+        before = limit
+        limit = after_write(limit, WriteSample(limit.epoch, limit.current, latency), bounds)
+        if before.current > bounds.minimum and limit.floor_seconds is not None:
+            assert (limit.floor_seconds or 0.0) <= (before.floor_seconds or 0.0)
+
+
+def test_refusals_of_writes_in_flight_together_halve_the_limit_once() -> None:
+    limit = ConcurrencyLimit(16, floor_seconds=0.01)
+    refused = WriteSample(limit.epoch, 16, 0.001, refused=True)
+    for _ in range(16):
+        limit = after_write(limit, refused, ConcurrencyBounds())
+    assert limit.current == 8
+    assert after_write(limit, replace(refused, epoch=1), ConcurrencyBounds()).current == 4
+
+
+def test_a_limit_that_is_not_reached_does_not_grow() -> None:
+    limit = ConcurrencyLimit(8, floor_seconds=0.01)
+    for _ in range(10 * WINDOW):
+        limit = after_write(limit, WriteSample(0, 7, 0.01), ConcurrencyBounds())
+    assert limit.current == 8
+
+
+@settings(max_examples=30)
+@given(places=st.integers(1, 24), factor=st.floats(1.2, 3.0))
+def test_the_limit_settles_where_the_latency_is_the_factor_of_its_floor(
+    places: int, factor: float
+) -> None:
+    """A server with `places` has the latency max(1, in flight / places)."""
+    bounds = ConcurrencyBounds(latency_factor=factor)
+    limit, knee = ConcurrencyLimit(1), min(int(factor * places), bounds.maximum)
+    for _ in range(50):
+        before = limit
+        limit = window(limit, max(1.0, limit.current / places), bounds)
+        assert limit.current <= (2 * knee if limit.doubles else 1.5 * knee + 1)
+        if not limit.doubles and limit.current < before.current:
+            assert limit.current >= min(places, bounds.maximum) * 0.75 - 1
+
+
+def test_the_load_of_others_is_learnt_when_it_comes_and_when_it_is_gone() -> None:
+    """The latency of one write is the floor, whoever causes it."""
+    bounds = ConcurrencyBounds()
+    limit = ConcurrencyLimit(1)
+    for others, least, most in ((0, 1, 4), (60, 16, 32), (0, 1, 4)):
+        found = []
+        for _ in range(200):
+            limit = window(limit, 0.01 * (limit.current + others), bounds)
+            found.append(limit.current)
+        assert least <= sorted(found[100:])[50] <= most
+
+
+def test_a_large_server_is_reached_by_doubling() -> None:
+    limit = ConcurrencyLimit(1)
+    for expected in (2, 4, 8, 16, 32, 32):
+        limit = window(limit, 0.01, ConcurrencyBounds())
+        assert limit.current == expected
