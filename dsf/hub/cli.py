@@ -45,7 +45,14 @@ if TYPE_CHECKING:
     default=30.0,
     show_default=True,
     type=NumberRange(min=1.0),
-    help="Seconds between two probes of one scoring API, and between two full reconciles.",
+    help="Seconds between two full reconciles, and between two fetches of one API's config.",
+)
+@click.option(
+    "--probe-period-seconds",
+    default=10.0,
+    show_default=True,
+    type=NumberRange(min=1.0),
+    help="Seconds between two probes of one scoring API's health.",
 )
 @click.option(
     "--unhealthy-threshold",
@@ -78,6 +85,7 @@ def controller(
     namespace: str,
     agent_namespace: str,
     resync_seconds: float,
+    probe_period_seconds: float,
     unhealthy_threshold: int,
     healthy_threshold: int,
     distribute_secrets: bool,
@@ -104,6 +112,7 @@ def controller(
         namespace,
         agent_namespace,
         resync_seconds,
+        probe_period_seconds,
         thresholds=thresholds,
         distribute_secrets=distribute_secrets,
         writes=concurrency_bounds(**flag_group(flags, "write")),

@@ -55,7 +55,8 @@ UNSEEN_SECONDS = 20.0
 class HubOptions:
     """Settings of the controller.
 
-    `resync_seconds` pass between two full reconciles, and between two probes of one scoring API.
+    `resync_seconds` pass between two full reconciles, and between two fetches of one API's config.
+    `probe_seconds` pass between two probes of one scoring API.
     Changes of scores within `report_seconds` lead to one reconcile. `writes` bounds the writes in
     flight.
     """
@@ -63,6 +64,7 @@ class HubOptions:
     namespace: str = names.HUB_NAMESPACE
     agent_namespace: str = names.AGENT_NAMESPACE
     resync_seconds: float = 30.0
+    probe_seconds: float = 10.0
     report_seconds: float = 2.0
     thresholds: Thresholds = field(default_factory=Thresholds)
     distribute_secrets: bool = False
@@ -102,7 +104,8 @@ class HubController:
         self._polling = Polling(
             prober or Prober(),
             self._views.scorers,
-            seconds=self._options.resync_seconds,
+            seconds=self._options.probe_seconds,
+            config_seconds=self._options.resync_seconds,
             thresholds=self._options.thresholds,
             news=lambda: self._fleet.enqueue(FLEET),
             draw=draw,

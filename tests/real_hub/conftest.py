@@ -81,6 +81,7 @@ def framework(hub: Hub) -> str:
     election = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}
     controller: Object = {
         "resyncSeconds": RESYNC_SECONDS,
+        "probePeriodSeconds": RESYNC_SECONDS,
         "distributeSecrets": True,
         "scorers": scorers,
         "leaderElection": election,

@@ -68,7 +68,7 @@ async def test_an_api_server_that_dies_and_comes_back(
     etcd, plane = etcd_and_plane
     async with connect(plane.admin_kubeconfig) as kube:
         await prepare(kube)
-        options = HubOptions(resync_seconds=1.0)
+        options = HubOptions(resync_seconds=1.0, probe_seconds=1.0)
         controller = HubController(kube, options, registry=CollectorRegistry())
         task = asyncio.create_task(controller.run())
         await eventually(lambda: told(kube, interval=30), every=0.1, ignoring=KubeError)

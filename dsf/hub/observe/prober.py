@@ -6,6 +6,8 @@ size; no redirects, no compression, no cookies, no proxies or credentials from t
 """
 
 import asyncio
+import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import httpx
@@ -50,7 +52,9 @@ class ProbeResponse:
 class Prober:
     """Probes targets; every way in which an API can fail becomes part of the result.
 
-    Sends entity tags, so a config that has not changed is neither sent nor parsed again.
+    Sends entity tags, so a config that has not changed is neither sent nor parsed again. Every call
+    has a connection of its own and says so; its answer is read to the end, errors included, because
+    closing a connection with unread data resets it. `wire` makes the connections.
     """
 
     def __init__(
@@ -60,15 +64,17 @@ class Prober:
         destinations: Destinations | None = None,
         lookups: NameLookups | None = None,
         trust: TrustedAuthorities | None = None,
+        wire: Callable[[ssl.SSLContext], httpx.AsyncBaseTransport] | None = None,
     ) -> None:
         self._limits = limits or ProbeLimits()
         self._destinations = destinations or Destinations()
         self._lookups = lookups or NameLookups()
         self._trust = trust or TrustedAuthorities()
+        self._wire = wire or _wire
         self._known = LruCache[str, tuple[str, ConfigDocument]](REMEMBERED_CONFIGS)
 
     async def probe(self, target: ProbeTarget) -> ProbeResult:
-        """Call the health endpoint and, in mode Full, the config endpoint at the same time."""
+        """Call the health endpoint and, if `target.full`, the config endpoint at the same time."""
         health, config = await asyncio.gather(
             self._health(target.config_url), self._config(target) if target.full else _nothing()
         )
@@ -80,25 +86,26 @@ class Prober:
         server = urls.server(config_url, "spec.configURL")
         if isinstance(server, InvalidInput):
             return ProbeFailure(server.reason, server.message)
-        answer = await self._get(server + HEALTH_PATH, body=False)
+        answer = await self._get(server + HEALTH_PATH)
         return answer if isinstance(answer, ProbeFailure) else None
 
     async def _config(self, target: ProbeTarget) -> ConfigDocument | ProbeFailure:
         url = target.config_url
         tag, known = self._known.get(url) or ("", None)
-        answer = await self._get(url, body=True, tag=tag)
+        answer = await self._get(url, tag=tag)
         if isinstance(answer, ProbeFailure):
             return answer
         if answer.body is None and known:
             return known
-        config = _read(url, answer.body or b"")
+        config = _read(url, answer.body or b"", self._limits.bytes)
         if answer.etag and isinstance(config, ConfigDocument):
             self._known.put(url, (answer.etag, config))
         else:
             self._known.forget(url)
         return config
 
-    async def _get(self, url: str, *, body: bool, tag: str = "") -> ProbeResponse | ProbeFailure:
+    async def _get(self, url: str, *, tag: str = "") -> ProbeResponse | ProbeFailure:
+        refused = None
         try:
             async with (
                 asyncio.timeout(self._limits.seconds),
@@ -109,49 +116,67 @@ class Prober:
             ):
                 if tag and response.status_code == httpx.codes.NOT_MODIFIED:
                     return ProbeResponse(None, tag)
-                return _refused(url, response) or await self._read(url, response, body=body)
-        except (TimeoutError, httpx.TimeoutException):
+                refused = _refused(url, response)
+                content = await self._read(response)
+                return refused or ProbeResponse(content, _usable_tag(response))
+        except (OSError, ValueError, httpx.HTTPError, httpx.InvalidURL, DestinationDenied) as error:
+            return refused or self._unanswered(url, error)
+
+    def _unanswered(self, url: str, error: Exception) -> ProbeFailure:
+        """Return why no usable answer came; a timeout is an OSError or one of httpx."""
+        if isinstance(error, TimeoutError | httpx.TimeoutException):
             message = f"no complete answer within {self._limits.seconds:g} s"
             return _failure(url, "TimedOut", message)
-        except DestinationDenied as error:
+        if isinstance(error, DestinationDenied):
             return _failure(url, "Denied", str(error))
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-            if broken := broken_http(error):
-                return ProbeFailure(broken[0], f"GET {url}: the server {broken[1]}")
-            why = str(error)[:_SHOWN_CHARACTERS] or type(error).__name__
-            return _failure(url, "Unreachable", why)
+        if broken := broken_http(error):
+            return ProbeFailure(broken[0], f"GET {url}: the server {broken[1]}")
+        why = str(error)[:_SHOWN_CHARACTERS] or type(error).__name__
+        return _failure(url, "Unreachable", why)
 
     def _client(self) -> httpx.AsyncClient:
         """Return a client for one call, so that APIs share no cookies and no connections."""
-        wire = httpx.AsyncHTTPTransport(verify=self._trust.context(), trust_env=False)
         return httpx.AsyncClient(
-            transport=PinnedTransport(wire, self._destinations, self._lookups),
+            transport=PinnedTransport(
+                self._wire(self._trust.context()), self._destinations, self._lookups
+            ),
             trust_env=False,
             follow_redirects=False,
             timeout=self._limits.seconds,
-            headers={"Accept": "application/json", "Accept-Encoding": "identity"},
+            headers={
+                "Accept": "application/json",
+                "Accept-Encoding": "identity",
+                "Connection": "close",
+            },
         )
 
-    async def _read(
-        self, url: str, response: httpx.Response, *, body: bool
-    ) -> ProbeResponse | ProbeFailure:
+    async def _read(self, response: httpx.Response) -> bytes:
+        """Return the body, or more than the limit of a body that is longer."""
         content = bytearray()
-        if body:
-            async for chunk in response.aiter_raw():
-                content += chunk
-                if len(content) > self._limits.bytes:
-                    message = f"the answer is longer than {self._limits.bytes} bytes"
-                    return _failure(url, "TooLarge", message)
-        tag = response.headers.get("etag", "")
-        usable = len(tag) <= LONGEST_ETAG and tag.isascii() and tag.isprintable()
-        return ProbeResponse(bytes(content), tag if usable else "")
+        async for chunk in response.aiter_raw():
+            content += chunk
+            if len(content) > self._limits.bytes:
+                break
+        return bytes(content)
+
+
+def _wire(context: ssl.SSLContext) -> httpx.AsyncBaseTransport:
+    return httpx.AsyncHTTPTransport(verify=context, trust_env=False)
+
+
+def _usable_tag(response: httpx.Response) -> str:
+    tag: str = response.headers.get("etag", "")
+    usable = len(tag) <= LONGEST_ETAG and tag.isascii() and tag.isprintable()
+    return tag if usable else ""
 
 
 async def _nothing() -> None:
     return None
 
 
-def _read(url: str, body: bytes) -> ConfigDocument | ProbeFailure:
+def _read(url: str, body: bytes, most: int) -> ConfigDocument | ProbeFailure:
+    if len(body) > most:
+        return _failure(url, "TooLarge", f"the answer is longer than {most} bytes")
     document = read_config(body)
     if isinstance(document, InvalidInput):
         return _failure(url, document.reason, document.message)

@@ -131,6 +131,7 @@ def _controller(hub: DemoCluster) -> _Program:
         f"--kubeconfig={hub.kubeconfig}",
         f"--namespace={HUB_NAMESPACE}",
         "--resync-seconds=2",
+        "--probe-period-seconds=2",
     )
 
 

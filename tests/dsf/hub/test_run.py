@@ -87,7 +87,9 @@ async def controlled(
 ) -> AsyncIterator[HubController]:
     controller = HubController(
         kube,
-        HubOptions(resync_seconds=resync_seconds, report_seconds=0.05),
+        HubOptions(
+            resync_seconds=resync_seconds, probe_seconds=resync_seconds, report_seconds=0.05
+        ),
         prober=Prober(limits),
         registry=CollectorRegistry(),
     )

@@ -45,7 +45,7 @@ class Replica:
 @asynccontextmanager
 async def replica(kube: Kube, name: str) -> AsyncIterator[Replica]:
     writes, registry = Writes(kube), CollectorRegistry()
-    options = HubOptions(resync_seconds=0.1)
+    options = HubOptions(resync_seconds=0.1, probe_seconds=0.1)
     controller = HubController(writes, options, registry=registry)
     candidacy = LeaderElectionConfig("dynamic-scoring-controller", HUB, name, 2.0, 1.5, 0.05)
     elector = LeaderElector(writes, candidacy, registry=registry)

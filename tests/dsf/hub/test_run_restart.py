@@ -117,7 +117,7 @@ class OldView(Wrapper):
 
 @asynccontextmanager
 async def controller(kube: Kube, lead: Lead | None = None) -> AsyncIterator[HubController]:
-    options = HubOptions(resync_seconds=0.1, report_seconds=0.05)
+    options = HubOptions(resync_seconds=0.1, probe_seconds=0.1, report_seconds=0.05)
     running = HubController(kube, options, registry=CollectorRegistry())
     task = asyncio.create_task(running.run(lead))
     try:

@@ -73,7 +73,9 @@ def auth(name: str = "token", key: str = "key") -> dict[str, Any]:
 
 @asynccontextmanager
 async def distributing(kube: Kube, *, on: bool = True) -> AsyncIterator[None]:
-    options = HubOptions(resync_seconds=0.1, report_seconds=0.05, distribute_secrets=on)
+    options = HubOptions(
+        resync_seconds=0.1, probe_seconds=0.1, report_seconds=0.05, distribute_secrets=on
+    )
     controller = HubController(kube, options, registry=CollectorRegistry())
     task = asyncio.create_task(controller.run())
     try:

@@ -27,6 +27,32 @@ async def test_a_good_api() -> None:
         assert sorted(api.asked) == ["/base/config", "/healthz"]
 
 
+@pytest.mark.parametrize("status", ["200 OK", "404 Not Found", "503 Service Unavailable"])
+async def test_an_answer_is_read_to_its_end_so_that_closing_resets_nothing(status: str) -> None:
+    ends: list[bytes | ConnectionResetError] = []
+    ended = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await reader.readuntil(b"\r\n\r\n")
+        assert b"connection: close\r\n" in request.lower()
+        body = b"x" * 200_000
+        writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        try:
+            ends.append(await reader.read())
+        except ConnectionResetError as error:
+            ends.append(error)
+        ended.set()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/config"
+        result = await probed(url, full=False)
+        await ended.wait()
+    assert ends == [b""]
+    assert (result.health is None) == status.startswith("200")
+
+
 async def test_mode_none_only_asks_for_health() -> None:
     async with scoring_api() as api:
         assert await probed(api.config_url, full=False) == ProbeResult(None, None)
