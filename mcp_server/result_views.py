@@ -11,11 +11,11 @@ from optimizer.domain.status import STATUS_MEANING, Status
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.wire.base import ResultPart
+from optimizer.wire.explanation import Placed
 from optimizer.wire.result import (
     Applied,
     FailedChange,
     ObjectRef,
-    Placed,
     PlannedChange,
     ResetResult,
     ScoreEntry,

@@ -151,7 +151,13 @@ class LimitedConnection(H11Protocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
-            self._answer(error_response(HTTPException(status, detail, headers=_headers(status))))
+            self._answer(
+                error_response(
+                    HTTPException(
+                        status, detail, headers=RETRY_LATER if status == UNAVAILABLE else None
+                    )
+                )
+            )
         self.transport.close()
 
     def _answer(self, response: Response) -> None:
@@ -164,10 +170,6 @@ class LimitedConnection(H11Protocol):
             h11.EndOfMessage(),
         ):
             self.transport.write(self.conn.send(event) or b"")
-
-
-def _headers(status: int) -> dict[str, str] | None:
-    return RETRY_LATER if status == UNAVAILABLE else None
 
 
 def limited_connection(limits: ConnectionLimits) -> type[LimitedConnection]:

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
 from optimizer.model.problem import ClusterResource, Problem
-from optimizer.wire.explanation import AssignmentRef, EnforcedPolicy
-from optimizer.wire.result import Placed
+from optimizer.wire.explanation import AssignmentRef, EnforcedPolicy, Placed
 
 
 def assignment_value(assignment: Assignment) -> AssignmentRef:

@@ -92,8 +92,9 @@ def _predicates(
     alike: dict[tuple[str, bool], list[Selector]] = {}
     for selector in selectors:
         alike.setdefault((selector.key, selector.cluster in enforcing), []).append(selector)
+    compliant = {"key": claim_name, "operator": "In", "values": [COMPLIANT]}
     for (_, enforced), found in alike.items():
-        claim = {"claimSelector": _compliant(claim_name)} if enforced else {}
+        claim = {"claimSelector": {"matchExpressions": [compliant]}} if enforced else {}
         yield {**_selected(found), **claim}
 
 
@@ -123,7 +124,3 @@ def _selected(selectors: Sequence[Selector]) -> dict[str, Any]:
         return {"labelSelector": {"matchExpressions": [expression]}}
     wanted = f"== {json.dumps(names[0])}" if len(names) == 1 else f"in {json.dumps(names)}"
     return {"celSelector": {"celExpressions": [f"managedCluster.metadata.name {wanted}"]}}
-
-
-def _compliant(claim_name: str) -> dict[str, Any]:
-    return {"matchExpressions": [{"key": claim_name, "operator": "In", "values": [COMPLIANT]}]}

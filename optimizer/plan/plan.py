@@ -23,14 +23,13 @@ from optimizer.snapshot.fleet_reader import MAX_ISSUES
 from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.unknown_names import unknown_names
-from optimizer.wire.explanation import Explanation
+from optimizer.wire.explanation import Explanation, Placed
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import CONFLICT, UNAVAILABLE, FieldProblem, RequestProblem
 from optimizer.wire.result import (
     Applied,
     FailedChange,
     OptimizeResult,
-    Placed,
     PriorityValue,
     Unplaced,
 )

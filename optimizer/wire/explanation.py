@@ -40,14 +40,19 @@ class EnforcedPolicy(ResultPart):
     policy: str
 
 
-class AssignmentReason(ResultPart):
-    """An assignment, and what the objective loses without it."""
+class Placed(ResultPart):
+    """An assignment: a workload on a device of a cluster, its policy and its score."""
 
     workload: str
     cluster: str
     policy: str
     device: str
     score: float
+
+
+class AssignmentReason(Placed):
+    """An assignment, and what the objective loses without it."""
+
     runner_up: Annotated[
         RunnerUp | None,
         Field(description="null: the workload can use no other device."),

@@ -48,10 +48,6 @@ def _named(value: Any) -> Any:
     return dict(_pairs(value, "cpu=4,memory=16Gi")) if isinstance(value, str) else value
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
-
-
 def _supplies(text: str) -> list[dict[str, str]]:
     return [
         {"kind": kind, "device": device, "amount": amount}
@@ -90,7 +86,7 @@ Amounts = Annotated[
 Names = Annotated[
     tuple[ObjectName, ...],
     _FIRST_ERROR_ONLY,
-    _short_form(_names, list[str]),
+    _short_form(lambda text: [name.strip() for name in text.split(",")], list[str]),
     Field(min_length=1, max_length=1000),
 ]
 Selector = Annotated[str, Field(max_length=1024), AfterValidator(_selector)]

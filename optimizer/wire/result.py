@@ -8,7 +8,7 @@ from pydantic import Field
 from optimizer.domain.issue import Issue
 from optimizer.domain.status import STATUS_MEANING, Status
 from optimizer.wire.base import ResultPart
-from optimizer.wire.explanation import Explanation
+from optimizer.wire.explanation import Explanation, Placed
 
 Action = Literal["create", "patch", "delete"]
 
@@ -40,16 +40,6 @@ class ScoreList(ResultPart):
     """The response of GET /addonplacementscores."""
 
     items: tuple[ScoreObject, ...]
-
-
-class Placed(ResultPart):
-    """An assignment: a workload on a device of a cluster, its policy and its score."""
-
-    workload: str
-    cluster: str
-    policy: str
-    device: str
-    score: float
 
 
 class Unplaced(ResultPart):

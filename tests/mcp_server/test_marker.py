@@ -33,10 +33,10 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.tables import render
-from optimizer.wire.explanation import Explanation
+from optimizer.wire.explanation import Explanation, Placed
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import FieldProblem, RequestProblem
-from optimizer.wire.result import Applied, Placed, ResetResult, ScoreObject, Unplaced
+from optimizer.wire.result import Applied, ResetResult, ScoreObject, Unplaced
 from tests.house.marker import MARKER, WORDS, filled, forged_lines, raw, unquoted
 from tests.mcp_server.service import Service, request, serving
 

@@ -12,8 +12,9 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution
 from optimizer.domain.status import Status
 from optimizer.plan.plan import Plan
+from optimizer.wire.explanation import Placed
 from optimizer.wire.request import OptimizeRequest
-from optimizer.wire.result import FailedChange, ObjectRef, Placed, ResetResult, Unplaced
+from optimizer.wire.result import FailedChange, ObjectRef, ResetResult, Unplaced
 from tests.mcp_server.service import request
 
 MANY = LIST_LIMIT + 7

@@ -8,8 +8,7 @@ from optimizer.domain.solution import Assignment, Solution
 from optimizer.explain.margins.margins import Margin
 from optimizer.explain.wire_values import assignment_value
 from optimizer.model.problem import Problem
-from optimizer.wire.explanation import AssignmentReason, RunnerUp
-from optimizer.wire.result import Placed
+from optimizer.wire.explanation import AssignmentReason, Placed, RunnerUp
 
 
 def assignment_reasons(

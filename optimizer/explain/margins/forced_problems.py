@@ -108,7 +108,9 @@ def solve_forced(
     The loss is against the decision `before`.
     """
     solution = solve(changed)
-    decision, there = _without_force(solution.decision)
+    found = solution.decision
+    kept = tuple(item for item in found.assignments if not item.workload.startswith(FORCED))
+    decision, there = Decision(found.policies, kept), len(found.assignments) - len(kept)
     if workload and not any(item.kind == FORCED for item in changed.workloads):
         there = sum(assignment.workload == workload for assignment in decision.assignments)
     if solution.status == "Optimal" or (solution.status == "Infeasible" and not times):
@@ -126,15 +128,6 @@ def objective_loss(problem: Problem, before: Decision, after: Decision) -> Objec
     by_tier = [round(old - new, 9) + 0.0 for old, new in pairs]
     named = dict(zip(problem.tiers, by_tier, strict=False)) if len(problem.tiers) > 1 else {}
     return ObjectiveLoss(total=round(sum(by_tier), 9) + 0.0, by_priority=named)
-
-
-def _without_force(decision: Decision) -> tuple[Decision, int]:
-    kept = tuple(
-        assignment
-        for assignment in decision.assignments
-        if not assignment.workload.startswith(FORCED)
-    )
-    return Decision(decision.policies, kept), len(decision.assignments) - len(kept)
 
 
 def _above(problem: Problem) -> int:

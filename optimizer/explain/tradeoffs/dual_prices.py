@@ -20,7 +20,8 @@ _FULL = 1e-6
 """Relative slack below which a row is binding."""
 
 _ZERO = 1e-7
-"""Prices below this are rounding errors, and 0."""
+"""Objective units that a higher priority may lose: solvers are inexact."""
+
 _HIDDEN = ("supplied", "once_per_cluster", "replicas", "one_policy_per_pool")
 """Rules that are always binding, or that have no unit to buy."""
 
@@ -91,9 +92,7 @@ def _binding(
             used=round(used, 9),
             price=None
             if prices is None
-            else {priority: _shown(found[index]) for priority, found in prices.items()},
+            else {
+                priority: round(float(found[index]), 6) + 0.0 for priority, found in prices.items()
+            },
         )
-
-
-def _shown(price: float) -> float:
-    return 0.0 if abs(price) < _ZERO else round(float(price), 6)

@@ -1,6 +1,7 @@
 """An explanation in words: tables for a terminal, and sentences for a model."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from optimizer.domain.quantity import format_quantity
 from optimizer.plan.text.sections import (
@@ -30,22 +31,16 @@ from optimizer.wire.explanation import (
 
 def explanation_sections(found: Explanation) -> Iterator[Section]:
     """Yield the parts of an explanation, those first that answer a question."""
-    if found.unplaced:
-        yield _unplaced(found.unplaced)
-    if found.why_not:
-        yield _why_not(found.why_not)
-    if found.pareto is not None:
-        yield _pareto(found.pareto)
-    if found.transition is not None:
-        yield _transition(found.transition)
-    if found.not_computed:
-        rows = ((item,) for item in found.not_computed)
-        sentences = tuple(f"Not computed: {item}." for item in found.not_computed)
-        yield Section("parts", ("not computed",), first_rows(rows), sentences)
-    if found.binding:
-        yield _binding(found.binding)
-    if found.places:
-        yield _places(found.places)
+    parts: tuple[tuple[Any, Callable[[Any], Section]], ...] = (
+        (found.unplaced, _unplaced),
+        (found.why_not, _why_not),
+        (found.pareto, _pareto),
+        (found.transition, _transition),
+        (found.not_computed, _not_computed),
+        (found.binding, _binding),
+        (found.places, _places),
+    )
+    yield from (section(part) for part, section in parts if part)
 
 
 def explanation_sentences(found: Explanation) -> list[str]:
@@ -135,6 +130,11 @@ def _actions(step: TransitionStep) -> Iterator[tuple[str, str]]:
 def _drained(item: GpusToDrain) -> str:
     named = f"GPU {first_names(item.gpus)}" if item.gpus else f"all that {item.policy} divides"
     return f"{named} on {item.cluster}"
+
+
+def _not_computed(parts: tuple[str, ...]) -> Section:
+    sentences = tuple(f"Not computed: {item}." for item in parts)
+    return Section("parts", ("not computed",), first_rows((item,) for item in parts), sentences)
 
 
 def _binding(limits: tuple[BindingLimit, ...]) -> Section:
