@@ -10,6 +10,8 @@ export UV_PYTHON_DOWNLOADS := never
 export UV_NO_PROGRESS := 1
 # Registries behind an authority that only this machine knows are trusted as pip trusts them.
 export UV_SYSTEM_CERTS ?= 1
+# Without bytecode each of the suite's processes compiles all that it imports: more than its tests take.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-exhaustive lint types check crds hub test-hub test-sources fire fire-hub audit benchmarks benchmark-tuning clean
@@ -23,10 +25,10 @@ demo: setup ## Run the whole loop on this machine: no cluster, no container, no 
 	@$(RUN)/dsf demo $(ARGS)
 
 test: setup ## Run the quick suite: everything that needs nothing but Python
-	@$(RUN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	@$(RUN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-test-exhaustive: setup ## Run what compares with brute force over many cases
-	@$(RUN)/python -m pytest -n auto -m exhaustive $(ARGS)
+test-exhaustive: setup ## Run what compares with brute force over many cases, and properties on more examples
+	@$(RUN)/python -m pytest -n auto -m 'exhaustive or property' --hypothesis-profile=deep $(ARGS)
 
 hub: setup ## Build a real OCM hub's programs, once: kube-apiserver, etcd, OCM, helm
 	@$(RUN)/python tests/real_hub/build.py

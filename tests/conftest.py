@@ -9,14 +9,25 @@ from hypothesis import HealthCheck, settings
 
 from tests.virtual_time import VirtualTimeLoop
 
-settings.register_profile("any-speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any-speed")
+settings.register_profile(
+    "quick", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("deep", settings.get_profile("quick"), max_examples=200)
+settings.load_profile("quick")  # --hypothesis-profile replaces it
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "virtual_time: run on a loop whose clock jumps")
     config.addinivalue_line("markers", "exhaustive: many cases, run by `make test-exhaustive`")
+    config.addinivalue_line("markers", "property: random examples, more in the profile deep")
     config.addinivalue_line("markers", "fire(promise, how, count=1): part of `make fire`")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker("property")
 
 
 @pytest.fixture(autouse=True)

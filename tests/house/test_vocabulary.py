@@ -2,6 +2,7 @@
 
 import ast
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,19 +22,20 @@ SHARED_NAMES = {
 }
 """Class names that two modules define on purpose, each with the reason."""
 
-MODULES = {
-    path: ast.parse(path.read_text())
-    for package in PRODUCT
-    for path in sorted((ROOT / package).rglob("*.py"))
-}
+MODULES = [path for package in PRODUCT for path in sorted((ROOT / package).rglob("*.py"))]
 FOLDERS = sorted({path.parent for path in MODULES})
 
 
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
 def classes() -> dict[str, list[str]]:
     """Return the modules that define each class name, nested and private classes included."""
     found = defaultdict(list)
-    for path, tree in MODULES.items():
-        for node in ast.walk(tree):
+    for path in MODULES:
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef):
                 found[node.name].append(shown(path))
     return found
@@ -72,6 +74,6 @@ def test_a_folder_is_read_at_a_glance(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=shown)
 def test_a_folder_says_what_it_is(folder: Path) -> None:
-    docstring = ast.get_docstring(MODULES[folder / "__init__.py"])
+    docstring = ast.get_docstring(parsed(folder / "__init__.py"))
     assert docstring
     assert len(docstring.splitlines()) <= MOST_DOCSTRING_LINES

@@ -20,7 +20,9 @@ from fastmcp.exceptions import ToolError
 
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
+from mcp_server.cli import mcp
 from optimizer.api.serving import listen
+from tests.command_line import invoked
 from tests.mcp_server.service import generated, request, scenario_hub
 
 DSF = [sys.executable, "-m", "dsf"]
@@ -145,17 +147,9 @@ async def test_over_http_the_tools_are_alone_and_a_signal_ends_it(
 
 
 def _fail(folder: Path, *arguments: str) -> tuple[int, list[str]]:
-    done = subprocess.run(
-        [*DSF, "mcp", *arguments],
-        env=_environment(folder),
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        timeout=HANGS_SECONDS,
-    )
-    assert done.stdout == ""
-    return done.returncode, done.stderr.splitlines()
+    code, out, err = invoked(mcp, *arguments, env=_environment(folder))
+    assert out == ""
+    return code, err.splitlines()
 
 
 def test_a_used_port_is_one_line(tmp_path: Path) -> None:

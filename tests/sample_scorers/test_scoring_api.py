@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.agent.failure import Failure
@@ -367,7 +367,6 @@ requests = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("scorer", ["sample", "simple_prediction"])
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(document=requests | json_values)
 def test_any_json_is_scored_or_refused(
     clients: dict[str, httpx.Client], scorer: str, document: object

@@ -1,4 +1,4 @@
-"""`dsf agent` as a process."""
+"""`dsf agent`: as a process where a test is about one, else in this process."""
 
 import asyncio
 import os
@@ -11,16 +11,19 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dsf.agent.cli import agent
 from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http import server as api
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, CONFIG_MAP
+from tests.command_line import invoked, invoked_meanwhile
 from tests.dsf.agent.builders import summary
 from tests.dsf.agent.conftest import AGENT_NAMESPACE, CLUSTER
 from tests.dsf.agent.servers import matrix, replying, scores, serving
 from tests.eventually import eventually
 
+NAME = "--cluster-name=cluster1"
 MIB = 1 << 20
 LIMIT = 80 * MIB
 """What an agent may take, resident, on every managed cluster."""
@@ -36,7 +39,7 @@ async def process(*arguments: str, home: Path) -> AsyncIterator[asyncio.subproce
         "-m",
         "dsf",
         "agent",
-        "--cluster-name=cluster1",
+        NAME,
         *arguments,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -116,8 +119,8 @@ async def test_explain_prints_where_each_value_came_from(tmp_path: Path) -> None
             scoring_normalize=Normalize(min=0, max=1000, invert=True),
             scoring_on_failure=OnFailure(policy="Hold", hold_seconds=60),
         )
-        code, out, err = await ended(
-            "--explain", "--max-series=3", file_of(tmp_path, one), home=tmp_path
+        code, out, err = await invoked_meanwhile(
+            agent, NAME, "--explain", "--max-series=3", file_of(tmp_path, one)
         )
 
     assert (code, err) == (0, "")
@@ -140,21 +143,21 @@ async def test_explain_prints_where_each_value_came_from(tmp_path: Path) -> None
     ]
 
 
-async def test_explain_tells_how_far_a_round_came(tmp_path: Path) -> None:
+def test_explain_tells_how_far_a_round_came(tmp_path: Path) -> None:
     broken = summary(source_type="none", scoring_endpoint="http://127.0.0.1:1/scoring")
-    code, out, err = await ended("--explain", file_of(tmp_path, broken), home=tmp_path)
+    code, out, err = invoked(agent, NAME, "--explain", file_of(tmp_path, broken))
     assert code == 1
     assert "source      none: 0 series, 0 samples sent" in out
     assert "scoring     http://127.0.0.1:1/scoring: failed, Unreachable" in out
     assert err.startswith("Error: sample-scorer: scoring: Unreachable")
 
 
-async def test_explain_names_the_server_that_was_asked_in_the_place_of_the_scorers(
+def test_explain_names_the_server_that_was_asked_in_the_place_of_the_scorers(
     tmp_path: Path,
 ) -> None:
     one = summary(source_endpoint="http://prometheus.example:9090/api/v1/query_range")
-    code, out, _ = await ended(
-        "--explain", "--prometheus-url=http://127.0.0.1:1", file_of(tmp_path, one), home=tmp_path
+    code, out, _ = invoked(
+        agent, NAME, "--explain", "--prometheus-url=http://127.0.0.1:1", file_of(tmp_path, one)
     )
     assert code == 1
     assert (
@@ -163,9 +166,9 @@ async def test_explain_names_the_server_that_was_asked_in_the_place_of_the_score
     assert f"scoring     {one.scoring_endpoint}: not called" in out
 
 
-async def test_once_shows_failures_and_exits_with_1(tmp_path: Path) -> None:
+def test_once_shows_failures_and_exits_with_1(tmp_path: Path) -> None:
     broken = summary(source_type="none", scoring_endpoint="http://127.0.0.1:1/scoring")
-    code, out, err = await ended("--once", file_of(tmp_path, broken), home=tmp_path)
+    code, out, err = invoked(agent, NAME, "--once", file_of(tmp_path, broken))
 
     assert code == 1
     (obj,) = yaml.safe_load_all(out)
@@ -186,19 +189,23 @@ async def test_once_shows_failures_and_exits_with_1(tmp_path: Path) -> None:
             2,
             "'a/../b' is not a valid name of a namespace",
         ),
-        (None, ["--once"], 1, "--kubeconfig"),
     ],
 )
-async def test_bad_input_is_one_line_and_no_trace(
-    tmp_path: Path, text: str | None, arguments: list[str], code: int, said: str
+def test_bad_input_is_one_line_and_no_trace(
+    tmp_path: Path, text: str, arguments: list[str], code: int, said: str
 ) -> None:
-    if text is not None:
-        path = tmp_path / "summaries.json"
-        path.write_text(text, encoding="utf-8")
-        arguments = [*arguments, f"--summaries-file={path}"]
-    found, out, err = await ended(*arguments, home=tmp_path)
+    path = tmp_path / "summaries.json"
+    path.write_text(text, encoding="utf-8")
+    found, out, err = invoked(agent, NAME, *arguments, f"--summaries-file={path}")
     assert (found, out) == (code, "")
     assert said in err.splitlines()[-1]
+    assert "Traceback" not in err
+
+
+async def test_without_a_cluster_one_line_says_how_to_name_one(tmp_path: Path) -> None:
+    code, out, err = await ended("--once", home=tmp_path)
+    assert (code, out) == (1, "")
+    assert "--kubeconfig" in err.splitlines()[-1]
     assert "Traceback" not in err
 
 

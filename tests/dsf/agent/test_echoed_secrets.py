@@ -236,7 +236,7 @@ async def _run_until_scored(settings: AgentSettings, hub: EmbeddedHub, managed: 
                 done = [obj for obj in page.items if obj.get("status", {}).get("conditions")]
                 return (await client.get(f"{url}/metrics")).text if len(done) == len(DOORS) else ""
 
-            return await eventually(scored)
+            return await eventually(scored, every=0.1)  # a look copies all objects
     finally:
         running.cancel()
         with contextlib.suppress(asyncio.CancelledError):

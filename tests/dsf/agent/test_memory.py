@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -33,21 +33,22 @@ def numbered(element: bytes, count: int) -> bytes:
     return b",".join(element.replace(b"#", b"%06d" % n) for n in range(count))
 
 
-SOURCES = {
-    "no series": QUERY % b"[%b]" % repeated(b"1", 30 * MIB),
-    "samples": QUERY % b'[{"metric":{},"values":[%b]}]' % repeated(b'[1,"1"]', 30 * MIB),
-    "labels": QUERY % b'[{"metric":{%b},"values":[]}]' % numbered(b'"#":"x"', 2_000_000),
-    "lists": QUERY % b"[]" + b"[" + repeated(b"[]", 30 * MIB) + b"]",
-    "most series": QUERY
-    % b"[%b]"
-    % numbered(b'{"metric":{"pod":"#","a":"%b"},"value":[1,"2"]}' % (b"x" * 100), 200_000),
-}
-RESULTS = {
-    "no results": b'{"results":[%b]}' % repeated(b"1", 9 * MIB),
-    "lists": b'{"results":[%b]}' % repeated(b"[]", 9 * MIB),
-    "most results": b'{"results":[%b]}'
-    % numbered(b'{"metric":{"app":"a","pod":"#","meta":"%b"},"score":1}' % (b"x" * 120), 50_000),
-}
+def sources() -> Iterator[bytes]:
+    """No series; samples; labels; lists; as many series as are taken."""
+    yield QUERY % b"[%b]" % repeated(b"1", 30 * MIB)
+    yield QUERY % b'[{"metric":{},"values":[%b]}]' % repeated(b'[1,"1"]', 30 * MIB)
+    yield QUERY % b'[{"metric":{%b},"values":[]}]' % numbered(b'"#":"x"', 2_000_000)
+    yield QUERY % b"[]" + b"[" + repeated(b"[]", 30 * MIB) + b"]"
+    series = b'{"metric":{"pod":"#","a":"%b"},"value":[1,"2"]}' % (b"x" * 100)
+    yield QUERY % b"[%b]" % numbered(series, 200_000)
+
+
+def results() -> Iterator[bytes]:
+    """No results; lists; as many results as are taken."""
+    yield b'{"results":[%b]}' % repeated(b"1", 9 * MIB)
+    yield b'{"results":[%b]}' % repeated(b"[]", 9 * MIB)
+    result = b'{"metric":{"app":"a","pod":"#","meta":"%b"},"score":1}' % (b"x" * 120)
+    yield b'{"results":[%b]}' % numbered(result, 50_000)
 
 
 @pytest.fixture
@@ -66,10 +67,10 @@ async def test_hostile_and_largest_answers_at_once_fit_into_the_charts_limit(
     good = await servers.enter_async_context(serving(replying(GOOD)))
     scorer = await servers.enter_async_context(serving(replying(scores(({"app": "a"}, 7)))))
     asked = [(f"{good.url}/api/v1/query_range", scorer.url)]
-    for body in SOURCES.values():
+    for body in sources():
         source = await servers.enter_async_context(serving(replying(body)))
         asked.append((f"{source.url}/api/v1/query_range", scorer.url))
-    for body in RESULTS.values():
+    for body in results():
         hostile = await servers.enter_async_context(serving(replying(body)))
         asked.append((f"{good.url}/api/v1/query_range", hostile.url))
     summaries = file_of(

@@ -9,6 +9,8 @@ import yaml
 
 from dsf.api.crd.definitions import crds
 from dsf.cli.commands import COMMANDS
+from dsf.cli.root import root
+from tests.command_line import invoked
 
 
 def dsf(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -29,9 +31,9 @@ def test_help_lists_every_command() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(name: str) -> None:
-    answer = dsf(name, "--help")
-    assert answer.returncode == 0, answer.stderr
-    assert answer.stdout.startswith(f"Usage: dsf {name}")
+    code, out, _ = invoked(root, name, "--help")
+    assert code == 0
+    assert out.startswith(f"Usage: dsf {name}")
 
 
 def test_an_unknown_command_is_one_line_and_exit_code_2() -> None:
@@ -70,10 +72,10 @@ def test_completion_is_printed_for_the_shell(shell: str) -> None:
 
 @pytest.mark.parametrize("command", ["scores", "controller", "optimizer", "mcp", "policy-watcher"])
 def test_a_missing_kubeconfig_is_named_in_one_line(command: str) -> None:
-    answer = dsf(command, "--kubeconfig", "/nonexistent/hub.kubeconfig")
-    assert answer.returncode == 2
-    assert "/nonexistent/hub.kubeconfig" in answer.stderr
-    assert "Traceback" not in answer.stderr
+    code, _, err = invoked(root, command, "--kubeconfig", "/nonexistent/hub.kubeconfig")
+    assert code == 2
+    assert "/nonexistent/hub.kubeconfig" in err
+    assert "Traceback" not in err
 
 
 def test_help_imports_no_heavy_module() -> None:

@@ -1,24 +1,24 @@
 """`dsf scores` against a hub over HTTP."""
 
-import asyncio
 import contextlib
 import json
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
+from dsf.cli.scores import scores
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, NAMESPACE
+from tests.command_line import invoked_meanwhile
 
 VALUES = {("worker01", "speed"): 60, ("worker02", "speed"): 55, ("worker02", "thrift"): -3}
 
 EXPIRED = "2026-01-01T12:00:00Z"
 
-Dsf = Callable[..., Awaitable[tuple[int | None, str, str]]]
+Dsf = Callable[..., Awaitable[tuple[int, str, str]]]
 
 
 async def hub_of_scores() -> EmbeddedHub:
@@ -40,17 +40,12 @@ async def hub() -> EmbeddedHub:
 
 @pytest.fixture
 async def dsf(tmp_path: Path, hub: EmbeddedHub) -> Dsf:
-    async def run(*arguments: str) -> tuple[int | None, str, str]:
+    async def run(*arguments: str) -> tuple[int, str, str]:
         async with contextlib.AsyncExitStack() as stack:
             url = await stack.enter_async_context(serving(hub))
             config = tmp_path / "hub.kubeconfig"
             config.write_text(yaml.safe_dump(kubeconfig(url)), encoding="utf-8")
-            command = (sys.executable, "-m", "dsf", "scores", f"--kubeconfig={config}", *arguments)
-            process = await asyncio.create_subprocess_exec(
-                *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-            )
-            out, err = await process.communicate()
-            return process.returncode, out.decode(), err.decode()
+            return await invoked_meanwhile(scores, f"--kubeconfig={config}", *arguments)
 
     return run
 

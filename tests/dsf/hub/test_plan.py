@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.api.conditions import find
@@ -499,7 +499,6 @@ def writes(changes: list[Change]) -> set[str]:
 
 
 @given(start=snapshots())
-@settings(max_examples=150, deadline=None)
 def test_any_fleet_settles_with_each_accepted_cluster_served(start: World) -> None:
     end = settled(start)
     if end.config is None:
@@ -517,7 +516,6 @@ def test_any_fleet_settles_with_each_accepted_cluster_served(start: World) -> No
 
 
 @given(start=snapshots())
-@settings(max_examples=50, deadline=None)
 def test_order_of_observation_is_irrelevant(start: World) -> None:
     other = replace(
         start,

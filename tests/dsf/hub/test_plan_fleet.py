@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.api.conditions import find
@@ -534,7 +534,6 @@ overrides = st.sampled_from(
 
 
 @given(start=worlds())
-@settings(max_examples=120)
 def test_any_fleet_settles_and_its_counts_add_up(start: World) -> None:
     end = settled(start)
     assert settled(end) == end
@@ -557,7 +556,6 @@ def test_any_fleet_settles_and_its_counts_add_up(start: World) -> None:
 
 
 @given(start=worlds(), later=worlds())
-@settings(max_examples=120)
 def test_works_follow_from_the_objects_alone_and_from_no_probe(start: World, later: World) -> None:
     for world_ in (start, settled(start)):
         probes = dict.fromkeys(world_.probes, ProbeResult(ProbeFailure("TimedOut", "slow")))
@@ -571,7 +569,6 @@ def patches(start: World) -> list[Change]:
 
 
 @given(start=worlds())
-@settings(max_examples=120)
 def test_a_score_is_deleted_exactly_if_it_has_expired_and_nobody_is_told_to_publish_it(
     start: World,
 ) -> None:

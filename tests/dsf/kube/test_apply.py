@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.kube.apply import apply
@@ -37,7 +37,6 @@ def config_maps(collection: Collection) -> list[Object]:
     ]
 
 
-@settings(max_examples=40)
 @given(before=collections, after=collections)
 def test_any_collection_leads_to_any_other_and_stays_there(
     before: Collection, after: Collection

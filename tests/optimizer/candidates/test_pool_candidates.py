@@ -171,7 +171,6 @@ def test_no_layout_is_better_in_many_cases(seed: int) -> None:
     check_random_case(seed, ["A30", "H100-96GB"][seed % 2])
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     amounts=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 50)), min_size=1, max_size=6),
     supply=st.integers(0, 12),

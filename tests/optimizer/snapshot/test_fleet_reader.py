@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.api.scoring.dimension_format import DimensionFormat
@@ -86,7 +86,6 @@ def cases(draw: st.DrawFn) -> tuple[Observation, str, float | None]:
 
 
 @given(cases())
-@settings(max_examples=150, deadline=None)
 def test_every_pair_has_the_value_or_the_gap_that_the_definition_gives_it(
     case: tuple[Observation, str, float | None],
 ) -> None:

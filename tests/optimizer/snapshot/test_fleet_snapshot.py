@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from dsf.kube.port import Object
@@ -481,7 +480,6 @@ def observations(draw: st.DrawFn) -> Observation:
 
 
 @given(observations())
-@hypothesis_settings(max_examples=60, deadline=None)
 def test_whatever_objects_say_is_read_or_named_and_never_raised(observation: Observation) -> None:
     asked = request("performance", ["worker01"])
     fleet = read(observation, asked)

@@ -109,7 +109,6 @@ def brute_force(given_fleet: Fleet) -> float:
     return best
 
 
-@settings(max_examples=60, deadline=None)
 @given(fleets())
 def test_the_optimum_is_that_of_brute_force(given_fleet: Fleet) -> None:
     formulated = formulate(given_fleet)

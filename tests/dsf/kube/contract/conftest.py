@@ -84,10 +84,14 @@ async def namespace(kube: Kube) -> AsyncIterator[str]:
 
 async def install(kube: Kube) -> None:
     """Create the definitions that are missing and wait until they are served."""
-    present = {crd["metadata"]["name"] for crd in (await kube.list(DEFINITION)).items}
+    page = await kube.list(DEFINITION)
+    established = {crd["metadata"]["name"] for crd in page.items if is_true(crd, "Established")}
+    present = {crd["metadata"]["name"] for crd in page.items}
     for name, crd in DEFINITIONS.items():
         if name not in present:
             await kube.create(DEFINITION, crd)
+        if name in established:
+            continue
 
         async def served(name: str = name) -> bool:
             return is_true(await kube.get(DEFINITION, name), "Established")

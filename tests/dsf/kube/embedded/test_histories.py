@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Coroutine
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.kube.embedded import EmbeddedHub
@@ -92,7 +92,6 @@ def _key(obj: Object) -> tuple[str, str]:
     return obj["metadata"]["namespace"], obj["metadata"]["name"]
 
 
-@settings(max_examples=40, deadline=None)
 @given(history=steps)
 def test_a_list_and_the_events_since_equal_a_list(history: list[Step]) -> None:
     async def run() -> None:
@@ -108,7 +107,6 @@ def test_a_list_and_the_events_since_equal_a_list(history: list[Step]) -> None:
     asyncio.run(run())
 
 
-@settings(max_examples=40, deadline=None)
 @given(history=steps, later=steps, limit=st.integers(1, 3))
 def test_the_pages_of_a_list_show_the_moment_of_the_first(
     history: list[Step], later: list[Step], limit: int
@@ -134,7 +132,6 @@ def test_the_pages_of_a_list_show_the_moment_of_the_first(
     asyncio.run(run())
 
 
-@settings(max_examples=40, deadline=None)
 @given(history=steps)
 def test_versions_uids_and_generations_only_grow(history: list[Step]) -> None:
     async def run() -> None:
@@ -156,7 +153,6 @@ def test_versions_uids_and_generations_only_grow(history: list[Step]) -> None:
     asyncio.run(run())
 
 
-@settings(max_examples=40, deadline=None)
 @given(history=steps)
 def test_a_refused_block_of_writes_leaves_no_trace(history: list[Step]) -> None:
     async def run() -> None:

@@ -1,6 +1,6 @@
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from optimizer.explain.conflicts.irreducible_subsystem import infeasible_subsystem
@@ -9,7 +9,6 @@ LIMITS = tuple(range(8))
 sets = st.frozensets(st.sampled_from(LIMITS), min_size=1, max_size=4)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(sets, min_size=1, max_size=4))
 def test_of_several_conflicts_one_is_found_whole_and_without_spare_members(
     conflicts: list[frozenset[int]],

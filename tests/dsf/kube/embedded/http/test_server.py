@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.kube.embedded import EmbeddedHub
@@ -571,7 +571,6 @@ places = st.sampled_from(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(place=places, value=json_values, method=st.sampled_from(["POST", "PUT", "PATCH"]))
 def test_no_body_is_an_internal_error(place: str, value: Any, method: str) -> None:
     async def run() -> httpx.Response:
@@ -599,7 +598,6 @@ def test_no_body_is_an_internal_error(place: str, value: Any, method: str) -> No
     assert answer.status_code < 500, answer.text
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     operations=st.lists(
         st.fixed_dictionaries(
