@@ -41,7 +41,7 @@ fire: setup ## Run the hostile suites and print a table: promise, how tested, co
 	@.build/fire/bin/python -m pytest -n auto --dist loadfile -m fire -p tests.fire.promise_table $(ARGS)
 
 fire-hub: hub ## Run the hostile suites against a real hub and print the same table
-	@$(RUN)/python -m pytest tests/real_hub -m fire -p tests.fire.promise_table $(ARGS)
+	@FIRE_KILLS=$${FIRE_KILLS:-50} $(RUN)/python -m pytest tests/real_hub -m fire -p tests.fire.promise_table $(ARGS)
 
 audit: setup ## Offline: secrets in the repository, licences of the packages, an SBOM in .build/sbom.json
 	@UV_PROJECT_ENVIRONMENT=.build/audit $(UV) sync --quiet --locked --group audit

@@ -1,4 +1,4 @@
-"""A real API server that dies and comes back: nothing is lost, and nothing written twice.
+"""A real API server or its etcd goes and comes back: nothing is lost, and nothing written twice.
 
 On a control plane of its own, since every other part of the hub would notice as well.
 """
@@ -6,6 +6,7 @@ On a control plane of its own, since every other part of the hub would notice as
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,7 +35,8 @@ from .harness.ports import Ports
 from .harness.processes import Processes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from dsf.kube.kinds import Kind
@@ -62,8 +64,30 @@ def etcd_and_plane(hub_assets: Assets, tmp_path: Path) -> Iterator[tuple[str, Co
         processes.close()
 
 
-async def test_an_api_server_that_dies_and_comes_back(
+@contextmanager
+def api_server_away(etcd: str, plane: ControlPlane) -> Iterator[None]:
+    """Kill the API server, and start it again at the end."""
+    plane.processes.kill("hub-kube-apiserver")
+    yield
+    plane.start(etcd)
+
+
+@contextmanager
+def etcd_away(etcd: str, plane: ControlPlane) -> Iterator[None]:
+    """Stop etcd, and start it again at the end: the API server stays."""
+    plane.processes.stop("etcd")
+    yield
+    start_etcd(plane.processes, plane.assets, plane.ports, plane.directory.parent, etcd)
+
+
+@pytest.mark.fire(
+    "after faults of the API server the hub is as without them",
+    "a real API server killed, and its etcd restarted",
+)
+@pytest.mark.parametrize("away", [api_server_away, etcd_away])
+async def test_what_goes_and_comes_back_loses_nothing(
     etcd_and_plane: tuple[str, ControlPlane],
+    away: Callable[[str, ControlPlane], AbstractContextManager[None]],
 ) -> None:
     etcd, plane = etcd_and_plane
     async with connect(plane.admin_kubeconfig) as kube:
@@ -73,9 +97,8 @@ async def test_an_api_server_that_dies_and_comes_back(
         task = asyncio.create_task(controller.run())
         await eventually(lambda: told(kube, interval=30), every=0.1, ignoring=KubeError)
         before = await generations(kube)
-        plane.processes.kill("hub-kube-apiserver")
-        await asyncio.sleep(3)  # several resyncs
-        plane.start(etcd)
+        with away(etcd, plane):
+            await asyncio.sleep(3)  # several resyncs
         await asyncio.to_thread(plane.wait_ready)
         await eventually(lambda: changed(kube, interval=60), every=0.1, ignoring=KubeError)
         await eventually(lambda: told(kube, interval=60), every=0.1, ignoring=KubeError)

@@ -357,6 +357,9 @@ async def test_a_score_removed_while_its_agent_stands_by_goes_when_the_agent_tak
         assert await world.status("a-score") == {}
 
 
+@pytest.mark.fire(
+    "a wall clock that jumps changes no decision", "an agent: pace and validity of its scores"
+)
 async def test_a_wall_clock_that_jumps_changes_no_pace_and_keeps_scores_no_longer() -> None:
     jump = timedelta()
 

@@ -7,10 +7,11 @@ for an API that only managed clusters reach.
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -30,7 +31,7 @@ from dsf.kube.kinds import (
     SECRET,
     Kind,
 )
-from dsf.kube.port import Kube, Object, Subresource, WatchEvent
+from dsf.kube.port import Kube, Object, ObjectList, Subresource, WatchEvent
 from dsf.runtime.leader_election.leader_elector import LeaderElector
 from dsf.runtime.leader_election.lease import LeaderElectionConfig
 from tests.dsf.hub.builders import HUB, scorer, scoring_config
@@ -40,6 +41,8 @@ from tests.kube_wrappers.counting import Counting
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.wrapper import WRITES, Call, Wrapper
 from tests.virtual_time import VirtualTimeLoop
+
+Answer = TypeVar("Answer")
 
 NOBODY = "http://127.0.0.1:1/config"
 CONFIG = "dynamic-scoring-config"
@@ -79,13 +82,22 @@ async def change(hub: EmbeddedHub) -> None:
     await hub.patch(SECRET, "token", {"data": {"key": in_base64("second")}}, HUB)
 
 
-def start(kube: Kube, identity: str = "a") -> asyncio.Task[None]:
+@dataclass
+class WallClock:
+    """Shows the loop's time, and `ahead` of it."""
+
+    ahead: timedelta = timedelta(0)
+
+    def __call__(self) -> datetime:
+        passed = timedelta(seconds=asyncio.get_running_loop().time())
+        return datetime(2026, 11, 20, tzinfo=UTC) + passed + self.ahead
+
+
+def start(
+    kube: Kube, identity: str = "a", now: Callable[[], datetime] | None = None
+) -> asyncio.Task[None]:
     """Start a controller as its command does: it leads first."""
-    loop, registry = asyncio.get_running_loop(), CollectorRegistry()
-
-    def now() -> datetime:
-        return datetime(2026, 11, 20, tzinfo=UTC) + timedelta(seconds=loop.time())
-
+    registry, now = CollectorRegistry(), now or WallClock()
     options = HubOptions(distribute_secrets=True)
     hub = HubController(kube, options, now=now, draw=lambda: 0.5, registry=registry)
     candidacy = LeaderElectionConfig("dynamic-scoring-controller", HUB, identity)
@@ -94,8 +106,8 @@ def start(kube: Kube, identity: str = "a") -> asyncio.Task[None]:
 
 
 @asynccontextmanager
-async def controller(kube: Kube) -> AsyncIterator[None]:
-    task = start(kube)
+async def controller(kube: Kube, now: Callable[[], datetime] | None = None) -> AsyncIterator[None]:
+    task = start(kube, now=now)
     try:
         yield
     finally:
@@ -227,6 +239,9 @@ def busy_with_works(call: Call) -> KubeError | None:
     return TooManyRequests("busy", details={"retryAfterSeconds": 60})
 
 
+@pytest.mark.fire(
+    "after faults of the API server the hub is as without them", "429 with Retry-After"
+)
 async def test_a_busy_api_server_is_asked_no_sooner_than_it_says(wanted: dict[str, Any]) -> None:
     hub, sky = await new_hub(), Weather()
     counting = Counting(Faulty(hub, sky))
@@ -283,6 +298,9 @@ class Deaf(Wrapper):
             yield event
 
 
+@pytest.mark.fire(
+    "after faults of the API server the hub is as without them", "watches that die silently"
+)
 async def test_a_watch_that_dies_silently_is_noticed(wanted: dict[str, Any]) -> None:
     hub = await new_hub()
     counting = Counting(hub)
@@ -295,6 +313,87 @@ async def test_a_watch_that_dies_silently_is_noticed(wanted: dict[str, Any]) -> 
         deaf.deaf = False
         assert await end_state(hub) != wanted
         await asyncio.sleep(330)
+        assert await end_state(hub) == wanted
+        await quiet(counting)
+
+
+class Slow(Wrapper):
+    """Every answer but a watch's takes seconds."""
+
+    def __init__(self, inner: Kube, seconds: float) -> None:
+        super().__init__(inner)
+        self.seconds = seconds
+
+    async def get(self, *args: Any, **options: Any) -> Object:
+        return await self._later(super().get(*args, **options))
+
+    async def list(self, *args: Any, **options: Any) -> ObjectList:
+        return await self._later(super().list(*args, **options))
+
+    async def create(self, *args: Any, **options: Any) -> Object:
+        return await self._later(super().create(*args, **options))
+
+    async def update(self, *args: Any, **options: Any) -> Object:
+        return await self._later(super().update(*args, **options))
+
+    async def patch(self, *args: Any, **options: Any) -> Object:
+        return await self._later(super().patch(*args, **options))
+
+    async def delete(self, *args: Any, **options: Any) -> None:
+        await self._later(super().delete(*args, **options))
+
+    async def _later(self, call: Awaitable[Answer]) -> Answer:
+        answer = await call
+        await asyncio.sleep(self.seconds)
+        return answer
+
+
+@pytest.mark.fire(
+    "after faults of the API server the hub is as without them", "answers that take seconds"
+)
+@pytest.mark.parametrize("seconds", [1.0, 4.0])
+async def test_after_slow_answers_the_hub_is_as_without_them(
+    seconds: float, wanted: dict[str, Any]
+) -> None:
+    """At 4 s an answer no Lease can be kept, so nobody writes until the API server is well."""
+    hub = await new_hub()
+    counting = Counting(hub)
+    slow = Slow(counting, seconds)
+    async with controller(slow):
+        await asyncio.sleep(CONVERGED_SECONDS)
+        await change(hub)
+        await asyncio.sleep(CONVERGED_SECONDS)
+        slow.seconds = 0.0
+        await asyncio.sleep(CONVERGED_SECONDS)
+        assert await end_state(hub) == wanted
+        await quiet(counting)
+
+
+JUMPS = {
+    "an hour back": timedelta(hours=-1),
+    "a minute back": timedelta(minutes=-1),
+    "a minute ahead": timedelta(minutes=1),
+    "ten years ahead": timedelta(days=3650),
+}
+
+
+@pytest.mark.fire("a wall clock that jumps changes no decision", "the hub's controller, leading")
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_a_wall_clock_that_jumps_changes_no_decision(
+    jump: str, wanted: dict[str, Any]
+) -> None:
+    hub, clock = await new_hub(), WallClock()
+    counting = Counting(hub)
+    async with controller(counting, clock):
+        await asyncio.sleep(CONVERGED_SECONDS)
+        before = written(counting)
+        clock.ahead = JUMPS[jump]
+        await asyncio.sleep(CONVERGED_SECONDS)
+        assert written(counting) == before, "a jump alone is no reason to write"
+        await change(hub)
+        await asyncio.sleep(1)
+        clock.ahead = timedelta(0)
+        await asyncio.sleep(CONVERGED_SECONDS)
         assert await end_state(hub) == wanted
         await quiet(counting)
 

@@ -47,9 +47,14 @@ AUDIT_POLICY = {
 }
 
 
-def start_etcd(processes: Processes, assets: Assets, ports: Ports, directory: Path) -> str:
-    """Start etcd and return its client address; it loses what it holds when it is killed."""
-    client = f"http://{LOOPBACK}:{ports.free()}"
+def start_etcd(
+    processes: Processes, assets: Assets, ports: Ports, directory: Path, client: str = ""
+) -> str:
+    """Start etcd and return its client address; it loses what it holds when it is killed.
+
+    One that was stopped goes on with what it held, at the address that `client` names.
+    """
+    client = client or f"http://{LOOPBACK}:{ports.free()}"
     peer = f"http://{LOOPBACK}:{ports.free()}"
     processes.start(
         "etcd",

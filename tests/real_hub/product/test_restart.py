@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import re
 import sys
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
     from ..harness.control_plane import ControlPlane
 
 CLUSTERS = [f"c{number}" for number in range(60)]
-KILLS = 20
+KILLS = int(os.environ.get("FIRE_KILLS", "20"))
+"""Of one controller, and as many of the leading one of two; `make fire-hub` sets 50."""
 SEED = 13
 CHANGE_SECONDS = 60.0
 """A controller that was killed has to start, take over, probe and distribute in this time."""

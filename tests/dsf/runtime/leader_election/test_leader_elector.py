@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -112,12 +113,19 @@ async def hub() -> EmbeddedHub:
     return kube
 
 
-def elect(kube: Kube, name: str, work: Work, skew: timedelta = timedelta(0)) -> asyncio.Task[None]:
+def elect(
+    kube: Kube,
+    name: str,
+    work: Work,
+    skew: timedelta = timedelta(0),
+    jumps: Callable[[], timedelta] = timedelta,
+) -> asyncio.Task[None]:
     loop = asyncio.get_running_loop()
+    start = datetime(2026, 11, 20, tzinfo=UTC) + skew
     elector = LeaderElector(
         kube,
         me(name),
-        now=lambda: datetime(2026, 11, 20, tzinfo=UTC) + skew + timedelta(seconds=loop.time()),
+        now=lambda: start + jumps() + timedelta(seconds=loop.time()),
         draw=lambda: 0.5,
         registry=CollectorRegistry(),
     )
@@ -295,6 +303,27 @@ def test_whatever_is_cut_off_never_two_lead_and_in_the_end_one_does(
         await asyncio.sleep(40)
         assert work.most <= 1
         assert len(work.now) == 1
+        await stopped(*tasks)
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(main())
+
+
+@settings(max_examples=12)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(-100, 100)), max_size=12))
+@pytest.mark.fire("never two lead", "random jumps of wall clocks, in virtual time")
+def test_clocks_that_jump_cost_no_leadership(schedule: list[tuple[str, int]]) -> None:
+    async def main() -> None:
+        kube, work = await hub(), Work()
+        ahead = dict.fromkeys("abc", timedelta(0))
+        tasks = [elect(kube, name, work, jumps=partial(ahead.__getitem__, name)) for name in "abc"]
+        await asyncio.sleep(10)
+        (leader,) = work.now
+        for name, hours in schedule:
+            ahead[name] = timedelta(hours=hours)
+            await asyncio.sleep(20)
+        assert work.most == 1
+        assert work.leaders == [leader]
         await stopped(*tasks)
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
