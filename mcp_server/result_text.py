@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import ValidationError
 
-from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedText, cleaned, object_name
+from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, cleaned, listed, quoted
 from mcp_server.result_views import LIST_LIMIT, AppliedView, PlanView, ResetView, ScorePage
 from optimizer.plan.plan import Plan
 from optimizer.plan.text import plan_sections
@@ -35,17 +35,17 @@ def scores_text(page: ScorePage) -> str:
     head = f"{shown} of {page.total} score entries from offset {page.offset}.{more} {_DATA}"
     said = {item.name: item.description for item in page.items if item.description}
     about = [
-        f"{object_name(name)} is described as {UntrustedText(text)}"
+        f"{UntrustedName(name)} is described as {quoted(text)}"
         for name, text in sorted(said.items())
     ]
     return "\n".join([head, *about, *map(_score_line, page.items)])
 
 
 def _score_line(score: ScoreObject) -> str:
-    values = ", ".join(f"{UntrustedText(entry.name)}={entry.value}" for entry in score.scores)
+    values = ", ".join(f"{quoted(entry.name)}={entry.value}" for entry in score.scores)
     until = f" until {score.valid_until.isoformat()}" if score.valid_until else ""
     validity = "EXPIRED" if score.expired else f"valid{until}"
-    about = f"{object_name(score.cluster)} {object_name(score.name)}"
+    about = f"{UntrustedName(score.cluster)} {UntrustedName(score.name)}"
     return f"{about} ({validity}): {values or 'no entries'}"
 
 
@@ -64,7 +64,7 @@ def _reasons(plan: Plan) -> Iterable[str]:
     if plan.explanation is None:
         return []
     said = explanation_sentences(plan.explanation)
-    lines = [f"Computed: {UntrustedText(line, MESSAGE_LIMIT)}" for line in said]
+    lines = [f"Computed: {quoted(line, MESSAGE_LIMIT)}" for line in said]
     return _capped(lines, "explanations")
 
 
@@ -99,28 +99,26 @@ def applied_text(view: AppliedView) -> str:
 def reset_text(view: ResetView) -> str:
     """Return which objects were deleted, and which could not be."""
     done = len(view.deleted) + view.omitted.get("deleted", 0)
-    head = f"Deleted {done} generated objects of namespace {object_name(view.namespace)}."
+    head = f"Deleted {done} generated objects of namespace {UntrustedName(view.namespace)}."
     names = ", ".join(map(_ref, view.deleted))
     return "\n".join([head, *([names] if names else []), *_failures(view.failed, view.omitted)])
 
 
 def _failures(failed: Sequence[FailedChange], omitted: Mapping[str, int]) -> list[str]:
-    lines = [
-        f"Failed: {item.action} {_ref(item)}: {UntrustedText(item.message)}" for item in failed
-    ]
+    lines = [f"Failed: {item.action} {_ref(item)}: {quoted(item.message)}" for item in failed]
     left_out = omitted.get("failed", 0)
     return [*lines, *([f"and {left_out} more failures"] if left_out else [])]
 
 
 def _ref(ref: ObjectRef) -> str:
-    kind = ref.kind if ref.kind.isalnum() else UntrustedText(ref.kind)
-    return f"{kind} {object_name(ref.namespace)}/{object_name(ref.name)}"
+    kind = ref.kind if ref.kind.isalnum() else quoted(ref.kind)
+    return f"{kind} {UntrustedName(ref.namespace)}/{UntrustedName(ref.name)}"
 
 
 def refusal(problem: RequestProblem) -> str:
     """Return why a request was refused, one line for each wrong field."""
     fields = [f"{error.field}: {error.message}" for error in problem.errors]
-    lines = [str(UntrustedText(text, MESSAGE_LIMIT)) for text in fields or [problem.detail]]
+    lines = [quoted(text, MESSAGE_LIMIT) for text in fields or [problem.detail]]
     return "\n".join(_capped(lines, "wrong fields"))
 
 
@@ -135,7 +133,7 @@ def few(names: Sequence[str]) -> str:
     """Return `a, b and 3 more`, or `none`."""
     left_out = len(names) - NAMES_LIMIT
     more = f" and {left_out} more" if left_out > 0 else ""
-    return ", ".join(map(object_name, names[:NAMES_LIMIT])) + more or "none"
+    return listed(names[:NAMES_LIMIT]) + more or "none"
 
 
 def _capped(lines: Sequence[str], what: str) -> list[str]:

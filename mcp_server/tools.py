@@ -18,7 +18,7 @@ from mcp_types import InputRequiredResult
 from pydantic import ConfigDict, Field, ValidationError
 from starlette.types import Message, Receive
 
-from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedText, object_name
+from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted
 from dsf.kube.errors import KubeError
 from mcp_server import result_text
 from mcp_server.confirmation import Confirmation, WhenClientCannotAsk, ask
@@ -107,8 +107,8 @@ class ReadTools:
         everything = await self._caller().score_names()
         clusters = result_text.few(sorted({score.cluster for score in everything}))
         names = result_text.few(sorted({score.name for score in everything}))
-        wanted = f"no score {object_name(name)}" if name else "no scores"
-        where = f" of cluster {object_name(cluster)}" if cluster else ""
+        wanted = f"no score {UntrustedName(name)}" if name else "no scores"
+        where = f" of cluster {UntrustedName(cluster)}" if cluster else ""
         raise _refused(f"{wanted}{where}; clusters with scores: {clusters}; score names: {names}")
 
     async def plan_placement(
@@ -211,7 +211,7 @@ class WriteTools:
         plan = self._shown.get(owner, digest)
         if plan is None:
             raise _refused(
-                f"no plan with digest {object_name(digest)}: this server did not make it for you,"
+                f"no plan with digest {UntrustedName(digest)}: this server did not make it for you,"
                 " it is too old, or it was applied already; call plan_placement again; plans that"
                 f" can be applied: {result_text.few(self._shown.digests(owner))}"
             )
@@ -296,7 +296,7 @@ def _request(
     """Return the request; raise ToolError if the arguments contradict each other."""
     unknown = [name for name in more if name not in _MORE]
     if unknown:
-        raise _refused(f"more: {UntrustedText(unknown[0])} is not one of {', '.join(_MORE)}")
+        raise _refused(f"more: {quoted(unknown[0])} is not one of {', '.join(_MORE)}")
     body = {
         **more,
         "namespace": namespace,
@@ -319,6 +319,6 @@ def _hub_errors() -> Iterator[None]:
     except CallerGone as error:
         raise _refused(result_text.refusal(CALLER_GONE)) from error
     except KubeError as error:
-        message = UntrustedText(str(error), MESSAGE_LIMIT)
+        message = quoted(str(error), MESSAGE_LIMIT)
         logger.warning("can't read the hub", extra={"error": str(error)})
         raise _refused(f"can't read the hub: {message}; nothing was written") from error

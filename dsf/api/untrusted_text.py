@@ -2,19 +2,20 @@
 
 Anybody may have written the annotations, descriptions, labels and error messages that we read, so
 they may carry escape sequences of a terminal, characters that hide or reorder text, or a prompt
-injection. There are two ways to show them:
+injection. What is read from outside gets a type at the door, and the type decides how it is shown:
 
-- `escaped` in tables, messages and logs: invisible characters become visible escapes.
-- `UntrustedText` in sentences, above all for a model: always quoted, on one line and cut.
+- `UntrustedText` is always shown quoted, on one line and cut.
+- `UntrustedName` is shown quoted unless it is one word, which says no more than an object's name.
 
-The name of a Kubernetes object is shown without quotes only if it has the syntax of one
-(`object_name`).
+Both are the text itself where data is compared, looked up or encoded. Formatting shows them, so an
+f-string can't forget the quotes. `str.join` does not format: use `listed`. Tables, conditions,
+events and logs also pass through `escaped`, which turns invisible characters into escapes.
 """
 
 import json
 import re
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 TEXT_LIMIT = 300
 """Characters of one text: more than the longest name in Kubernetes has (253)."""
@@ -25,7 +26,8 @@ MESSAGE_LIMIT = 2000
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _NOT_ASCII = re.compile(r"[^ -~]")
 _NOT_ASCII_IN_LINE = re.compile(r"[^ -~\n]")
-_OBJECT_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_WORD = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,315}[A-Za-z0-9])?")
+"""One word: the name of an object, the value or the key of a label, a device, a media type."""
 
 _PRINTED_AS_NOTHING = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
@@ -59,24 +61,46 @@ def cleaned(text: str, limit: int = TEXT_LIMIT) -> str:
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
-@dataclass(frozen=True, slots=True)
-class UntrustedText:
-    """Text that somebody else wrote. Rendered, it is a JSON string of at most `limit` characters.
+class UntrustedText(str):
+    """Text that somebody else wrote. Formatted, it is a JSON string of at most `LIMIT` characters.
 
     A JSON string can't end before its closing quote, so the text can't pretend to be ours.
     """
 
-    text: str
-    limit: int = TEXT_LIMIT
+    __slots__ = ()
+    LIMIT = TEXT_LIMIT
 
     def __str__(self) -> str:
         """Return the text cleaned and in double quotes."""
-        return json.dumps(cleaned(self.text, self.limit), ensure_ascii=False)
+        return quoted(self, self.LIMIT)
+
+    def __format__(self, form: str) -> str:
+        """Return what `str` returns, padded by the form."""
+        return format(str(self), form)
+
+    def __repr__(self) -> str:
+        """Return the text in quotes, a word too, because messages use `!r` to quote."""
+        return quoted(self, self.LIMIT)
 
 
-def object_name(name: str) -> str:
-    """Return the name of a Kubernetes object as it is, or quoted if it isn't a valid one."""
-    return name if _OBJECT_NAME.fullmatch(name) else str(UntrustedText(name))
+class UntrustedName(UntrustedText):
+    """A name that somebody else chose: formatted, a word as it is, anything else quoted."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        """Return the name, in double quotes unless it is a word or empty."""
+        return self[:] if not self or _WORD.fullmatch(self) else super().__str__()
+
+
+def quoted(text: str, limit: int = TEXT_LIMIT) -> str:
+    """Return the text cleaned, cut to `limit` characters and in double quotes."""
+    return json.dumps(cleaned(text, limit), ensure_ascii=False)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names that others chose, separated by commas, each as `UntrustedName` shows it."""
+    return ", ".join(str(UntrustedName(name)) for name in names)
 
 
 def _plain(text: str) -> bool:

@@ -6,6 +6,7 @@ import sys
 from datetime import UTC, datetime
 from typing import IO, Any, Literal
 
+from dsf.api.untrusted_text import escaped
 from dsf.kube.redaction import redact
 
 Format = Literal["text", "json"]
@@ -64,5 +65,5 @@ def _safe(value: Any) -> Any:
 
 def _plain(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
-    bare = text.isprintable() and text and not set(text) & set(' "=\\')
+    bare = text == escaped(text) and text and not set(text) & set(' "=\\')
     return text if bare else json.dumps(text)

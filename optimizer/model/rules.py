@@ -307,7 +307,10 @@ def _apart(problem: Problem) -> list[tuple[str, ...]]:
 
 
 def _listed(names: Sequence[str], last: str) -> str:
-    shown = [*names[:_SHOWN], *([f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else [])]
+    shown = [
+        *map(str, names[:_SHOWN]),
+        *([f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else []),
+    ]
     return f" {last} ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
 
 

@@ -6,6 +6,7 @@ whose names can't hold a slash. They speak of one node with GPUs of one model.
 """
 
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 from optimizer.domain.issue import Issue
 from optimizer.mig.geometry import geometry
@@ -40,10 +41,12 @@ def _fact(managed_cluster: Object, key: str) -> str:
     """Return the label `nvidia.com/gpu.product`, or else the claim `gpu-product.nvidia.com`."""
     labels = managed_cluster["metadata"].get("labels") or {}
     if labels.get(f"nvidia.com/{key}"):
-        return str(labels[f"nvidia.com/{key}"])
+        return UntrustedName(labels[f"nvidia.com/{key}"])
     wanted = f"{key.replace('.', '-')}.nvidia.com"
     claims = (managed_cluster.get("status") or {}).get("clusterClaims") or []
-    return next((str(item.get("value")) for item in claims if item.get("name") == wanted), "")
+    return next(
+        (UntrustedName(item.get("value")) for item in claims if item.get("name") == wanted), ""
+    )
 
 
 def _issue(cluster: str, why: str) -> Issue:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from dsf.api.untrusted_text import UntrustedName, listed
 from dsf.kube.selectors import valid_selector
 from optimizer.domain.fleet import CLUSTER_NAME_KEY, Cluster, FleetLimit, Workload
 from optimizer.domain.gpu_layout import GPU_KIND
@@ -30,8 +31,8 @@ def unknown_kinds(
         unknown = [kind for kind in asked if kind not in known]
         if unknown:
             message = (
-                f"workload {workload.name} requests {', '.join(unknown)}, which no candidate policy"
-                f" and no cluster supplies; there is {', '.join(sorted(known)) or 'nothing'}"
+                f"workload {workload.name} requests {listed(unknown)}, which no candidate policy"
+                f" and no cluster supplies; there is {listed(sorted(known)) or 'nothing'}"
             )
             yield Issue(reason="UnknownKind", message=message, workload=workload.name)
 
@@ -48,7 +49,9 @@ def unknown_annotations(observation: Observation, request: OptimizeRequest) -> I
     ):
         for obj in objects:
             for key in unknown_keys(obj, model) if name_of(obj) in names else ():
-                message = f"{obj['kind']} {name_of(obj)}: annotation {key} is not known"
+                message = (
+                    f"{obj['kind']} {name_of(obj)}: annotation {UntrustedName(key)} is not known"
+                )
                 yield Issue(reason="UnknownAnnotation", message=message)
 
 
@@ -66,7 +69,7 @@ def ineffective_constraints(
         unknown = [name for name in workload.clusters if name not in names]
         if unknown:
             message = (
-                f"workload {workload.name} may run on {', '.join(unknown[:10])},"
+                f"workload {workload.name} may run on {listed(unknown[:10])},"
                 " which the request does not name"
             )
             yield Issue(reason="ClusterNotInRequest", message=message)
@@ -95,7 +98,7 @@ def _unused_limits(
 ) -> Iterator[Issue]:
     used = {name for workload in workloads for name, _ in workload.uses}
     used |= {name for cluster in clusters for item in cluster.candidates for name, _ in item.uses}
-    instead = f"; there is {', '.join(sorted(used))}" if used else ""
+    instead = f"; there is {listed(sorted(used))}" if used else ""
     for limit in limits:
         if limit.uses and limit.uses not in used:
             message = (

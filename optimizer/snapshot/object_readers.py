@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import UntrustedName, quoted
 from dsf.kube.port import Object
 from optimizer.domain.fleet import (
     CandidatePolicy,
@@ -95,7 +96,7 @@ def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Work
     if not placement:
         message = f"workload {name}: spec.placementRefs[0].name is missing"
         return Issue(reason="NoPlacementRef", message=message, workload=name)
-    spec, kind = merge_specs(said, annotated), labels[REQUEST_KIND]
+    spec, kind = merge_specs(said, annotated), UntrustedName(labels[REQUEST_KIND])
     if kind in dict(spec.get("requests", ())):
         return _invalid(
             "InvalidRequest",
@@ -106,7 +107,7 @@ def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Work
     spreads, group = spec.pop("spread", ()), spec.pop("spread_group", "")
     return Workload(
         name=name,
-        app=labels[APP],
+        app=UntrustedName(labels[APP]),
         kind=kind,
         amount=amount,
         placement=placement,
@@ -136,10 +137,13 @@ def read_cluster(
         amount = parse_quantity(str(text))
         if amount is None:
             return _invalid(
-                "InvalidAllocatable", "cluster", name, f"status.allocatable.{kind} is no quantity"
+                "InvalidAllocatable",
+                "cluster",
+                name,
+                f"status.allocatable: {UntrustedName(kind)} is no quantity",
             )
         if kind not in named:
-            found.append(Supply(kind, "", amount))
+            found.append(Supply(UntrustedName(kind), "", amount))
     return Cluster(name, selector, (), labels_of(cluster), tuple(found), **spec)
 
 
@@ -174,7 +178,8 @@ def _labelled_supply(policy: Object) -> tuple[Supply, ...] | str:
     wrong = _wrong(labels, (SUPPLY_KIND, SUPPLY_DEVICE), SUPPLY_AMOUNT)
     if wrong or amount is None:
         return wrong
-    return (Supply(labels[SUPPLY_KIND], labels[SUPPLY_DEVICE], amount),)
+    kind, device = labels[SUPPLY_KIND], labels[SUPPLY_DEVICE]
+    return (Supply(UntrustedName(kind), UntrustedName(device), amount),)
 
 
 def _layouts(specs: Iterable[GpuLayoutSpec]) -> tuple[NodeLayout, ...]:
@@ -211,7 +216,7 @@ def _wrong(labels: Mapping[str, str], texts: Iterable[str], amount: str) -> str:
     if missing:
         return f"label {', '.join(missing)} is missing"
     if _amount(labels[amount]) is None:
-        return f"label {amount} is {labels[amount]!r}, not a whole number"
+        return f"label {amount} is {quoted(labels[amount])}, not a whole number"
     return ""
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from itertools import chain, islice
 
 from dsf.api.names import score_object_name
+from dsf.api.untrusted_text import UntrustedName, listed
 from dsf.kube.port import Object
 from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
@@ -107,7 +108,9 @@ def _names(objects: Iterable[Object]) -> frozenset[str]:
 def _unknown(field: str, what: str, name: str, known: frozenset[str]) -> FieldProblem:
     available = sorted(known)
     left = len(available) - MAX_NAMES_IN_MESSAGE
-    instead = f"; there is {', '.join(available[:MAX_NAMES_IN_MESSAGE])}"
+    instead = f"; there is {listed(available[:MAX_NAMES_IN_MESSAGE])}"
     instead += f" and {left} more" if left > 0 else ""
-    message = f"no {what} is named {name}{instead if available else '; there is none'}"
+    message = (
+        f"no {what} is named {UntrustedName(name)}{instead if available else '; there is none'}"
+    )
     return FieldProblem(field, message, tuple(available[:MAX_NAMES]))

@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
+
+from dsf.api.untrusted_text import UntrustedName, UntrustedText, escaped
 
 MAX_FIELDS = 20
 """Fields that one object of a request may have; the largest has 18."""
@@ -22,6 +24,20 @@ ObjectName = Annotated[
         description="Name of a Kubernetes object.",
     ),
 ]
+
+Name = Annotated[str, AfterValidator(UntrustedName)]
+"""A name that the request or an object on the hub chose: an object, a device, an app, a score."""
+
+Text = Annotated[str, AfterValidator(UntrustedText)]
+"""What somebody wrote for people, such as a description."""
+
+
+def _one_line(text: str) -> str:
+    return text if text.isascii() and text.isprintable() else escaped(" ".join(text.split()))
+
+
+Sentence = Annotated[str, AfterValidator(_one_line)]
+"""Words of this program, which may quote others."""
 
 
 class RequestPart(BaseModel):

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from optimizer.wire.base import ResultPart
+from optimizer.wire.base import Name, ResultPart, Sentence
 
 
 class ObjectiveLoss(ResultPart):
@@ -20,33 +20,33 @@ class ObjectiveLoss(ResultPart):
 class RunnerUp(ResultPart):
     """The best other assignment of a workload by score alone; rules may forbid it."""
 
-    cluster: str
-    device: str
+    cluster: Name
+    device: Name
     score: float
 
 
 class AssignmentRef(ResultPart):
     """A workload on a device of a cluster."""
 
-    workload: str
-    cluster: str
-    device: str
+    workload: Name
+    cluster: Name
+    device: Name
 
 
 class EnforcedPolicy(ResultPart):
     """A policy that a cluster enforces."""
 
-    cluster: str
-    policy: str
+    cluster: Name
+    policy: Name
 
 
 class Placed(ResultPart):
     """An assignment: a workload on a device of a cluster, its policy and its score."""
 
-    workload: str
-    cluster: str
-    policy: str
-    device: str
+    workload: Name
+    cluster: Name
+    policy: Name
+    device: Name
     score: float
 
 
@@ -76,14 +76,14 @@ class AssignmentReason(Placed):
 class ConflictingLimit(ResultPart):
     """A limit which, together with the others of the list, leaves no room for a workload."""
 
-    rule: str
-    message: str
+    rule: Sentence
+    message: Sentence
 
 
 class RepairChange(ResultPart):
     """One change of a repair, in words."""
 
-    message: str
+    message: Sentence
     size: Annotated[
         float,
         Field(
@@ -108,7 +108,7 @@ class Repair(ResultPart):
         tuple[AssignmentRef, ...], Field(description="Places of the workload in that solution.")
     ]
     losing: Annotated[
-        tuple[str, ...],
+        tuple[Name, ...],
         Field(
             description="Workloads that run on fewer clusters in that solution than in the plan."
         ),
@@ -118,8 +118,8 @@ class Repair(ResultPart):
 class UnplacedReason(ResultPart):
     """Why a workload runs on fewer clusters than it asks for."""
 
-    workload: str
-    message: str
+    workload: Name
+    message: Sentence
     limits: Annotated[
         tuple[ConflictingLimit, ...],
         Field(description="An infeasible subsystem: no decision keeps all of these limits."),
@@ -137,8 +137,8 @@ class UnplacedReason(ResultPart):
 class BindingLimit(ResultPart):
     """A limit that the plan uses up."""
 
-    cluster: Annotated[str, Field(description="Empty if the limit holds for several clusters.")]
-    limit: str
+    cluster: Annotated[Name, Field(description="Empty if the limit holds for several clusters.")]
+    limit: Sentence
     used: float
     price: Annotated[
         dict[int, float] | None,
@@ -152,9 +152,9 @@ class BindingLimit(ResultPart):
 class WhyNotAnswer(ResultPart):
     """What it costs to force an assignment or a policy."""
 
-    asked: str
+    asked: Sentence
     possible: Annotated[bool | None, Field(description="null: not computed.")]
-    message: str
+    message: Sentence
     lost: ObjectiveLoss | None = None
     places: tuple[AssignmentRef, ...] = ()
 
@@ -162,7 +162,7 @@ class WhyNotAnswer(ResultPart):
 class ParetoPoint(ResultPart):
     """A solution that no other one betters in a score without being worse in another."""
 
-    values: Annotated[dict[str, float], Field(description="Sum over all assignments, by score.")]
+    values: Annotated[dict[Name, float], Field(description="Sum over all assignments, by score.")]
     policies: tuple[EnforcedPolicy, ...]
     places: tuple[AssignmentRef, ...]
 
@@ -172,16 +172,16 @@ class ParetoSet(ResultPart):
 
     points: tuple[ParetoPoint, ...]
     complete: Annotated[bool, Field(description="True: it was proven that no other points exist.")]
-    message: str
+    message: Sentence
 
 
 class GpusToDrain(ResultPart):
     """GPUs that get another layout, so that they must be idle when their policy is replaced."""
 
-    cluster: str
-    policy: Annotated[str, Field(description="The policy that is replaced.")]
+    cluster: Name
+    policy: Annotated[Name, Field(description="The policy that is replaced.")]
     gpus: Annotated[
-        tuple[str, ...] | None,
+        tuple[Name, ...] | None,
         Field(description="node/index, or index; null: not known, so drain all that it divides."),
     ] = None
 
@@ -197,7 +197,7 @@ class TransitionStep(ResultPart):
     start: tuple[AssignmentRef, ...] = ()
     stop: tuple[AssignmentRef, ...] = ()
     uncovered: Annotated[
-        tuple[str, ...],
+        tuple[Name, ...],
         Field(description="Workloads that lose a replica until a later step starts it again."),
     ] = ()
     detours: Annotated[
@@ -211,7 +211,7 @@ class TransitionPlan(ResultPart):
 
     steps: tuple[TransitionStep, ...]
     uncovered: Annotated[
-        tuple[str, ...], Field(description="Workloads that lose a replica for a while.")
+        tuple[Name, ...], Field(description="Workloads that lose a replica for a while.")
     ]
     returning: Annotated[
         tuple[AssignmentRef, ...],
@@ -223,7 +223,7 @@ class TransitionPlan(ResultPart):
             description="True: it was proven that no order of single changes stops fewer replicas."
         ),
     ]
-    message: str
+    message: Sentence
 
 
 class Explanation(ResultPart):
@@ -236,7 +236,7 @@ class Explanation(ResultPart):
     pareto: ParetoSet | None = None
     transition: TransitionPlan | None = None
     not_computed: Annotated[
-        tuple[str, ...],
+        tuple[Sentence, ...],
         Field(description="Parts that are missing because of the time limit or the size."),
     ] = ()
     solves: Annotated[int, Field(description="Number of problems solved.")] = 0

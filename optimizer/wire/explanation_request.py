@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from optimizer.wire.base import ObjectName, RequestPart
+from optimizer.wire.base import Name, ObjectName, RequestPart
 
 
 class WhyNotQuestion(RequestPart):
@@ -15,7 +15,7 @@ class WhyNotQuestion(RequestPart):
         ObjectName | None, Field(description="The workload to force onto the cluster.")
     ] = None
     device: Annotated[
-        str,
+        Name,
         Field(
             max_length=253, description="The device to force it onto; empty: any of the cluster."
         ),

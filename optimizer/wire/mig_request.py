@@ -18,7 +18,7 @@ from optimizer.mig.gpu_patterns import (
 )
 from optimizer.mig.gpu_pools import GpuPool, NodeGpus
 from optimizer.mig.layouts import GpuInstance, Layout, conflict, in_geometry_order
-from optimizer.wire.base import ObjectName, RequestPart
+from optimizer.wire.base import Name, ObjectName, RequestPart
 
 PoolName = Annotated[
     str,
@@ -31,7 +31,7 @@ class MigInstance(RequestPart):
 
     gpu: Annotated[int, Field(ge=0, lt=16, description="Index of the GPU on its node.")] = 0
     profile: Annotated[
-        str,
+        Name,
         Field(
             max_length=32,
             description=f"Profile such as 1g.12gb+me; {WHOLE_GPU!r} if MIG is off.",
@@ -50,7 +50,8 @@ class MigInstance(RequestPart):
         bool, Field(description="Used by something that this request does not place.")
     ] = False
     workload: Annotated[
-        str, Field(max_length=253, description="The target workload that uses it; then it is busy.")
+        Name,
+        Field(max_length=253, description="The target workload that uses it; then it is busy."),
     ] = ""
 
 
@@ -58,7 +59,7 @@ class GpuNode(RequestPart):
     """A node's GPUs, for which policies are generated."""
 
     model: Annotated[
-        str,
+        Name,
         Field(max_length=63, description="A30-24GB, H100-80GB, …, or nvidia.com/gpu.product."),
     ]
     count: Annotated[int, Field(ge=1, le=16, description="GPUs of the node.")] = 1

@@ -11,10 +11,11 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import UntrustedText, quoted
 from dsf.kube.selectors import label_selector
 from optimizer.domain.quantity import parse_pairs, parse_quantity, parse_resource
 from optimizer.mig.mig_parted import LAYOUT_REGEX
-from optimizer.wire.base import ObjectName, RequestPart
+from optimizer.wire.base import Name, ObjectName, RequestPart
 
 MAX_AMOUNT = 1e18
 """The largest quantity; a sum of many is still a finite float."""
@@ -38,7 +39,7 @@ def _short_form(read: Callable[[str], Any], full: Any) -> BeforeValidator:
 def _number(text: str) -> float:
     found = parse_quantity(text)
     if found is None:
-        raise ValueError(f"{text[:40]!r} is no quantity such as 4, 500m or 16Gi")
+        raise ValueError(f"{quoted(text, 40)} is no quantity such as 4, 500m or 16Gi")
     return found
 
 
@@ -63,9 +64,9 @@ def _spreads(text: str) -> list[dict[str, str]]:
 def _pairs(text: str, example: str) -> list[tuple[str, str]]:
     found = parse_pairs(text)
     if found is None:
-        raise ValueError(f"{text[:40]!r} does not have the form {example}")
+        raise ValueError(f"{quoted(text, 40)} does not have the form {example}")
     if len(dict(found)) < len(found):
-        raise ValueError(f"{text[:40]!r} has a name twice")
+        raise ValueError(f"{quoted(text, 40)} has a name twice")
     return found
 
 
@@ -73,11 +74,11 @@ def _selector(text: str) -> str:
     match label_selector(text):
         case InvalidInput(_, message):
             raise ValueError(message)
-    return text
+    return UntrustedText(text)
 
 
 Quantity = Annotated[float, _short_form(_number, float), Field(ge=0, le=MAX_AMOUNT)]
-Kind = Annotated[str, Field(min_length=1, max_length=253)]
+Kind = Annotated[Name, Field(min_length=1, max_length=253)]
 Amounts = Annotated[
     dict[Kind, Quantity],
     BeforeValidator(_named, json_schema_input_type=dict[str, float | str] | str),
@@ -96,7 +97,7 @@ class SupplySpec(RequestPart):
     """An amount of a device of a kind. Kinds without devices, such as cpu, have an empty device."""
 
     kind: Kind
-    device: Annotated[str, Field(max_length=253)] = ""
+    device: Annotated[Name, Field(max_length=253)] = ""
     amount: Quantity
 
 
@@ -112,7 +113,7 @@ class GpuLayoutSpec(RequestPart):
     """The layout of a GPU of a node: `2x3g.48gb`, `3x1g.12gb-1x4g.48gb`, or `off` for MIG off."""
 
     node: Annotated[
-        str, Field(max_length=253, description="Name of the node; empty: the only node with GPUs.")
+        Name, Field(max_length=253, description="Name of the node; empty: the only node with GPUs.")
     ] = ""
     gpu: Annotated[int, Field(ge=0, lt=64, description="Index of the GPU on its node.")]
     layout: Annotated[str, Field(pattern=f"^({LAYOUT_REGEX})$")]
@@ -145,7 +146,7 @@ Layouts = Annotated[
 class TopologySpreadSpec(RequestPart):
     """At most `most` replicas on clusters that have the same value of the label `key`."""
 
-    key: Annotated[str, Field(min_length=1, max_length=317)]
+    key: Annotated[Name, Field(min_length=1, max_length=317)]
     most: Annotated[int, Field(ge=1, le=100_000)]
 
 
@@ -178,7 +179,7 @@ class WorkloadSpec(RequestPart):
         Field(description="The most replicas on clusters that have the same value of a label."),
     ] = None
     spread_group: Annotated[
-        str | None,
+        Name | None,
         Field(
             max_length=253, description="Workloads of a group share the limits of their `spread`."
         ),
@@ -220,7 +221,7 @@ class PolicySpec(RequestPart):
     """Pool, supplies, costs and layouts of a policy."""
 
     pool: Annotated[
-        str | None,
+        Name | None,
         Field(max_length=63, description="At most one policy of a cluster's pool is enforced."),
     ] = None
     cluster: Annotated[

@@ -12,7 +12,7 @@ from pydantic import AliasChoices, BeforeValidator, FailFast, Field, model_valid
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import score_object_name
 from dsf.api.scoring.dimension_format import DimensionFormat
-from optimizer.wire.base import ObjectName, RequestPart, require_unique
+from optimizer.wire.base import Name, ObjectName, RequestPart, Text, require_unique
 from optimizer.wire.explanation_request import WhyNotQuestion
 from optimizer.wire.mig_request import GpuNode, MigOptions, require_distinct_nodes
 from optimizer.wire.object_specs import ClusterSpec, PolicySpec, Selector, WorkloadSpec
@@ -106,7 +106,7 @@ class ScoreRef(RequestPart):
     """An AddOnPlacementScore by name, and the format of its entries' names."""
 
     add_on_placement_score: Annotated[
-        str,
+        Name,
         Field(
             min_length=1,
             max_length=253,
@@ -117,7 +117,7 @@ class ScoreRef(RequestPart):
         ),
     ]
     score_dimension_format: Annotated[
-        str,
+        Text,
         Field(
             max_length=1024,
             description="Name of a score entry, with ${app} and ${device} as variables.",
@@ -150,7 +150,7 @@ class ScoreRef(RequestPart):
     def key(self) -> str:
         """The name that tells scores apart: the name, and the format unless it is the default."""
         form = self.score_dimension_format
-        return self.score_name if form == DEFAULT_FORMAT else f"{self.score_name} {form}"
+        return self.score_name if form == DEFAULT_FORMAT else " ".join((self.score_name, form))
 
 
 class Preference(ScoreRef):
@@ -178,14 +178,14 @@ class Preference(ScoreRef):
 class RequestedLimit(RequestPart):
     """A limit on a sum over the fleet: of a score, or of the amounts in the field `uses`."""
 
-    name: Annotated[str, Field(min_length=1, max_length=100)]
+    name: Annotated[Name, Field(min_length=1, max_length=100)]
     maximum: Annotated[float, Field(ge=0, le=1e18)]
     score: Annotated[
         ScoreRef | None,
         Field(description="Sums this score over all assignments; a score below 0 counts as 0."),
     ] = None
     uses: Annotated[
-        str,
+        Name,
         Field(
             max_length=253,
             description="Sums the amounts that workloads and policies name so in their `uses`.",
@@ -195,7 +195,7 @@ class RequestedLimit(RequestPart):
         Selector, Field(description="Label selector: only clusters that match it are counted.")
     ] = ""
     per: Annotated[
-        str,
+        Name,
         Field(max_length=317, description="The limit holds for each value of this cluster label."),
     ] = ""
 
@@ -265,7 +265,7 @@ class OptimizeRequest(RequestPart):
         ),
     ] = ()
     pareto: Annotated[
-        tuple[str, ...],
+        tuple[Name, ...],
         Field(
             max_length=3,
             description="Names of two or three scores of which a Pareto set is computed.",

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from optimizer.domain.issue import Issue
 from optimizer.domain.status import STATUS_MEANING, Status
-from optimizer.wire.base import ResultPart
+from optimizer.wire.base import Name, ResultPart, Sentence, Text
 from optimizer.wire.explanation import Explanation, Placed
 
 Action = Literal["create", "patch", "delete"]
@@ -16,20 +16,20 @@ Action = Literal["create", "patch", "delete"]
 class ScoreEntry(ResultPart):
     """One entry of an AddOnPlacementScore."""
 
-    name: str
+    name: Name
     value: int
 
 
 class ScoreObject(ResultPart):
     """The scores of one managed cluster under one name."""
 
-    cluster: str
-    name: str
+    cluster: Name
+    name: Name
     description: Annotated[
-        str, Field(description="Description of the DynamicScorer; may be empty.")
+        Text, Field(description="Description of the DynamicScorer; may be empty.")
     ] = ""
     score_dimension_format: Annotated[
-        str, Field(description="Format of the entries' names; empty if not known.")
+        Text, Field(description="Format of the entries' names; empty if not known.")
     ] = ""
     valid_until: datetime | None = None
     expired: bool = False
@@ -45,17 +45,17 @@ class ScoreList(ResultPart):
 class Unplaced(ResultPart):
     """A workload that runs on fewer clusters than it asks for, and the reason."""
 
-    workload: str
-    reason: str
-    message: str
+    workload: Name
+    reason: Sentence
+    message: Sentence
 
 
 class ObjectRef(ResultPart):
     """A Kubernetes object by name."""
 
-    kind: str
-    namespace: str
-    name: str
+    kind: Name
+    namespace: Name
+    name: Name
 
 
 class PlannedChange(ObjectRef):
@@ -67,7 +67,7 @@ class PlannedChange(ObjectRef):
 class FailedChange(PlannedChange):
     """A write that the API server refused."""
 
-    message: str
+    message: Sentence
 
 
 class Applied(ResultPart):
@@ -123,7 +123,7 @@ class OptimizeResult(ResultPart):
         Field(description="Value by priority, the highest priority first."),
     ] = ()
     policies: Annotated[
-        dict[str, str],
+        dict[Name, Name],
         Field(
             description="Enforced policy by cluster; those of several pools are joined by commas."
         ),

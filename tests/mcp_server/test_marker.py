@@ -1,9 +1,10 @@
 """Text of strangers is data: a marker in every text appears nowhere raw or unquoted."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import httpx
 import pytest
 from fastmcp import Client
 from fastmcp.client.elicitation import ElicitResult
@@ -132,6 +133,8 @@ def _annotated(**texts: Any) -> dict[str, Any]:
     return {"metadata": {"annotations": {**named, "note": MARKER}}}
 
 
+HANGS_SECONDS = 60
+SENTENCES = {"message", "detail", "limit", "asked", "not_computed", "title", "rule"}
 SUPPLIES = [{"kind": "gpu", "device": MARKER, "amount": 9}]
 SAID: list[tuple[Kind, str, str, dict[str, Any]]] = [
     (
@@ -195,6 +198,18 @@ SAID: list[tuple[Kind, str, str, dict[str, Any]]] = [
 ]
 
 
+def _sentences(part: Any, field: str = "") -> Iterator[str]:
+    """Yield what a response says in words; names of devices and such are data in JSON."""
+    if isinstance(part, dict):
+        for name, item in part.items():
+            yield from _sentences(item, name)
+    elif isinstance(part, list):
+        for item in part:
+            yield from _sentences(item, field)
+    elif isinstance(part, str) and field in SENTENCES:
+        yield part
+
+
 @pytest.mark.parametrize("number", range(len(SAID)))
 async def test_what_stands_on_the_hub_reaches_a_model_in_quotes(number: int) -> None:
     kind, name, namespace, patch = SAID[number]
@@ -224,6 +239,11 @@ async def test_what_stands_on_the_hub_reaches_a_model_in_quotes(number: int) -> 
                 digest = answer.structured_content["digest"]
                 with pytest.raises(ToolError, match="did not confirm"):
                     await client.call_tool("apply_plan", {"digest": digest})
+        async with httpx.AsyncClient(trust_env=False, timeout=HANGS_SECONDS) as http:
+            answer = await http.post(
+                f"{service.url}/optimize", json={**request(), "explain": True, "dryRun": True}
+            )
+            shown += _sentences(answer.json())
     assert len(shown) >= 2
     for text in shown:
         assert not unquoted(text)

@@ -64,7 +64,8 @@ class ServiceAccount:
         try:
             data = await asyncio.to_thread(self.path.read_bytes)
         except OSError as error:
-            message = f"the agent has no service account token: {error.strerror} ({self.path})"
+            where = f"its service account token in {self.path}"
+            message = f"the agent can't read {where}: {error.strerror}"
             return InvalidInput("TokenUnreadable", message)
         return parse_token(data) or InvalidInput("InvalidToken", f"{self.path} holds no token")
 

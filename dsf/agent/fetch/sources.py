@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from dsf.agent.failure import Failure
@@ -15,6 +16,7 @@ from dsf.agent.wire.http_answer import HttpAnswer, display_url
 from dsf.agent.wire.prometheus_answer import (
     SERIES_BYTES,
     SERIES_LIMIT,
+    AskedSamples,
     FetchedSeries,
     concatenate,
     parse_query_answer,
@@ -115,7 +117,7 @@ class Sources:
             return Failure("source", access.reason, access.message)
         tenant = summary.source_endpoint_tenant
         headers = access.headers | ({TENANT_HEADER: tenant} if tenant else {})
-        requests = [_request(call, headers, access.ca) for call in calls]
+        requests = [(_request(call, headers, access.ca), call.asked) for call in calls]
         deadline = CallDeadline.within(self.limits.deadline(summary.scoring_interval))
         fetched = await self._all(requests, deadline, reservation)
         self.secrets.refused(endpoint, fetched)
@@ -123,13 +125,13 @@ class Sources:
 
     async def _all(
         self,
-        requests: Sequence[OutboundRequest],
+        requests: Sequence[tuple[OutboundRequest, AskedSamples]],
         deadline: CallDeadline,
         reservation: AnswerReservation | None,
     ) -> FetchedSeries | Failure:
         """Send one query after the other; the limits of time, size and series apply to all."""
         parts, room, max_series = list[FetchedSeries](), self.limits.max_bytes, SERIES_LIMIT
-        for request in requests:
+        for request, asked in requests:
             answer = await exchange(
                 self.client,
                 request,
@@ -141,7 +143,8 @@ class Sources:
             if isinstance(answer, Failure):
                 return answer
             room -= len(answer.body)
-            fetched = await self._decoded(request.url, answer, max_series, deadline, reservation)
+            parse = partial(parse_query_answer, request.url, answer, max_series, asked)
+            fetched = await self._decoded(parse, answer, max_series, deadline, reservation)
             if isinstance(fetched, Failure):
                 return fetched
             max_series -= len(fetched.series)
@@ -150,20 +153,20 @@ class Sources:
 
     async def _decoded(
         self,
-        url: str,
+        parse: "partial[FetchedSeries | Failure]",
         answer: HttpAnswer,
         max_series: int,
         deadline: CallDeadline,
         reservation: AnswerReservation | None,
     ) -> FetchedSeries | Failure:
         return await decode_within(
-            lambda: parse_query_answer(url, answer, max_series),
+            parse,
             memory=min(series_count(answer.body), max_series) * SERIES_BYTES,
             kept=lambda found: (
                 0 if isinstance(found, Failure) else len(found.series) * SERIES_BYTES
             ),
             stage="source",
-            url=url,
+            url=parse.args[0],
             deadline=deadline,
             reservation=reservation,
         )

@@ -78,7 +78,7 @@ def _source(
     if summary.source_query:
         window = f"last {summary.source_range} s, one sample in {summary.source_step} s"
         when = window if summary.source_range else "instant value"
-        yield "query", f"{NO_SECRETS.excerpt(summary.source_query)} ({when})"
+        yield "query", f"{NO_SECRETS.line(summary.source_query)} ({when})"
 
 
 def _scoring(summary: ScorerSummary, evidence: RoundEvidence, failure: Failure | None) -> str:
@@ -128,7 +128,7 @@ def _rows(
             f"{verdict.score:g}" if form.normalize else NOTHING,
             str(math.floor(verdict.score)) if math.isfinite(verdict.score) else NOTHING,
             str(verdict.value) if there else NOTHING,
-            NO_SECRETS.excerpt(verdict.name) or '""' if there else NOTHING,
+            NO_SECRETS.line(verdict.name) or '""' if there else NOTHING,
             ", ".join([*verdict.rules, *([cut] if cut else [])]) or NOTHING,
         ]
 
@@ -142,4 +142,4 @@ def _cut(verdict: JudgedResult, entries: set[str], labels: set[tuple[str, ...]])
 def _labels(verdict: JudgedResult) -> str:
     named = zip(PLACEHOLDERS, verdict.labels, strict=True)
     told = [f"{name}={value}" for name, value in named if value and name not in STAMPED]
-    return NO_SECRETS.excerpt(",".join(told)) or NOTHING
+    return NO_SECRETS.line(",".join(told)) or NOTHING

@@ -4,36 +4,17 @@ import msgspec
 from msgspec import Raw
 
 from dsf.agent.wire.foreign_text import CallSecrets
+from dsf.api.scoring.json_text import WrongEncoding
 
 LABELS_BYTES = 1 << 16
 """Encoded labels of one result or series: Prometheus' own limits allow a part of that."""
 
 REPEATED = "they repeat the token that was sent"
 
-MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, WrongEncoding)
 """What decoding of foreign JSON may raise."""
 
 _LABELS = msgspec.json.Decoder(dict[str, str])
-
-
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff", b"{\x00", b"\x00{")
-
-
-def json_text(body: bytes | bytearray) -> bytes | bytearray:
-    """Return JSON without a byte order mark, which RFC 8259 allows to ignore.
-
-    Raises one of MALFORMED for UTF-16 and UTF-32. A bytearray loses the mark in place, because a
-    copy would need memory.
-    """
-    if body.startswith(_UTF_16):
-        raise msgspec.ValidationError("it is UTF-16 or UTF-32: JSON has to be UTF-8")
-    if not body.startswith(_BYTE_ORDER_MARK):
-        return body
-    if isinstance(body, bytes):
-        return body.removeprefix(_BYTE_ORDER_MARK)
-    del body[: len(_BYTE_ORDER_MARK)]
-    return body
 
 
 def encoded_size(encoded: Raw) -> int:
@@ -59,5 +40,6 @@ def decode_labels(encoded: Raw, secrets: CallSecrets) -> dict[str, str]:
 
 def describe(error: Exception, secrets: CallSecrets) -> str:
     """Return what is wrong with JSON that raised one of MALFORMED."""
-    why = secrets.excerpt(str(error))
-    return why if isinstance(error, msgspec.ValidationError) else f"malformed JSON: {why}"
+    why = secrets.line(str(error))
+    own = isinstance(error, msgspec.ValidationError | WrongEncoding)
+    return why if own else f"malformed JSON: {why}"

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
-from dsf.api.untrusted_text import escaped
+from dsf.api.untrusted_text import TEXT_LIMIT, UntrustedText, escaped
 from dsf.kube.redaction import REDACTED, redact
 
-EXCERPT_LIMIT = 300
+EXCERPT_LIMIT = TEXT_LIMIT
 """Characters of foreign text in one message: enough for an error's first sentence."""
 
 DATA_LIMIT = 8
@@ -34,13 +34,20 @@ class CallSecrets:
 
     values: tuple[str, ...] = field(default=(), repr=False)
 
-    def excerpt(self, text: str | bytes | bytearray) -> str:
-        """Return foreign text on one line, cut, without control characters and credentials."""
+    def excerpt(self, text: str | bytes | bytearray) -> UntrustedText:
+        """Return foreign text on one line, cut, without control characters and credentials.
+
+        Formatting quotes it. `line` returns the same without quotes.
+        """
+        return UntrustedText(self.line(text))
+
+    def line(self, text: str | bytes | bytearray) -> str:
+        """Return foreign text for a cell of a table, or for words that already quote it."""
         window = text[: _QUOTED + _ESCAPE_LENGTH * max(map(len, self.values), default=0)]
         decoded = window if isinstance(window, str) else window.decode(errors="replace")
         shown = self._without(decoded, cut=len(window) < len(text))[:_QUOTED]
         line = escaped(redact(_UNPRINTABLE.sub(" ", shown).strip()))
-        return line if len(line) <= EXCERPT_LIMIT else f"{line[:EXCERPT_LIMIT]}…"
+        return line if len(line) <= EXCERPT_LIMIT else f"{line[: EXCERPT_LIMIT - 1]}…"
 
     def suspected_in(self, body: bytes | bytearray) -> "CallSecrets":
         """Return the secrets that the data of a JSON body might contain: mostly none."""

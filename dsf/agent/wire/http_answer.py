@@ -1,5 +1,6 @@
 """HTTP answers of sources and scoring APIs, and the failures that bad ones mean."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -8,10 +9,14 @@ from urllib.parse import urlsplit, urlunsplit
 from dsf.agent.failure import Failure, Stage
 from dsf.agent.wire.foreign_text import NO_SECRETS, CallSecrets
 from dsf.api.scoring.scoring_api import HEALTH_PATH
+from dsf.api.untrusted_text import UntrustedName
 
 UNAUTHORIZED = "Unauthorized"
 RETRY_AFTER_LIMIT = 86_400.0
 """Seconds (a day): the schedule has a lower limit of its own."""
+
+_URL = re.compile(r"[!#-\[\]-~]*")
+"""Printable ASCII without spaces, quotes and backslashes: what a URL consists of."""
 
 _OK = range(200, 300)
 _REDIRECT = range(300, 400)
@@ -55,7 +60,8 @@ def display_url(url: str) -> str:
     except ValueError:
         return "(not a URL)"
     host = f"[{host}]" if ":" in host else host
-    return NO_SECRETS.excerpt(urlunsplit((parts.scheme, f"{host}{port}", parts.path, "", "")))
+    shown = NO_SECRETS.excerpt(urlunsplit((parts.scheme, f"{host}{port}", parts.path, "", "")))
+    return shown[:] if _URL.fullmatch(shown) else str(shown)
 
 
 def health_url(url: str) -> str:
@@ -96,7 +102,7 @@ def status_failure(stage: Stage, url: str, answer: HttpAnswer) -> Failure:
     """Return the failure for an answer whose status is not 2xx."""
     reason, advice = status_meaning(answer.status)
     kind = answer.content_type.partition(";")[0].strip()
-    said, kind = answer.secrets.excerpt(answer.body), answer.secrets.excerpt(kind)
+    said, kind = answer.secrets.excerpt(answer.body), UntrustedName(answer.secrets.line(kind))
     what = f"{display_url(url)} answered {answer.status}" + (f" ({kind})" if kind else "")
     message = f"{what}{f': {said}' if said else ''}; {advice}"
     return Failure(stage, reason, message, answer.retry_after)
@@ -104,7 +110,7 @@ def status_failure(stage: Stage, url: str, answer: HttpAnswer) -> Failure:
 
 def invalid_response(stage: Stage, url: str, answer: HttpAnswer, form: str, why: str) -> Failure:
     """Return the failure for a 2xx answer whose body is not `form` (a noun phrase)."""
-    kind = answer.secrets.excerpt(answer.content_type) or "no content type"
+    kind = UntrustedName(answer.secrets.line(answer.content_type)) or "no content type"
     where = display_url(url)
     message = f"{where} answered {answer.status} ({kind}), but not {form}: {why}"
     return Failure(stage, "InvalidResponse", message)

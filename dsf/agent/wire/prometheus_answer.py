@@ -4,7 +4,8 @@ Each series is validated and kept as the bytes that the server sent. Source:
 https://prometheus.io/docs/prometheus/latest/querying/api/#format-overview
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -17,7 +18,6 @@ from dsf.agent.wire.bounded_json import (
     decode_labels,
     describe,
     encoded_size,
-    json_text,
 )
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.foreign_text import CallSecrets
@@ -28,7 +28,9 @@ from dsf.agent.wire.http_answer import (
     status_failure,
     status_meaning,
 )
+from dsf.api.scoring.json_text import json_text
 from dsf.api.scoring.scoring_api import Sample
+from dsf.api.untrusted_text import UntrustedName
 
 SERIES_LIMIT = 200_000
 """Series of the answers of one round: each takes memory besides its samples."""
@@ -45,6 +47,10 @@ REMARKS_BYTES = 1 << 16
 SAMPLES_BYTES = 1 << 16
 """Samples that are validated at a time: decoded, they take ten times as much."""
 
+FUTURE_SECONDS = 60.0
+"""Of a sample ahead of the clock of the agent without a warning: clocks differ by seconds."""
+
+_NUMBERS = {"matrix", "vector", "scalar"}
 _REJECTED = {200, 400, 422}
 _OPEN = ord("[")
 _NO_TEXT, _NO_LIST = Raw(b'""'), Raw(b"null")
@@ -52,6 +58,8 @@ _NO_TEXT, _NO_LIST = Raw(b'""'), Raw(b"null")
 
 class _QuerySeries(Struct, gc=False):
     metric: Raw = Raw(b"{}")
+    histograms: Raw | UnsetType = UNSET
+    histogram: Raw | UnsetType = UNSET
     values: Raw | UnsetType = UNSET
     value: Raw | UnsetType = UNSET
 
@@ -100,13 +108,30 @@ def series_count(body: bytes | bytearray) -> int:
     return body.count(b"{")
 
 
+@dataclass(frozen=True, slots=True)
+class AskedSamples:
+    """What samples a query asked for: those until `until` (unix seconds), of a range or of then."""
+
+    until: float = math.inf
+    ranged: bool = False
+
+
+ANY_SAMPLES = AskedSamples()
+"""For answers that were recorded: nobody knows when they were asked for."""
+
+
 def parse_query_answer(
-    url: str, answer: HttpAnswer, max_series: int = SERIES_LIMIT
+    url: str,
+    answer: HttpAnswer,
+    max_series: int = SERIES_LIMIT,
+    asked: AskedSamples = ANY_SAMPLES,
 ) -> FetchedSeries | Failure:
     """Return the series of an answer of `url`; those of an instant vector have one sample each.
 
-    If the server reports an error, its message becomes the failure's. Native histograms have no
-    plain samples, so they are left out with a warning.
+    If the server reports an error, its message becomes the failure's. Series without plain samples,
+    such as native histograms, are left out with a warning. A vector in answer to a range query, and
+    samples of the future, are accepted with a warning. A matrix in answer to an instant query is
+    what a range selector asks for.
     """
     # Counted before they are decoded: a series is an object, and its labels are another.
     if series_count(answer.body) > 2 * (max_series + 1):
@@ -115,7 +140,7 @@ def parse_query_answer(
         body = _BODY.decode(json_text(answer.body))
         if _text(body.status) == "error":
             return _rejected(url, answer, body)
-        found = _fetched(url, answer, body) if answer.ok else None
+        found = _fetched(url, answer, body, asked) if answer.ok else None
     except MALFORMED as error:
         return _misfit(url, answer, error) if answer.ok else status_failure("source", url, answer)
     if found is None:
@@ -145,7 +170,7 @@ def _misfit(url: str, answer: HttpAnswer, why: str | Exception) -> Failure:
 
 def _rejected(url: str, answer: HttpAnswer, body: _QueryAnswer) -> Failure:
     """Statuses 400 and 422 (and 200) mean the query; other statuses mean the server."""
-    error_type = answer.secrets.excerpt(_text(body.error_type))
+    error_type = UntrustedName(answer.secrets.line(_text(body.error_type)))
     kind = f" ({error_type})" if error_type else ""
     said = answer.secrets.excerpt(_text(body.error)) or "it did not say why"
     where = display_url(url)
@@ -156,90 +181,114 @@ def _rejected(url: str, answer: HttpAnswer, body: _QueryAnswer) -> Failure:
     return Failure("source", reason, message, answer.retry_after)
 
 
-def _fetched(url: str, answer: HttpAnswer, body: _QueryAnswer) -> FetchedSeries | Failure:
+def _fetched(
+    url: str, answer: HttpAnswer, body: _QueryAnswer, asked: AskedSamples
+) -> FetchedSeries | Failure:
     data = body.data
     if data is None:
         return _misfit(url, answer, "it has no data")
     result_type = _text(data.result_type)
     if result_type == "string":
         return _misfit(url, answer, "the query's value is text; write a query for numbers")
-    suspected = answer.secrets.suspected_in(answer.body)
+    if result_type not in _NUMBERS:
+        shown = answer.secrets.excerpt(result_type)
+        return _misfit(url, answer, f"its resultType is {shown}, not matrix, vector or scalar")
+    found = _SeriesReader(answer.secrets.suspected_in(answer.body))
     if result_type == "scalar":
-        series, histograms = [_instant(Raw(b"{}"), data.result, suspected)], 0
+        found.series.append(found.instant(Raw(b"{}"), data.result))
     else:
-        series, histograms = _series(data.result, suspected)
-    return FetchedSeries(tuple(series), tuple(_remarks(body, histograms, answer.secrets)))
+        found.read(data.result)
+    remarks = (*_remarks(body, answer.secrets), *found.remarks(asked, result_type))
+    return FetchedSeries(tuple(found.series), remarks)
 
 
-def _series(result: Raw, secrets: CallSecrets) -> tuple[list[EncodedSeries], int]:
-    """Return the series that have samples, and the number of series without."""
-    encoded = _RESULTS.decode(result)
-    encoded.reverse()
-    count, series = len(encoded), list[EncodedSeries]()
-    while encoded:  # frees each encoded series as soon as it is converted
-        found = _one(count - len(encoded), encoded.pop(), secrets)
-        if found is not None:
-            series.append(found)
-    return series, count - len(series)
+class _SeriesReader:
+    """Converts series, and remembers what people should know about them."""
 
+    def __init__(self, secrets: CallSecrets) -> None:
+        self.series: list[EncodedSeries] = []
+        self._secrets = secrets
+        self._histograms = self._empty = 0
+        self._latest = -math.inf
 
-def _one(index: int, encoded: _QuerySeries, secrets: CallSecrets) -> EncodedSeries | None:
-    try:
-        decode_labels(encoded.metric, secrets)
-        if isinstance(encoded.values, Raw):
-            _check_samples(encoded.values, secrets)
-            return EncodedSeries(encoded.metric, encoded.values)
-        if isinstance(encoded.value, Raw):
-            return _instant(encoded.metric, encoded.value, secrets)
-    except MALFORMED as error:
-        raise msgspec.ValidationError(f"series {index}: {error}") from error
-    return None
+    def read(self, result: Raw) -> None:
+        """Add the series that have samples. Raises one of MALFORMED."""
+        encoded = _RESULTS.decode(result)
+        encoded.reverse()
+        count = len(encoded)
+        while encoded:  # frees each encoded series as soon as it is converted
+            index = count - len(encoded)
+            try:
+                self._add(encoded.pop())
+            except MALFORMED as error:
+                raise msgspec.ValidationError(f"series {index}: {error}") from error
 
-
-def _check_samples(values: Raw, secrets: CallSecrets) -> None:
-    """Validate samples, in pieces if there are many. Raises one of MALFORMED.
-
-    The samples are valid JSON already, so each `]` outside of text ends a sample.
-    """
-    view = memoryview(values)
-    if len(view) <= SAMPLES_BYTES or view[0] != _OPEN:
-        _refuse_repeated(_SAMPLES.decode(values), secrets)
-        return
-    start = 1
-    while start < len(view):
-        piece = view[start : start + SAMPLES_BYTES].tobytes()
-        end = piece.rfind(b"]") + 1
-        if not end:
+    def instant(self, metric: Raw, sample: Raw) -> EncodedSeries:
+        """Return a series of one sample. Raises one of MALFORMED."""
+        if encoded_size(sample) > SAMPLES_BYTES:
             raise msgspec.ValidationError(f"a sample of more than {SAMPLES_BYTES} bytes")
-        start += end
-        closing = b"" if start >= len(view) else b"]"
-        encoded = b"[" + piece[:end].lstrip(b", \t\r\n") + closing
-        _refuse_repeated(_SAMPLES.decode(encoded), secrets)
+        self._check([_SAMPLE.decode(sample)])
+        return EncodedSeries(metric, sample, instant=True)
+
+    def remarks(self, asked: AskedSamples, result_type: str) -> Iterator[str]:
+        """Yield what is unusual about the series."""
+        if self._histograms:
+            yield f"left out {self._histograms} native histograms: use histogram_quantile() or such"
+        if self._empty:
+            yield f"left out {self._empty} series that have neither values nor histograms"
+        if asked.ranged and result_type != "matrix":
+            yield f"answered a {result_type} to a range query: each series has one sample"
+        ahead = self._latest - asked.until
+        if ahead > FUTURE_SECONDS:
+            yield f"its latest sample is {ahead:.0f} s in the future: compare the clocks"
+
+    def _add(self, encoded: _QuerySeries) -> None:
+        decode_labels(encoded.metric, self._secrets)
+        if isinstance(encoded.values, Raw):
+            self._check_all(encoded.values)
+            self.series.append(EncodedSeries(encoded.metric, encoded.values))
+        elif isinstance(encoded.value, Raw):
+            self.series.append(self.instant(encoded.metric, encoded.value))
+        elif isinstance(encoded.histograms, Raw) or isinstance(encoded.histogram, Raw):
+            self._histograms += 1
+        else:
+            self._empty += 1
+
+    def _check_all(self, values: Raw) -> None:
+        """Validate samples, in pieces if there are many. Raises one of MALFORMED.
+
+        The samples are valid JSON already, so each `]` outside of text ends a sample.
+        """
+        view = memoryview(values)
+        if len(view) <= SAMPLES_BYTES or view[0] != _OPEN:
+            self._check(_SAMPLES.decode(values))
+            return
+        start = 1
+        while start < len(view):
+            piece = view[start : start + SAMPLES_BYTES].tobytes()
+            end = piece.rfind(b"]") + 1
+            if not end:
+                raise msgspec.ValidationError(f"a sample of more than {SAMPLES_BYTES} bytes")
+            start += end
+            closing = b"" if start >= len(view) else b"]"
+            self._check(_SAMPLES.decode(b"[" + piece[:end].lstrip(b", \t\r\n") + closing))
+
+    def _check(self, samples: Sequence[Sample]) -> None:
+        if samples:
+            self._latest = max(self._latest, samples[-1][0])
+        if self._secrets.found_in(value for _, value in samples):
+            raise msgspec.ValidationError(f"samples: {REPEATED}")
 
 
-def _refuse_repeated(samples: Iterable[Sample], secrets: CallSecrets) -> None:
-    if secrets.found_in(value for _, value in samples):
-        raise msgspec.ValidationError(f"samples: {REPEATED}")
-
-
-def _instant(metric: Raw, sample: Raw, secrets: CallSecrets) -> EncodedSeries:
-    if encoded_size(sample) > SAMPLES_BYTES:
-        raise msgspec.ValidationError(f"a sample of more than {SAMPLES_BYTES} bytes")
-    _refuse_repeated([_SAMPLE.decode(sample)], secrets)
-    return EncodedSeries(metric, sample, instant=True)
-
-
-def _remarks(body: _QueryAnswer, histograms: int, secrets: CallSecrets) -> Iterator[str]:
+def _remarks(body: _QueryAnswer, secrets: CallSecrets) -> Iterator[str]:
     said = list[str]()
     for name, encoded in (("warnings", body.warnings), ("infos", body.infos)):
         if encoded_size(encoded) > REMARKS_BYTES:
             yield f"{encoded_size(encoded)} bytes of {name}, which are too many to show"
         else:
             said += _REMARKS.decode(encoded) or ()
-    yield from (secrets.excerpt(remark) for remark in said[:REMARKS_LIMIT])
+    yield from (str(secrets.excerpt(remark)) for remark in said[:REMARKS_LIMIT])
     if len(said) > REMARKS_LIMIT:
         yield f"{len(said) - REMARKS_LIMIT} more warnings"
     if body.partial:
         yield "the server could read only a part of the data"
-    if histograms:
-        yield f"left out {histograms} native histograms: use histogram_quantile() or such"

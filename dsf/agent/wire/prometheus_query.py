@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from dsf.agent.wire.prometheus_answer import ANY_SAMPLES, AskedSamples
 from dsf.api.crd.dynamic_scorer import DEFAULT_SOURCE_PATH, DEFAULT_STEP_SECONDS
 
 GET_LIMIT = 2000
@@ -33,6 +34,7 @@ class PrometheusQuery:
 
     url: str
     parameters: tuple[tuple[str, str], ...]
+    asked: AskedSamples = ANY_SAMPLES
 
     @property
     def method(self) -> str:
@@ -87,6 +89,7 @@ def build_query(
     return PrometheusQuery(
         url=urlunsplit((parts.scheme, parts.netloc, path, "", "")),
         parameters=(*parse_qsl(parts.query, keep_blank_values=True), ("query", query), *when),
+        asked=AskedSamples(now, ranged=not instant),
     )
 
 

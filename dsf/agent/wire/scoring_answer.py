@@ -16,7 +16,6 @@ from dsf.agent.wire.bounded_json import (
     decode_labels,
     describe,
     encoded_size,
-    json_text,
 )
 from dsf.agent.wire.foreign_text import NO_SECRETS, CallSecrets
 from dsf.agent.wire.http_answer import (
@@ -25,6 +24,11 @@ from dsf.agent.wire.http_answer import (
     invalid_response,
     status_failure,
 )
+from dsf.api.scoring.json_text import json_text
+from dsf.api.untrusted_text import UntrustedName, quoted
+
+_SHOWN_CHARACTERS = 32
+"""Characters that a message quotes of a wrong score."""
 
 NUMBER_BYTES = 1024
 """One number: the longest double has fewer than 800 significant digits."""
@@ -134,7 +138,9 @@ def _number(encoded: Raw, secrets: CallSecrets) -> float:
         return float(raw)
     text = _TEXT.decode(raw) if raw[:1] == b'"' else ""
     if not _NUMBER_TEXT.fullmatch(text):
-        raise msgspec.ValidationError(f"score: expected a number, got {secrets.excerpt(raw)[:32]}")
+        shown = secrets.line(text or raw)[:_SHOWN_CHARACTERS]
+        named = quoted(shown) if text else UntrustedName(shown)
+        raise msgspec.ValidationError(f"score: expected a number, got {named}")
     return float(text)
 
 

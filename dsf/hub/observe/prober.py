@@ -14,6 +14,7 @@ import httpx
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scoring_api import HEALTH_PATH
+from dsf.api.untrusted_text import UntrustedText
 from dsf.hub.observe.certificate_authorities import TrustedAuthorities
 from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.config_document import ConfigDocument, read_config
@@ -191,20 +192,17 @@ def _failure(url: str, reason: str, text: str) -> ProbeFailure:
 def _refused(url: str, response: httpx.Response) -> ProbeFailure | None:
     status = response.status_code
     if response.has_redirect_location:
-        location = response.headers.get("location", "")[:_SHOWN_CHARACTERS]
+        location = response.headers.get("location", "")
         return _failure(
             url,
             "Redirected",
-            f"answered {status} to {location!r}; redirects are not followed: set"
+            f"answered {status} to {UntrustedText(location)}; redirects are not followed: set"
             " spec.configURL to the final address",
         )
     if not response.is_success:
         return _failure(url, "BadStatus", f"answered {status} instead of 200")
     encoding = response.headers.get("content-encoding", "identity")
     if encoding != "identity":
-        message = (
-            f"answered in content encoding {encoding[:_SHOWN_CHARACTERS]!r}, which was"
-            " not requested"
-        )
+        message = f"answered in content encoding {UntrustedText(encoding)}, which was not requested"
         return _failure(url, "Compressed", message)
     return None

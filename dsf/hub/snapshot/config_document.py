@@ -10,7 +10,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.scoring.json_text import WrongEncoding, json_text
 from dsf.api.scoring.scoring_api import ScorerConfig
+from dsf.api.untrusted_text import UntrustedName, UntrustedText
 from dsf.hub.snapshot.registered_scorer import validation_message
 
 _SHOWN_FIELDS = 5
@@ -26,9 +28,14 @@ class ConfigDocument:
 
 
 def read_config(body: bytes) -> ConfigDocument | InvalidInput:
-    """Read what a config endpoint answered; InvalidInput has reason NotJSON or InvalidConfig."""
+    """Read what a config endpoint answered; InvalidInput has a reason.
+
+    Reasons: WrongEncoding, NotJSON, InvalidConfig. A byte order mark is ignored.
+    """
     try:
-        document = from_json(body)
+        document = from_json(json_text(body))
+    except WrongEncoding as error:
+        return InvalidInput("WrongEncoding", f"the answer: {error}")
     except ValueError as error:
         return InvalidInput(
             "NotJSON",
@@ -53,7 +60,7 @@ def read_config(body: bytes) -> ConfigDocument | InvalidInput:
 def _source_type(error: ValidationError) -> str:
     for item in error.errors(include_url=False, include_context=False):
         if item["loc"] == ("source", "type"):
-            served = repr(item["input"])[:_SHOWN_CHARACTERS]
+            served = UntrustedText(str(item["input"])[:_SHOWN_CHARACTERS])
             return f"source.type is {served}: serve Prometheus, OpenTelemetry or None"
     return ""
 
@@ -62,15 +69,15 @@ def _unknown(model: type[BaseModel], document: Mapping[str, Any], path: str) -> 
     known = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
     for key, value in document.items():
         if key not in known:
-            yield path + _hinted(key[:_SHOWN_CHARACTERS], known.keys() - document.keys())
+            yield _hinted(path, key[:_SHOWN_CHARACTERS], known.keys() - document.keys())
         elif isinstance(value, Mapping) and (inner := _model(known[key])):
             yield from _unknown(inner, value, f"{path}{key}.")
 
 
-def _hinted(key: str, missing: Collection[str]) -> str:
-    shown = "".join(character if character.isprintable() else "?" for character in key)
+def _hinted(path: str, key: str, missing: Collection[str]) -> str:
     near = get_close_matches(key, sorted(missing), n=1)
-    return f"{shown} (did you mean {near[0]}?)" if near else shown
+    shown = UntrustedName(path + key)
+    return f"{shown} (did you mean {near[0]}?)" if near else str(shown)
 
 
 def _model(annotation: Any) -> type[BaseModel] | None:

@@ -25,7 +25,7 @@ def server(url: str, where: str) -> str | InvalidInput:
     if "@" in parts.netloc:
         return InvalidInput(
             "InvalidURL",
-            f"{where} holds a user name or password: remove it and use auth.tokenSecretRef",
+            f"{where} holds a user name or password; remove it and use auth.tokenSecretRef",
         )
     return f"{parts.scheme}://{parts.netloc}"
 

@@ -4,7 +4,7 @@ Sentences quote every text but the names of objects. Cells of a table are escape
 """
 
 from dsf.api.plural import counted
-from dsf.api.untrusted_text import UntrustedText, object_name
+from dsf.api.untrusted_text import UntrustedName, listed, quoted
 from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.sections import Section, first_rows
@@ -49,10 +49,10 @@ def placements(plan: Plan) -> Section:
     running: dict[str, list[str]] = {}
     for item in plan.placements:
         running.setdefault(item.cluster, []).append(
-            f"{object_name(item.workload)} on {UntrustedText(item.device)} ({item.score:g})"
+            f"{UntrustedName(item.workload)} on {quoted(item.device)} ({item.score:g})"
         )
     sentences = [
-        f"{object_name(cluster)} enforces {_names(policy)}:"
+        f"{UntrustedName(cluster)} enforces {_names(policy)}:"
         f" {', '.join(running.get(cluster, ['nothing']))}."
         for cluster, policy in sorted(plan.policies.items())
     ]
@@ -69,7 +69,7 @@ def unplaced(plan: Plan) -> Section:
         some = item.workload in placed
         what = "has fewer places than it asked for" if some else "has no place"
         sentences.append(
-            f"{object_name(item.workload)} {what}: {item.reason}: {UntrustedText(item.message)}"
+            f"{UntrustedName(item.workload)} {what}: {item.reason}: {quoted(item.message)}"
         )
     columns = ("unplaced", "reason", "message")
     return Section("workloads left out", columns, tuple(rows), tuple(sentences))
@@ -78,7 +78,7 @@ def unplaced(plan: Plan) -> Section:
 def issues(plan: Plan) -> Section:
     """Return the input that could not be used, and why."""
     rows = [(item.reason, item.message) for item in plan.issues]
-    sentences = [f"Not used: {item.reason}: {UntrustedText(item.message)}" for item in plan.issues]
+    sentences = [f"Not used: {item.reason}: {quoted(item.message)}" for item in plan.issues]
     return Section("issues", ("issue", "message"), first_rows(rows), tuple(sentences))
 
 
@@ -87,7 +87,7 @@ def writes(plan: Plan) -> Section:
     changes = list(map(describe, plan.changes))
     rows = [(item.action, item.kind, item.namespace, item.name) for item in changes]
     phrases = [
-        f"{item.action} {item.kind} {object_name(item.namespace)}/{object_name(item.name)}"
+        f"{item.action} {item.kind} {UntrustedName(item.namespace)}/{UntrustedName(item.name)}"
         for item in changes
     ]
     columns = ("change", "kind", "namespace", "name")
@@ -96,7 +96,7 @@ def writes(plan: Plan) -> Section:
 
 def _names(policies: str) -> str:
     """Return the names of the policies of a cluster, which `Plan.policies` joins with commas."""
-    return ", ".join(map(object_name, policies.split(", ")))
+    return listed(policies.split(", "))
 
 
 def _costs(plan: Plan) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dsf.api.names import score_object_name
+from dsf.api.untrusted_text import UntrustedText
 from dsf.kube.port import Object
 from optimizer.wire.result import ScoreObject
 
@@ -20,8 +21,8 @@ def _described(score: ScoreObject, scorer: Object | None) -> ScoreObject:
         return score
     spec = scorer.get("spec") or {}
     update = {
-        "description": str(spec.get("description") or ""),
-        "score_dimension_format": str(spec.get("scoreDimensionFormat") or ""),
+        "description": UntrustedText(spec.get("description") or ""),
+        "score_dimension_format": UntrustedText(spec.get("scoreDimensionFormat") or ""),
     }
     return score.model_copy(update=update)
 

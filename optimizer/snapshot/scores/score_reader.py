@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dsf.api.scoring.dimension_format import DimensionFormat
+from dsf.api.untrusted_text import UntrustedName, quoted
 from dsf.kube.port import Object
 from optimizer.domain.arrays import Floats
 from optimizer.domain.compact_floats import wide_enough
@@ -164,7 +165,9 @@ def _unusable(obj: Object, cluster: str, score: ScoreRef, now: datetime) -> Issu
     name = score.score_name
     if validity(obj, now=now)[1]:
         until = (obj.get("status") or {}).get("validUntil")
-        message = f"cluster {cluster}: AddOnPlacementScore {name} was valid until {until}"
+        message = (
+            f"cluster {cluster}: AddOnPlacementScore {name} was valid until {UntrustedName(until)}"
+        )
         return Issue(reason="ExpiredScore", message=message, cluster=cluster)
     first = next((entry for entry, _ in entries_of(obj)), None)
     dimension = score.dimension
@@ -172,7 +175,7 @@ def _unusable(obj: Object, cluster: str, score: ScoreRef, now: datetime) -> Issu
         return None
     message = (
         f"cluster {cluster}: no entry of AddOnPlacementScore {name} has the form"
-        f" {dimension}; there is {first!r}"
+        f" {quoted(str(dimension))}; there is {quoted(first)}"
     )
     return Issue(reason="WrongScoreFormat", message=message, cluster=cluster)
 
@@ -193,18 +196,19 @@ def _same(issue: Issue) -> Issue:
 def _entry_issue(reason: str, score: ScoreRef, cluster: str, app: str, device: str) -> Issue:
     entry = entry_name(score.dimension, cluster, app, device)
     what = "no entry" if reason == "MissingScore" else "several entries"
-    where = f"device {device}" if device else "a supply that names no device"
+    where = f"device {UntrustedName(device)}" if device else "a supply that names no device"
     return Issue(
         reason=reason,
         message=f"cluster {cluster}: AddOnPlacementScore {score.score_name} has {what} for app"
-        f" {app} on {where} (looked for {entry!r} in the form {score.dimension})",
+        f" {UntrustedName(app)} on {where} (looked for {quoted(entry)} in the form"
+        f" {quoted(str(score.dimension))})",
         cluster=cluster,
         device=device,
     )
 
 
 def _further_issue(cluster: str, device: str, count: int) -> Issue:
-    where = f"for device {device}" if device else "for a supply that names no device"
+    where = f"for device {UntrustedName(device)}" if device else "for a supply that names no device"
     return Issue(
         reason="MissingScore",
         message=f"cluster {cluster}: {count} more apps have no usable entry {where}",

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from dsf.api.untrusted_text import (
     TEXT_LIMIT,
+    UntrustedName,
     UntrustedText,
     cleaned,
     escaped,
     escaped_json,
     escaped_lines,
-    object_name,
+    listed,
 )
 
 ANY_TEXT = st.text(st.characters(categories=None), max_size=2 * TEXT_LIMIT)
@@ -59,12 +60,20 @@ def test_escaped_json_means_the_same(text: str) -> None:
 
 @given(st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", fullmatch=True))
 def test_names_of_kubernetes_objects_are_shown_as_they_are(name: str) -> None:
-    assert cleaned(name) == escaped(name) == object_name(name) == name
+    assert cleaned(name) == escaped(name) == f"{UntrustedName(name)}" == name
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a\n", "A", "-a", "a" * 254, "a\u200bb", "a,b", "a:b"])
-def test_what_is_no_name_of_an_object_is_quoted(name: str) -> None:
-    assert object_name(name) == str(UntrustedText(name))
+@pytest.mark.parametrize("name", ["a b", "a\n", "-a", "a" * 318, "a\u200bb", "a,b", "a:b", 'a"b'])
+def test_what_is_not_one_word_is_quoted(name: str) -> None:
+    assert f"{UntrustedName(name)}" == listed([name]) == f"{UntrustedText(name)}"
+    assert f"{UntrustedText(name)!r}" == f"{UntrustedText(name)}"
+
+
+@pytest.mark.parametrize("name", ["", "A", "3g.48gb", "nvidia.com/gpu", "a_b", "text/html"])
+def test_one_word_is_shown_as_it_is(name: str) -> None:
+    shown = UntrustedName(name)
+    assert (f"{shown}", f"{shown!r}") == (name, f'"{name}"')
+    assert (shown, hash(shown), json.dumps(shown)) == (name, hash(name), f'"{name}"')
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ async def test_questions_and_pareto_sets_are_answered_by_themselves() -> None:
     ("changed", "said"),
     [
         ({"pareto": ["performance"]}, "name two or three scores"),
-        ({"pareto": ["performance", "power"]}, "'power' is none of the scores performance"),
+        ({"pareto": ["performance", "power"]}, '"power" is none of the scores performance'),
         ({"whyNot": [{"cluster": "worker01"}]}, "one of workload and policy"),
         (
             {"whyNot": [{"cluster": "worker01", "policy": "p", "device": "all"}]},

@@ -113,7 +113,7 @@ def test_entries_of_another_form_are_one_gap_that_shows_one_of_them() -> None:
     (issue,) = fleet.issues
     assert (issue.reason, issue.cluster) == ("WrongScoreFormat", "worker01")
     assert "${app};${device}" in issue.message
-    assert "'app01/all'" in issue.message
+    assert '"app01/all"' in issue.message
 
 
 def test_a_missing_score_has_the_stated_value() -> None:
@@ -402,8 +402,8 @@ def test_an_affinity_that_no_workload_meets_is_named(wanted: str) -> None:
     (issue,) = read(annotated(workload_affinity=wanted), request()).issues
     assert (issue.reason, issue.workload) == ("UnknownWorkloads", "mwrs-app01")
     assert issue.message == (
-        f"workload mwrs-app01 must run with a workload that matches {wanted}, and no other workload"
-        " of the request does"
+        f'workload mwrs-app01 must run with a workload that matches "{wanted}",'
+        " and no other workload of the request does"
     )
 
 

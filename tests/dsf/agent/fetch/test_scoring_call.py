@@ -123,7 +123,7 @@ async def test_a_status_is_a_failure_that_names_the_api(api: ScoringApi, scorer:
     scorer.answer = replying(b"<h1>oops</h1>", 500, headers={"Content-Type": "text/html"})
     found = await failed(api, asking(scorer))
     assert found.reason == "ServerError"
-    assert f"{scorer.url}/scoring answered 500 (text/html): <h1>oops</h1>" in found.message
+    assert f'{scorer.url}/scoring answered 500 (text/html): "<h1>oops</h1>"' in found.message
 
 
 async def test_the_room_of_an_answer_hangs_on_the_label_sets_of_a_score(

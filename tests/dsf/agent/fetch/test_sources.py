@@ -227,7 +227,7 @@ async def test_all_queries_share_one_limit_of_size(sources: Sources, prometheus:
 async def test_of_equal_warnings_one_is_kept(sources: Sources, prometheus: Server) -> None:
     prometheus.answer = replying(matrix(warnings=["no store matched"]))
     found = await sources.fetch(asking(prometheus, source_query="a;b"), NOW)
-    assert found == FetchedSeries(warnings=("no store matched",))
+    assert found == FetchedSeries(warnings=('"no store matched"',))
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.prometheus_answer import (
     REMARKS_LIMIT,
     SERIES_LIMIT,
+    AskedSamples,
     FetchedSeries,
     parse_query_answer,
 )
@@ -66,7 +67,7 @@ def test_nothing_found_is_no_failure() -> None:
 
 def test_warnings_are_kept() -> None:
     found = fetched(success("matrix", [], warnings=["PromQL warning: x\ny"], isPartial=True))
-    assert found.warnings[0] == "PromQL warning: x y"
+    assert found.warnings[0] == '"PromQL warning: x y"'
     assert "part" in found.warnings[1]
 
 
@@ -75,6 +76,40 @@ def test_native_histograms_are_left_out_and_said() -> None:
     found = fetched(success("matrix", [histogram, {"metric": {}, "values": [[1, "1"]]}]))
     assert len(found.series) == 1
     assert "histogram_quantile" in found.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "asked", "said"),
+    [
+        (success("matrix", [{"metric": {}}]), AskedSamples(), "1 series that have neither values"),
+        (
+            success("vector", [{"metric": {}, "value": [1, "2"]}]),
+            AskedSamples(100, ranged=True),
+            "answered a vector to a range query",
+        ),
+        (success("scalar", [1, "2"]), AskedSamples(100, ranged=True), "a scalar to a range query"),
+        (
+            success("matrix", [{"metric": {}, "values": [[1, "2"], [161, "2"]]}]),
+            AskedSamples(100, ranged=True),
+            "its latest sample is 61 s in the future",
+        ),
+        (success("matrix", [{"metric": {}, "values": [[159, "2"]]}]), AskedSamples(100), ""),
+        (success("matrix", [{"metric": {}, "values": []}]), AskedSamples(100, ranged=True), ""),
+        (success("matrix", [{"metric": {}, "values": [[1, "2"]]}]), AskedSamples(100), ""),
+    ],
+)
+def test_what_is_unusual_is_accepted_and_said(
+    answer: HttpAnswer, asked: AskedSamples, said: str
+) -> None:
+    found = parse_query_answer(URL, answer, asked=asked)
+    assert isinstance(found, FetchedSeries)
+    assert [said in warning for warning in found.warnings] == ([True] if said else [])
+
+
+def test_another_kind_of_result_is_named() -> None:
+    answer = success("streams\u202e", [{"stream": {}, "values": [["1", "a log line"]]}])
+    assert 'its resultType is "streams' in failed(answer).message
+    assert "not matrix, vector or scalar" in failed(answer).message
 
 
 def test_the_servers_own_error_message_is_surfaced() -> None:
@@ -102,7 +137,7 @@ def test_the_servers_own_error_message_is_surfaced() -> None:
 def test_a_status_is_named_with_what_the_server_said(status: int, reason: str) -> None:
     failure = failed(answered(b"<h1>\x1b[31m no </h1>\n", status, "text/html; charset=utf-8"))
     assert failure.reason == reason
-    assert f"answered {status} (text/html): <h1> [31m no </h1>;" in failure.message
+    assert f'answered {status} (text/html): "<h1> [31m no </h1>";' in failure.message
 
 
 @pytest.mark.parametrize(
@@ -160,7 +195,7 @@ def test_any_body_gives_a_value(body: bytes, status: int) -> None:
 
 def test_infos_are_kept_and_a_flood_of_remarks_is_counted() -> None:
     found = fetched(success("matrix", [], infos=['metric might not be a counter: "up"']))
-    assert found.warnings == ('metric might not be a counter: "up"',)
+    assert found.warnings == (json.dumps('metric might not be a counter: "up"'),)
     flood = fetched(success("matrix", [], warnings=[f"store {n}" for n in range(1000)]))
     assert len(flood.warnings) == REMARKS_LIMIT + 1
     assert flood.warnings[-1] == "990 more warnings"
@@ -224,7 +259,7 @@ def test_an_error_body_is_named_by_its_status(status: int, kind: str, reason: st
     body = json.dumps(error).encode()
     failure = failed(HttpAnswer(status, "application/json", body, retry_after=7.0))
     assert failure.reason == reason
-    assert f"({kind}): {said}" in failure.message
+    assert f'({kind}): "{said}"' in failure.message
     assert failure.retry_after == (None if reason == "QueryRejected" else 7.0)
 
 
@@ -241,7 +276,7 @@ def test_what_a_real_prometheus_refuses_is_told_in_its_words(name: str) -> None:
     expected = {503: "ServerError", 404: "NotFound"}.get(said["status"], "QueryRejected")
     assert failure.reason == expected
     words = json.loads(said["body"])["error"] if said["status"] != 404 else "404 page not found"
-    assert words in failure.message
+    assert json.dumps(words, ensure_ascii=False) in failure.message
 
 
 _labels = st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=3)

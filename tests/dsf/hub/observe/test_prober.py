@@ -8,9 +8,12 @@ import socket
 
 import pytest
 
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.observe.prober import ProbeLimits, Prober
+from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
+from dsf.kube.redaction import redact
 from tests.dsf.hub.builders import api_config
 from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
 
@@ -88,11 +91,11 @@ REPLIES = {
         ScoringAPI(body=gzip.compress(b" " * 10_000), headers={"Content-Encoding": "gzip"}),
         "Compressed",
     ),
-    "a byte order mark": (
-        ScoringAPI(body=b"\xef\xbb\xbf" + json.dumps(api_config()).encode()),
-        "NotJSON",
+    "UTF-16": (ScoringAPI(body=json.dumps(api_config()).encode("utf-16")), "WrongEncoding"),
+    "UTF-16 without a mark": (
+        ScoringAPI(body=json.dumps(api_config()).encode("utf-16-le")),
+        "WrongEncoding",
     ),
-    "UTF-16": (ScoringAPI(body=json.dumps(api_config()).encode("utf-16")), "NotJSON"),
     "a number beyond all bounds": (ScoringAPI(body=_with_interval("1e999")), "InvalidConfig"),
     "a number of 5,000 digits": (ScoringAPI(body=_with_interval("9" * 5000)), "NotJSON"),
     "not a number": (ScoringAPI(body=_with_interval("NaN")), "InvalidConfig"),
@@ -342,6 +345,20 @@ ECHOES = {
         body=json.dumps(api_config() | {"scoring": t, "name": [t]}).encode()
     ),
 }
+
+
+def test_what_is_wrong_with_a_url_is_not_taken_for_a_password() -> None:
+    wrong = urls.server("http://user:canary@scorer", "spec.configURL")
+    assert isinstance(wrong, InvalidInput)
+    assert redact(wrong.message) == wrong.message
+    assert "canary" not in wrong.message
+
+
+async def test_a_byte_order_mark_is_ignored() -> None:
+    body = b"\xef\xbb\xbf" + json.dumps(api_config()).encode()
+    async with scoring_api(ScoringAPI(body=body)) as api:
+        answer = await probed(api.config_url)
+    assert answer.config == GOOD
 
 
 @pytest.mark.parametrize("token", TOKENS)

@@ -56,7 +56,7 @@ def test_a_misspelt_part_is_named_where_it_is_missed() -> None:
 
 def test_a_source_type_that_nobody_knows_is_named_with_those_that_are_known() -> None:
     told = refused(api_config(type="Graphite"))
-    assert told.message == "source.type is 'Graphite': serve Prometheus, OpenTelemetry or None"
+    assert told.message == 'source.type is "Graphite": serve Prometheus, OpenTelemetry or None'
 
 
 @pytest.mark.parametrize("spelling", ["prometheus", "PROMETHEUS", "openTelemetry", "none"])
