@@ -114,8 +114,10 @@ class Allocation:
 
     def violating(self, workload: int) -> Ints:
         """Return the resources on which one more assignment of a workload violates a row."""
+        if self._matrix is None:
+            return np.empty(0, np.int64)
         first, members = len(self.problem.policies), self.problem.assignments_of(workload)
-        if self._matrix is None or not len(members):
+        if not len(members):
             return np.empty(0, np.int64)
         columns, rows, amounts = self._matrix.columns(first + members[0], first + members[-1] + 1)
         broken = columns[self._exceeds(rows, amounts)] - first
