@@ -4,11 +4,11 @@ python -m benchmarks.optimizer.tuning [--only NAME ...] [--case FAMILY ...]
 
 Every number of the `tuning` modules is halved and doubled (or set to the values below), and every
 heuristic is switched off, each alone and in a process of its own. `tuning_cases` describes the
-families of cases. A cell has, for each value tried, the CPU seconds of the family as a ratio to
-those with the number as it is; `same` where the search is the same step by step, and `-` where no
-case reaches the number. `v` and `b` follow where the sum of values or of bounds changes by 0.05%
-or more. For each value and family, a line on standard error has the CPU, the pricings of all blocks
-and the simplex iterations as ratios: the last two are the same on every machine.
+families of cases. A cell has, for each value tried, the pricings of all blocks and the simplex
+iterations of the family as ratios to those with the number as it is: `1.1/0.9`. Both are the same
+on every machine. `same`: the search is the same step by step. `-`: no case reaches the number. CPU
+seconds follow as `x1.5` where they change by half or more, `v` and `b` where the sum of values or
+of bounds changes by 0.05% or more. A line on standard error has the CPU of every value and family.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import pickle
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -41,6 +41,9 @@ _REPEATS = 3
 
 _NOTABLE = 5e-4
 """Share by which a value or a bound must change to be printed."""
+
+_NOTABLE_CPU = 1.5
+"""Factor by which CPU seconds must change to be printed: less is noise on a busy machine."""
 
 OF_LARGE = frozenset(
     {
@@ -84,8 +87,6 @@ TRIED: Mapping[str, tuple[Any, ...]] = {
     "NEIGHBOURHOOD_PRICING_STEPS": (30, 120, 1),
     "NEIGHBOURHOOD_WARM_UP_STEPS": (5, 20, 0),
     "WARM_UP_STEPS": (15, 60, 0),
-    "DUAL_TARGET_DROPS": ((0.005, 0.0015), (0.02, 0.006), (0.01,)),
-    "SECOND_DESCENT_GAIN": (1e-4, 4e-4),
     "QUICK_DIVE_STEPS": ((15, 50), (60, 200), ()),
     "QUICK_DIVE_ASSIGNMENTS": (0, 10**9),
     "ALL_ITEMS_ASSIGNMENTS": (300_000, 1_200_000, 0),
@@ -383,10 +384,12 @@ def run(task: Task) -> Report:
 
 
 def _work(task: Task, answers: "Connection[Report, None]") -> None:
-    for item in task.replaced:  # before the modules that import the attribute
-        module = importlib.import_module(item.module)
-        setattr(module, item.attribute, item.wrap(getattr(module, item.attribute)))
+    # Each before the modules that import it: numbers, then what is counted, then heuristics.
+    for item in (item for item in task.replaced if item.module.endswith(".tuning")):
+        _replace(item)
     counted = _counters()
+    for item in (item for item in task.replaced if not item.module.endswith(".tuning")):
+        _replace(item)
     from benchmarks.optimizer import tuning_cases  # noqa: PLC0415 - it imports what is replaced
 
     report = Report()
@@ -404,6 +407,11 @@ def _work(task: Task, answers: "Connection[Report, None]") -> None:
         work = [now - then for now, then in zip(counted, before, strict=True)]
         report.costs[key] = Cost(cpu, work[0], work[1], found.value, found.bound)
     answers.send(report)
+
+
+def _replace(item: Replaced) -> None:
+    module = importlib.import_module(item.module)
+    setattr(module, item.attribute, item.wrap(getattr(module, item.attribute)))
 
 
 def _counters() -> list[int]:
@@ -458,11 +466,20 @@ def _compared(base: Costs, others: Costs, family: str) -> str:
         return "-"
     if all(others[key].steps == base[key].steps for key in keys):
         return "same"
-    ratio = sum(others[key].cpu for key in keys) / sum(base[key].cpu for key in keys)
-    return f"{ratio:.2f}{_change(base, others, keys)}"
+    cpu, pricings, iterations = _ratios(base, others, keys)
+    notable = f" x{cpu:.1f}" if max(cpu, 1 / cpu) >= _NOTABLE_CPU else ""
+    return f"{pricings:.2f}/{iterations:.2f}{notable}{_change(base, others, keys)}"
 
 
-def _change(base: Costs, others: Costs, keys: Iterable[Key]) -> str:
+def _ratios(base: Costs, others: Costs, keys: Sequence[Key]) -> tuple[float, float, float]:
+    """Return CPU, pricings and iterations as ratios; 1 where there are none before."""
+    before = [sum(base[key][at] for key in keys) for at in range(3)]
+    after = [sum(others[key][at] for key in keys) for at in range(3)]
+    ratios = [new / old if old else 1.0 for old, new in zip(before, after, strict=True)]
+    return ratios[0], ratios[1], ratios[2]
+
+
+def _change(base: Costs, others: Costs, keys: Sequence[Key]) -> str:
     found = ""
     for letter, index in (("v", 3), ("b", 4)):
         before = sum(base[key][index] for key in keys)
@@ -475,10 +492,7 @@ def _change(base: Costs, others: Costs, keys: Iterable[Key]) -> str:
 
 def _line(name: str, value: Any, base: Costs, others: Costs, family: str) -> str:
     keys = [key for key in others if key[0] == family]
-    ratios = [
-        sum(others[key][at] for key in keys) / max(1e-9, sum(base[key][at] for key in keys))
-        for at in range(3)
-    ]
+    ratios = _ratios(base, others, keys)
     same = all(others[key].steps == base[key].steps for key in keys)
     return (
         f"{name:<32}{value!s:>24} {family:<10}"

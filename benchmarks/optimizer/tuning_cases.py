@@ -1,16 +1,17 @@
 """The cases that numbers and heuristics of the optimizer are measured on, by family.
 
-`small`: up to some hundred variables. `dist`, `prof`, `rand`: up to 100 x 200 of the instances of
-that kind. `linked`: two replicas, a further kind, a fleet-wide limit and spread, so that linking
-rows bind. `tiers`: two priorities. `running`: a fleet that is solved again; the value is the number
-of assignments and policies that stay. `timed`: less CPU than the search needs. `large`: 200 x 500.
-`layouts`: MIG candidates. `moves`: transitions; the value is 0 less the interruptions. `explained`:
-explanations; the value is the number of facts that were computed.
+`small`: up to some hundred variables. `dist`, `prof`, `rand`: up to 50 x 150 of the instances of
+that kind. `linked`: two replicas, a further kind, a fleet-wide limit and spread; `scarce`: the same
+with a quarter of that kind, so that linking rows bind. `tiers`: two priorities. `running`: a fleet
+that is solved again; the value is the number of assignments and policies that stay. `timed`: less
+CPU than the search needs. `large`: 200 x 500. `layouts`: MIG candidates. `moves`: transitions; the
+value is 0 less the interruptions. `explained`: explanations; the value is the number of facts that
+were computed.
 """
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -88,23 +89,27 @@ def cases(start: Start) -> Iterator[Case]:
     for kind in _KINDS:
         yield _running(kind, start)
         yield _moved(kind, start)
-        yield Case("explained", kind, partial(_explained, kind))
-    yield _solve("linked", formulate(_linked(instance(10, 30, "dist"))), "dist", 0.01)
+    yield _solve("linked", formulate(_linked(instance(10, 30, "dist"), _PLENTY)), "dist", 0.01)
+    yield _solve("scarce", formulate(_linked(instance(10, 30, "dist"), _SCARCE)), "dist", 0.01)
     yield _solve("tiers", tiered(problem(instance(20, 40, "dist")), 2), "dist", 0.01)
     yield _solve("timed", problem(instance(100, 200, "dist")), "dist", seconds=0.3)
     yield _solve("timed", tiered(problem(instance(50, 100, "dist")), 2), "tiers", seconds=0.5)
     yield _solve("large", problem(instance(200, 500, "dist")), "dist", 0.01)
-    for gpus, most in ((4, 16), (8, 16)):
+    yield Case("explained", "rand", partial(_explained, "rand"))
+    for gpus, most in ((4, 16), (6, 16)):
         yield Case("layouts", f"{gpus} GPUs {most}", partial(_layouts, gpus, most))
 
+
+_PLENTY, _SCARCE = (10.5, 11.5, 12.5, 13.5, 14.5), (3.0,)
+"""CPUs of clusters in turn."""
 
 _MEDIUM = 10
 """Clusters: cases with fewer are small."""
 
 _SIZES: dict[Kind, tuple[tuple[tuple[int, int], float], ...]] = {
     "dist": (((8, 20), 0.0), ((20, 50), 0.0), ((50, 150), 0.005)),
-    "prof": (((6, 14), 0.0), ((12, 28), 0.0), ((50, 150), 0.0025), ((100, 200), 0.0025)),
-    "rand": (((6, 14), 0.0), ((20, 50), 0.0), ((50, 150), 0.0025)),
+    "prof": (((6, 14), 0.0), ((12, 28), 0.0), ((50, 150), 0.0025)),
+    "rand": (((6, 14), 0.0), ((20, 50), 0.0), ((30, 80), 0.0025)),
 }
 """Sizes and gaps that take at most about a second each, by kind."""
 
@@ -144,11 +149,11 @@ def _running(kind: Kind, start: Start) -> Case:
     return Case("running", kind, run)
 
 
-def _linked(given: Instance) -> Fleet:
+def _linked(given: Instance, cpu: Sequence[float]) -> Fleet:
     """Return an instance with replicas, a further kind, a limit and spread over zones."""
     plain = fleet(given)
     clusters = tuple(
-        replace(item, labels={"zone": "abc"[at % 3]}, base=(Supply("cpu", "", 10.5 + at % 5),))
+        replace(item, labels={"zone": "abc"[at % 3]}, base=(Supply("cpu", "", cpu[at % len(cpu)]),))
         for at, item in enumerate(plain.clusters)
     )
     workloads = tuple(

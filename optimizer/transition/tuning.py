@@ -4,19 +4,37 @@ Each docstring begins with the unit. `python -m benchmarks.optimizer.tuning` mea
 """
 
 COMPARED_MOVES = 100
-"""Blocked moves: so many are compared by the cost of making room, which is a search for each."""
+"""Blocked moves: so many are compared by the cost of making room, which is a search for each.
+
+Not measured yet.
+"""
 
 SCHEDULED_CELLS = 20_000_000
-"""Rows times stages: up to so many are compared, which takes about a second."""
+"""Rows times stages: up to so many are compared, which takes about a second.
+
+Not measured yet.
+"""
 
 SHORTEST_PATH_VARIABLES = 12
-"""Differing variables: up to so many, the shortest path is searched (2^12 states, no detours)."""
+"""Differing variables: up to so many, the shortest path is searched (2^12 states, no detours).
+
+Not measured yet.
+"""
 
 SHORTEST_PATH_STATES = 2_000
-"""States: the shortest path search closes so many before it gives up, after about a second."""
+"""States: the shortest path search closes so many before it gives up, after about a second.
+
+Not measured yet.
+"""
 
 KEPT_DETOURS = 200
-"""Detours: up to so many, all are kept; every one adds columns to the rows of the moves."""
+"""Detours: up to so many, all are kept; every one adds columns to the rows of the moves.
+
+Not measured yet.
+"""
 
 DETOURS_PER_WORKLOAD = 3
-"""Detours: what each workload keeps where there are too many."""
+"""Detours: what each workload keeps where there are too many.
+
+Not measured yet.
+"""

@@ -1,4 +1,4 @@
-"""Every number that tunes the optimizer's search has a unit, a reader and a benchmark."""
+"""Every number that tunes the optimizer's search has a unit, a reader and a measurement."""
 
 import ast
 import importlib
@@ -7,6 +7,7 @@ from pathlib import Path
 from benchmarks.optimizer.tuning import HEURISTICS, OF_LARGE, TRIED, numbers, tried
 
 ROOT = Path(__file__).parents[2]
+FIGURES = (ROOT / "docs" / "optimizer-tuning.md").read_text()
 NUMBERS = {item.name: item for item in numbers()}
 
 
@@ -25,6 +26,10 @@ def test_numbers_are_documented_in_the_folders_that_have_any() -> None:
 
 def test_a_number_that_nothing_reads_is_gone() -> None:
     assert [name for name, item in NUMBERS.items() if not item.readers] == []
+
+
+def test_the_figures_of_every_number_are_published() -> None:
+    assert [name for name in NUMBERS if f"| `{name}` |" not in FIGURES] == []
 
 
 def test_the_benchmark_tries_other_values_of_numbers_that_exist() -> None:

@@ -28,12 +28,11 @@ from optimizer.solve.pricing.restricted_master import is_feasible
 from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import (
     BOUND_TOLERANCE,
-    DUAL_TARGET_DROPS,
+    DUAL_TARGET_DROP,
     FEW_CLASSES,
     FEW_CLASSES_STEP_PATIENCE,
     QUICK_DIVE_ASSIGNMENTS,
     QUICK_DIVE_STEPS,
-    SECOND_DESCENT_GAIN,
     STEP_PATIENCE,
     VALUE_TOLERANCE,
     WARM_UP_STEPS,
@@ -67,7 +66,7 @@ def solve_lagrangian_dual(
     on_incumbent: OnIncumbent = ignore,
     collect: bool = True,
 ) -> LagrangianDual:
-    """Return the lowest bound found by subgradient descents and, where it is small, by the master.
+    """Return the lowest bound found by a subgradient descent and, where it is small, by the master.
 
     `start`: a decision to begin with, if it is feasible. `start_prices`: where the descent begins,
     instead of one price for all capacity. `collect`: collect the generated columns
@@ -92,21 +91,18 @@ def solve_lagrangian_dual(
     lowest, best = _starting_point(blocks, items, start_prices, stop)
     heuristic.begin(start, lowest)
     heuristic.decide(best, lowest)
-    for reach in () if stop() else DUAL_TARGET_DROPS:
+    if not stop():
         bound, found = lower_bound_by_subgradients(
             blocks,
             items,
             best,
-            target_drop=reach,
+            target_drop=DUAL_TARGET_DROP,
             patience=FEW_CLASSES_STEP_PATIENCE if small else STEP_PATIENCE,
             on_pricing=seen,
             stop=stop,
         )
-        gained = lowest - bound
         if bound < lowest:
             lowest, best = bound, found
-        if small or not repeated or gained <= SECOND_DESCENT_GAIN * abs(lowest) or stop():
-            break
     if repeated and items is not None and small and not stop():
         pool.extend(
             heuristic.incumbent.columns
