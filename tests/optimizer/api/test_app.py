@@ -331,7 +331,7 @@ async def test_the_documentation_is_complete() -> None:
     references = {part.split('"')[0] for part in seen.split("#/components/schemas/")[1:]}
     assert references <= set(schemas)
     optimize = document["paths"]["/optimize"]["post"]
-    codes = {"200", "400", "401", "403", "408", "409", "413", "422", "429", "503"}
+    codes = {"200", "400", "401", "403", "404", "408", "409", "413", "422", "429", "503"}
     assert set(optimize["responses"]) == codes
     examples = optimize["requestBody"]["content"]["application/json"]["examples"]
     assert set(examples) == {"performance", "power", "mig"}
