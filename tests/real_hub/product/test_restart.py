@@ -205,6 +205,7 @@ async def test_killed_at_random_moments_no_cluster_gets_an_older_config(
                 assert watched.falls == [], f"kill {number + 1}"
             await everywhere(watched, api.version)
             watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
     assert watched.falls == []
 
 
