@@ -210,8 +210,8 @@ def test_labels_cannot_fill_the_memory() -> None:
 def test_only_who_wants_its_buckets_hears_that_an_exponential_histogram_has_none() -> None:
     data = {"aggregationTemporality": 2, "dataPoints": [{**at(NOW), "count": "4", "sum": 9}]}
     export = request({"name": "h", "exponentialHistogram": data})
-    assert remembering(wanting("h_count")).add(export) == {}
-    assert remembering(wanting("h_bucket")).add(export) == {EXPONENTIAL: 1}
+    assert add(remembering(wanting("h_count")), export) == {}
+    assert add(remembering(wanting("h_bucket")), export) == {EXPONENTIAL: 1}
 
 
 @pytest.mark.parametrize("query", ["", 'm{a=~"("}', "rate(m[5m])", 'm{a=~"(?=x)"}'])
