@@ -27,7 +27,7 @@ from optimizer.model.problem import Problem
 from optimizer.model.problem_size import too_large, too_large_to_read
 from optimizer.namespace_lease import LEASE_SECONDS, NamespaceLease, write_alone
 from optimizer.observe import list_all, observe, retry_when_gone, score_pages
-from optimizer.plan.generated_objects import changes, failures, successes
+from optimizer.plan.generated_objects import failures, reset_changes, successes
 from optimizer.plan.manifests import GENERATED_SELECTOR
 from optimizer.plan.plan import Plan, plan, stale
 from optimizer.snapshot.fleet_reader import FleetReader
@@ -191,7 +191,7 @@ class Optimizer:
             list_all(self._kube, POLICY, namespace, labels=GENERATED_SELECTOR),
         )
         observation = Observation(placements=placements, bindings=bindings, policies=policies)
-        deletions = changes((), observation)
+        deletions = reset_changes(observation)
         if refused := await writer.permit(deletions):
             return refused
         if not wanted():

@@ -1,4 +1,4 @@
-"""The generated objects of a namespace: the changes that make them those of a decision."""
+"""The generated objects of a namespace: what a decision changes of them, what a reset deletes."""
 
 from collections.abc import Iterable, Mapping
 
@@ -31,6 +31,11 @@ def changes(desired: Iterable[Object], observation: Observation) -> tuple[Change
     deletes = [change for change in reversed(every) if isinstance(change, Delete)]
     others = [change for change in every if not isinstance(change, Delete)]
     return (*deletes, *others)
+
+
+def reset_changes(observation: Observation) -> tuple[Change, ...]:
+    """Return what a reset deletes: every generated object, and nothing else."""
+    return changes((), observation)
 
 
 def not_generated(desired: Iterable[Object], observation: Observation) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from optimizer.domain.solution import Decision
 from optimizer.mig.mig_parted import layout_text
 from optimizer.mig.policy_spec import generated_policy, policy_specs
 from optimizer.snapshot.annotations import PREFIX
-from optimizer.snapshot.object_readers import SUPPLY_AMOUNT, SUPPLY_DEVICE, SUPPLY_KIND
+from optimizer.snapshot.resource_labels import SUPPLY_AMOUNT, SUPPLY_DEVICE, SUPPLY_KIND
 
 
 def generated_policies(fleet: Fleet, decision: Decision, labels: MigLabels) -> Iterator[Object]:

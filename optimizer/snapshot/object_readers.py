@@ -1,11 +1,10 @@
 """Reads single objects: a policy, a workload, a managed cluster and its selector."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.untrusted_text import UntrustedName, quoted
+from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 from optimizer.domain.fleet import (
     CandidatePolicy,
@@ -21,6 +20,7 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.quantity import parse_quantity
 from optimizer.mig.mig_parted import parse_layout
 from optimizer.snapshot.annotations import merge_specs, read_annotations
+from optimizer.snapshot.resource_labels import request_of, supply_of
 from optimizer.wire.object_specs import (
     ClusterSpec,
     GpuLayoutSpec,
@@ -29,15 +29,7 @@ from optimizer.wire.object_specs import (
     WorkloadSpec,
 )
 
-SUPPLY_KIND = "resource-supply-kind"
-SUPPLY_AMOUNT = "resource-supply-amount"
-SUPPLY_DEVICE = "resource-supply-device"
-REQUEST_KIND = "resource-request-kind"
-REQUEST_AMOUNT = "resource-request-amount"
-APP = "app"
 NEWER_CLUSTER_LABEL = "name"
-
-_AMOUNT = re.compile(r"[0-9]{1,9}")
 
 
 def name_of(obj: Object) -> str:
@@ -88,28 +80,27 @@ def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Work
     annotated = read_annotations(replica_set, WorkloadSpec)
     if isinstance(annotated, InvalidInput):
         return _invalid("InvalidRequest", "workload", name, annotated.message)
-    amount = _amount(labels.get(REQUEST_AMOUNT))
-    wrong = _wrong(labels, (APP, REQUEST_KIND), REQUEST_AMOUNT)
-    if wrong or amount is None:
-        return _invalid("InvalidRequest", "workload", name, wrong)
+    request = request_of(labels)
+    if isinstance(request, str):
+        return _invalid("InvalidRequest", "workload", name, request)
     placement = _placement(replica_set)
     if not placement:
         message = f"workload {name}: spec.placementRefs[0].name is missing"
         return Issue(reason="NoPlacementRef", message=message, workload=name)
-    spec, kind = merge_specs(said, annotated), UntrustedName(labels[REQUEST_KIND])
-    if kind in dict(spec.get("requests", ())):
+    spec = merge_specs(said, annotated)
+    if request.kind in dict(spec.get("requests", ())):
         return _invalid(
             "InvalidRequest",
             "workload",
             name,
-            f"requests names {kind}, which its labels request already",
+            f"requests names {request.kind}, which its labels request already",
         )
     spreads, group = spec.pop("spread", ()), spec.pop("spread_group", "")
     return Workload(
         name=name,
-        app=UntrustedName(labels[APP]),
-        kind=kind,
-        amount=amount,
+        app=request.app,
+        kind=request.kind,
+        amount=request.amount,
         placement=placement,
         labels=labels,
         spread=tuple(dict.fromkeys(TopologySpread(i.key, i.most, group) for i in spreads)),
@@ -173,13 +164,8 @@ def cluster_selectors(managed_clusters: Iterable[Object], key: str) -> dict[str,
 
 
 def _labelled_supply(policy: Object) -> tuple[Supply, ...] | str:
-    labels = labels_of(policy)
-    amount = _amount(labels.get(SUPPLY_AMOUNT))
-    wrong = _wrong(labels, (SUPPLY_KIND, SUPPLY_DEVICE), SUPPLY_AMOUNT)
-    if wrong or amount is None:
-        return wrong
-    kind, device = labels[SUPPLY_KIND], labels[SUPPLY_DEVICE]
-    return (Supply(UntrustedName(kind), UntrustedName(device), amount),)
+    supply = supply_of(labels_of(policy))
+    return supply if isinstance(supply, str) else (supply,)
 
 
 def _layouts(specs: Iterable[GpuLayoutSpec]) -> tuple[NodeLayout, ...]:
@@ -205,19 +191,6 @@ def _supplies(specs: Iterable[SupplySpec]) -> tuple[Supply, ...]:
 def _placement(replica_set: Object) -> str:
     references = (replica_set.get("spec") or {}).get("placementRefs") or [{}]
     return str(references[0].get("name") or "")
-
-
-def _amount(text: str | None) -> int | None:
-    return int(text) if text is not None and _AMOUNT.fullmatch(text) else None
-
-
-def _wrong(labels: Mapping[str, str], texts: Iterable[str], amount: str) -> str:
-    missing = [key for key in (*texts, amount) if not labels.get(key)]
-    if missing:
-        return f"label {', '.join(missing)} is missing"
-    if _amount(labels[amount]) is None:
-        return f"label {amount} is {quoted(labels[amount])}, not a whole number"
-    return ""
 
 
 def _invalid(reason: str, kind: str, name: str, wrong: str) -> Issue:
