@@ -14,7 +14,7 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-exhaustive lint types check crds hub test-hub test-sources fire fire-hub audit benchmarks benchmark-tuning clean
+.PHONY: help setup demo test test-exhaustive lint types check crds hub test-hub test-sources fire fire-hub mutants audit benchmarks benchmark-tuning clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -42,6 +42,10 @@ fire: setup ## Run the hostile suites and print a table: promise, how tested, co
 
 fire-hub: hub ## Run the hostile suites against a real hub and print the same table
 	@FIRE_KILLS=$${FIRE_KILLS:-50} $(RUN)/python -m pytest tests/real_hub -m fire -p tests.fire.promise_table $(ARGS)
+
+mutants: setup ## Change decisions in small ways, a seeded sample, and print how many the tests notice
+	@UV_PROJECT_ENVIRONMENT=.build/mutants $(UV) sync --quiet --locked --group mutants
+	@.build/mutants/bin/python -m tests.mutation $(ARGS)
 
 audit: setup ## Offline: secrets in the repository, licences of the packages, an SBOM in .build/sbom.json
 	@UV_PROJECT_ENVIRONMENT=.build/audit $(UV) sync --quiet --locked --group audit

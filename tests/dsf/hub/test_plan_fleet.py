@@ -225,6 +225,34 @@ def test_a_work_that_ocm_would_refuse_is_not_written_and_told_early() -> None:
         assert "c0" in message
 
 
+@pytest.mark.parametrize(
+    ("size", "reason", "works"),
+    [
+        (400 * 1024, "WithinLimit", 5),
+        (400 * 1024 + 1, "NearLimit", 5),
+        (500 * 1024, "NearLimit", 5),
+        (500 * 1024 + 1, "TooLarge", 0),
+    ],
+)
+def test_a_work_has_a_kibibyte_of_room_besides_its_summaries(
+    size: int, reason: str, works: int
+) -> None:
+    def distributed(characters: int) -> World:
+        big = [scorer(f"s{at:02}", url=f"http://s{at:02}/config", mode="None") for at in range(60)]
+        each, more = divmod(characters, len(big))
+        for at, obj in enumerate(big):
+            query = "q" * (each + more if at == 0 else each)
+            obj["spec"]["source"] = {"host": "http://prometheus", "params": {"query": query}}
+            obj["spec"]["scoring"] = {"params": {"name": f"n{at}"}}
+        probes = {target(obj): ProbeResult() for obj in big}
+        return settled(world(scorers=tuple(big), probes=probes))
+
+    text = summaries_text(distributed(6000).works[0])
+    besides = len(json.dumps(text).encode()) - 6000 + 1024
+    end = distributed(size - besides)
+    assert (condition(end.config, "WithinLimit")[1], len(end.works)) == (reason, works)
+
+
 def test_what_the_agents_say_is_gathered() -> None:
     broken = published(
         "c1", failing=("SourceFetched", "BadQuery"), message="parse error at char 7", until=""

@@ -232,14 +232,36 @@ def test_two_that_swap_assignments_without_room_cost_one_of_them_a_moment() -> N
     assert found.least
 
 
+@pytest.mark.parametrize(("more", "least"), [(0, True), (1, False)])
+def test_least_disruption_is_searched_where_at_most_twelve_variables_differ(
+    more: int, least: bool
+) -> None:
+    """Three pairs swap, which is twelve; `more` policies are enforced besides."""
+    pairs = [("a", "b", "cd"), ("e", "f", "gh"), ("i", "j", "kl")]
+    table = scores("m", clusters="z")
+    for first, second, at in pairs:
+        table |= scores(first, second, clusters=at)
+    names, clusters = "abefijm", "cdghkl"
+    given = fleet({c: [("3g", 1)] for c in (*clusters, "z")}, dict.fromkeys(names, 1), table)
+    problem, policies = formulate(given), dict.fromkeys(clusters, "3g")
+    here = {pair[at]: f"{pair[2][at]}/3g" for pair in pairs for at in (0, 1)}
+    there = {pair[at]: f"{pair[2][1 - at]}/3g" for pair in pairs for at in (0, 1)}
+    before = decision(problem, here, policies)
+    goal = decision(problem, there, policies | dict.fromkeys("z"[:more], "3g"))
+    found = planned(given, before, goal)
+    assert sum(len(stage.uncovered) for stage in found.stages) == 3
+    assert (len(found.uncovered), found.least) == (3, least)
+
+
 def test_moves_that_do_not_mind_each_other_share_stages() -> None:
-    clusters = [f"c{index}" for index in range(12)]
-    names = [f"w{index}" for index in range(6)]
+    """More variables differ than the shortest path is searched for."""
+    clusters = [f"c{index}" for index in range(14)]
+    names = [f"w{index}" for index in range(7)]
     table = {(cluster, name, "3g"): 10.0 for cluster in clusters for name in names}
     given = fleet({c: [("3g", 1)] for c in clusters}, dict.fromkeys(names, 1), table)
     problem = formulate(given)
     policies = dict.fromkeys(clusters, "3g")
-    old, new = clusters[:6], clusters[6:]
+    old, new = clusters[:7], clusters[7:]
     at = [{n: f"{c}/3g" for n, c in zip(names, on, strict=True)} for on in (old, new)]
     found = planned(given, *(decision(problem, assignments, policies) for assignments in at))
     assert len(found.stages) == 2

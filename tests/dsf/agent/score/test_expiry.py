@@ -12,7 +12,7 @@ from dsf.agent.failure import Failure
 from dsf.agent.publish.plan import round_report
 from dsf.agent.publish.plan.placement_score import placement_score, status_patch
 from dsf.agent.publish.plan.round_report import RoundReport
-from dsf.agent.score.expiry import EXPIRE, LEAD, decide_expiry, read_time
+from dsf.agent.score.expiry import EXPIRE, LEAD, decide_expiry, policy_in_force, read_time
 from dsf.agent.score.result_rules import AddOnPlacementScoreItem, RoundScores
 from dsf.api.conditions import find
 from dsf.api.crd.score_rules import OnFailure
@@ -109,6 +109,18 @@ def test_hold_extends_the_validity_once(seconds: float) -> None:
 def test_hold_of_scores_that_would_have_ended_meanwhile_is_over() -> None:
     obj = good(HOLD).told(BAD, 690)
     assert (obj.valid_for, obj.reason) == (90, "Expired")
+
+
+@pytest.mark.parametrize(
+    ("rule", "at_expiry", "at_the_end"),
+    [(HOLD, "Hold", "Expire"), (VALUE, "Value", "Value"), (EXPIRE, "Expire", "Expire")],
+)
+def test_the_policy_in_force_begins_when_scores_expire(
+    rule: OnFailure, at_expiry: str, at_the_end: str
+) -> None:
+    assert policy_in_force(rule, -0.1) is None
+    assert (policy_in_force(rule, 0), policy_in_force(rule, 599.9)) == (at_expiry, at_expiry)
+    assert policy_in_force(rule, 600) == at_the_end
 
 
 def test_value_replaces_every_entry_and_is_renewed_by_the_clock() -> None:

@@ -121,6 +121,14 @@ def test_the_servers_own_error_message_is_surfaced() -> None:
     assert "1:4: parse error: unclosed left" in failure.message
 
 
+def test_of_a_long_error_message_the_beginning_is_shown() -> None:
+    error = {"status": "error", "errorType": "bad_data", "error": "begin" + "x" * 100_000}
+    failure = failed(answered(error, 400))
+    assert failure.reason == "QueryRejected"
+    assert "rejected the query (bad_data): beginxxx" in failure.message
+    assert len(failure.message) < 1000
+
+
 @pytest.mark.parametrize(
     ("status", "reason"),
     [

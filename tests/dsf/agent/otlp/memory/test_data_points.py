@@ -87,7 +87,9 @@ def test_a_summary_has_quantiles() -> None:
         "sum": 3,
         "quantileValues": [{"quantile": 0.99, "value": 2}, {"quantile": 1, "value": 2.5}],
     }
-    assert read({"name": "s", "summary": {"dataPoints": [point]}}) == [
+    summary = {"name": "s", "summary": {"dataPoints": [point]}}
+    assert not any(found.delta for found in points(request(summary)))
+    assert read(summary) == [
         ({"__name__": "s_count"}, 2),
         ({"__name__": "s_sum"}, 3),
         ({"__name__": "s", "quantile": "0.99"}, 2),

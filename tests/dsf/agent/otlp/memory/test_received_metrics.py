@@ -20,6 +20,7 @@ from dsf.agent.otlp.memory.sample_windows import (
     TOO_MANY_SAMPLES,
     TOO_MANY_SERIES,
     MemoryBounds,
+    SampleWindows,
 )
 from dsf.agent.wire.prometheus_answer import FetchedSeries
 from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
@@ -144,6 +145,17 @@ def test_what_is_older_than_the_range_goes() -> None:
     assert [time for time, _ in values(memory, one)["{}"]] == [NOW - 500, NOW]
     assert [time for time, _ in values(memory, one, NOW + 200)["{}"]] == [NOW]
     assert failed(memory, one, NOW + 601).reason == "NothingReceived"
+
+
+def test_a_sample_exactly_as_old_as_the_range_is_kept() -> None:
+    one = wanting("m", source_range=600)
+    memory = remembering(one)
+    memory.add(request(gauge("m", number(1, NOW - 600))))
+    assert values(memory, one) == {"{}": [[NOW - 600, "1"]]}
+
+
+def test_a_scorer_without_a_window_has_no_series() -> None:
+    assert SampleWindows().fetch("unknown", NOW) == ()
 
 
 def test_range_0_is_the_latest_value_for_five_minutes() -> None:
