@@ -209,6 +209,14 @@ def test_infos_are_kept_and_a_flood_of_remarks_is_counted() -> None:
     assert flood.warnings[-1] == "990 more warnings"
 
 
+def test_warnings_of_at_most_64_kib_are_read() -> None:
+    longest = "x" * ((1 << 16) - len('[""]'))
+    (shown,) = fetched(success("matrix", [], warnings=[longest])).warnings
+    assert shown.startswith("xxx")
+    (counted,) = fetched(success("matrix", [], warnings=[longest + "x"])).warnings
+    assert counted == f"{(1 << 16) + 1} bytes of warnings, which are too many to show"
+
+
 def test_samples_are_the_bytes_that_the_server_sent() -> None:
     result = b'[{"values": [[1.50,"1e3"], [2,"+Inf"]], "histograms":[], "metric":{"a":"\\u003c"}}]'
     body = b'{"status":"success","data":{"result":%b,"resultType":"matrix"}}' % result

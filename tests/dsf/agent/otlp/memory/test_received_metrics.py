@@ -17,6 +17,7 @@ from dsf.agent.otlp.memory.sample_windows import (
     LABELS_LIMIT,
     LABELS_TOO_LONG,
     STALE,
+    TAKEN,
     TOO_MANY_SAMPLES,
     TOO_MANY_SERIES,
     MemoryBounds,
@@ -156,6 +157,15 @@ def test_a_sample_exactly_as_old_as_the_range_is_kept() -> None:
 
 def test_a_scorer_without_a_window_has_no_series() -> None:
     assert SampleWindows().fetch("unknown", NOW) == ()
+
+
+def test_points_are_counted_by_what_became_of_them() -> None:
+    one = wanting("m")
+    memory = remembering(one)
+    assert memory.outcomes == {TAKEN: 0}
+    memory.add(request(gauge("m", number(1)), gauge("unwanted", number(1))))
+    memory.add(request(gauge("m", number(1))))
+    assert memory.outcomes == {TAKEN: 1, STALE: 1}
 
 
 def test_range_0_is_the_latest_value_for_five_minutes() -> None:

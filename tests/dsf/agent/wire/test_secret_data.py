@@ -1,0 +1,77 @@
+"""What may be read of a Secret."""
+
+from base64 import b64encode
+from typing import Any
+
+import pytest
+
+from dsf.agent.wire.secret_data import (
+    AUTHORITY_LIMIT,
+    TOKEN_LIMIT,
+    Token,
+    host_refused,
+    read_authority,
+    read_token,
+)
+from dsf.api.invalid_input import InvalidInput
+
+PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+HOSTS = "dynamic-scoring.open-cluster-management.io/allowed-hosts"
+
+
+def secret(value: str, type_: str = "Opaque", **annotations: str) -> dict[str, Any]:
+    return {
+        "type": type_,
+        "metadata": {"name": "s", "namespace": "agents", "annotations": annotations},
+        "data": {"key": b64encode(value.encode()).decode()},
+    }
+
+
+def refused(found: object) -> tuple[str, str]:
+    assert isinstance(found, InvalidInput)
+    return found.reason, found.message
+
+
+def test_a_token_is_one_line_of_printable_characters() -> None:
+    assert read_token(secret("abc.def\n"), "key") == Token("abc.def")
+    assert read_token(secret("x" * TOKEN_LIMIT), "key") == Token("x" * TOKEN_LIMIT)
+    for value in ("", "two words", "two\nlines", "é", "x" * (TOKEN_LIMIT + 1)):
+        reason, message = refused(read_token(secret(value), "key"))
+        assert reason == "InvalidToken"
+        assert "Secret agents/s, key 'key'" in message
+
+
+def test_a_key_that_is_missing_is_named_with_those_that_are_there() -> None:
+    expected = ("SecretKeyNotFound", "Secret agents/s has no key 'other'; it has: key")
+    assert refused(read_token(secret("abc"), "other")) == expected
+    assert refused(read_authority(secret(PEM), "other")) == expected
+
+
+def test_data_that_is_not_base64_is_no_token_and_no_certificate() -> None:
+    broken = {**secret(""), "data": {"key": "%"}}
+    assert refused(read_token(broken, "key"))[0] == "InvalidToken"
+    assert refused(read_authority(broken, "key"))[0] == "InvalidAuthority"
+
+
+@pytest.mark.parametrize(
+    "type_", ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"]
+)
+def test_credentials_of_kubernetes_are_never_sent(type_: str) -> None:
+    assert refused(read_token(secret("abc", type_), "key"))[0] == "SecretRefused"
+
+
+def test_an_authority_is_pem_certificates() -> None:
+    assert read_authority(secret(PEM), "key") == PEM
+    full = PEM + "\n" * (AUTHORITY_LIMIT - len(PEM))
+    assert read_authority(secret(full), "key") == full
+    for value in ("no certificate", PEM + "é", full + "\n"):
+        assert refused(read_authority(secret(value), "key"))[0] == "InvalidAuthority"
+
+
+def test_a_token_goes_only_to_hosts_that_its_secret_allows() -> None:
+    url = "https://scorer.example:8000/scoring"
+    assert host_refused(secret("abc"), url) is None
+    assert host_refused(secret("abc", **{HOSTS: "scorer.example:8000"}), url) is None
+    reason, message = refused(host_refused(secret("abc", **{HOSTS: "other.example"}), url))
+    assert reason == "HostNotAllowed"
+    assert url in message
