@@ -59,8 +59,8 @@ def test_more_results_than_memory_is_there_for_are_refused(result: bytes) -> Non
 def test_results_keep_their_order_labels_and_scores() -> None:
     body = b'{"results": [{"metric": {"pod": "b", "x": ""}, "score": 2.5}, {"score": -1}]}'
     found = parse_scoring_answer("http://scorer/scoring", HttpAnswer(200, "", body), 4)
-    assert isinstance(found, ScoringAnswer)
-    read = [(result.metric, result.score) for result in found.results]
+    assert isinstance(found, list)
+    read = [(result.metric, result.score) for result in found]
     assert read == [({"pod": "b", "x": ""}, 2.5), ({}, -1.0)]
 
 
