@@ -6,11 +6,12 @@ from dsf.agent.failure import Failure
 from dsf.agent.score.explanation import RoundEvidence, explain
 from dsf.agent.score.result_rules import ConversionSettings, convert
 from dsf.agent.wire.encoded_series import EncodedSeries
+from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import DimensionFormat
-from dsf.api.scoring.scoring_api import ScoreResult
 from tests.dsf.agent.builders import summary
+from tests.dsf.agent.scoring_results import scoring_result
 
 SERIES = (
     EncodedSeries(b'{"pod":"a"}', b'[[1,"2"],[2,"3"]]'),
@@ -20,7 +21,7 @@ PUBLISHED = "AddOnPlacementScore cluster1/sample-my-score"
 ENDPOINT = "http://prometheus:9090/api/v1/query_range"
 
 
-def rounded(*results: ScoreResult, **changes: Any) -> str:
+def rounded(*results: ScoringResult, **changes: Any) -> str:
     """Return the explanation of a round that published; `changes` are of the summary."""
     one = summary(**{"score_dimension_format": "${node};${pod}"} | changes)
     dimension = DimensionFormat.parse(one.score_dimension_format)
@@ -32,8 +33,8 @@ def rounded(*results: ScoreResult, **changes: Any) -> str:
     return explain(one, evidence, convert(results, form), None)
 
 
-def result(score: float, **metric: str) -> ScoreResult:
-    return ScoreResult(metric=metric, score=score)
+def result(score: float, **metric: str) -> ScoringResult:
+    return scoring_result(score, metric)
 
 
 def rows(text: str) -> list[list[str]]:
