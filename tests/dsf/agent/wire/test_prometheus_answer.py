@@ -121,14 +121,6 @@ def test_the_servers_own_error_message_is_surfaced() -> None:
     assert "1:4: parse error: unclosed left" in failure.message
 
 
-def test_of_a_long_error_message_the_beginning_is_shown() -> None:
-    error = {"status": "error", "errorType": "bad_data", "error": "begin" + "x" * 100_000}
-    failure = failed(answered(error, 400))
-    assert failure.reason == "QueryRejected"
-    assert "rejected the query (bad_data): beginxxx" in failure.message
-    assert len(failure.message) < 1000
-
-
 @pytest.mark.parametrize(
     ("status", "reason"),
     [
@@ -207,14 +199,6 @@ def test_infos_are_kept_and_a_flood_of_remarks_is_counted() -> None:
     flood = fetched(success("matrix", [], warnings=[f"store {n}" for n in range(1000)]))
     assert len(flood.warnings) == REMARKS_LIMIT + 1
     assert flood.warnings[-1] == "990 more warnings"
-
-
-def test_warnings_of_at_most_64_kib_are_read() -> None:
-    longest = "x" * ((1 << 16) - len('[""]'))
-    (shown,) = fetched(success("matrix", [], warnings=[longest])).warnings
-    assert shown.startswith("xxx")
-    (counted,) = fetched(success("matrix", [], warnings=[longest + "x"])).warnings
-    assert counted == f"{(1 << 16) + 1} bytes of warnings, which are too many to show"
 
 
 def test_samples_are_the_bytes_that_the_server_sent() -> None:

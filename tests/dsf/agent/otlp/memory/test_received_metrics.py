@@ -151,7 +151,7 @@ def test_what_is_older_than_the_range_goes() -> None:
 def test_a_sample_exactly_as_old_as_the_range_is_kept() -> None:
     one = wanting("m", source_range=600)
     memory = remembering(one)
-    memory.add(request(gauge("m", number(1, NOW - 600))))
+    add(memory, request(gauge("m", number(1, NOW - 600))))
     assert values(memory, one) == {"{}": [[NOW - 600, "1"]]}
 
 
@@ -163,8 +163,8 @@ def test_points_are_counted_by_what_became_of_them() -> None:
     one = wanting("m")
     memory = remembering(one)
     assert memory.outcomes == {TAKEN: 0}
-    memory.add(request(gauge("m", number(1)), gauge("unwanted", number(1))))
-    memory.add(request(gauge("m", number(1))))
+    add(memory, request(gauge("m", number(1)), gauge("unwanted", number(1))))
+    add(memory, request(gauge("m", number(1))))
     assert memory.outcomes == {TAKEN: 1, STALE: 1}
 
 
