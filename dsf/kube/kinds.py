@@ -61,6 +61,9 @@ _CLUSTER = "cluster.open-cluster-management.io"
 ADD_ON_PLACEMENT_SCORE = Kind(_CLUSTER, "v1alpha1", "AddOnPlacementScore", "addonplacementscores")
 CLUSTER_CLAIM = Kind(_CLUSTER, "v1alpha1", "ClusterClaim", "clusterclaims", namespaced=False)
 MANAGED_CLUSTER = Kind(_CLUSTER, "v1", "ManagedCluster", "managedclusters", namespaced=False)
+MANAGED_CLUSTER_SET = Kind(
+    _CLUSTER, "v1beta2", "ManagedClusterSet", "managedclustersets", namespaced=False
+)
 MANAGED_CLUSTER_SET_BINDING = Kind(
     _CLUSTER, "v1beta2", "ManagedClusterSetBinding", "managedclustersetbindings"
 )
@@ -95,6 +98,7 @@ KINDS = (
     ADD_ON_PLACEMENT_SCORE,
     CLUSTER_CLAIM,
     MANAGED_CLUSTER,
+    MANAGED_CLUSTER_SET,
     MANAGED_CLUSTER_SET_BINDING,
     PLACEMENT,
     PLACEMENT_DECISION,

@@ -17,6 +17,7 @@ from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     CLUSTER_CLAIM,
     MANAGED_CLUSTER,
+    MANAGED_CLUSTER_SET,
     MANAGED_CLUSTER_SET_BINDING,
     MANIFEST_WORK,
     MANIFEST_WORK_REPLICA_SET,
@@ -38,6 +39,7 @@ from dsf.sim.controllers import (
     work_agent,
 )
 from dsf.sim.controllers.musthave import Observed, Reference
+from dsf.sim.controllers.placement_prioritizers import LiveScores
 
 MAX_PASSES = 50
 """Passes before `settle` fails: far above the longest chain of controllers."""
@@ -77,7 +79,7 @@ class Simulation:
 
     async def step(self) -> list[Change]:
         """Run every controller once; return the changes that were applied."""
-        changed: list[Change] = []
+        changed = await self._cluster_sets()
         for name, cluster in self._clusters.items():
             changed += await self._registration(name, cluster)
             changed += await self._work(name, cluster)
@@ -97,6 +99,15 @@ class Simulation:
         claims = await _items(cluster, CLUSTER_CLAIM)
         return await _applied(self._hub, registration.report_claims(managed, claims))
 
+    async def _cluster_sets(self) -> list[Change]:
+        existing = await _items(self._hub, MANAGED_CLUSTER_SET)
+        changed = await _applied(self._hub, registration.default_sets(existing))
+        for cluster in await _items(self._hub, MANAGED_CLUSTER):
+            changed += await _applied(
+                self._hub, registration.availability_taints(cluster, now=self._timestamp())
+            )
+        return changed
+
     async def _work(self, name: str, cluster: Kube) -> list[Change]:
         changed: list[Change] = []
         for manifest_work in await _items(self._hub, MANIFEST_WORK, name):
@@ -111,29 +122,28 @@ class Simulation:
         if not placements:
             return []
         clusters = await _items(self._hub, MANAGED_CLUSTER)
+        cluster_sets = await _items(self._hub, MANAGED_CLUSTER_SET)
         bindings = await _items(self._hub, MANAGED_CLUSTER_SET_BINDING)
         scores = _live_scores(await _items(self._hub, ADD_ON_PLACEMENT_SCORE), self._now())
-        decisions = _by_placement(await _items(self._hub, PLACEMENT_DECISION))
         changed: list[Change] = []
         for item in placements:
             namespace, name = item["metadata"]["namespace"], item["metadata"]["name"]
-            changes = placement.decide(
-                item,
-                clusters=clusters,
-                bindings=[b for b in bindings if b["metadata"]["namespace"] == namespace],
-                scores=scores,
-                decision=decisions.get((namespace, name)),
-                now=self._timestamp(),
+            decisions = _by_placement(await _items(self._hub, PLACEMENT_DECISION))
+            view = placement.HubView(
+                clusters,
+                cluster_sets,
+                [b for b in bindings if b["metadata"]["namespace"] == namespace],
+                scores,
+                {key: placement.clusters_of(obj) for key, obj in decisions.items()},
+                self._now(),
             )
+            changes = placement.decide(item, view, decisions.get((namespace, name)))
             changed += await _applied(self._hub, changes)
         return changed
 
     async def _decided(self) -> dict[tuple[str, str], list[str]]:
         decisions = _by_placement(await _items(self._hub, PLACEMENT_DECISION))
-        return {
-            key: [item["clusterName"] for item in obj.get("status", {}).get("decisions") or []]
-            for key, obj in decisions.items()
-        }
+        return {key: placement.clusters_of(obj) for key, obj in decisions.items()}
 
     async def _replica_sets(self) -> list[Change]:
         sets = await _items(self._hub, MANIFEST_WORK_REPLICA_SET)
@@ -224,7 +234,7 @@ def _by_placement(decisions: Iterable[Object]) -> dict[tuple[str, str], Object]:
     }
 
 
-def _live_scores(scores: Iterable[Object], now: datetime) -> placement.LiveScores:
+def _live_scores(scores: Iterable[Object], now: datetime) -> LiveScores:
     return {
         (obj["metadata"]["namespace"], obj["metadata"]["name"], entry["name"]): entry["value"]
         for obj in scores

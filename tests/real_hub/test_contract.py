@@ -1,4 +1,4 @@
-"""The contract of the port to Kubernetes, held by a real API server and OCM's own definitions."""
+"""The contracts that the embedded hub is held to, held by a real API server and by OCM itself."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from .harness.cluster import klusterlet_manifests
 if TYPE_CHECKING:
     from .harness.hub import Hub
 
+PYTEST = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist")
 CLAIMS = "clusterclaims.cluster.open-cluster-management.io"
 
 
@@ -25,9 +26,29 @@ def test_a_real_api_server_holds_the_contract(hub: Hub) -> None:
     """It is the model of the embedded hub, which the same tests hold to the same contract."""
     claims = [obj for obj in klusterlet_manifests(hub) if obj["metadata"]["name"] == CLAIMS]
     ocm.install(hub.api, claims)
-    suite = [sys.executable, "-m", "pytest", "tests/dsf/kube/contract", "-k", "apiserver"]
+    hold(hub, "tests/dsf/kube/contract", "apiserver")
+
+
+@pytest.mark.usefixtures("framework")
+def test_ocm_selects_what_the_simulated_controller_selects(hub: Hub) -> None:
+    """One table of Placements, decided by OCM's own placement controller."""
+    hold(hub, "tests/dsf/placement/test_scheduling_contract.py", "ocm")
+
+
+def hold(hub: Hub, suite: str, adapter: str) -> None:
     ran = subprocess.run(
-        [*suite, "-p", "no:cacheprovider", "-p", "no:xdist"],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            suite,
+            "-k",
+            adapter,
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+        ],
         cwd=ROOT,
         env={**os.environ, "DSF_CONTRACT_KUBECONFIG": str(hub.admin_kubeconfig)},
         capture_output=True,

@@ -18,8 +18,8 @@ from dsf.hub.snapshot.registered_scorer import validation_message
 from dsf.hub.snapshot.source_overrides import Override, OverrideIndex, index_overrides
 from dsf.kube.port import Object
 from dsf.kube.selectors import LabelSelector, label_selector_of
+from dsf.placement.cluster_sets import SET_LABEL
 
-SET_LABEL = "cluster.open-cluster-management.io/clusterset"
 GLOBAL_SET = "global"
 """The ManagedClusterSet that has every managed cluster."""
 

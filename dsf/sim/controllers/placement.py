@@ -1,63 +1,110 @@
 """Simulated placement controller: decides which managed clusters a Placement selects.
 
-It implements cluster set bindings, label, claim and CEL selectors, the AddOn and Steady
-prioritizers, and numberOfClusters. It leaves out taints, spread policies, decision groups and the
-other built-in prioritizers.
+It implements cluster sets and their bindings, label, claim and CEL selectors, taints and
+tolerations, numberOfClusters, and the prioritizers AddOn, Balance and Steady. It leaves out spread
+policies, decision groups and the prioritizers of allocatable resources.
 
-Source: https://open-cluster-management.io/docs/concepts/content-placement/placement/
+Source: pkg/placement of OCM v1.2.1, and
+https://open-cluster-management.io/docs/concepts/content-placement/placement/
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from dsf.api.conditions import Condition, merged
+from dsf.api.times import rfc3339
 from dsf.kube.changes import Change, Create
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_DECISION
 from dsf.kube.port import Object
 from dsf.kube.selectors import LabelSelector, label_selector_of
+from dsf.placement.cluster_sets import bound_sets, sets_of
+from dsf.placement.taints import misconfigured, read_taints, read_tolerations, untolerated
 from dsf.sim.controllers.cel import holds
 from dsf.sim.controllers.musthave import set_status
-from dsf.sim.controllers.registration import SET_LABEL
+from dsf.sim.controllers.placement_prioritizers import DecidedClusters, LiveScores, ranked
 
 PLACEMENT_LABEL = "cluster.open-cluster-management.io/placement"
-MAX_SCORE = 100
-
-LiveScores = Mapping[tuple[str, str, str], int]
-"""Unexpired values by cluster, AddOnPlacementScore name and entry name."""
-
-DecidedClusters = Mapping[tuple[str, str], Iterable[str]]
-"""Names of the selected clusters by namespace and name of the Placement."""
+DISABLED_ANNOTATION = "cluster.open-cluster-management.io/experimental-scheduling-disable"
+"""A Placement with this annotation belongs to another scheduler."""
 
 
-def decide(
-    placement: Object,
-    *,
-    clusters: Iterable[Object],
-    bindings: Iterable[Object],
-    scores: LiveScores,
-    decision: Object | None,
-    now: str,
-) -> list[Change]:
+@dataclass(frozen=True, slots=True)
+class HubView:
+    """What the placement controller watches, besides Placements.
+
+    `bindings`: the ManagedClusterSetBindings of the Placement's namespace. `decided`: what every
+    Placement of the hub selects now.
+    """
+
+    clusters: Sequence[Object]
+    cluster_sets: Sequence[Object]
+    bindings: Sequence[Object]
+    scores: LiveScores
+    decided: DecidedClusters
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Filtered:
+    """The clusters that a Placement may select, and how many each step before left."""
+
+    bindings: int
+    eligible_sets: Collection[str]
+    members: Sequence[Object]
+    clusters: Sequence[Object]
+    misconfigured: str = ""
+
+
+def decide(placement: Object, view: HubView, decision: Object | None) -> list[Change]:
     """Return the changes to a Placement's PlacementDecision and status."""
-    if placement["metadata"].get("deletionTimestamp"):
+    metadata = placement["metadata"]
+    if metadata.get("deletionTimestamp"):
         return []
-    before = _decided(decision)
-    bound = [cluster for cluster in clusters if _bound(cluster, bindings)]
-    matching = [cluster for cluster in bound if _matches(placement["spec"], cluster)]
-    chosen = _ranked(placement["spec"], matching, scores, before)
+    if (metadata.get("annotations") or {}).get(DISABLED_ANNOTATION) == "true":
+        return []
+    filtered = _filter(placement, view)
+    names = [cluster["metadata"]["name"] for cluster in filtered.clusters]
+    chosen = ranked(placement, names, view.scores, view.decided)
     number = placement["spec"].get("numberOfClusters")
     chosen = chosen if number is None else chosen[:number]
-    reason = _reason(list(bindings), matching, chosen, number)
+    conditions = [
+        _misconfigured(filtered.misconfigured),
+        _satisfied(placement["spec"], filtered, len(chosen)),
+    ]
     return [
         *_decision(placement, sorted(chosen), decision),
-        *_status(placement, len(chosen), reason, now=now),
+        *_status(placement, len(chosen), conditions, now=rfc3339(view.now)),
     ]
 
 
-def _bound(cluster: Object, bindings: Iterable[Object]) -> bool:
-    cluster_set = (cluster["metadata"].get("labels") or {}).get(SET_LABEL, "default")
-    names = {binding["metadata"]["name"] for binding in bindings}
-    return bool(names & {cluster_set, "global"})
+def _filter(placement: Object, view: HubView) -> _Filtered:
+    spec, metadata = placement["spec"], placement["metadata"]
+    bound = bound_sets(view.bindings, view.cluster_sets)
+    eligible = bound & set(spec.get("clusterSets") or bound)
+    sets = [item for item in view.cluster_sets if item["metadata"]["name"] in eligible]
+    members = [
+        cluster
+        for cluster in view.clusters
+        if sets_of(cluster, sets) and not cluster["metadata"].get("deletionTimestamp")
+    ]
+    tolerations = read_tolerations(spec)
+    wrong = misconfigured(tolerations) if members else ""
+    before = view.decided.get((metadata["namespace"], metadata["name"]), ())
+    clusters = [
+        cluster
+        for cluster in members
+        if not wrong
+        and _matches(spec, cluster)
+        and not untolerated(
+            read_taints(cluster),
+            tolerations,
+            selected=cluster["metadata"]["name"] in before,
+            now=view.now,
+        )
+    ]
+    return _Filtered(len(bound), eligible, members, clusters, wrong)
 
 
 def _matches(spec: Mapping[str, Any], cluster: Object) -> bool:
@@ -82,64 +129,52 @@ def _selected(selector: Mapping[str, Any], values: Mapping[str, str]) -> bool:
     return isinstance(parsed, LabelSelector) and parsed.matches(values)
 
 
-def _ranked(
-    spec: Mapping[str, Any], clusters: Iterable[Object], scores: LiveScores, before: Sequence[str]
-) -> list[str]:
-    policy = spec.get("prioritizerPolicy") or {}
-    exact = policy.get("mode") == "Exact"
-    weights = policy.get("configurations") or []
-
-    def total(name: str) -> int:
-        steady = 0 if exact or name not in before else MAX_SCORE
-        return steady + sum(_weighted(item, name, scores, before) for item in weights)
-
-    names = [cluster["metadata"]["name"] for cluster in clusters]
-    return sorted(names, key=lambda name: (-total(name), name))
+def _misconfigured(wrong: str) -> Condition:
+    if wrong:
+        message = f"TaintToleration:{wrong}"
+        return Condition("PlacementMisconfigured", "True", "Misconfigured", message)
+    message = "Placement configurations check pass"
+    return Condition("PlacementMisconfigured", "False", "Succeedconfigured", message)
 
 
-def _weighted(
-    item: Mapping[str, Any], cluster: str, scores: LiveScores, before: Sequence[str]
-) -> int:
-    coordinate, weight = item.get("scoreCoordinate") or {}, int(item.get("weight", 1))
-    add_on = coordinate.get("addOn") or {}
-    if coordinate.get("type") == "AddOn":
-        # OCM's add-on score plugin also counts a missing or expired score as 0.
-        key = (cluster, add_on.get("resourceName", ""), add_on.get("scoreName", ""))
-        return weight * scores.get(key, 0)
-    return weight * MAX_SCORE if coordinate.get("builtIn") == "Steady" and cluster in before else 0
-
-
-def _reason(
-    bindings: Sequence[Object],
-    matching: Sequence[Object],
-    chosen: Sequence[str],
-    number: int | None,
-) -> Condition:
-    def satisfied(status: bool, reason: str, message: str) -> Condition:
-        return Condition("PlacementSatisfied", "True" if status else "False", reason, message)
-
-    if not bindings:
-        return satisfied(
-            False, "NoManagedClusterSetBindings", "No valid ManagedClusterSetBindings found"
-        )
-    if not matching:
-        return satisfied(
-            False,
+def _satisfied(spec: Mapping[str, Any], filtered: _Filtered, chosen: int) -> Condition:
+    number = spec.get("numberOfClusters")
+    unscheduled = 0 if number is None else number - chosen
+    sets = ",".join(sorted(filtered.eligible_sets))
+    asked = ",".join(spec.get("clusterSets") or ())
+    failures = (
+        (
+            not filtered.bindings,
+            "NoManagedClusterSetBindings",
+            "No valid ManagedClusterSetBindings found in placement namespace",
+        ),
+        (
+            not filtered.eligible_sets,
+            "NoIntersection",
+            f"None of ManagedClusterSets [{asked}] is bound to placement namespace",
+        ),
+        (
+            not filtered.members,
+            "AllManagedClusterSetsEmpty",
+            f"All ManagedClusterSets [{sets}] have no member ManagedCluster",
+        ),
+        (
+            not chosen,
             "NoManagedClusterMatched",
             "No ManagedCluster matches any of the cluster predicate",
-        )
-    if number is not None and len(chosen) < number:
-        return satisfied(
-            False,
+        ),
+        (
+            unscheduled > 0,
             "NotAllDecisionsScheduled",
-            f"{number - len(chosen)} cluster decisions unscheduled",
-        )
-    return satisfied(True, "AllDecisionsScheduled", "All cluster decisions scheduled")
-
-
-def _decided(decision: Object | None) -> list[str]:
-    listed = (decision or {}).get("status", {}).get("decisions") or []
-    return [item["clusterName"] for item in listed]
+            f"{unscheduled} cluster decisions unscheduled",
+        ),
+    )
+    for failed, reason, message in failures:
+        if failed:
+            return Condition("PlacementSatisfied", "False", reason, message)
+    return Condition(
+        "PlacementSatisfied", "True", "AllDecisionsScheduled", "All cluster decisions scheduled"
+    )
 
 
 def _decision(placement: Object, chosen: Sequence[str], decision: Object | None) -> list[Change]:
@@ -147,6 +182,11 @@ def _decision(placement: Object, chosen: Sequence[str], decision: Object | None)
         return [Create(PLACEMENT_DECISION, _decision_object(placement))]
     decisions = [{"clusterName": cluster, "reason": ""} for cluster in chosen]
     return set_status(PLACEMENT_DECISION, decision, {"decisions": decisions})
+
+
+def clusters_of(decision: Object) -> list[str]:
+    """Return the clusters that a PlacementDecision names."""
+    return [item["clusterName"] for item in decision.get("status", {}).get("decisions") or ()]
 
 
 def _decision_object(placement: Object) -> Object:
@@ -172,8 +212,10 @@ def _decision_object(placement: Object) -> Object:
     }
 
 
-def _status(placement: Object, selected: int, reason: Condition, *, now: str) -> list[Change]:
+def _status(
+    placement: Object, selected: int, found: Iterable[Condition], *, now: str
+) -> list[Change]:
     before = (placement.get("status") or {}).get("conditions") or []
-    conditions = merged(before, [reason], now=now)
+    conditions = merged(before, list(found), now=now)
     status = {"numberOfSelectedClusters": selected, "conditions": conditions}
     return set_status(PLACEMENT, placement, status)

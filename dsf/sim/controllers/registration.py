@@ -1,23 +1,31 @@
-"""Simulated registration: clusters join the hub and report their ClusterClaims.
+"""Simulated registration: clusters join the hub, report ClusterClaims, and are tainted when lost.
 
-Source: https://open-cluster-management.io/docs/concepts/cluster-inventory/managedcluster/
+Source: pkg/registration/hub of OCM v1.2.1, and
+https://open-cluster-management.io/docs/concepts/cluster-inventory/managedcluster/
 """
 
 from collections.abc import Iterable, Mapping
 
-from dsf.api.conditions import Condition, merged
+from dsf.api.conditions import Condition, find, merged
 from dsf.api.names import ADDON
-from dsf.kube.changes import Change, Create
-from dsf.kube.kinds import MANAGED_CLUSTER, MANAGED_CLUSTER_ADD_ON, NAMESPACE
+from dsf.kube.changes import Change, Create, Patch
+from dsf.kube.kinds import (
+    MANAGED_CLUSTER,
+    MANAGED_CLUSTER_ADD_ON,
+    MANAGED_CLUSTER_SET,
+    NAMESPACE,
+)
 from dsf.kube.port import Object
+from dsf.placement.cluster_sets import DEFAULT_SETS, SET_LABEL
+from dsf.placement.taints import UNAVAILABLE, UNREACHABLE
 from dsf.sim.controllers.musthave import set_status
 
-SET_LABEL = "cluster.open-cluster-management.io/clusterset"
 _JOINED = (
     Condition("HubAcceptedManagedCluster", "True", "HubClusterAdminAccepted"),
     Condition("ManagedClusterJoined", "True", "ManagedClusterJoined"),
     Condition("ManagedClusterConditionAvailable", "True", "ManagedClusterAvailable"),
 )
+_TAINT_OF_AVAILABLE = {"True": "", "False": UNAVAILABLE}
 
 
 def join(name: str, labels: Mapping[str, str], *, now: str) -> list[Change]:
@@ -53,3 +61,43 @@ def report_claims(cluster: Object, claims: Iterable[Object]) -> list[Change]:
         key=lambda claim: str(claim["name"]),
     )
     return set_status(MANAGED_CLUSTER, cluster, {"clusterClaims": wanted})
+
+
+def default_sets(existing: Iterable[Object]) -> list[Change]:
+    """Return the changes that create the cluster sets that every hub has."""
+    names = {item["metadata"]["name"] for item in existing}
+    kind = MANAGED_CLUSTER_SET
+    return [
+        Create(
+            kind,
+            {
+                "apiVersion": kind.api_version,
+                "kind": kind.kind,
+                "metadata": {"name": name},
+                "spec": dict(spec),
+            },
+        )
+        for name, spec in DEFAULT_SETS.items()
+        if name not in names
+    ]
+
+
+def availability_taints(cluster: Object, *, now: str) -> list[Change]:
+    """Return the change that taints a cluster as its condition Available says.
+
+    False gives the taint unavailable, Unknown and a missing condition unreachable, both with the
+    effect NoSelect. Other taints stay.
+    """
+    metadata, spec = cluster["metadata"], cluster.get("spec") or {}
+    if metadata.get("deletionTimestamp"):
+        return []
+    conditions = (cluster.get("status") or {}).get("conditions") or ()
+    available = find(conditions, "ManagedClusterConditionAvailable") or {}
+    key = _TAINT_OF_AVAILABLE.get(available.get("status", "Unknown"), UNREACHABLE)
+    taints = spec.get("taints") or []
+    kept = [item for item in taints if item["key"] not in {UNAVAILABLE, UNREACHABLE} - {key}]
+    if key and all(item["key"] != key for item in kept):
+        kept.append({"key": key, "effect": "NoSelect", "timeAdded": now})
+    if kept == taints:
+        return []
+    return [Patch(MANAGED_CLUSTER, metadata["name"], None, {"spec": {"taints": kept}})]

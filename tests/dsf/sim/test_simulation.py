@@ -36,7 +36,9 @@ async def decided(fleet: SimulatedFleet, name: str) -> list[str]:
 
 async def reason(fleet: SimulatedFleet, name: str) -> str:
     found = await fleet.hub.get(kinds.PLACEMENT, name, "default")
-    return str(found["status"]["conditions"][0]["reason"])
+    conditions = found["status"]["conditions"]
+    (satisfied,) = (item for item in conditions if item["type"] == "PlacementSatisfied")
+    return str(satisfied["reason"])
 
 
 async def replica_set_reasons(fleet: SimulatedFleet) -> list[str]:
