@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
@@ -10,6 +11,8 @@ from dsf.kube.errors import Gone, NotFound
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     MANAGED_CLUSTER,
+    MANAGED_CLUSTER_SET,
+    MANAGED_CLUSTER_SET_BINDING,
     MANIFEST_WORK_REPLICA_SET,
     PLACEMENT,
     PLACEMENT_BINDING,
@@ -38,19 +41,29 @@ MAX_READS = 3
 """Attempts to read a list whose continue token expires."""
 
 
-async def observe(kube: Kube, namespace: str) -> Observation:
+async def observe(kube: Kube, namespace: str, now: datetime) -> Observation:
     """Return the objects that a plan depends on, except scores, of which there can be millions.
 
     Raises KubeError if the hub can't be read.
     """
+    managed, policies, workloads, placements, bindings, sets, set_bindings = await asyncio.gather(
+        list_all(kube, MANAGED_CLUSTER),
+        list_all(kube, POLICY, namespace),
+        list_all(kube, MANIFEST_WORK_REPLICA_SET, namespace),
+        list_all(kube, PLACEMENT, namespace),
+        list_all(kube, PLACEMENT_BINDING, namespace),
+        list_all(kube, MANAGED_CLUSTER_SET),
+        list_all(kube, MANAGED_CLUSTER_SET_BINDING, namespace),
+    )
     return Observation(
-        *await asyncio.gather(
-            list_all(kube, MANAGED_CLUSTER),
-            list_all(kube, POLICY, namespace),
-            list_all(kube, MANIFEST_WORK_REPLICA_SET, namespace),
-            list_all(kube, PLACEMENT, namespace),
-            list_all(kube, PLACEMENT_BINDING, namespace),
-        )
+        managed_clusters=managed,
+        policies=policies,
+        workloads=workloads,
+        placements=placements,
+        bindings=bindings,
+        cluster_sets=sets,
+        set_bindings=set_bindings,
+        observed_at=now,
     )
 
 

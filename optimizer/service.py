@@ -166,7 +166,7 @@ class Optimizer:
     async def _apply(
         self, plan: Plan, lease: NamespaceLease, writer: Writer, wanted: Callable[[], bool]
     ) -> Applied | RequestProblem:
-        observation = await observe(self._kube, plan.request.namespace)
+        observation = await observe(self._kube, plan.request.namespace, self._now())
         refused = await asyncio.to_thread(stale, plan, observation, self._settings)
         if refused:
             return lease.name_last_plan(refused)
@@ -226,7 +226,7 @@ class Optimizer:
     async def _plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
         """Observe, read, generate candidates, formulate, solve, explain, plan."""
         start_fork_server()
-        observation = await observe(self._kube, request.namespace)
+        observation = await observe(self._kube, request.namespace, self._now())
         read = await retry_when_gone(lambda: self._read(observation, request))
         if isinstance(read, RequestProblem):
             return read
@@ -276,8 +276,8 @@ class Optimizer:
         unknown = unknown_names(observation, request, request.score_names)
         if unknown:
             return unknown_names(observation, request, await self._existing(request)) or unknown
-        key, most = self._settings.cluster_label_key, self._settings.max_places
-        unscored = await asyncio.to_thread(read_objects, observation, request, key)
+        most = self._settings.max_places
+        unscored = await asyncio.to_thread(read_objects, observation, request, self._settings)
         refused = too_large_to_read(unscored, len(request.read_scores), most)
         if refused:
             return refused

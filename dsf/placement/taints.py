@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+from dsf.api.untrusted_text import UntrustedName
+
 UNREACHABLE = "cluster.open-cluster-management.io/unreachable"
 """Key of the taint of a cluster whose agent does not renew its lease."""
 
@@ -62,9 +64,9 @@ class Toleration(NamedTuple):
     def manifest(self) -> Mapping[str, Any]:
         """The toleration as it stands in a Placement; fields with defaults are left out."""
         stated = {
-            "key": self.key,
+            "key": self.key[:],
             "operator": self.operator,
-            "value": self.value,
+            "value": self.value[:],
             "effect": self.effect,
             "tolerationSeconds": self.seconds,
         }
@@ -97,9 +99,9 @@ def read_taints(cluster: Mapping[str, Any]) -> tuple[Taint, ...]:
     """Return the taints of a ManagedCluster."""
     return tuple(
         Taint(
-            item["key"],
+            UntrustedName(item["key"]),
             item["effect"],
-            item.get("value") or "",
+            UntrustedName(item.get("value") or ""),
             datetime.fromisoformat(item["timeAdded"]) if item.get("timeAdded") else None,
         )
         for item in (cluster.get("spec") or {}).get("taints") or ()

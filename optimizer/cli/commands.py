@@ -80,6 +80,22 @@ model_options = options(
         " those of the development guide's mock.",
     ),
     click.option(
+        "--prefer-no-select-cost",
+        type=NumberRange(min=0, max=1e9),
+        default=10.0,
+        show_default=True,
+        help="A place on a cluster with a taint PreferNoSelect loses so much of its value, at"
+        " most all of it.",
+    ),
+    click.option(
+        "--default-toleration-seconds",
+        type=click.IntRange(0, 2**31),
+        default=300,
+        show_default=True,
+        help="What runs on a managed cluster that is lost stays there for so many seconds;"
+        " 0: it is moved at once.",
+    ),
+    click.option(
         "--missing-score",
         type=_MissingScore(),
         default="forbid",
@@ -251,6 +267,8 @@ def settings_of(rest: Mapping[str, Any]) -> "OptimizerSettings":
         memory_mib=rest["memory_limit"],
         missing_score=rest["missing_score"],
         max_places=rest["max_places"],
+        default_toleration_seconds=rest["default_toleration_seconds"],
+        prefer_no_select_cost=rest["prefer_no_select_cost"],
         mig=replace(labels, config_namespace=namespace, config_map=name),
     )
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dsf.placement.taints import Toleration
 from optimizer.domain.arrays import Floats
 from optimizer.domain.gpu_layout import NodeLayout, OmittedLayouts
 from optimizer.domain.issue import Issue
@@ -38,7 +39,7 @@ class CandidatePolicy:
     At most one candidate of a pool is enforced. `current`: it is enforced now; otherwise changing
     to it costs `cost`. `uses`: amounts that it takes of fleet-wide limits, by name. `layouts`: the
     MIG layouts of a policy to be generated; `declared_layouts`: those that an existing policy
-    declares in its annotation.
+    declares in its annotation. `tolerations`: of the Placement that binds it.
     """
 
     policy: str
@@ -49,6 +50,7 @@ class CandidatePolicy:
     uses: tuple[tuple[str, float], ...] = ()
     layouts: tuple[NodeLayout, ...] = ()
     declared_layouts: tuple[NodeLayout, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ class Workload:
 
     Fields that `WorkloadSpec` (optimizer/wire/object_specs.py) has too mean the same here; a text
     is empty where there is no constraint. `requests`: (kind, amount) besides `amount` of `kind`.
-    `current`: the clusters where it runs now; leaving one costs `move_cost`.
+    `current`: the clusters where it runs now; leaving one costs `move_cost`. `unselectable`:
+    clusters that OCM can't select for its Placement; `avoided`: those with a taint PreferNoSelect.
     """
 
     name: str
@@ -119,6 +122,9 @@ class Workload:
     move_cost: float = 0.0
     current: tuple[str, ...] = ()
     uses: tuple[tuple[str, float], ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    unselectable: tuple[str, ...] = ()
+    avoided: tuple[str, ...] = ()
 
     @property
     def workload_selectors(self) -> tuple[str, ...]:
@@ -179,6 +185,8 @@ class Fleet:
     the issues that are not listed because there are too many.
     `omitted_layouts`: the GPU pools for which some useful candidates were not generated.
     `busy_devices_stay`: devices in use survive a change of policy (mig.reconfigure `instance`).
+    `tolerations`, `cluster_sets`: of every generated Placement. `avoidance_cost`: at most so much
+    of an assignment's value is lost on a cluster that the workload avoids.
     """
 
     namespace: str
@@ -191,3 +199,6 @@ class Fleet:
     unlisted_issues: int = 0
     omitted_layouts: tuple[OmittedLayouts, ...] = ()
     busy_devices_stay: bool = False
+    tolerations: tuple[Toleration, ...] = ()
+    cluster_sets: tuple[str, ...] = ()
+    avoidance_cost: float = 0.0

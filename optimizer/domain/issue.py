@@ -16,3 +16,16 @@ class Issue:
     policy: str = ""
     workload: str = ""
     device: str = ""
+
+
+UNSELECTABLE_REASONS = frozenset(
+    {
+        "ClusterBeingDeleted",
+        "ClusterNotAccepted",
+        "ClusterNotJoined",
+        "ClusterSetNotAsked",
+        "ClusterSetNotBound",
+        "ClusterTainted",
+    }
+)
+"""The reasons of issues that name a cluster which OCM can't select, at least for some."""

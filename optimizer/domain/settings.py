@@ -17,7 +17,9 @@ class OptimizerSettings:
     optimality gap at which solving stops. `memory_mib`: the address space of the solver's process
     in MiB; 0 for no limit. `seed`: of the heuristic search. `max_solves`: plans made at once.
     `max_places`: workloads x devices of one request, which bounds the memory of a solve.
-    `max_listed`: score entries in one response.
+    `max_listed`: score entries in one response. `default_toleration_seconds`: for so long what runs
+    on a cluster that is lost stays there; 0 for not at all, and kube-apiserver's default is the
+    same. `prefer_no_select_cost`: see Fleet.avoidance_cost.
     """
 
     cluster_label_key: str = "cluster-name"
@@ -31,6 +33,8 @@ class OptimizerSettings:
     max_solves: int = 4
     max_places: int = 40_000_000
     max_listed: int = 500_000
+    default_toleration_seconds: int = 300
+    prefer_no_select_cost: float = 10.0
     mig: MigLabels = GPU_OPERATOR
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from dsf.kube.selectors import valid_selector
 from optimizer.domain.arrays import Bools, Floats
-from optimizer.domain.fleet import Fleet, FleetLimit
+from optimizer.domain.fleet import Fleet, FleetLimit, Workload
 from optimizer.model.predicates import PREDICATES
 from optimizer.model.problem import NO_DEVICE, Limit, Problem, ProblemWorkload
 from optimizer.model.resource_index import ResourceIndex
@@ -66,9 +66,20 @@ def _values(indexed: ResourceIndex) -> Floats:
         for predicate in PREDICATES.values():
             allowed &= ~predicate(indexed, workload, own)
         values[index, allowed] = own[allowed]
+        if workload.avoided:
+            values[index] -= _avoidance(indexed, workload, values[index])
         if workload.move_cost and workload.current:
             values[index] += workload.move_cost * indexed.named(workload.current)
     return values
+
+
+def _avoidance(indexed: ResourceIndex, workload: Workload, values: Floats) -> Floats:
+    """Return what assignments lose on clusters that the workload avoids.
+
+    min(avoidance cost, value), so that a preference never leaves a workload unplaced.
+    """
+    most = np.clip(values, 0.0, indexed.fleet.avoidance_cost)
+    return np.asarray(most * indexed.named(workload.avoided))
 
 
 def _workloads(fleet: Fleet) -> tuple[ProblemWorkload, ...]:

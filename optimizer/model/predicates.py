@@ -16,6 +16,11 @@ from optimizer.model.resource_index import ResourceIndex
 Predicate = Callable[[ResourceIndex, Workload, Floats], Bools]
 
 
+def not_selectable(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
+    """OCM can't select the cluster for the workload: its taints, its cluster set or its state."""
+    return indexed.named(workload.unselectable) if workload.unselectable else indexed.none
+
+
 def pinned(indexed: ResourceIndex, workload: Workload, _: Floats) -> Bools:
     """The workload may run on clusters that are named for it alone, and not on this one."""
     return ~indexed.named(workload.clusters) if workload.clusters else indexed.none
@@ -75,6 +80,7 @@ def uncosted(indexed: ResourceIndex, workload: Workload, values: Floats) -> Bool
 
 
 PREDICATES: Mapping[str, Predicate] = {
+    "NotSelectable": not_selectable,
     "NotPinned": pinned,
     "Excluded": excluded_clusters,
     "Affinity": affinity,

@@ -14,6 +14,7 @@ from typing import Any
 from dsf.api.names import GENERATED_LABEL
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
+from dsf.placement.taints import Toleration
 from optimizer.domain.fleet import Fleet, Selector
 from optimizer.domain.mig_manager_settings import GPU_OPERATOR, MigLabels
 from optimizer.domain.solution import Decision, PolicyEnforcement
@@ -35,19 +36,20 @@ def manifests(
     placed workload.
     """
     select = {cluster.name: cluster.selector for cluster in fleet.clusters}
-    placements = {workload.name: workload.placement for workload in fleet.workloads}
+    workloads = {workload.name: workload for workload in fleet.workloads}
     enforcing = frozenset(choice.cluster for choice in decision.policies)
     runs: dict[str, list[str]] = {}
     for assignment in decision.assignments:
         runs.setdefault(assignment.workload, []).append(assignment.cluster)
     return (
         *generated_policies(fleet, decision, mig),
-        *_of_policies(fleet.namespace, decision.policies, select),
+        *_of_policies(fleet, decision.policies, select),
         *(
             _placement(
-                fleet.namespace,
-                placements[workload],
+                fleet,
+                workloads[workload].placement,
                 _predicates([select[name] for name in clusters], enforcing, claim_name),
+                workloads[workload].tolerations,
                 count=len(clusters),
             )
             for workload, clusters in runs.items()
@@ -66,20 +68,37 @@ def generated_name(prefix: str, namespace: str, choice: PolicyEnforcement) -> st
 
 
 def _of_policies(
-    namespace: str, choices: Iterable[PolicyEnforcement], select: Mapping[str, Selector]
+    fleet: Fleet, choices: Iterable[PolicyEnforcement], select: Mapping[str, Selector]
 ) -> Iterable[Object]:
+    tolerations = {
+        PolicyEnforcement(cluster.name, item.policy): item.tolerations
+        for cluster in fleet.clusters
+        for item in cluster.candidates
+    }
     for choice in choices:
-        name = generated_name("placement", namespace, choice)
-        yield _placement(namespace, name, [_selected([select[choice.cluster]])])
-        yield _binding(namespace, choice, name)
+        name = generated_name("placement", fleet.namespace, choice)
+        selector = _selected([select[choice.cluster]])
+        yield _placement(fleet, name, [selector], tolerations.get(choice, ()))
+        yield _binding(fleet.namespace, choice, name)
 
 
 def _placement(
-    namespace: str, name: str, selectors: Iterable[Mapping[str, Any]], *, count: int = 1
+    fleet: Fleet,
+    name: str,
+    selectors: Iterable[Mapping[str, Any]],
+    tolerations: Iterable[Toleration],
+    *,
+    count: int = 1,
 ) -> Object:
+    """Return a Placement with the tolerations and cluster sets that the plan assumed."""
     predicates = [{"requiredClusterSelector": dict(selector)} for selector in selectors]
-    spec = {"numberOfClusters": count, "predicates": predicates}
-    return {**_header(PLACEMENT, namespace, name), "spec": spec}
+    spec: Object = {"numberOfClusters": count, "predicates": predicates}
+    if fleet.cluster_sets:
+        spec["clusterSets"] = sorted(fleet.cluster_sets)
+    tolerated = dict.fromkeys((*tolerations, *fleet.tolerations))
+    if tolerated:
+        spec["tolerations"] = [dict(item.manifest) for item in tolerated]
+    return {**_header(PLACEMENT, fleet.namespace, name), "spec": spec}
 
 
 def _predicates(

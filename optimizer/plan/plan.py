@@ -163,7 +163,7 @@ def _first(issues: tuple[Issue, ...], unlisted: int) -> Iterator[Issue]:
 
 
 def _basis(observation: Observation, request: OptimizeRequest, settings: OptimizerSettings) -> str:
-    read = read_objects(observation, request, settings.cluster_label_key)
+    read = read_objects(observation, request, settings)
     return basis_of(read.fleet, read.pools)
 
 

@@ -16,6 +16,7 @@ from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import Unplaced
 
 SAYS: Mapping[str, str] = {
+    "NotSelectable": "are on clusters that OCM can't select for it (see the issues)",
     "NotPinned": "are on clusters that it does not name",
     "Excluded": "are on clusters that it excludes",
     "Affinity": "are on clusters that don't match its affinity",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from dsf.kube.port import Object
 from dsf.kube.selectors import valid_selector
+from dsf.placement.taints import Toleration
 from optimizer.domain.fleet import (
     CandidatePolicy,
     Cluster,
@@ -16,9 +17,15 @@ from optimizer.domain.fleet import (
     Workload,
 )
 from optimizer.domain.issue import Issue
+from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import PolicyEnforcement
 from optimizer.mig.gpu_pools import GpuPools
 from optimizer.snapshot.current_decisions import CurrentDecisions, read_current_decisions
+from optimizer.snapshot.eligible_clusters import (
+    EligibleClusters,
+    default_tolerations,
+    eligible_clusters,
+)
 from optimizer.snapshot.ineffective_input import (
     ineffective_constraints,
     unknown_annotations,
@@ -31,6 +38,7 @@ from optimizer.snapshot.object_readers import (
     read_cluster,
     read_policy,
     read_workload,
+    tolerations_of,
 )
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.requested_gpus import mig_rules, read_gpu_pools
@@ -53,14 +61,20 @@ class FleetSnapshot:
 
 
 def read_objects(
-    observation: Observation, request: OptimizeRequest, cluster_label_key: str
+    observation: Observation, request: OptimizeRequest, settings: OptimizerSettings
 ) -> FleetSnapshot:
     """Read the objects that a request names, which all exist; the fleet has no scores yet."""
-    select = cluster_selectors(observation.managed_clusters, cluster_label_key)
+    select = cluster_selectors(observation.managed_clusters, settings.cluster_label_key)
     running = read_current_decisions(observation, select)
-    clusters, cluster_issues = _clusters(observation, request, select, running)
+    asked, defaults = tolerations_of(request.tolerations), default_tolerations(settings)
+    eligible = eligible_clusters(observation, request, defaults)
+    listed, cluster_issues = _clusters(observation, request, select, running)
+    clusters = tuple(_selectable(item, eligible, asked) for item in listed)
     workloads, workload_issues = _workloads(observation.workloads, request, running)
+    workloads = tuple(_with_eligibility(item, eligible, asked) for item in workloads)
     pools, pool_issues = read_gpu_pools(observation.managed_clusters, request)
+    lost = frozenset(eligible.unselectable(asked))
+    pools = {name: own for name, own in pools.items() if name not in lost}
     limits = _limits(request)
     relevant = _relevant(clusters, workloads, limits)
     fleet = Fleet(
@@ -74,7 +88,11 @@ def read_objects(
         ),
         limits=limits,
         busy_devices_stay=mig_rules(request).mode == "instance",
+        tolerations=(*asked, *defaults),
+        cluster_sets=request.cluster_sets,
+        avoidance_cost=settings.prefer_no_select_cost,
         issues=(
+            *eligible.issues(cluster.name for cluster in clusters),
             *cluster_issues,
             *workload_issues,
             *unknown_kinds(clusters, pools, workloads),
@@ -84,6 +102,32 @@ def read_objects(
         ),
     )
     return FleetSnapshot(fleet, score_index(relevant, pools, workloads), pools, running.policies)
+
+
+def _selectable(
+    cluster: Cluster, eligible: EligibleClusters, asked: tuple[Toleration, ...]
+) -> Cluster:
+    """Return a cluster without the candidates whose Placements OCM could not let select it."""
+    kept = tuple(
+        item
+        for item in cluster.candidates
+        if cluster.name
+        not in eligible.unselectable(
+            item.tolerations + asked, (cluster.name,) if item.current else ()
+        )
+    )
+    return replace(cluster, candidates=kept)
+
+
+def _with_eligibility(
+    workload: Workload, eligible: EligibleClusters, asked: tuple[Toleration, ...]
+) -> Workload:
+    tolerations = workload.tolerations + asked
+    return replace(
+        workload,
+        unselectable=eligible.unselectable(tolerations, workload.current),
+        avoided=eligible.avoided(tolerations),
+    )
 
 
 def _clusters(

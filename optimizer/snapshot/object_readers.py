@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
+from dsf.placement.taints import Toleration
 from optimizer.domain.fleet import (
     CandidatePolicy,
     Cluster,
@@ -26,6 +27,7 @@ from optimizer.wire.object_specs import (
     GpuLayoutSpec,
     PolicySpec,
     SupplySpec,
+    TolerationSpec,
     WorkloadSpec,
 )
 
@@ -67,6 +69,7 @@ def read_policy(
         cost=spec.get("change_cost", 0.0),
         uses=spec.get("uses", ()),
         declared_layouts=_layouts(spec.get("layouts", ())),
+        tolerations=tolerations_of(spec.pop("tolerations", ())),
     )
 
 
@@ -74,7 +77,8 @@ def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Work
     """Return the workload of a ManifestWorkReplicaSet, with its first placement reference.
 
     `said`: what the request says about the workload; it wins over annotations. Every field of a
-    WorkloadSpec except `spread` and `spread_group` is the field of a Workload with the same name.
+    WorkloadSpec except `spread`, `spread_group` and `tolerations` is the field of a Workload with
+    the same name.
     """
     labels, name = labels_of(replica_set), name_of(replica_set)
     annotated = read_annotations(replica_set, WorkloadSpec)
@@ -103,6 +107,7 @@ def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Work
         amount=request.amount,
         placement=placement,
         labels=labels,
+        tolerations=tolerations_of(spec.pop("tolerations", ())),
         spread=tuple(dict.fromkeys(TopologySpread(i.key, i.most, group) for i in spreads)),
         **spec,
     )
@@ -161,6 +166,11 @@ def cluster_selectors(managed_clusters: Iterable[Object], key: str) -> dict[str,
         for cluster in clusters
         for name in [name_of(cluster)]
     }
+
+
+def tolerations_of(specs: Iterable[TolerationSpec]) -> tuple[Toleration, ...]:
+    """Return each toleration once."""
+    return tuple(dict.fromkeys(item.toleration for item in specs))
 
 
 def _labelled_supply(policy: Object) -> tuple[Supply, ...] | str:

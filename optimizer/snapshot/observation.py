@@ -1,6 +1,7 @@
 """The objects that a plan for one namespace depends on, as the hub returned them."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from dsf.kube.port import Object
 
@@ -9,9 +10,9 @@ from dsf.kube.port import Object
 class Observation:
     """Objects as the API server returned them, one list per kind.
 
-    Policies, workloads, Placements and PlacementBindings are those of the request's namespace;
-    managed clusters and AddOnPlacementScores are the whole hub's. Scores are left out where they
-    are read page by page.
+    Policies, workloads, Placements, PlacementBindings and ManagedClusterSetBindings are those of
+    the request's namespace; managed clusters, cluster sets and AddOnPlacementScores are the whole
+    hub's. Scores are left out where they are read page by page. `observed_at` is aware.
     """
 
     managed_clusters: tuple[Object, ...] = ()
@@ -20,3 +21,6 @@ class Observation:
     placements: tuple[Object, ...] = ()
     bindings: tuple[Object, ...] = ()
     scores: tuple[Object, ...] = ()
+    cluster_sets: tuple[Object, ...] = ()
+    set_bindings: tuple[Object, ...] = ()
+    observed_at: datetime = datetime(1970, 1, 1, tzinfo=UTC)

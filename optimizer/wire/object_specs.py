@@ -5,14 +5,16 @@ Each is a field of the request, and an annotation of the object that is named af
 short form for annotations; a request accepts it too.
 """
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.untrusted_text import UntrustedText, quoted
 from dsf.kube.selectors import label_selector
+from dsf.placement.taints import Toleration, misconfigured
 from optimizer.domain.quantity import parse_pairs, parse_quantity, parse_resource
 from optimizer.mig.mig_parted import LAYOUT_REGEX
 from optimizer.wire.base import Name, ObjectName, RequestPart
@@ -91,6 +93,64 @@ Names = Annotated[
     Field(min_length=1, max_length=1000),
 ]
 Selector = Annotated[str, Field(max_length=1024), AfterValidator(_selector)]
+
+
+class TolerationSpec(RequestPart):
+    """Which taints of managed clusters a generated Placement tolerates, as in OCM's Placement."""
+
+    key: Annotated[Name, Field(max_length=316, description="Empty: every key.")] = ""
+    operator: Literal["Equal", "Exists"] = "Equal"
+    value: Annotated[Name, Field(max_length=1024)] = ""
+    effect: Annotated[
+        Literal["", "NoSelect", "PreferNoSelect", "NoSelectIfNew"],
+        Field(description="Empty: every effect."),
+    ] = ""
+    toleration_seconds: Annotated[
+        int | None,
+        Field(ge=0, le=2**31, description="For so long after the taint came; else without end."),
+    ] = None
+
+    @model_validator(mode="after")
+    def _as_ocm(self) -> Self:
+        if wrong := misconfigured([self.toleration]):
+            raise ValueError(wrong)
+        return self
+
+    @property
+    def toleration(self) -> Toleration:
+        """The toleration as a value of the fleet."""
+        return Toleration(self.key, self.operator, self.value, self.effect, self.toleration_seconds)
+
+
+_TOLERATION = re.compile(
+    r"(?P<key>[^=:@,]*)(=(?P<value>[^=:@,]*))?(:(?P<effect>\w+))?(@(?P<s>\d+))?"
+)
+
+
+def _tolerations(text: str) -> list[dict[str, Any]]:
+    """Read `key=value:Effect@seconds,...`, of which all but the key may be left out."""
+    return [_toleration(part.strip()) for part in text.split(",")]
+
+
+def _toleration(text: str) -> dict[str, Any]:
+    found = _TOLERATION.fullmatch(text)
+    if not found or not text:
+        raise ValueError(f"{quoted(text, 40)} does not have the form key=value:NoSelect@300")
+    return {
+        "key": found["key"],
+        "operator": "Exists" if found["value"] is None else "Equal",
+        "value": found["value"] or "",
+        "effect": found["effect"] or "",
+        "tolerationSeconds": found["s"],
+    }
+
+
+Tolerations = Annotated[
+    tuple[TolerationSpec, ...],
+    _FIRST_ERROR_ONLY,
+    _short_form(_tolerations, list[TolerationSpec]),
+    Field(max_length=50),
+]
 
 
 class SupplySpec(RequestPart):
@@ -215,6 +275,9 @@ class WorkloadSpec(RequestPart):
         Amounts | None,
         Field(description="Amounts by which each replica uses the limits of the request."),
     ] = None
+    tolerations: Annotated[
+        Tolerations | None, Field(description="Taints of its clusters that it tolerates.")
+    ] = None
 
 
 class PolicySpec(RequestPart):
@@ -245,6 +308,9 @@ class PolicySpec(RequestPart):
     ] = None
     uses: Annotated[
         Amounts | None, Field(description="Amounts by which it uses the limits of the request.")
+    ] = None
+    tolerations: Annotated[
+        Tolerations | None, Field(description="Taints of the cluster that it tolerates.")
     ] = None
 
 

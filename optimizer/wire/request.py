@@ -15,7 +15,13 @@ from dsf.api.scoring.dimension_format import DimensionFormat
 from optimizer.wire.base import Name, ObjectName, RequestPart, Text, require_unique
 from optimizer.wire.explanation_request import WhyNotQuestion
 from optimizer.wire.mig_request import GpuNode, MigOptions, require_distinct_nodes
-from optimizer.wire.object_specs import ClusterSpec, PolicySpec, Selector, WorkloadSpec
+from optimizer.wire.object_specs import (
+    ClusterSpec,
+    PolicySpec,
+    Selector,
+    Tolerations,
+    WorkloadSpec,
+)
 from optimizer.wire.spelling_suggestions import known_fields
 
 DEFAULT_FORMAT = "${app};${device}"
@@ -252,6 +258,18 @@ class OptimizeRequest(RequestPart):
     mig: Annotated[
         MigOptions | None, Field(description="How MIG policies are generated for GPUs.")
     ] = None
+    tolerations: Annotated[
+        Tolerations,
+        Field(description="Taints of managed clusters that every generated Placement tolerates."),
+    ] = ()
+    cluster_sets: Annotated[
+        tuple[ObjectName, ...],
+        FailFast(),
+        Field(
+            max_length=1000,
+            description="Only these ManagedClusterSets; else all that the namespace is bound to.",
+        ),
+    ] = ()
     dry_run: Annotated[bool, Field(description="Return the plan and write nothing.")] = False
     explain: Annotated[
         bool,

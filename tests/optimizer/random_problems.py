@@ -78,6 +78,7 @@ def _candidate(rng: random.Random, policy: str, pool: str) -> CandidatePolicy:
 
 def _workload(rng: random.Random, index: int, clusters: list[str]) -> Workload:
     app = f"app{rng.randint(0, 2)}"
+    taints = random.Random(f"{index} {app} {clusters}")  # noqa: S311 - of its own, to repeat
 
     def sometimes(chance: float) -> bool:
         return rng.random() < chance
@@ -103,6 +104,8 @@ def _workload(rng: random.Random, index: int, clusters: list[str]) -> Workload:
         move_cost=float(rng.randint(1, 20)) if sometimes(0.5) else 0.0,
         current=tuple(rng.sample(clusters, 1)) if sometimes(0.5) else (),
         uses=(("watts", float(rng.randint(1, 4))),) if sometimes(0.4) else (),
+        unselectable=tuple(name for name in clusters if taints.random() < 0.05),
+        avoided=tuple(name for name in clusters if taints.random() < 0.1),
     )
 
 

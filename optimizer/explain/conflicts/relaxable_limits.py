@@ -37,7 +37,7 @@ def relaxable_limits(
         *_own_constraints(target),
         *_anti_affinities_to(fleet, target),
         *_fleet_wide(fleet),
-        *_capacities(fleet),
+        *_capacities(fleet, target),
         *_candidate_layouts(layouts),
         *_pools(fleet),
         *_unscored(fleet, target),
@@ -58,6 +58,11 @@ def _own_constraints(target: Workload) -> Iterator[RelaxableLimit]:
     for rule, field, says in (
         ("pinned", "clusters", f"runs only on {', '.join(target.clusters)}"),
         ("excluded", "excluded_clusters", f"never runs on {', '.join(target.excluded_clusters)}"),
+        (
+            "selectable",
+            "unselectable",
+            f"has a Placement for which OCM can't select {', '.join(target.unselectable)}",
+        ),
         ("affinity", "affinity", f"runs only on clusters that match {target.affinity}"),
         (
             "anti-affinity",
@@ -94,11 +99,13 @@ def _fleet_wide(fleet: Fleet) -> Iterator[RelaxableLimit]:
         yield FleetWideLimit("limits", message, limit.name)
 
 
-def _capacities(fleet: Fleet) -> Iterator[RelaxableLimit]:
-    """Yield what each cluster supplies of each device that workloads could use."""
+def _capacities(fleet: Fleet, target: Workload) -> Iterator[RelaxableLimit]:
+    """Yield what each cluster that OCM can select supplies of devices that workloads could use."""
     kinds = {item.kind for item in fleet.workloads}
     further = {kind for item in fleet.workloads for kind, _ in item.requests}
     for cluster in fleet.clusters:
+        if cluster.name in target.unselectable:
+            continue
         resources = {(supply.kind, supply.device) for supply in supplied(cluster)}
         lacking = kinds - {kind for kind, _ in resources} - further
         resources |= {(kind, NO_DEVICE) for kind in further | lacking}

@@ -3,6 +3,7 @@
 import numpy as np
 
 from optimizer.domain.fleet import Fleet
+from optimizer.domain.issue import UNSELECTABLE_REASONS
 from optimizer.domain.solution import PolicyEnforcement, Solution
 from optimizer.explain.margins.forced_problems import (
     ForcedSolution,
@@ -34,7 +35,7 @@ def why_not(
     """Return what it costs to force what a question names."""
     cluster, device = question.cluster, question.device or None
     if question.policy is not None:
-        return why_not_policy(problem, solution, cluster, question.policy, solve)
+        return why_not_policy(fleet, problem, solution, cluster, question.policy, solve)
     workload = question.workload or ""
     return why_not_assignment(fleet, problem, solution, workload, cluster, device, solve)
 
@@ -61,13 +62,19 @@ def why_not_assignment(
 
 
 def why_not_policy(
-    problem: Problem, solution: Solution, cluster: str, policy: str, solve: ProblemSolver
+    fleet: Fleet,
+    problem: Problem,
+    solution: Solution,
+    cluster: str,
+    policy: str,
+    solve: ProblemSolver,
 ) -> WhyNotAnswer:
     """Return what it costs that a cluster enforces a policy."""
     asked = f"policy {policy} on cluster {cluster}"
     number = problem.policy_index.get(PolicyEnforcement(cluster, policy))
     if number is None:
         message = "it is no candidate there, or supplies nothing that a workload can use"
+        message = ". ".join((message, *_unselectable(fleet, cluster)))
         return WhyNotAnswer(asked=asked, possible=False, message=message)
     forced = forcing_policy(problem, number)
     return _answer(
@@ -123,4 +130,11 @@ def _why_ineligible(fleet: Fleet, workload: str, cluster: str) -> str:
     there = index.cluster == names.index(cluster)
     found = [name for name, some in ineligible(index, target).items() if some[there].any()]
     words = "; ".join(f"{reason}: {_MEANINGS[reason]}" for reason in found)
-    return words or f"cluster {cluster} supplies no {target.kind}"
+    words = words or f"cluster {cluster} supplies no {target.kind}"
+    return ". ".join((words, *_unselectable(fleet, cluster)))
+
+
+def _unselectable(fleet: Fleet, cluster: str) -> list[str]:
+    """Return why OCM can't select a cluster, and what would change it."""
+    reasons = [item for item in fleet.issues if item.cluster == cluster]
+    return [item.message for item in reasons if item.reason in UNSELECTABLE_REASONS]

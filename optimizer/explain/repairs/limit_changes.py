@@ -163,9 +163,15 @@ def _weaker_constraint(limit: WorkloadConstraint, sizing: Sizing) -> LimitChange
     """Return a change of the clusters or of the minimum; other constraints are given up."""
     if limit.field == "minimum_score":
         return _lower_minimum(limit, sizing)
-    if limit.field in {"clusters", "excluded_clusters"}:
+    if limit.field in {"clusters", "excluded_clusters", "unselectable"}:
         return _more_clusters(limit, sizing)
     return LimitChange(f"drop the constraint: {limit.message}", limit.relax, GIVEN_UP)
+
+
+_BARRED = {
+    "excluded_clusters": ", which it excludes",
+    "unselectable": ", which OCM can't select for it: see the issues of the plan",
+}
 
 
 def _more_clusters(limit: WorkloadConstraint, sizing: Sizing) -> LimitChange | None:
@@ -175,7 +181,8 @@ def _more_clusters(limit: WorkloadConstraint, sizing: Sizing) -> LimitChange | N
         added, how = [item for item in used if item not in target.clusters], " too"
         left = (*target.clusters, *added)
     else:
-        excluded, how = target.excluded_clusters, ", which it excludes"
+        excluded = getattr(target, limit.field)
+        how = _BARRED[limit.field]
         added = [item for item in excluded if item in used]
         left = tuple(item for item in excluded if item not in used)
     if not added:

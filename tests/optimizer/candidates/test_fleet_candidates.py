@@ -369,8 +369,8 @@ async def test_candidates_left_out_that_nothing_asked_for_could_use_cost_nothing
 @pytest.mark.parametrize(
     ("gpu", "why"),
     [
-        ({"model": "L40S"}, "no MIG geometry is known for GPU 'L40S'"),
-        ({"instances": [{"profile": "5g.5gb"}]}, "H100-96GB has no profile '5g.5gb'"),
+        ({"model": "L40S"}, 'no MIG geometry is known for GPU "L40S"'),
+        ({"instances": [{"profile": "5g.5gb"}]}, 'H100-96GB has no profile "5g.5gb"'),
         ({"instances": [{"profile": "1g.12gb", "gpu": 3}]}, "GPU 3 is not one of 1"),
         (
             {"instances": [{"profile": "3g.48gb", "start": 1}]},

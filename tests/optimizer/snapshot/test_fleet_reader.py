@@ -115,7 +115,7 @@ def test_every_pair_has_the_value_or_the_gap_that_the_definition_gives_it(
 
 
 def fleet_reader(observation: Observation, asked: OptimizeRequest) -> FleetReader:
-    unscored = read_objects(observation, asked, DEFAULTS.cluster_label_key)
+    unscored = read_objects(observation, asked, DEFAULTS)
     return FleetReader(unscored, asked, settings=DEFAULTS, now=NOW)
 
 
@@ -170,7 +170,7 @@ def test_gaps_that_nobody_would_read_are_counted_and_no_objects() -> None:
 def test_scores_that_would_not_fit_are_refused_before_they_are_read() -> None:
     gpus = {"gpus": [{"model": "A100-40GB"}]}
     asked = request(clusters=[{"name": "worker01", **gpus}])
-    unscored = read_objects(guide(), asked, DEFAULTS.cluster_label_key)
+    unscored = read_objects(guide(), asked, DEFAULTS)
     refused = too_large_to_read(unscored, len(asked.read_scores), 1)
     assert refused is not None
     assert refused.reason == "TooManyPlaces"

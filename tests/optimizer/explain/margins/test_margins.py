@@ -123,7 +123,7 @@ def test_why_not_another_device_or_policy() -> None:
     found = why_not_assignment(GUIDE, problem, solution, "a", "two", "2g", RESOLVE)
     assert found.lost is not None
     assert found.lost.total == 115 - (10 + 55)
-    found = why_not_policy(problem, solution, "two", "2g", RESOLVE)
+    found = why_not_policy(GUIDE, problem, solution, "two", "2g", RESOLVE)
     assert found.lost is not None
     assert found.lost.total == 115 - (60 + 15)
 
@@ -134,7 +134,7 @@ def test_why_not_where_it_is_impossible() -> None:
     found = why_not_assignment(GUIDE, problem, solution, "a", "one", "all", RESOLVE)
     assert found.possible is False
     assert "NoSupply: No policy" in found.message
-    assert why_not_policy(problem, solution, "one", "none", RESOLVE).possible is False
+    assert why_not_policy(GUIDE, problem, solution, "one", "none", RESOLVE).possible is False
     unknown = why_not_assignment(GUIDE, problem, solution, "x", "one", None, RESOLVE)
     assert unknown.message.startswith("the request names no workload x")
     nowhere = why_not_assignment(GUIDE, problem, solution, "a", "x", None, RESOLVE)
@@ -236,7 +236,7 @@ def check_force(given: Fleet, problem: Problem, solution: Solution, variable: Va
         case Assignment(workload, cluster, device):
             found = why_not_assignment(given, problem, solution, workload, cluster, device, RESOLVE)
         case PolicyEnforcement(cluster, policy):
-            found = why_not_policy(problem, solution, cluster, policy, RESOLVE)
+            found = why_not_policy(given, problem, solution, cluster, policy, RESOLVE)
     best = values_with(problem, variable, chosen=True)
     assert found.possible is (best is not None)
     if best is not None:
