@@ -441,6 +441,20 @@ def test_without_time_a_policy_that_uses_of_a_limit_goes_before_another_comes() 
     assert actions(found) == ["-a@c", "-3g@c", "+3g@d", "+a@d"]
 
 
+def test_a_policy_that_uses_more_of_a_limit_waits_until_another_is_released() -> None:
+    """While a policy replaces another, what the new one uses counts."""
+    given = fleet({"c": [("3g", 1)], "d": [("3g", 1)]}, {"a": 1}, scores("a"))
+    on_c, on_d = given.clusters
+    small = CandidatePolicy("small", (Supply("gpu", "3g", 1),), uses=(("watts", 2.0),))
+    large = CandidatePolicy("large", (Supply("gpu", "3g", 2),), uses=(("watts", 4.0),))
+    clusters = (replace(on_c, candidates=(small, large)), replace(on_d, candidates=(small,)))
+    given = replace(given, clusters=clusters, limits=(FleetLimit("power", 4.0, uses="watts"),))
+    problem = formulate(given)
+    before = decision(problem, {}, {"c": "small", "d": "small"})
+    goal = decision(problem, {}, {"c": "large"})
+    assert actions(planned(given, before, goal)) == ["-small@d", "-small@c +large@c"]
+
+
 def test_where_much_is_drained_each_finds_room_on_clusters_that_are_not_yet() -> None:
     """12 clusters with one device free each, which goes: only the last two stop anything."""
     names, per = [f"c{index:02}" for index in range(12)], 2

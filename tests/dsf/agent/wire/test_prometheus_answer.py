@@ -294,3 +294,19 @@ def test_every_matrix_reaches_the_scorer_as_it_is(series: Any, ascii_only: bool)
     body = {"status": "success", "data": {"resultType": "matrix", "result": series}}
     text = json.dumps(body, ensure_ascii=ascii_only)
     assert sent(fetched(answered(text.encode()))) == series
+
+
+def test_of_a_long_error_message_the_beginning_is_shown() -> None:
+    error = {"status": "error", "errorType": "bad_data", "error": "begin" + "x" * 100_000}
+    failure = failed(answered(error, 400))
+    assert failure.reason == "QueryRejected"
+    assert 'rejected the query (bad_data): "beginxxx' in failure.message
+    assert len(failure.message) < 1000
+
+
+def test_warnings_of_at_most_64_kib_are_read() -> None:
+    longest = "x" * ((1 << 16) - len('[""]'))
+    (shown,) = fetched(success("matrix", [], warnings=[longest])).warnings
+    assert shown.startswith('"xxx')
+    (counted,) = fetched(success("matrix", [], warnings=[longest + "x"])).warnings
+    assert counted == f"{(1 << 16) + 1} bytes of warnings, which are too many to show"
