@@ -258,9 +258,9 @@ async def answer_cut(_: ApiServer, request: web.Request) -> web.StreamResponse:
 @pytest.mark.parametrize(
     ("answer", "error", "message"),
     [
-        (answer_html, Unreachable, "no JSON object"),
+        (answer_html, Unreachable, "is not a JSON object"),
         (answer_bad_gateway, ServerError, "answered 502: bad gateway"),
-        (answer_redirect, Unreachable, r"redirects \(307\)"),
+        (answer_redirect, Unreachable, r"is a redirect \(307\)"),
         (answer_cut, Unreachable, "GET http://127.0.0.1:"),
     ],
 )
@@ -344,7 +344,7 @@ async def test_events_come_one_by_one_however_they_are_cut(
     ("sent", "message"),
     [
         (b'{"type": "ADDED", "object": {"metadata"', "ended within a line"),
-        (b"<html>\n", "no JSON object"),
+        (b"<html>\n", "is not a JSON object"),
         (b'{"type": "ADDED"}\n', "without an object"),
     ],
 )
