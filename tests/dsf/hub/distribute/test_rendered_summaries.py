@@ -35,6 +35,14 @@ def test_they_are_those_of_dump_summaries(queries: dict[str, str], masked: set[s
     assert set(rendered.parts().values()) == (parts_of(rendered.text) if kept else set())
 
 
+def test_the_part_of_a_scorer_is_the_same_with_and_without_others() -> None:
+    shares = {"c1": ClusterShare()}
+    of_all = SummariesRenderer().render([summary(name) for name in "abc"], shares)["c1"].parts()
+    for name in "abc":
+        alone = SummariesRenderer().render([summary(name)], shares)["c1"].parts()
+        assert alone == {name: of_all[name]}
+
+
 def test_an_override_moves_the_source_of_its_score_and_keeps_the_path() -> None:
     summaries = [summary("a"), summary("b"), summary("n", endpoint="")]
     hosts = (("a_score", "https://thanos:10902"), (None, "http://near:9090"))
