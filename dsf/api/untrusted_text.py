@@ -7,8 +7,8 @@ injection. What is read from outside gets a type at the door, and the type decid
 - `UntrustedText` is always shown quoted, on one line and cut.
 - `UntrustedName` is shown quoted unless it is one word, which says no more than an object's name.
 
-Both are the text itself where data is compared, looked up or encoded. Formatting shows them, so an
-f-string can't forget the quotes. `str.join` does not format: use `listed`. Tables, conditions,
+Both are the text itself where data is compared, looked up or encoded. Formatting and `+` show them,
+so a message can't forget the quotes. `str.join` does not format: use `listed`. Tables, conditions,
 events and logs also pass through `escaped`, which turns invisible characters into escapes.
 """
 
@@ -77,6 +77,14 @@ class UntrustedText(str):
     def __format__(self, form: str) -> str:
         """Return what `str` returns, padded by the form."""
         return format(str(self), form)
+
+    def __add__(self, other: str) -> str:
+        """Return both, this text as `str` shows it, because the sum has no type that would."""
+        return str(self) + str(other)
+
+    def __radd__(self, other: str) -> str:
+        """Return both, this text as `str` shows it."""
+        return other + str(self)
 
     def __repr__(self) -> str:
         """Return the text in quotes, a word too, because messages use `!r` to quote."""

@@ -11,7 +11,7 @@ import click
 import yaml
 
 from dsf.api.scoring.placement_scores import ByDimension, by_score, expired_at
-from dsf.api.untrusted_text import escaped
+from dsf.api.untrusted_text import escaped, listed
 from dsf.cli.options import cluster_options
 from dsf.cli.text_table import TextTable
 from dsf.kube.clock import utc_now
@@ -75,8 +75,8 @@ def _only(
     there = {obj["metadata"][field] for obj in objects}
     unknown = sorted(set(names) - there)
     if unknown:
-        known = f"the hub has {', '.join(sorted(there))}" if there else "the hub has none"
-        raise click.ClickException(f"no {what} {' or '.join(unknown)}; {known}")
+        known = f"the hub has {listed(sorted(there))}" if there else "the hub has none"
+        raise click.ClickException(f"no {what} {listed(unknown)}; {known}")
     return [obj for obj in objects if obj["metadata"][field] in names]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from dsf.api.untrusted_text import listed
 from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet
 from optimizer.domain.gpu_layout import ProfileCounts, gpu_name
@@ -71,7 +72,7 @@ def further_layouts(
 
 def gpu_names(names: Sequence[str]) -> str:
     """Return `GPU 0`, or `GPUs 0, 1`."""
-    return f"{'GPU' if len(names) == 1 else 'GPUs'} {', '.join(names)}"
+    return f"{'GPU' if len(names) == 1 else 'GPUs'} {listed(names)}"
 
 
 def _further(

@@ -68,7 +68,7 @@ def _words(uncovered: Sequence[str], *, least: bool) -> str:
 
 def _few(names: Sequence[str], most: int = 10) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return ", ".join(map(str, names[:most])) + more
 
 
 def _returning(

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from dsf.api.untrusted_text import listed
 from dsf.kube.port import Object
 from dsf.placement.cluster_sets import bound_sets, sets_of
 from dsf.placement.taints import (
@@ -163,7 +164,11 @@ def _sets(
 ) -> tuple[str, str] | None:
     eligible, namespace = set(member) & set(bound), request.namespace
     if not eligible:
-        named = f"cluster set {' or '.join(member)}" if member else "a cluster set that has it"
+        named = (
+            f"cluster set {' or '.join(map(str, member))}"
+            if member
+            else "a cluster set that has it"
+        )
         command = f"clusteradm clusterset bind {member[0] if member else 'SET'}"
         return "ClusterSetNotBound", (
             f"is in no cluster set that is bound to namespace {namespace}: bind {named},"
@@ -172,8 +177,8 @@ def _sets(
     asked = request.cluster_sets
     if asked and not eligible & set(asked):
         return "ClusterSetNotAsked", (
-            f"is in cluster set {' and '.join(sorted(eligible))}, and the request's clusterSets"
-            f" names only {', '.join(sorted(asked))}"
+            f"is in cluster set {' and '.join(map(str, sorted(eligible)))}, and the request's"
+            f" clusterSets names only {listed(sorted(asked))}"
         )
     return None
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from dsf.api.untrusted_text import UntrustedName, quoted
+from dsf.api.untrusted_text import UntrustedName, listed, quoted
 from optimizer.domain.fleet import Supply
 
 SUPPLY_KIND = "resource-supply-kind"
@@ -54,7 +54,7 @@ def _amount(text: str | None) -> int | None:
 def _wrong(labels: Mapping[str, str], texts: Iterable[str], amount: str) -> str:
     missing = [key for key in (*texts, amount) if not labels.get(key)]
     if missing:
-        return f"label {', '.join(missing)} is missing"
+        return f"label {listed(missing)} is missing"
     if _amount(labels[amount]) is None:
         return f"label {amount} is {quoted(labels[amount])}, not a whole number"
     return ""

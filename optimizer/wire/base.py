@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from dsf.api.untrusted_text import UntrustedName, UntrustedText, escaped
+from dsf.api.untrusted_text import UntrustedName, UntrustedText, escaped, listed
 
 MAX_FIELDS = 20
 """Fields that one object of a request may have; the largest has 18."""
@@ -69,4 +69,4 @@ def require_unique(names: Sequence[str], what: str) -> None:
     """Raise ValueError if a name occurs twice."""
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
-        raise ValueError(f"{what} named twice: {', '.join(twice[:10])}")
+        raise ValueError(f"{what} named twice: {listed(twice[:10])}")

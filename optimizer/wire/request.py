@@ -12,6 +12,7 @@ from pydantic import AliasChoices, BeforeValidator, FailFast, Field, model_valid
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import score_object_name
 from dsf.api.scoring.dimension_format import DimensionFormat
+from dsf.api.untrusted_text import listed
 from optimizer.wire.base import Name, ObjectName, RequestPart, Text, require_unique
 from optimizer.wire.explanation_request import WhyNotQuestion
 from optimizer.wire.mig_request import GpuNode, MigOptions, require_distinct_nodes
@@ -304,7 +305,7 @@ class OptimizeRequest(RequestPart):
         known = [score.key for score in self.scored]
         unknown = [name for name in self.pareto if name not in known]
         if unknown:
-            raise ValueError(f"pareto: {unknown[0]!r} is none of the scores {', '.join(known)}")
+            raise ValueError(f"pareto: {unknown[0]!r} is none of the scores {listed(known)}")
         if len(self.pareto) == 1:
             raise ValueError("pareto: name two or three scores")
         return self

@@ -13,6 +13,7 @@ from dsf.agent.wire.allowed_hosts import host_allowed, parse_hosts
 from dsf.agent.wire.http_answer import display_url
 from dsf.api import names
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import listed
 
 TOKEN_LIMIT = 16_384
 """Bytes of a token: servers accept no longer headers."""
@@ -85,7 +86,7 @@ def _data(secret: Mapping[str, Any], key: str) -> bytes | InvalidInput:
     """Return the value of a key; empty, which no caller accepts, if it is not base64."""
     data = secret.get("data") or {}
     if key not in data:
-        known = ", ".join(sorted(data)) or "none"
+        known = listed(sorted(data)) or "none"
         message = f"{_label(secret)} has no key {key!r}; it has: {known}"
         return InvalidInput("SecretKeyNotFound", message)
     try:

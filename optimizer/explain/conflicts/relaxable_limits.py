@@ -7,6 +7,7 @@ Relaxing one never makes anything impossible, so conflicts among them can be fou
 from collections.abc import Iterable, Iterator
 from functools import reduce
 
+from dsf.api.untrusted_text import listed
 from dsf.kube.selectors import valid_selector
 from optimizer.candidates.further_layouts import NO_FURTHER_LAYOUTS, FurtherLayouts
 from optimizer.domain.fleet import Cluster, Fleet, Workload
@@ -56,12 +57,12 @@ def _own_constraints(target: Workload) -> Iterator[RelaxableLimit]:
         for item in target.spread
     )
     for rule, field, says in (
-        ("pinned", "clusters", f"runs only on {', '.join(target.clusters)}"),
-        ("excluded", "excluded_clusters", f"never runs on {', '.join(target.excluded_clusters)}"),
+        ("pinned", "clusters", f"runs only on {listed(target.clusters)}"),
+        ("excluded", "excluded_clusters", f"never runs on {listed(target.excluded_clusters)}"),
         (
             "selectable",
             "unselectable",
-            f"has a Placement for which OCM can't select {', '.join(target.unselectable)}",
+            f"has a Placement for which OCM can't select {listed(target.unselectable)}",
         ),
         ("affinity", "affinity", f"runs only on clusters that match {target.affinity}"),
         (
@@ -128,7 +129,7 @@ def _candidate_layouts(layouts: FurtherLayouts) -> Iterator[RelaxableLimit]:
         where = f"pool {pool} of cluster {cluster}" if pool else f"cluster {cluster}"
         message = f"{where} has candidates for only some layouts of its GPUs"
         if used:
-            message = f"{where} keeps the layout of GPUs in use: {', '.join(used)}"
+            message = f"{where} keeps the layout of GPUs in use: {listed(used)}"
         yield CandidateLayouts("layouts", message, cluster, further)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from dsf.api.untrusted_text import listed
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.issue import UNSELECTABLE_REASONS
 from optimizer.domain.solution import PolicyEnforcement, Solution
@@ -95,7 +96,7 @@ def _answer(before: Solution, asked: str, found: ForcedSolution) -> WhyNotAnswer
     if found.lost.total <= 0:
         message = "a solution with it is worth as much"
     if gone:
-        message += f"; without a place then: {', '.join(sorted(gone))}"
+        message += f"; without a place then: {listed(sorted(gone))}"
     return WhyNotAnswer(asked=asked, possible=True, message=message, lost=found.lost, places=moved)
 
 

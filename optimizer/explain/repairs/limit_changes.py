@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dsf.api.untrusted_text import listed
 from optimizer.candidates.further_layouts import FurtherLayout, gpu_names
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply, Workload
@@ -187,7 +188,7 @@ def _more_clusters(limit: WorkloadConstraint, sizing: Sizing) -> LimitChange | N
         left = tuple(item for item in excluded if item not in used)
     if not added:
         return None
-    message = f"let workload {limit.workload} run on {', '.join(added)}{how}"
+    message = f"let workload {limit.workload} run on {listed(added)}{how}"
     changed: dict[str, Any] = {limit.field: left}
     apply = partial(with_workload, name=limit.workload, **changed)
     return LimitChange(message, apply, GIVEN_UP)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from dsf.api.untrusted_text import listed
 from optimizer.domain.quantity import format_quantity
 from optimizer.plan.text.sections import (
     SHOWN,
@@ -62,7 +63,7 @@ def _unplaced_rows(item: UnplacedReason) -> Iterator[Row]:
         for change in item.remedy.changes:
             yield "", "repair", f"{change.message} ({verified})"
         if item.remedy.losing:
-            yield "", "", f"fewer places then: {', '.join(item.remedy.losing)}"
+            yield "", "", f"fewer places then: {listed(item.remedy.losing)}"
 
 
 def _unplaced_sentence(item: UnplacedReason) -> str:
@@ -121,7 +122,7 @@ def _actions(step: TransitionStep) -> Iterator[tuple[str, str]]:
         ("enforce", ", ".join(f"{item.policy} on {item.cluster}" for item in step.enforce)),
         ("start", assignments(step.start)),
         ("stop", assignments(step.stop)),
-        ("uncovered", ", ".join(step.uncovered)),
+        ("uncovered", listed(step.uncovered)),
     ):
         if what:
             yield action, what

@@ -46,7 +46,7 @@ def first_sentences(sentences: Iterable[str]) -> tuple[str, ...]:
 def first_names(names: Sequence[str]) -> str:
     """Return the first names separated by commas, and the count of the rest."""
     left = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {left} more" if left > 0 else "")
+    return ", ".join(map(str, names[:SHOWN])) + (f" and {left} more" if left > 0 else "")
 
 
 def assignments(places: Sequence[AssignmentRef]) -> str:

@@ -76,6 +76,13 @@ def test_one_word_is_shown_as_it_is(name: str) -> None:
     assert (shown, hash(shown), json.dumps(shown)) == (name, hash(name), f'"{name}"')
 
 
+def test_a_sum_shows_the_text_too() -> None:
+    text = UntrustedText("approved by the user")
+    assert "message: " + text == 'message: "approved by the user"'
+    assert text + " said " + text == '"approved by the user" said "approved by the user"'
+    assert UntrustedName("a") + "/" + UntrustedName("b c") == 'a/"b c"'
+
+
 @pytest.mark.parametrize(
     ("text", "shown", "line"),
     [

@@ -1,0 +1,143 @@
+"""`str.join` does not format, so it shows text of others unquoted: each use is checked here.
+
+A join with a separator for people is correct if every part is an f-string or constant, or passes
+through `str`, `repr`, `quoted`, `cleaned` or `escaped`. Names are joined with `listed`. What else
+is joined is listed here with the reason why no text of others is bare in it.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("optimizer", "mcp_server", "dsf/agent", "dsf/hub", "dsf/api", "dsf/cli", "dsf/runtime")
+FORMATTERS = {"str", "repr", "quoted", "cleaned", "escaped", "display_url"}
+
+EXEMPT = {
+    "sentences and numbers that were formatted before": {
+        "dsf/agent/dry_run.py:explained",
+        "dsf/agent/publish/plan/round_report.py:_fetched",
+        "dsf/agent/publish/plan/round_report.py:_scored",
+        "dsf/agent/score/explanation.py:explain",
+        "dsf/hub/assess/scorer_assessment.py:_config_synced",
+        "dsf/hub/report/scorer_status.py:_config_conflict",
+        "dsf/hub/report/wording.py:listed",
+        "dsf/hub/snapshot/config_document.py:read_config",
+        "dsf/hub/snapshot/registered_scorer.py:validation_message",
+        "mcp_server/result_text.py:_writes",
+        "mcp_server/result_text.py:applied_text",
+        "mcp_server/result_text.py:explanation",
+        "mcp_server/result_text.py:refusal",
+        "mcp_server/result_text.py:reset_text",
+        "mcp_server/result_text.py:scores_text",
+        "optimizer/explain/margins/why_not.py:_why_ineligible",
+        "optimizer/explain/margins/why_not.py:why_not_policy",
+        "optimizer/explain/transition_steps.py:transition_plan",
+        "optimizer/model/rules.py:_listed",
+        "optimizer/plan/plan.py:_foreign",
+        "optimizer/plan/text/explanation_sections.py:_actions",
+        "optimizer/plan/text/explanation_sections.py:_amount",
+        "optimizer/plan/text/explanation_sections.py:_price",
+        "optimizer/plan/text/explanation_sections.py:_unplaced_sentence",
+        "optimizer/plan/text/plan_sections.py:placements",
+        "optimizer/plan/text/tables.py:render",
+        "optimizer/plan/unplaced_reasons.py:_impossible",
+        "optimizer/plan/unplaced_reasons.py:_not_chosen",
+        "optimizer/snapshot/annotations.py:read_annotations",
+        "optimizer/snapshot/unknown_names.py:_problem",
+    },
+    "words of this program: profiles, fields, arguments, modules, predicates, kinds": {
+        "dsf/agent/cli.py:_require_otlp",
+        "dsf/hub/run.py:missing",
+        "mcp_server/argument_errors.py:on_call_tool",
+        "mcp_server/tools.py:_request",
+        "mcp_server/tools.py:plan_placement",
+        "optimizer/cli/mig.py:_demand",
+        "optimizer/cli/mig.py:models",
+        "optimizer/cli/offline_hub.py:_add",
+        "optimizer/explain/margins/why_not.py:",
+        "optimizer/mig/geometry.py:geometry",
+        "optimizer/mig/layouts.py:conflict",
+        "optimizer/wire/mig_request.py:_profile",
+    },
+    "cells of tables, which escape them": {
+        "dsf/agent/score/explanation.py:_labels",
+        "dsf/agent/score/explanation.py:_rows",
+        "dsf/cli/text_table.py:__str__",
+    },
+    "values, which get a type or are shown by their reader": {
+        "optimizer/explain/wire_values.py:placed",
+        "optimizer/plan/plan.py:_policies",
+        "optimizer/wire/request.py:key",
+    },
+    "words of one text, which is cleaned as a whole": {
+        "dsf/api/untrusted_text.py:cleaned",
+        "optimizer/wire/base.py:_one_line",
+    },
+    "flags of the operator": {"dsf/agent/fetch/credentials.py:token"},
+}
+"""For each reason the functions, as `path:function`."""
+
+EXEMPT_PLACES = frozenset[str]().union(*EXEMPT.values())
+
+
+def _person_reads(separator: ast.expr) -> bool:
+    if isinstance(separator, ast.JoinedStr):
+        return True
+    text = separator.value if isinstance(separator, ast.Constant) else ""
+    return isinstance(text, str) and any(character in text for character in ",; \n")
+
+
+def _formatted(part: ast.expr) -> bool:
+    """Tell whether an expression is text in which formatting has quoted what others wrote."""
+    match part:
+        case ast.JoinedStr() | ast.Constant():
+            return True
+        case ast.Call(func=ast.Name(id=name)):
+            return name in FORMATTERS
+        case ast.IfExp(body=body, orelse=other):
+            return _formatted(body) and _formatted(other)
+    return False
+
+
+def _all_formatted(parts: ast.expr) -> bool:
+    match parts:
+        case ast.GeneratorExp(elt=part) | ast.ListComp(elt=part):
+            return _formatted(part)
+        case ast.Call(func=ast.Name(id="map"), args=[ast.Name(id=name), *_]):
+            return name in FORMATTERS
+        case ast.List(elts=elements) | ast.Tuple(elts=elements):
+            return all(map(_formatted, elements))
+    return False
+
+
+def _unchecked(tree: ast.AST, function: str = "") -> Iterator[tuple[str, int]]:
+    """Yield the function and line of each join whose parts may be bare text of others."""
+    for node in ast.iter_child_nodes(tree):
+        named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        where = node.name if named else function
+        match node:
+            case ast.Call(func=ast.Attribute(value=separator, attr="join"), args=[parts]):
+                if _person_reads(separator) and not _all_formatted(parts):
+                    yield function, node.lineno
+        yield from _unchecked(node, where)
+
+
+def _found() -> dict[str, int]:
+    return {
+        f"{path.relative_to(ROOT)}:{function}": line
+        for package in PACKAGES
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for function, line in _unchecked(ast.parse(path.read_text()))
+    }
+
+
+def test_names_are_joined_by_listed() -> None:
+    bare = [
+        f"{place} (line {line})" for place, line in _found().items() if place not in EXEMPT_PLACES
+    ]
+    assert not bare, "use `listed`, or name the place with a reason in EXEMPT"
+
+
+def test_every_exemption_is_needed() -> None:
+    assert not EXEMPT_PLACES - _found().keys()
