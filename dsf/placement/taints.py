@@ -17,6 +17,10 @@ UNAVAILABLE = "cluster.open-cluster-management.io/unavailable"
 """Key of the taint of a cluster that reports that it is not available."""
 
 
+_LONGEST = 100_000_000_000
+"""Seconds, some 3,000 years: longer tolerations count as this one, which a date can hold."""
+
+
 class Taint(NamedTuple):
     """A taint, and since when the cluster has it; `added` is None if the cluster does not say."""
 
@@ -58,7 +62,7 @@ class Toleration(NamedTuple):
         if self.seconds is None:
             return None
         added = taint.added or datetime.min.replace(tzinfo=UTC)
-        return added + timedelta(seconds=self.seconds)
+        return added + timedelta(seconds=min(self.seconds, _LONGEST))
 
     @property
     def manifest(self) -> Mapping[str, Any]:

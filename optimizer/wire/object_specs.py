@@ -107,7 +107,9 @@ class TolerationSpec(RequestPart):
     ] = ""
     toleration_seconds: Annotated[
         int | None,
-        Field(ge=0, le=2**31, description="For so long after the taint came; else without end."),
+        Field(
+            ge=0, le=2**63 - 1, description="For so long after the taint came; else without end."
+        ),
     ] = None
 
     @model_validator(mode="after")

@@ -35,6 +35,12 @@ def test_ocm_selects_what_the_simulated_controller_selects(hub: Hub) -> None:
     hold(hub, "tests/dsf/placement/test_scheduling_contract.py", "ocm")
 
 
+@pytest.mark.usefixtures("framework")
+def test_ocm_selects_what_plans_name(hub: Hub) -> None:
+    """Plans for taints, tolerations, cluster sets, and for clusters that are lost or deleted."""
+    hold(hub, "tests/optimizer/test_eligibility_contract.py", "ocm")
+
+
 def hold(hub: Hub, suite: str, adapter: str) -> None:
     ran = subprocess.run(
         [

@@ -4,13 +4,22 @@
 The simulated controller decides it in the quick suite, OCM's own in the suite of the real hub.
 """
 
-from collections.abc import Awaitable, Callable
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from dsf.kube import kinds
+from dsf.kube.client.connect import connect
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.errors import AlreadyExists
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube, Object
+from dsf.sim.simulation import Simulation
+from tests.dsf.sim.builders import NOW
+from tests.eventually import eventually
 
 LONG_AGO = "2020-01-01T00:00:00Z"
 UNAVAILABLE = "cluster.open-cluster-management.io/unavailable"
@@ -146,6 +155,29 @@ Outcome = tuple[str, tuple[str, ...]]
 Settle = Callable[[Callable[[], Awaitable[bool]]], Awaitable[None]]
 """Waits until a condition holds, or until the controllers change nothing any more."""
 
+REAL = os.environ.get("DSF_CONTRACT_KUBECONFIG")
+CONTROLLERS = ("simulated", "ocm") if REAL else ("simulated",)
+
+
+@asynccontextmanager
+async def placement_controller(name: str) -> AsyncIterator[tuple[Kube, Settle]]:
+    """Yield a hub with a placement controller, and how its decisions are waited for."""
+    if name == "ocm":
+        async with connect(Path(str(REAL))) as kube:
+            yield kube, _until
+        return
+    hub = EmbeddedHub(now=lambda: NOW)
+    simulation = Simulation(hub, {}, now=lambda: NOW)
+
+    async def settle(_: Callable[[], Awaitable[bool]]) -> None:
+        await simulation.settle()
+
+    yield hub, settle
+
+
+async def _until(condition: Callable[[], Awaitable[bool]]) -> None:
+    await eventually(condition, every=0.2)
+
 
 async def decide_every_case(kube: Kube, settle: Settle) -> dict[str, Outcome]:
     """Create the world and the Placements; return what was decided, by the name of the case."""
@@ -165,6 +197,7 @@ def expected(case: Case) -> Outcome:
 
 
 async def create_world(kube: Kube) -> None:
+    """Create the cluster sets and clusters; clusters that another suite left get their taints."""
     for name, spec in (
         ("contract-gpu", {}),
         ("contract-empty", {}),
@@ -178,7 +211,10 @@ async def create_world(kube: Kube) -> None:
             },
         ),
     ):
-        await kube.create(kinds.MANAGED_CLUSTER_SET, _object(kinds.MANAGED_CLUSTER_SET, name, spec))
+        with suppress(AlreadyExists):
+            await kube.create(
+                kinds.MANAGED_CLUSTER_SET, _object(kinds.MANAGED_CLUSTER_SET, name, spec)
+            )
     for cluster in CLUSTERS:
         await create_cluster(kube, cluster)
 
@@ -192,7 +228,11 @@ async def create_cluster(kube: Kube, cluster: World) -> None:
         spec["taints"] = list(cluster.taints)
     obj = _object(kinds.MANAGED_CLUSTER, cluster.name, spec)
     obj["metadata"]["labels"] = labels
-    await kube.create(kinds.MANAGED_CLUSTER, obj)
+    try:
+        await kube.create(kinds.MANAGED_CLUSTER, obj)
+    except AlreadyExists:
+        taints = {"spec": {"taints": list(cluster.taints)}}
+        await kube.patch(kinds.MANAGED_CLUSTER, cluster.name, taints)
     await report_availability(kube, cluster.name, cluster.available)
 
 
@@ -210,12 +250,16 @@ async def report_availability(kube: Kube, cluster: str, status: str) -> None:
 
 async def create_case(kube: Kube, case: Case) -> None:
     await kube.create(kinds.NAMESPACE, {"metadata": {"name": case.name}})
-    for cluster_set in case.bindings:
+    await bind(kube, case.name, case.bindings)
+    await create_placement(kube, case.name, {WORLD: "yes", **case.labels}, case)
+
+
+async def bind(kube: Kube, namespace: str, cluster_sets: Iterable[str]) -> None:
+    for cluster_set in cluster_sets:
         spec = {"clusterSet": cluster_set}
         obj = _object(kinds.MANAGED_CLUSTER_SET_BINDING, cluster_set, spec)
-        obj["metadata"]["namespace"] = case.name
+        obj["metadata"]["namespace"] = namespace
         await kube.create(kinds.MANAGED_CLUSTER_SET_BINDING, obj)
-    await create_placement(kube, case.name, {WORLD: "yes", **case.labels}, case)
 
 
 async def create_placement(
@@ -260,9 +304,7 @@ async def follow_a_cluster(kube: Kube, settle: Settle) -> list[tuple[str, ...]]:
     selection; PreferNoSelect does not.
     """
     await kube.create(kinds.NAMESPACE, {"metadata": {"name": "follow"}})
-    binding = _object(kinds.MANAGED_CLUSTER_SET_BINDING, "default", {"clusterSet": "default"})
-    binding["metadata"]["namespace"] = "follow"
-    await kube.create(kinds.MANAGED_CLUSTER_SET_BINDING, binding)
+    await bind(kube, "follow", ["default"])
     seen = list[tuple[str, ...]]()
 
     async def look(name: str, wanted: tuple[str, ...]) -> None:
