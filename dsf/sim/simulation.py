@@ -5,6 +5,7 @@ changes nothing.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
@@ -63,9 +64,10 @@ class Simulation:
         self._now = now
 
     async def run(self) -> None:
-        """Run until cancelled."""
+        """Run until cancelled; contradicting policies then change their objects without end."""
         while True:
-            await self.settle()
+            with contextlib.suppress(DidNotSettle):
+                await self.settle()
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def settle(self) -> None:

@@ -25,6 +25,9 @@ from dsf.sim.demo.running_demo import RunningDemo, running_demo, scenario
 POLL_SECONDS = 0.1
 """Seconds between two looks at the hub."""
 
+MIG_SECONDS = 1.0
+"""Seconds between two runs of the simulated MIG manager after the walkthrough."""
+
 STEP_SECONDS = 120.0
 """Seconds that one step may take: far above what a busy machine needs."""
 
@@ -93,11 +96,15 @@ async def _comply(demo: RunningDemo) -> None:
     await _until(demo, _claims(demo, "noncompliant"), "clusters to report noncompliant")
     await _show_compliance(demo)
     demo.output.note("the stand-in for the GPU operator finishes configuring MIG")
+    await _configure_mig(demo)
+    await _until(demo, _claims(demo, "compliant"), "clusters to report compliant")
+    await _show_compliance(demo)
+
+
+async def _configure_mig(demo: RunningDemo) -> None:
     for cluster in demo.clusters.managed:
         for node in (await cluster.kube.list(kinds.NODE)).items:
             await apply_or_fail(cluster.kube, mig_manager.finish(node))
-    await _until(demo, _claims(demo, "compliant"), "clusters to report compliant")
-    await _show_compliance(demo)
 
 
 async def _land(demo: RunningDemo) -> None:
@@ -186,11 +193,21 @@ def _what_next(demo: RunningDemo, *, keep: bool) -> None:
     output.note(
         f"the hub: kubectl --kubeconfig {hub.kubeconfig} get dynamicscorers,addonplacementscores -A"
     )
+    for cluster in demo.clusters.managed:
+        output.note(
+            f"{cluster.name}: kubectl --kubeconfig {cluster.kubeconfig} get nodes,configmaps -A"
+        )
+    output.note(
+        "a request of your own, which is enforced, and its workloads land: curl"
+        f" --json @{scenario() / 'params.json'} {demo.optimizer_url}/optimize"
+    )
     output.note(f"an assistant: connect it to {demo.optimizer_url}/mcp")
 
 
 async def _stay(demo: RunningDemo) -> None:
+    """Configure MIG as policies ask, so that further requests are carried out, until cancelled."""
     demo.output.note("everything stays up; Ctrl-C ends it")
     while True:
         demo.processes.check()
-        await asyncio.sleep(1)
+        await _configure_mig(demo)
+        await asyncio.sleep(MIG_SECONDS)

@@ -1,11 +1,13 @@
 """The simulated OCM on the embedded hub: what follows from the objects that users write."""
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from dsf.kube import kinds
 from dsf.kube.errors import NotFound
+from dsf.sim.simulation import PAUSE_SECONDS, DidNotSettle
 from tests.dsf.sim.builders import (
     CLUSTERS,
     SimulatedFleet,
@@ -180,6 +182,25 @@ async def test_an_enforced_policy_changes_its_cluster_and_reports(fleet: Simulat
     assert node["metadata"]["labels"].items() >= wanted.items()
     root = await fleet.hub.get(kinds.POLICY, "mig", "default")
     assert root["status"]["compliant"] == "Compliant"
+
+
+@pytest.mark.virtual_time
+async def test_contradicting_policies_do_not_end_the_simulation(fleet: SimulatedFleet) -> None:
+    for profile in ("2g", "3g"):
+        policy = node_policy(profile, "worker01-control-plane", {"mig": profile}, "enforce")
+        await create(fleet.hub, kinds.POLICY, policy)
+        await create(fleet.hub, kinds.PLACEMENT_BINDING, binding(profile, "p", profile))
+    await create(fleet.hub, kinds.PLACEMENT, placement("p", labelled("worker01")))
+    with pytest.raises(DidNotSettle):
+        await fleet.simulation.settle()
+    running = asyncio.create_task(fleet.simulation.run())
+    await asyncio.sleep(2 * PAUSE_SECONDS)
+    assert not running.done()
+    await fleet.hub.delete(kinds.PLACEMENT_BINDING, "2g", "default")
+    await asyncio.sleep(2 * PAUSE_SECONDS)
+    root = await fleet.hub.get(kinds.POLICY, "3g", "default")
+    assert root["status"]["compliant"] == "Compliant"
+    running.cancel()
 
 
 async def test_an_informing_policy_only_reports(fleet: SimulatedFleet) -> None:

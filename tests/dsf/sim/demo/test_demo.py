@@ -1,4 +1,4 @@
-"""The main job, as a user runs it: `dsf demo` finds both golden results and ends by itself."""
+"""The main job, as a user runs it: `dsf demo` finds both golden results, and serves its user."""
 
 import contextlib
 import json
@@ -7,36 +7,126 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import httpx
 import pytest
 
+from dsf.api.conditions import is_true
+from dsf.kube.client.connect import connect
+from dsf.kube.kinds import MANIFEST_WORK, POLICY
+from dsf.sim.controllers.manifest_work_replica_set import OWNER_LABEL
+from dsf.sim.controllers.policy_framework import ROOT_LABEL
+from dsf.sim.demo.processes import free_port
+from dsf.sim.demo.running_demo import scenario
+from tests.eventually import eventually
+
 CLUSTERS = ("worker01", "worker02")
+REQUEST_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class KeptDemo:
+    """A demo that stays up: its result, and how to reach its optimizer and its hub."""
+
+    result: dict[str, Any]
+    optimizer: str
+    hub: Path
+
+    def post(self, path: str, body: Any) -> dict[str, Any]:
+        """Post a request to the optimizer and return its answer."""
+        answer = httpx.post(
+            self.optimizer + path, json=body, timeout=REQUEST_SECONDS, trust_env=False
+        )
+        assert answer.is_success, answer.text
+        parsed: dict[str, Any] = answer.json()
+        return parsed
+
+    def optimize(self, score: str) -> set[tuple[str, str]]:
+        """Post the guide's request with a score; return the workloads with their clusters."""
+        request = json.loads((scenario() / "params.json").read_text(encoding="utf-8"))
+        request["preference"]["addonPlacementScore"] = score
+        answer = self.post("/optimize", request)
+        return {(place["workload"], place["cluster"]) for place in answer["placements"]}
 
 
 @pytest.fixture(scope="module")
-def result() -> dict[str, Any]:
-    command = [sys.executable, "-m", "dsf", "demo", "--json", "--port", "0"]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert answer.returncode == 0, answer.stderr
-    parsed: dict[str, Any] = json.loads(answer.stdout)
-    return parsed
+def kept() -> Iterator[KeptDemo]:
+    with TemporaryDirectory() as folder:
+        port = free_port()
+        command = [sys.executable, "-m", "dsf", "demo", "--json", "--keep", "--port", str(port)]
+        environ = environment(Path(folder))
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as demo:
+            assert demo.stdout
+            result = json.loads(first_document(demo.stdout))
+            (hub,) = Path(folder).glob("*/hub.kubeconfig")
+            yield KeptDemo(result, f"http://127.0.0.1:{port}", hub)
+            demo.send_signal(signal.SIGINT)
+            assert demo.wait() == 0
 
 
 @pytest.mark.parametrize(
     ("preference", "objective", "profile"), [("performance", 115, "3g"), ("power", 170, "2g")]
 )
 def test_the_golden_results(
-    result: dict[str, Any], preference: str, objective: float, profile: str
+    kept: KeptDemo, preference: str, objective: float, profile: str
 ) -> None:
-    answer = result[preference]
+    answer = kept.result[preference]
     assert answer["status"] == "Optimal"
     assert answer["objective_value"] == objective
     assert answer["policies"] == {
         cluster: f"policy-enable-mig-{profile}-{cluster}" for cluster in CLUSTERS
     }
     assert {place["cluster"] for place in answer["placements"]} == set(CLUSTERS)
+
+
+async def test_a_kept_demo_carries_out_requests_of_its_user(kept: KeptDemo) -> None:
+    async with connect(kept.hub) as hub:
+
+        async def landed() -> set[tuple[str, str]]:
+            """Return the workloads that run, with their clusters."""
+            works = (await hub.list(MANIFEST_WORK, labels=OWNER_LABEL)).items
+            return {
+                (work["metadata"]["name"], work["metadata"]["namespace"])
+                for work in works
+                if is_true(work, "Available")
+            }
+
+        async def enforced() -> set[str]:
+            """Return the policies that clusters report as compliant."""
+            replicas = (await hub.list(POLICY, labels=ROOT_LABEL)).items
+            return {
+                replica["metadata"]["name"]
+                for replica in replicas
+                if (replica.get("status") or {}).get("compliant") == "Compliant"
+            }
+
+        async def carried_out(planned: set[tuple[str, str]], policies: set[str]) -> bool:
+            return await landed() == planned and await enforced() == policies
+
+        async def withdrawn() -> bool:
+            return not (await hub.list(POLICY, labels=ROOT_LABEL)).items
+
+        performance = kept.optimize("example-performance-score")
+        assert await eventually(partial(carried_out, performance, replicas_of("3g")))
+        kept.post("/reset", {"namespace": "default"})
+        assert await eventually(withdrawn)
+        power = kept.optimize("example-powerconsumption-score")
+        assert await eventually(partial(carried_out, power, replicas_of("2g")))
+
+
+@pytest.mark.exhaustive
+def test_without_keep_it_ends_by_itself() -> None:
+    command = [sys.executable, "-m", "dsf", "demo", "--port", "0"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    for cluster in ("hub", *CLUSTERS):
+        assert f"{cluster}.kubeconfig" in answer.stdout
 
 
 def test_a_used_port_is_one_line_and_says_how_to_choose_another(tmp_path: Path) -> None:
@@ -77,6 +167,21 @@ def test_told_to_stop_it_leaves_neither_processes_nor_files(
         assert demo.stderr.read() == "Error: the demo was stopped before it had a result\n"
     assert processes_of(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
+
+
+def replicas_of(profile: str) -> set[str]:
+    """Return the names of the replicated policies of a profile on both clusters."""
+    return {f"default.policy-enable-mig-{profile}-{cluster}" for cluster in CLUSTERS}
+
+
+def first_document(output: Iterable[str]) -> str:
+    """Return the lines of the first JSON document of an output."""
+    lines = []
+    for line in output:
+        lines.append(line)
+        if line == "}\n":
+            break
+    return "".join(lines)
 
 
 def environment(temporary: Path) -> dict[str, str]:
