@@ -229,6 +229,8 @@ class ApiServer:
     def _decoded(self, resource: Resource, obj: Any, options: WriteOptions) -> Object:
         if not isinstance(obj, Mapping):
             raise BadRequest("an object is a mapping")
+        if resource.read_only:
+            raise status_errors.read_only(resource.kind, resource.read_only)
         found = write_strategy.decoded(resource, obj)
         if found.unknown and options.field_validation == "Strict":
             raise BadRequest(write_strategy.strict_problem(resource, found.unknown))

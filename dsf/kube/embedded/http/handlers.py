@@ -25,6 +25,7 @@ from dsf.kube.port import Object, Propagation, WatchEvent
 
 MERGE, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
+SERVER_SIDE_APPLY = frozenset({"application/apply-patch+yaml", "application/apply-patch+cbor"})
 WATCH_SECONDS = 1800
 """Duration of a watch without timeoutSeconds: the default `--min-request-timeout`."""
 
@@ -174,6 +175,8 @@ class ResourceHandlers:
     async def _patch(self, request: Request, target: RequestInfo) -> Response:
         options = request_info.options(request)
         accepted = [JSON_PATCH, MERGE, *([] if target.resource.custom else [STRATEGIC])]
+        if request_info.media_type(request) in SERVER_SIDE_APPLY:
+            raise _no_server_side_apply()
         sent = _checked(target, await request_info.body(request, *accepted), options)
         patcher = _PATCHERS[request_info.media_type(request)]
         stored = self._hub.server.patch(
@@ -289,6 +292,15 @@ def _in_namespace(target: RequestInfo, obj: Object) -> Object:
             "the namespace of the provided object does not match the namespace sent on the request"
         )
     return {**obj, "metadata": metadata}
+
+
+def _no_server_side_apply() -> ApiError:
+    return ApiError(
+        "the embedded hub does not record which client owns a field, so it has no server-side"
+        f" apply; use kubectl apply without --server-side, or a patch of type {MERGE}",
+        code=415,
+        reason="UnsupportedMediaType",
+    )
 
 
 def _patched(patcher: Patcher, old: Object, sent: Any) -> Any:

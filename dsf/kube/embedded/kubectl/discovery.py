@@ -22,6 +22,7 @@ VERSION: Object = {
     "platform": "embedded",
 }
 _VERBS = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
+_READ_VERBS = ["get", "list", "watch"]
 _STATUS_VERBS = ["get", "patch", "update"]
 
 
@@ -112,7 +113,7 @@ def _entries(resource: Resource) -> list[Object]:
         "singularName": resource.singular,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": ["create"] if resource.review else _VERBS,
+        "verbs": _verbs(resource),
     }
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)
@@ -126,6 +127,12 @@ def _entries(resource: Resource) -> list[Object]:
         "verbs": _STATUS_VERBS,
     }
     return [entry, *([status] if resource.has_status else [])]
+
+
+def _verbs(resource: Resource) -> list[str]:
+    if resource.review:
+        return ["create"]
+    return _READ_VERBS if resource.read_only else _VERBS
 
 
 def _place(resource: Resource) -> str:

@@ -1,6 +1,7 @@
-"""Objects in Kubernetes' protobuf form, which `kubectl create configmap|secret|namespace` sends.
+"""Objects in Kubernetes' protobuf form, which kubectl sends for some commands.
 
-Only these three kinds are decoded; answers are JSON. Source:
+They are `kubectl create configmap|secret|namespace` and `kubectl auth can-i|whoami`. Only their
+kinds are decoded; answers are JSON. Source:
 https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding and the
 `generated.proto` files of k8s.io/api and k8s.io/apimachinery, which define the field numbers.
 """
@@ -139,6 +140,20 @@ _METADATA = _Field(
 )
 _TYPE = {1: _Field("apiVersion", _text), 2: _Field("kind", _text)}
 _ENVELOPE = {1: _Field("type", _message(_TYPE)), 2: _Field("raw", _bytes)}
+_RESOURCE_ATTRIBUTES = {
+    1: _Field("namespace", _text),
+    2: _Field("verb", _text),
+    3: _Field("group", _text),
+    4: _Field("version", _text),
+    5: _Field("resource", _text),
+    6: _Field("subresource", _text),
+    7: _Field("name", _text),
+}
+_NON_RESOURCE_ATTRIBUTES = {1: _Field("path", _text), 2: _Field("verb", _text)}
+_ACCESS = {
+    1: _Field("resourceAttributes", _message(_RESOURCE_ATTRIBUTES)),
+    2: _Field("nonResourceAttributes", _message(_NON_RESOURCE_ATTRIBUTES)),
+}
 _KINDS: dict[tuple[Any, Any], Mapping[int, _Field]] = {
     ("v1", "ConfigMap"): {
         1: _METADATA,
@@ -154,4 +169,13 @@ _KINDS: dict[tuple[Any, Any], Mapping[int, _Field]] = {
         5: _Field("immutable", bool),
     },
     ("v1", "Namespace"): {1: _METADATA},
+    ("authentication.k8s.io/v1", "SelfSubjectReview"): {1: _METADATA},
+    ("authorization.k8s.io/v1", "SelfSubjectAccessReview"): {
+        1: _METADATA,
+        2: _Field("spec", _message(_ACCESS)),
+    },
+    ("authorization.k8s.io/v1", "SelfSubjectRulesReview"): {
+        1: _METADATA,
+        2: _Field("spec", _message({1: _Field("namespace", _text)})),
+    },
 }

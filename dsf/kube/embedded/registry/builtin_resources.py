@@ -18,6 +18,7 @@ from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 
 _INTEGER: Schema = {"type": "integer", "format": "int32"}
+_POD = Kind("", "v1", "Pod", "pods")
 _SIZE_LIMIT = 1024 * 1024
 """Bytes of data in a ConfigMap or a Secret, as in kube-apiserver."""
 
@@ -29,6 +30,7 @@ def resources() -> list[Resource]:
         _event(),
         _namespace(),
         _node(),
+        _pod(),
         _secret(),
         _lease(),
         _custom_resource_definition(),
@@ -132,6 +134,18 @@ def _node() -> Resource:
             Column("Version", "string", ".status.nodeInfo.kubeletVersion"),
         ),
         selectable=("spec.unschedulable",),
+    )
+
+
+def _pod() -> Resource:
+    """Return the resource that `kubectl get all` lists; without one, kubectl fails."""
+    return built_in(
+        _POD,
+        {"spec": ANYTHING},
+        short_names=("po",),
+        categories=("all",),
+        columns=(AGE,),
+        read_only="the embedded hub runs no Pods",
     )
 
 

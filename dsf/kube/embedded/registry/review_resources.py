@@ -1,4 +1,7 @@
-"""TokenReview and SubjectAccessReview: resources that answer, and store nothing.
+"""Reviews of tokens, of rights and of the caller: resources that answer, and store nothing.
+
+The hub accepts every caller and allows it everything: reviews of the caller itself say so. Reviews
+of others answer from a table.
 
 Source: https://kubernetes.io/docs/reference/kubernetes-api/ (authentication and authorization)
 """
@@ -15,8 +18,21 @@ from dsf.kube.embedded.registry.resource_catalog import Resource
 from dsf.kube.embedded.schema import field_errors
 from dsf.kube.embedded.schema.pruning import ANYTHING, TEXT, Schema
 from dsf.kube.errors import BadRequest
+from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 
+_AUTHENTICATION, _AUTHORIZATION = kinds.TOKEN_REVIEW.group, kinds.SUBJECT_ACCESS_REVIEW.group
+SELF_SUBJECT_REVIEW = Kind(
+    _AUTHENTICATION, "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
+)
+SELF_SUBJECT_ACCESS_REVIEW = Kind(
+    _AUTHORIZATION, "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False
+)
+SELF_SUBJECT_RULES_REVIEW = Kind(
+    _AUTHORIZATION, "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False
+)
+CALLER = {"username": "system:anonymous", "groups": ["system:unauthenticated"]}
+"""The hub authenticates nobody."""
 _TEXTS = list_of(TEXT)
 
 
@@ -40,12 +56,17 @@ def review_resources(access: AccessTable, now: Callable[[], datetime]) -> list[R
             },
             lambda review: _authorization(access, review),
         ),
+        _review(SELF_SUBJECT_REVIEW, {}, lambda _: {"userInfo": CALLER}),
+        _review(
+            SELF_SUBJECT_ACCESS_REVIEW,
+            {"resourceAttributes": ANYTHING, "nonResourceAttributes": ANYTHING},
+            _own_right,
+        ),
+        _review(SELF_SUBJECT_RULES_REVIEW, {"namespace": TEXT}, _own_rules),
     ]
 
 
-def _review(
-    kind: kinds.Kind, spec: dict[str, Schema], answer: Callable[[Object], Object]
-) -> Resource:
+def _review(kind: Kind, spec: dict[str, Schema], answer: Callable[[Object], Object]) -> Resource:
     return built_in(
         kind,
         {"spec": object_of(**spec), "status": ANYTHING},
@@ -87,3 +108,26 @@ def _authorization(access: AccessTable, review: Object) -> Object:
         *(str(attributes.get(key) or "") for key in ("verb", "group", "resource", "namespace"))
     )
     return {"allowed": access.allows(str(spec.get("user") or ""), asked)}
+
+
+def _own_right(review: Object) -> Object:
+    spec: dict[str, Any] = review.get("spec") or {}
+    if not (spec.get("resourceAttributes") or spec.get("nonResourceAttributes")):
+        problem = field_errors.wrong(
+            "spec.resourceAttributes",
+            None,
+            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+        )
+        kind = SELF_SUBJECT_ACCESS_REVIEW
+        raise field_errors.invalid(kind.plural, kind.group, "", [problem])
+    return {"allowed": True, "reason": "the embedded hub accepts every caller"}
+
+
+def _own_rules(review: Object) -> Object:
+    if not (review.get("spec") or {}).get("namespace"):
+        raise BadRequest("no namespace on request")
+    return {
+        "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+        "incomplete": False,
+    }

@@ -10,6 +10,11 @@ from dsf.kube.access_reviews import (
     subject_access_review,
     token_review,
 )
+from dsf.kube.embedded.registry.review_resources import (
+    SELF_SUBJECT_ACCESS_REVIEW,
+    SELF_SUBJECT_REVIEW,
+    SELF_SUBJECT_RULES_REVIEW,
+)
 from dsf.kube.errors import ApiError, BadRequest, Invalid
 from dsf.kube.kinds import PLACEMENT, SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW, Kind
 from dsf.kube.port import Kube
@@ -45,7 +50,36 @@ async def test_an_incomplete_question_is_refused(kube: Kube) -> None:
         await kube.create(SUBJECT_ACCESS_REVIEW, nobody)
 
 
-@pytest.mark.parametrize("kind", [TOKEN_REVIEW, SUBJECT_ACCESS_REVIEW])
+async def test_an_administrator_may_do_everything(kube: Kube) -> None:
+    attributes = {"verb": "delete", "group": PLACEMENT.group, "resource": PLACEMENT.plural}
+    asked = {"spec": {"resourceAttributes": attributes}}
+    review = await kube.create(SELF_SUBJECT_ACCESS_REVIEW, asked)
+    assert is_allowed(review)
+    assert review["spec"]["resourceAttributes"] == attributes
+    answer = await kube.create(SELF_SUBJECT_RULES_REVIEW, {"spec": {"namespace": "default"}})
+    rules = answer["status"]["resourceRules"]
+    assert {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]} in rules
+    user = (await kube.create(SELF_SUBJECT_REVIEW, {}))["status"]["userInfo"]
+    assert user["username"]
+
+
+async def test_an_incomplete_question_about_oneself_is_refused(kube: Kube) -> None:
+    with pytest.raises(Invalid, match="exactly one of nonResourceAttributes or resourceAttributes"):
+        await kube.create(SELF_SUBJECT_ACCESS_REVIEW, {"spec": {}})
+    with pytest.raises(BadRequest, match="no namespace on request"):
+        await kube.create(SELF_SUBJECT_RULES_REVIEW, {"spec": {}})
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        TOKEN_REVIEW,
+        SUBJECT_ACCESS_REVIEW,
+        SELF_SUBJECT_REVIEW,
+        SELF_SUBJECT_ACCESS_REVIEW,
+        SELF_SUBJECT_RULES_REVIEW,
+    ],
+)
 async def test_nothing_is_stored(kube: Kube, kind: Kind) -> None:
     with pytest.raises(ApiError) as refused:
         await kube.list(kind)

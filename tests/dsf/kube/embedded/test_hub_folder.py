@@ -128,7 +128,7 @@ PROBLEMS: list[tuple[str, str, str]] = [
     ("a.json", '{"a": NaN}', "NaN is not a JSON value"),
     ("a.yaml", "text", "document 1: not a Kubernetes object: it needs apiVersion and kind"),
     ("a.yaml", "---\n---\nkind: X\n", "document 2: not a Kubernetes object"),
-    ("a.yaml", "apiVersion: v1\nkind: Pod\n", "Pod in v1 is not served; served are"),
+    ("a.yaml", "apiVersion: v1\nkind: Service\n", "Service in v1 is not served; served are"),
     ("a.yaml", SCORE.replace("42", "101"), "status.scores[0].value: Invalid value: 101"),
     ("a.yaml", SCORE.replace("scores:", "score:"), 'unknown field "status.score"; status has'),
     ("a.yaml", SCORE.replace(", namespace: east", ""), "metadata.namespace is missing"),

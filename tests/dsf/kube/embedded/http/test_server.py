@@ -405,11 +405,13 @@ async def test_a_strategic_patch_is_for_built_in_kinds(
     assert_status(refused, 415, "UnsupportedMediaType", "application/merge-patch+json")
 
 
-async def test_a_server_side_apply_is_refused_with_what_is_accepted(
-    client: httpx.AsyncClient,
+@pytest.mark.parametrize("encoding", ["yaml", "cbor"])
+async def test_a_server_side_apply_is_refused_with_the_reason_and_what_to_do(
+    client: httpx.AsyncClient, encoding: str
 ) -> None:
-    answer = await patched(client, f"{MAPS}/settings", "apply-patch+yaml", {})
-    assert_status(answer, 415, "UnsupportedMediaType", "application/merge-patch+json")
+    answer = await patched(client, f"{MAPS}/settings", f"apply-patch+{encoding}", {})
+    assert_status(answer, 415, "UnsupportedMediaType", "use kubectl apply without --server-side")
+    assert "does not record which client owns a field" in answer.json()["message"]
 
 
 @pytest.mark.parametrize("patch", [[], 1, "x", None])
@@ -418,9 +420,9 @@ async def test_a_patch_must_leave_an_object(client: httpx.AsyncClient, patch: An
     assert_status(answer, 400, "BadRequest")
 
 
-def protobuf(kind: str, message: bytes) -> bytes:
+def protobuf(kind: str, message: bytes, api_version: str = "v1") -> bytes:
     """An object in the envelope that kubectl sends; all lengths are below 128."""
-    type_ = _field(1, b"v1") + _field(2, kind.encode())
+    type_ = _field(1, api_version.encode()) + _field(2, kind.encode())
     return b"k8s\x00" + _field(1, type_) + _field(2, message)
 
 
@@ -437,6 +439,51 @@ async def test_protobuf_of_kubectl_create_is_read(client: httpx.AsyncClient) -> 
     assert answer.status_code == 201
     assert answer.json()["data"] == {"colour": "red"}
     assert answer.json()["metadata"]["labels"] == {"a": "b"}
+
+
+async def test_kubectl_auth_says_that_every_caller_may_do_everything(
+    client: httpx.AsyncClient,
+) -> None:
+    async def asked(group: str, kind: str, spec: bytes) -> Any:
+        group_version = f"{group}.k8s.io/v1"
+        body = protobuf(kind, _field(1, b"") + spec, group_version)
+        headers = {"Content-Type": "application/vnd.kubernetes.protobuf"}
+        path = f"/apis/{group_version}/{kind.lower()}s"
+        answer = await client.post(path, content=body, headers=headers)
+        assert answer.status_code == 201
+        assert answer.json()["kind"] == kind
+        return answer.json()
+
+    attributes = _field(1, b"n") + _field(2, b"create") + _field(5, b"configmaps")
+    right = await asked(
+        "authorization", "SelfSubjectAccessReview", _field(2, _field(1, attributes))
+    )
+    assert right["status"]["allowed"] is True
+    assert right["spec"]["resourceAttributes"] == {
+        "namespace": "n",
+        "verb": "create",
+        "resource": "configmaps",
+    }
+    path = _field(2, _field(2, _field(1, b"/healthz") + _field(2, b"get")))
+    assert (await asked("authorization", "SelfSubjectAccessReview", path))["status"]["allowed"]
+    rules = await asked("authorization", "SelfSubjectRulesReview", _field(2, _field(1, b"n")))
+    everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+    assert everything in rules["status"]["resourceRules"]
+    caller = await asked("authentication", "SelfSubjectReview", b"")
+    assert caller["status"]["userInfo"]["username"] == "system:anonymous"
+
+
+async def test_kubectl_get_all_finds_pods_of_which_there_are_none(
+    client: httpx.AsyncClient,
+) -> None:
+    resources = (await client.get("/api/v1")).json()["resources"]
+    (pods,) = [resource for resource in resources if "all" in resource.get("categories", [])]
+    assert (pods["name"], pods["verbs"]) == ("pods", ["get", "list", "watch"])
+    listed = await client.get("/api/v1/namespaces/n/pods")
+    assert listed.json()["items"] == []
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    refused = await client.post("/api/v1/namespaces/n/pods", json=pod)
+    assert_status(refused, 405, "MethodNotAllowed", "the embedded hub runs no Pods")
 
 
 @pytest.mark.parametrize(
