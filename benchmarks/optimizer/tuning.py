@@ -6,9 +6,11 @@ Every number of the `tuning` modules is halved and doubled (or set to the values
 heuristic is switched off, each alone and in a process of its own. `tuning_cases` describes the
 families of cases. A cell has, for each value tried, the pricings of all blocks and the simplex
 iterations of the family as ratios to those with the number as it is: `1.1/0.9`. Both are the same
-on every machine. `same`: the search is the same step by step. `-`: no case reaches the number. CPU
-seconds follow as `x1.5` where they change by half or more, `v` and `b` where the sum of values or
-of bounds changes by 0.05% or more. A line on standard error has the CPU of every value and family.
+on every machine. `layouts`, `moves` and `explained` have the calls of the optimizer's functions
+instead: `1.1 calls`. `same`: the search is the same step by step. `-`: no case reaches the number.
+CPU seconds follow as `x1.5` where they change by half or more, `v` and `b` where the sum of values
+or of bounds changes by 0.05% or more. A line on standard error has the CPU of every value and
+family.
 """
 
 import argparse
@@ -19,6 +21,7 @@ import pickle
 import statistics
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -41,6 +44,9 @@ _REPEATS = 3
 
 _NOTABLE = 5e-4
 """Share by which a value or a bound must change to be printed."""
+
+_NOTABLE_CALLS = 2e-3
+"""Share by which the calls of functions must change, because reports by the clock call a few."""
 
 _NOTABLE_CPU = 1.5
 """Factor by which CPU seconds must change to be printed: less is noise on a busy machine."""
@@ -108,6 +114,8 @@ TRIED: Mapping[str, tuple[Any, ...]] = {
     "MARGIN_RESOURCES": (4, 16, 0),
     "NEAR_OPTIMAL_ASSIGNMENTS": (50_000, 200_000, 0),
     "PRICED_CANDIDATES": (3, 12, 0),
+    "COMPARED_POINTS": (375, 750, 3_000),
+    "DUAL_STEPS": (100, 200, 800),
     "RAISED_REPAIRS": (0, 2),
     "SHORTEST_PATH_VARIABLES": (6, 24, -1),
     "KEPT_DETOURS": (100, 400, 0),
@@ -141,6 +149,7 @@ class Cost(NamedTuple):
     cpu: float
     pricings: int
     iterations: int
+    calls: int
     value: float
     bound: float
 
@@ -399,13 +408,15 @@ def _work(task: Task, answers: "Connection[Report, None]") -> None:
         if task.families and case.family not in task.families:
             continue
         key, before, begun = (case.family, case.name), list(counted), time.process_time()
-        if task.trace:
-            found, report.reached[key] = _traced(case.run)
+        calls = Counter[tuple[str, int]]()
+        if task.trace or case.family in _SIDE:
+            found, calls = _profiled(case.run)
+            report.reached[key] = set(calls)
         else:
             found = case.run()
         cpu = time.process_time() - begun
         work = [now - then for now, then in zip(counted, before, strict=True)]
-        report.costs[key] = Cost(cpu, work[0], work[1], found.value, found.bound)
+        report.costs[key] = Cost(cpu, work[0], work[1], calls.total(), found.value, found.bound)
     answers.send(report)
 
 
@@ -432,17 +443,17 @@ def _counters() -> list[int]:
     return counted
 
 
-def _traced(work: Callable[[], Any]) -> tuple[Any, set[tuple[str, int]]]:
-    """Return the result of a call, and the functions that it called."""
-    reached: set[tuple[str, int]] = set()
+def _profiled(work: Callable[[], Any]) -> tuple[Any, Counter[tuple[str, int]]]:
+    """Return the result of a call, and how often it called each function of the optimizer."""
+    calls, own = Counter[tuple[str, int]](), str(_ROOT / "optimizer")
 
     def called(frame: FrameType, event: str, _arg: Any) -> None:
-        if event == "call":
-            reached.add((frame.f_code.co_filename, frame.f_code.co_firstlineno))
+        if event == "call" and frame.f_code.co_filename.startswith(own):
+            calls[frame.f_code.co_filename, frame.f_code.co_firstlineno] += 1
 
     sys.setprofile(called)
     try:
-        return work(), reached
+        return work(), calls
     finally:
         sys.setprofile(None)
 
@@ -464,24 +475,30 @@ def _compared(base: Costs, others: Costs, family: str) -> str:
     keys = [key for key in others if key[0] == family]
     if not keys:
         return "-"
-    if all(others[key].steps == base[key].steps for key in keys):
+    cpu, pricings, iterations, calls = _ratios(base, others, keys)
+    if _same(base, others, keys):
         return "same"
-    cpu, pricings, iterations = _ratios(base, others, keys)
     notable = f" x{cpu:.1f}" if max(cpu, 1 / cpu) >= _NOTABLE_CPU else ""
-    return f"{pricings:.2f}/{iterations:.2f}{notable}{_change(base, others, keys)}"
+    steps = f"{calls:.2f} calls" if family in _SIDE else f"{pricings:.2f}/{iterations:.2f}"
+    return f"{steps}{notable}{_change(base, others, keys)}"
 
 
-def _ratios(base: Costs, others: Costs, keys: Sequence[Key]) -> tuple[float, float, float]:
-    """Return CPU, pricings and iterations as ratios; 1 where there are none before."""
-    before = [sum(base[key][at] for key in keys) for at in range(3)]
-    after = [sum(others[key][at] for key in keys) for at in range(3)]
-    ratios = [new / old if old else 1.0 for old, new in zip(before, after, strict=True)]
-    return ratios[0], ratios[1], ratios[2]
+def _same(base: Costs, others: Costs, keys: Sequence[Key]) -> bool:
+    """Tell whether searches are the same; a few calls depend on the clock."""
+    alike = abs(_ratios(base, others, keys)[3] - 1) < _NOTABLE_CALLS
+    return alike and all(others[key].steps == base[key].steps for key in keys)
+
+
+def _ratios(base: Costs, others: Costs, keys: Sequence[Key]) -> tuple[float, ...]:
+    """Return CPU, pricings, iterations and calls as ratios; 1 where there are none before."""
+    before = [sum(base[key][at] for key in keys) for at in range(4)]
+    after = [sum(others[key][at] for key in keys) for at in range(4)]
+    return tuple(new / old if old else 1.0 for old, new in zip(before, after, strict=True))
 
 
 def _change(base: Costs, others: Costs, keys: Sequence[Key]) -> str:
     found = ""
-    for letter, index in (("v", 3), ("b", 4)):
+    for letter, index in (("v", 4), ("b", 5)):
         before = sum(base[key][index] for key in keys)
         after = sum(others[key][index] for key in keys)
         if abs(after - before) >= _NOTABLE * max(1e-9, abs(before)):
@@ -493,10 +510,10 @@ def _change(base: Costs, others: Costs, keys: Sequence[Key]) -> str:
 def _line(name: str, value: Any, base: Costs, others: Costs, family: str) -> str:
     keys = [key for key in others if key[0] == family]
     ratios = _ratios(base, others, keys)
-    same = all(others[key].steps == base[key].steps for key in keys)
+    same = _same(base, others, keys)
     return (
         f"{name:<32}{value!s:>24} {family:<10}"
-        f"{ratios[0]:>7.2f}{ratios[1]:>7.2f}{ratios[2]:>7.2f}"
+        f"{''.join(f'{ratio:>7.2f}' for ratio in ratios)}"
         f"{_change(base, others, keys) or (' same' if same else '')}"
     )
 

@@ -5,8 +5,8 @@ that kind. `linked`: two replicas, a further kind, a fleet-wide limit and spread
 with a quarter of that kind, so that linking rows bind. `tiers`: two priorities. `running`: a fleet
 that is solved again; the value is the number of assignments and policies that stay. `timed`: less
 CPU than the search needs. `large`: 200 x 500. `layouts`: MIG candidates. `moves`: transitions; the
-value is 0 less the interruptions. `explained`: explanations; the value is the number of facts that
-were computed.
+value is 0 less the interruptions, and the bound the number of stages. `explained`: explanations;
+the value is the number of facts that were computed, and the bound the size of all repairs.
 """
 
 import random
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.optimizer.explanations import cost, fleet
+from benchmarks.optimizer.explanations import fleet
 from benchmarks.optimizer.instances import Instance, Kind, instance, problem
 from benchmarks.optimizer.priorities import tiered
 from benchmarks.optimizer.stability import changed
@@ -36,6 +36,8 @@ from optimizer.domain.fleet import (
 )
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Decision
+from optimizer.explain import case as explained_case
+from optimizer.explain.explanation_process.run import ExplanationJob, explain_here
 from optimizer.mig.geometry import Geometry, geometry
 from optimizer.mig.gpu_patterns import Gpu, ReconfigurationRules
 from optimizer.mig.gpu_pools import GpuPool, NodeGpus, possible_devices
@@ -74,9 +76,10 @@ def starts() -> Start:
     made = {
         f"running {kind}": _decided(problem(instance(60, 120, kind)), gap=0.01) for kind in _KINDS
     }
-    for kind in _KINDS:
-        made[f"before {kind}"] = _decided(_moving(kind, 0), gap=0.01)
-        made[f"after {kind}"] = _decided(_moving(kind, 1), gap=0.01)
+    for clusters, workloads, kind, seed in _MOVES:
+        for day in (0, 1):
+            given = _moving(instance(clusters, workloads, kind, seed), day)
+            made[f"{clusters}x{workloads} {kind} {seed}, day {day}"] = _decided(given, gap=0.01)
     return made
 
 
@@ -88,20 +91,37 @@ def cases(start: Start) -> Iterator[Case]:
             yield _solve(family, problem(instance(*size, kind)), _named(size, kind), gap)
     for kind in _KINDS:
         yield _running(kind, start)
-        yield _moved(kind, start)
+    for clusters, workloads, kind, seed in _MOVES:
+        yield _moved(instance(clusters, workloads, kind, seed), seed, start)
     yield _solve("linked", formulate(_linked(instance(10, 30, "dist"), _PLENTY)), "dist", 0.01)
     yield _solve("scarce", formulate(_linked(instance(10, 30, "dist"), _SCARCE)), "dist", 0.01)
     yield _solve("tiers", tiered(problem(instance(20, 40, "dist")), 2), "dist", 0.01)
     yield _solve("timed", problem(instance(100, 200, "dist")), "dist", seconds=0.3)
     yield _solve("timed", tiered(problem(instance(50, 100, "dist")), 2), "tiers", seconds=0.5)
     yield _solve("large", problem(instance(200, 500, "dist")), "dist", 0.01)
-    yield Case("explained", "rand", partial(_explained, "rand"))
-    for gpus, most in ((4, 16), (6, 16)):
-        yield Case("layouts", f"{gpus} GPUs {most}", partial(_layouts, gpus, most))
+    yield Case("explained", "rand", lambda: _explained(_crowded("rand")))
+    for models, gpus, most in _LAYOUTS:
+        named = f"{gpus} GPUs of {'+'.join(models)}, {most} candidates"
+        yield Case("layouts", named, partial(_layouts, models, gpus, most))
 
 
 _PLENTY, _SCARCE = (10.5, 11.5, 12.5, 13.5, 14.5), (3.0,)
 """CPUs of clusters in turn."""
+
+_LAYOUTS = (
+    (("H100-96GB",), 4, 16),
+    (("H100-96GB",), 6, 16),
+    (("A30", "A100-40GB"), 5, 100),
+)
+"""Models of GPUs, GPUs of each cluster, and candidates at most."""
+
+_MOVES: tuple[tuple[int, int, Kind, int], ...] = (
+    *((3, 8, "rand", seed) for seed in range(1, 9)),
+    (12, 30, "dist", 1),
+    (12, 30, "prof", 1),
+    (40, 160, "dist", 1),
+)
+"""Clusters, workloads, kind and seed: few moves and their shortest paths, then many moves."""
 
 _MEDIUM = 10
 """Clusters: cases with fewer are small."""
@@ -175,58 +195,75 @@ def _linked(given: Instance, cpu: Sequence[float]) -> Fleet:
     )
 
 
-def _moving(kind: Kind, day: int) -> Problem:
+def _moving(given: Instance, day: int) -> Problem:
     """Return a fleet whose workloads swap their scores from day to day."""
-    given = instance(12, 30, kind)
     return problem(replace(given, scores=np.roll(given.scores, day, axis=0)))
 
 
-def _moved(kind: Kind, start: Start) -> Case:
+def _moved(given: Instance, seed: int, start: Start) -> Case:
     """Plan the transition between the decisions of two days."""
-    before, after = start[f"before {kind}"], start[f"after {kind}"]
+    name = f"{given.name} {seed}"
+    before, after = start[f"{name}, day 0"], start[f"{name}, day 1"]
 
     def run() -> Found:
-        found = plan_transition(_moving(kind, 1), before, after)
+        found = plan_transition(_moving(given, 1), before, after)
         return Found(-sum(len(stage.uncovered) for stage in found.stages), len(found.stages))
 
-    return Case("moves", kind, run)
+    return Case("moves", name, run)
 
 
-def _layouts(gpus: int, most: int) -> Found:
-    """Generate candidates for clusters of equal H100 GPUs, solve, and bound over all layouts."""
+def _layouts(names: Sequence[str], gpus: int, most: int) -> Found:
+    """Generate candidates for three clusters of these GPUs, solve, and bound over all layouts."""
     rng = random.Random(gpus)  # noqa: S311 - a stated seed
-    model = geometry("H100-96GB")
-    if not isinstance(model, Geometry):
-        raise TypeError(model.message)
-    names = [f"c{number}" for number in range(3)]
-    pools = {name: [GpuPool(name, (NodeGpus("n", (Gpu(model),) * gpus),))] for name in names}
-    devices = possible_devices(pools[names[0]][0])
+    models = [item for item in map(geometry, names) if isinstance(item, Geometry)]
+    nodes = (NodeGpus("n", tuple(Gpu(models[at % len(models)]) for at in range(gpus))),)
+    clusters = [f"c{number}" for number in range(3)]
+    pools = {name: [GpuPool(name, nodes)] for name in clusters}
+    devices = possible_devices(pools[clusters[0]][0])
     workloads = tuple(
         Workload(f"w{at}", f"w{at}", "gpu", float(rng.randint(1, 3)), "p") for at in range(gpus * 8)
     )
     scores = {
         (cluster, item.name, device): float(rng.randint(1, 100))
-        for cluster in names
+        for cluster in clusters
         for item in workloads
         for device in devices
     }
     given = Fleet(
         "default",
-        tuple(Cluster(name, Selector(name), ()) for name in names),
+        tuple(Cluster(name, Selector(name), ()) for name in clusters),
         workloads,
         {"score": ScoreMatrix.of(scores)},
         (Objective("score"),),
     )
     wide = with_candidates(given, pools, ReconfigurationRules(most=most))
     solution = solve_problem(
-        formulate(wide), solver="highs", time_limit_seconds=5.0, gap=0.01, clock=time.process_time
+        formulate(wide),
+        solver="highs",
+        time_limit_seconds=_LIMIT,
+        gap=0.01,
+        clock=time.process_time,
     )
     found = bounded_over_all_layouts(wide, solution)
     return Found(found.objective_value, found.bound or 0.0)
 
 
-def _explained(kind: Kind) -> Found:
+def _crowded(kind: Kind) -> Fleet:
+    """Return a fleet with a third of the clusters that its workloads need."""
     given = instance(18, 24, kind)
-    crowded = replace(given, gpus=given.gpus[:6], scores=given.scores[:, :6])
-    found = cost(fleet(crowded), 60.0)
-    return Found(found.bounds[0] + found.margins[0] + found.conflicts[0], 0.0)
+    return fleet(replace(given, gpus=given.gpus[:6], scores=given.scores[:, :6]))
+
+
+def _explained(given: Fleet) -> Found:
+    """Solve to the optimum and explain everything."""
+    made = formulate(given)
+    solution = solve_problem(
+        made, solver="highs", time_limit_seconds=_LIMIT, clock=time.process_time
+    )
+    found = explain_here(ExplanationJob(explained_case.Case(given, made, solution), "highs", 300.0))
+    repairs = [item.remedy for item in found.unplaced if item.remedy is not None]
+    facts = [item.margin is not None for item in found.places]
+    facts += [item.at_most is not None for item in found.places]
+    facts += ["not computed in time" not in item.message for item in found.unplaced]
+    facts += [item.verified for item in repairs]
+    return Found(sum(facts), sum(change.size for item in repairs for change in item.changes))
