@@ -25,6 +25,7 @@ from mcp_server.confirmation import Confirmation, WhenClientCannotAsk, ask
 from mcp_server.result_views import applied_view, plan_view, reset_view, score_page
 from mcp_server.shown_plans import ShownPlans
 from optimizer.access.authorized_optimizer import AuthorizedOptimizer
+from optimizer.access.rights import lacking_own_right
 from optimizer.api.caller import CallerGone, caller_of
 from optimizer.plan.plan import Plan
 from optimizer.wire.base import RequestPart
@@ -319,6 +320,9 @@ def _hub_errors() -> Iterator[None]:
     except CallerGone as error:
         raise _refused(result_text.refusal(CALLER_GONE)) from error
     except KubeError as error:
+        lacking = lacking_own_right(error)
+        if lacking is not None:
+            raise _refused(result_text.refusal(lacking)) from error
         message = quoted(str(error), MESSAGE_LIMIT)
         logger.warning("can't read the hub", extra={"error": str(error)})
         raise _refused(f"can't read the hub: {message}; nothing was written") from error

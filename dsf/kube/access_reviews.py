@@ -4,11 +4,22 @@ Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#
 and https://kubernetes.io/docs/reference/access-authn-authz/authorization/
 """
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dsf.kube.errors import Forbidden, KubeError
 from dsf.kube.kinds import SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW, Kind
+
+_NOT_AUTHORIZED = re.compile(
+    r'cannot ([a-z]+) resource "([a-z0-9./-]+)" in API group "([a-z0-9.-]*)"'
+    r'(?: in the namespace "([a-z0-9.-]+)"| at the cluster scope)'
+)
+"""How the API server words that no authorizer allows a call.
+
+Source: forbiddenMessage in k8s.io/apiserver, pkg/endpoints/handlers/responsewriters/errors.go
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +50,18 @@ class ResourceAttributes:
 def right(verb: str, kind: Kind, namespace: str = "") -> ResourceAttributes:
     """Return the right to use a verb on a kind in a namespace, or in all namespaces."""
     return ResourceAttributes(verb, kind.group, kind.plural, namespace)
+
+
+def missing_right(error: KubeError) -> ResourceAttributes | None:
+    """Return the right that our own user lacks on the API server; None for every other error.
+
+    Admission refuses with Forbidden too, as does a namespace that is being deleted: no right helps.
+    """
+    said = _NOT_AUTHORIZED.search(error.message) if isinstance(error, Forbidden) else None
+    if said is None:
+        return None
+    verb, resource, group, namespace = said.groups(default="")
+    return ResourceAttributes(verb, group, resource, namespace)
 
 
 def token_review(token: str, audiences: Collection[str]) -> dict[str, Any]:

@@ -7,8 +7,9 @@ delete an object can replace it.
 
 from collections.abc import Iterable
 
-from dsf.kube.access_reviews import ResourceAttributes, right
+from dsf.kube.access_reviews import ResourceAttributes, missing_right, right
 from dsf.kube.changes import Change
+from dsf.kube.errors import KubeError
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     DYNAMIC_SCORER,
@@ -19,6 +20,7 @@ from dsf.kube.kinds import (
     POLICY,
     Kind,
 )
+from optimizer.wire.request_problem import FORBIDDEN, RequestProblem
 
 Rights = tuple[ResourceAttributes, ...]
 
@@ -52,3 +54,17 @@ def writing_rights(namespace: str, kinds: Iterable[Kind] = ()) -> Rights:
 def changing_rights(namespace: str, changes: Iterable[Change]) -> Rights:
     """Return the rights to make these changes in a namespace."""
     return writing_rights(namespace, (change.kind for change in changes))
+
+
+def lacking_own_right(error: KubeError) -> RequestProblem | None:
+    """Return the problem of a call that the API server forbids to the optimizer itself, or None."""
+    missing = missing_right(error)
+    if missing is None:
+        return None
+    return RequestProblem(
+        status=FORBIDDEN,
+        reason="OptimizerForbidden",
+        title="The optimizer itself lacks a right",
+        detail=f"the optimizer may not: {missing}; nothing was written. Grant its service account"
+        " this right with a Role and a RoleBinding, or a ClusterRole and a ClusterRoleBinding",
+    )

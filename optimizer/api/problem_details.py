@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from dsf.kube.errors import KubeError, Unreachable
+from optimizer.access.rights import lacking_own_right
 from optimizer.api.caller import CallerGone
 from optimizer.wire.field_problems import field_problems
 from optimizer.wire.request import REQUEST_FIELDS, ResetRequest
@@ -64,7 +65,7 @@ def documented(*codes: int) -> dict[int | str, dict[str, Any]]:
     texts = {
         400: "The request is not HTTP, or its body is not JSON in UTF-8.",
         401: "The caller is not authenticated.",
-        403: "The caller lacks a right on the hub; `detail` says which.",
+        403: "The caller, or the optimizer itself, lacks a right on the hub; `detail` says which.",
         404: "The namespace does not exist on the hub.",
         408: "The request did not arrive in time.",
         409: "Objects on the hub, or another writer, prevent it.",
@@ -148,6 +149,9 @@ async def _kube(request: Request, error: Exception) -> Response:  # noqa: ARG001
 
 def hub_error_response(error: Exception) -> Response:
     """Return the response if the hub can't be reached or refuses."""
+    lacking = lacking_own_right(error) if isinstance(error, KubeError) else None
+    if lacking is not None:
+        return refusal(lacking)
     unreachable = isinstance(error, Unreachable)
     return _response(
         UNAVAILABLE,

@@ -29,9 +29,9 @@ class FieldProblem:
 class RequestProblem:
     """Why nothing was done: `reason` is CamelCase, `status` the HTTP status that fits it.
 
-    Reasons: Unauthorized (401), Forbidden (403), UnknownNamespace (404), UnknownName (422),
-    TooManyPlaces (422), TooManyScores (422), NotGenerated (409), StalePlan (409),
-    AnotherWriter (409), Busy (429), CallerGone (499), HubRefused (503).
+    Reasons: Unauthorized (401), Forbidden (403), OptimizerForbidden (403), UnknownNamespace (404),
+    UnknownName (422), TooManyPlaces (422), TooManyScores (422), NotGenerated (409),
+    StalePlan (409), AnotherWriter (409), Busy (429), CallerGone (499), HubRefused (503).
     """
 
     status: int

@@ -278,6 +278,13 @@ class _Broken(Wrapper):
     ("error", "said"),
     [
         (Unreachable("no route to hub.example:6443"), "can't read the hub: \"no route to hub"),
+        (
+            Forbidden(
+                'scores is forbidden: User "optimizer" cannot list resource "scores" in API group'
+                ' "example.io" at the cluster scope'
+            ),
+            "the optimizer may not: list scores.example.io in all namespaces",
+        ),
         (RuntimeError("password=hunter2"), "Error calling tool 'list_scores'"),
     ],
 )

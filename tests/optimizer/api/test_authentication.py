@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from dsf.kube import kinds
-from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.access_reviews import ResourceAttributes, right
+from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.errors import Unreachable
 from dsf.kube.port import Kube
 from optimizer.access.authorized_optimizer import Access
@@ -18,9 +19,11 @@ from optimizer.access.delegated_auth import DelegatedAuth
 from optimizer.api.app import create_app
 from optimizer.api.serving import listen, serve, url
 from optimizer.service import Optimizer
+from tests.kube_wrappers.authorized import Authorized
 from tests.kube_wrappers.fault_injection import Fault, Faulty
+from tests.kube_wrappers.read_only import ReadOnly
 from tests.kube_wrappers.wrapper import Call
-from tests.optimizer.access.callers import table
+from tests.optimizer.access.callers import reads, table, writes
 from tests.optimizer.build import NOW, body
 from tests.optimizer.hubs import hub_of, names
 
@@ -180,6 +183,48 @@ async def test_a_namespace_that_does_not_exist_is_named(path: str, more: dict[st
         assert "Retry-After" not in answer.headers
     else:
         assert (answer.status_code, said["reason"]) == (422, "UnknownName")
+
+
+OPTIMIZER = "system:serviceaccount:dynamic-scoring:optimizer"
+OWN_RIGHTS = [
+    *reads("default", "other"),
+    *writes("default", "other"),
+    *(right("list", kind) for kind in kinds.KINDS),
+    *(right(verb, kinds.LEASE, "other") for verb in ("get", "create", "update", "patch")),
+]
+"""The optimizer may read everything, but its Lease it may only write in another namespace."""
+
+
+@pytest.mark.parametrize(
+    ("rights", "path", "missing"),
+    [
+        (OWN_RIGHTS, "/reset", "get leases.coordination.k8s.io in namespace default"),
+        (OWN_RIGHTS, "/optimize", "get leases.coordination.k8s.io in namespace default"),
+        ([], "/optimize", "list managedclusters.cluster.open-cluster-management.io in all"),
+    ],
+)
+async def test_a_right_that_the_optimizer_itself_lacks_is_named(
+    rights: list[ResourceAttributes], path: str, missing: str
+) -> None:
+    fleet = Authorized(await hub_of(), OPTIMIZER, AccessTable(rights={OPTIMIZER: rights}))
+    app = create_app(Optimizer(fleet, now=lambda: NOW))
+    transport = httpx.ASGITransport(app=app)
+    asked = body() if path == "/optimize" else {"namespace": "default"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        answer = await http.post(path, json=asked)
+    said = answer.json()
+    assert (answer.status_code, said["reason"]) == (403, "OptimizerForbidden")
+    assert missing in said["detail"]
+    assert "Retry-After" not in answer.headers
+
+
+async def test_another_refusal_of_the_hub_may_pass() -> None:
+    app = create_app(Optimizer(ReadOnly(await hub_of()), now=lambda: NOW))
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        answer = await http.post("/reset", json={"namespace": "default"})
+    assert (answer.status_code, answer.json()["reason"]) == (503, "HubRefused")
+    assert "Retry-After" in answer.headers
 
 
 @pytest.mark.parametrize(
