@@ -1,4 +1,4 @@
-"""Sentences about wrong arguments: which one, why, and which arguments exist."""
+"""Turns validation errors into sentences: which argument is wrong, why, and which ones exist."""
 
 import logging
 

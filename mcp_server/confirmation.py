@@ -39,7 +39,7 @@ _SCHEMA = {
 
 
 class Confirmation(Enum):
-    """The user's answer, or that the client can't ask. No answer at all is NO."""
+    """The user's answer, or that the client can't ask. A missing answer is NO."""
 
     YES = "yes"
     NO = "no"

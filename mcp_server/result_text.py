@@ -1,6 +1,6 @@
-"""Results as a few lines of text, for clients that show their model nothing else.
+"""Results as a few lines of text, for clients that pass only text to their model.
 
-Names of Kubernetes objects are not quoted. Every other text from the cluster is.
+Every text from the cluster is quoted, except names of Kubernetes objects.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,7 @@
 """The MCP tools: two read, two write.
 
-A failure that the caller can do something about is a ToolError: it says what was wrong and what
-exists instead. The server hides the details of all other failures.
+A failure that the caller can correct is a ToolError with what was wrong and what exists instead.
+The server hides the details of all other failures.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ _MORE = ("objectives", "limits", "missingScore", "gap", "mig", "whyNot", "pareto
 
 
 Caller = Callable[[], AuthorizedOptimizer]
-"""Returns the optimizer with the rights of whoever makes the current call."""
+"""Returns the optimizer with the rights of the user of the current call."""
 
 
 class TargetWorkload(NamedWorkload):

@@ -35,14 +35,14 @@ ENTRIES_PER_PAGE = 50_000
 """Score entries that a page should have; parsed, they take about 50 MiB."""
 
 MAX_NAMES_LISTED_ONE_BY_ONE = 3
-"""Up to so many score names the API server selects by name; else all scores are listed."""
+"""The API server selects up to 3 score names by field selector; for more, all scores are listed."""
 
 MAX_READS = 3
 """Attempts to read a list whose continue token expires."""
 
 
 async def observe(kube: Kube, namespace: str, now: datetime) -> Observation:
-    """Return the objects that a plan depends on, except scores, of which there can be millions.
+    """Return the objects that a plan depends on, except scores: there can be millions of them.
 
     Raises KubeError if the hub can't be read.
     """

@@ -59,10 +59,10 @@ async def _anything(_: Sequence[Change]) -> RequestProblem | None:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """For whom generated objects are written.
+    """With whose rights generated objects are written.
 
-    `permit` is asked for the changes before the first one. Without `kube` they are written with
-    the optimizer's own rights.
+    `permit` is called with the changes before the first write; it returns a problem if they are
+    refused. Without `kube` they are written with the optimizer's own rights.
     """
 
     permit: Callable[[Sequence[Change]], Awaitable[RequestProblem | None]] = _anything
@@ -101,8 +101,8 @@ class Optimizer:
     ) -> tuple[ScoreObject, ...] | RequestProblem:
         """Return the AddOnPlacementScores of all clusters, or of one namespace or name.
 
-        More entries than `max_listed` are refused. `described`: with what the DynamicScorers say of
-        their scores.
+        More entries than `max_listed` are refused. `described` adds what the DynamicScorers state:
+        description and dimension format.
         """
         names = () if name is None else (score_object_name(name),)
         if names == ("",):
@@ -135,9 +135,9 @@ class Optimizer:
     ) -> Applied | RequestProblem:
         """Apply exactly the changes of a plan.
 
-        Refused where what it rests on has moved, or while another optimizer writes to the
-        namespace, in this process or another one. `wanted` is called before the first change:
-        where it returns False, nothing is written.
+        Refused if the facts that it depends on have changed, or while another optimizer, of this
+        process or another one, writes to the namespace. `wanted` is called before the first write;
+        if it returns False, nothing is written.
         """
         return await self._write_alone(
             plan.request.namespace, lambda lease: self._apply(plan, lease, writer, wanted)
@@ -152,7 +152,7 @@ class Optimizer:
     ) -> ResetResult | RequestProblem:
         """Delete every generated Placement, PlacementBinding and Policy of a namespace.
 
-        `wanted` is called before the first deletion: where it returns False, nothing is deleted.
+        `wanted` is called before the first deletion; if it returns False, nothing is deleted.
         """
         return await self._write_alone(
             namespace, lambda lease: self._reset(namespace, lease, writer, wanted)

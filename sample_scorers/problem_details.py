@@ -15,7 +15,7 @@ MAX_ERRORS = 10
 _MAX_TEXT = 500
 """Characters of one text; it may quote the input."""
 
-# FastAPI's own texts for these statuses say neither what was wrong nor what to do.
+# FastAPI's own texts for these statuses do not say what was wrong and what to do.
 _IN_OUR_WORDS = {
     400: "the body is not JSON in UTF-8, is nested too deep, or has a number that is too long",
     404: "there is nothing at this path; /docs lists all paths",

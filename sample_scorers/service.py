@@ -1,6 +1,6 @@
 """A scorer as an HTTP service: GET /healthz, GET /config and POST /scoring around a pure function.
 
-The body limit is written here because that of the framework does not answer with a problem.
+The body limit is our own code, because that of Starlette does not respond with problem details.
 """
 
 from collections.abc import Callable, Sequence

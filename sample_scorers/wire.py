@@ -63,7 +63,7 @@ def _is_finite(number: float) -> bool:
 
 
 def _labels(raw: object) -> object:
-    """Refuse the series at its first wrong label: a list of all could need too much memory.
+    """Refuse a series at its first wrong label, because a list of all could need too much memory.
 
     JSON can contain one half of a surrogate pair, which a response in UTF-8 can't.
     """

@@ -23,7 +23,7 @@ from dsf.kube.port import Kube
 from optimizer.access.review_cache import ReviewCache
 
 DEFAULT_AUDIENCE = "dynamic-scoring-optimizer"
-"""Tokens are made for this server alone: whoever sees one can't use it at the API server."""
+"""The audience of tokens for this server. The API server does not accept such a token."""
 
 _MOST_TOKEN_CHARACTERS = 16_384
 """A longer token is refused without a question to the hub; real ones have a few thousand."""
@@ -38,10 +38,10 @@ def bearer_token(authorization: str) -> str:
 
 
 class DelegatedAuth:
-    """Asks the hub who a caller is and what it may do, and remembers answers for seconds.
+    """Asks the hub who a caller is and what it may do, and caches the answers for seconds.
 
-    A token is kept neither in memory nor in a log: the cache knows its SHA-256. All calls raise
-    KubeError if the hub can't be asked.
+    The cache has the SHA-256 of a token; the token itself is neither cached nor logged. All calls
+    raise KubeError if the hub can't be asked.
     """
 
     def __init__(

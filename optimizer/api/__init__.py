@@ -1,5 +1,4 @@
-"""The optimizer over HTTP: routes, problem details (RFC 9457).
+"""The optimizer over HTTP: routes, problem details (RFC 9457), limits of bodies and connections.
 
-Also guards of bodies, hosts and connections.
-Shell: answers requests. Decides nothing; calls the service.
+Shell: answers requests and calls the service. It decides nothing.
 """

@@ -27,10 +27,10 @@ from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import OptimizeResult, ResetResult, ScoreList
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
-"""Of a request body: enough for the largest request that the model accepts."""
+"""Largest request body: enough for the largest request that the model accepts."""
 
 READY_SECONDS = 5.0
-"""For the hub to answer /readyz: less than a probe's usual timeout of 10 s."""
+"""Time limit of the hub's answer to /readyz, below the usual 10 s of a probe."""
 
 _DESCRIPTION = """Decides which policies each managed cluster enforces and where each workload runs,
 so that the sum of the chosen scores is highest. Writes the decision as Placements and
@@ -59,9 +59,10 @@ class OptimizeMode(BaseModel, extra="forbid"):
 def create_app(
     optimizer: Optimizer, *, allowed_hosts: Collection[str] = (), access: Access | None = None
 ) -> FastAPI:
-    """Return the app; it answers to loopback, the address asked, and `allowed_hosts`.
+    """Return the app.
 
-    With `access`, callers send a bearer token and need rights on the hub.
+    A request is refused unless its Host header is loopback, the address that it was sent to, or one
+    of `allowed_hosts`. With `access`, callers send a bearer token and need rights on the hub.
     """
     app = FastAPIOffline(
         title="Dynamic Scoring Framework optimizer",
@@ -98,7 +99,7 @@ def _optimize_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer])
 
         If a DynamicScorer fills a score, its description and the format of its entry names are
         included. An expired score is not used for placement. If there are too many entries for
-        one response, it is 422: name a cluster or a score.
+        one response, the status is 422: name a cluster or a score.
         """
         named, optimizer = only.model_dump(), of(connection)
         async with caller_of(connection.receive) as caller:
@@ -129,7 +130,7 @@ def _optimize_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer])
         Generated objects of the namespace that the plan does not need are deleted. A plan without
         any placed workload changes nothing. If the hub refuses a write, the response is 503 and
         names it. The other writes stay; the same request repeats only those that are missing.
-        Where the caller disconnects before the first write, planning stops and nothing is written.
+        If the caller disconnects before the first write, planning stops and nothing is written.
         """
         optimizer, dry_run = of(connection), mode.dry_run or request.dry_run
         async with caller_of(connection.receive) as caller:
@@ -158,7 +159,7 @@ def _optimize_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer])
     ) -> ResetResult | Response:
         """Delete the generated Placements, PlacementBindings and Policies of a namespace.
 
-        Where the caller disconnects before the first deletion, nothing is deleted.
+        If the caller disconnects before the first deletion, nothing is deleted.
         """
         optimizer = of(connection)
         async with caller_of(connection.receive) as caller:

@@ -1,4 +1,4 @@
-"""Bearer tokens on every path of both doors, except health and the documentation."""
+"""Requires a bearer token on every path of the HTTP API and of MCP, except health and docs."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from optimizer.access.delegated_auth import DelegatedAuth, bearer_token
 from optimizer.api.problem_details import hub_error_response, refusal
 
 OPEN_PATHS = ("/healthz", "/readyz", "/docs", "/redoc", "/openapi.json")
-"""Kubelets have no token, and the documentation is that of every installation."""
+"""Kubelets have no token, and the documentation is the same in every installation."""
 OPEN_FOLDERS = ("/static-offline-docs/",)
 """The scripts of the documentation."""
 
@@ -24,9 +24,9 @@ _CHALLENGE = 'Bearer realm="dynamic-scoring-optimizer"'
 
 @dataclass(slots=True)
 class Authentication:
-    """ASGI middleware: 401 for requests without a valid token; `user_of` returns the user.
+    """ASGI middleware: responds 401 to requests without a valid token, before a body is read.
 
-    It answers before a body is read.
+    `user_of` returns the user of a request that passed.
     """
 
     app: ASGIApp

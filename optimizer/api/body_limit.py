@@ -1,6 +1,6 @@
-"""A limit of the size of request bodies.
+"""Limits the size of request bodies.
 
-Starlette's own limit responds in plain text if the length is announced, so it is not used.
+Starlette's own limit is not used: it responds in plain text if the length is announced.
 """
 
 from dataclasses import dataclass

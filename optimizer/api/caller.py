@@ -1,4 +1,4 @@
-"""Whether the caller of a request is still connected: nobody waits for the result of a gone one."""
+"""Notices when the caller of a request disconnects, so that work without a reader can stop."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
@@ -43,7 +43,10 @@ class Caller:
 
 @asynccontextmanager
 async def caller_of(receive: Receive) -> AsyncIterator[Caller]:
-    """Watch the caller of a request whose body has been read, by the messages of its server."""
+    """Yield the caller of a request; its body must have been read.
+
+    The server's message `http.disconnect` tells that the caller is gone.
+    """
     disconnected = asyncio.create_task(_disconnect(receive))
     try:
         yield Caller(disconnected)

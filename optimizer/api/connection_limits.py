@@ -65,7 +65,7 @@ class LimitedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on, and start or stop the deadline of what is read."""
+        """Parse the bytes; start, keep or stop the deadline of the headers or the body."""
         super().data_received(data)
         if self.transport.is_closing():
             return
@@ -109,7 +109,7 @@ class LimitedConnection(H11Protocol):
         self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP request."""
+        """Respond 400 with problem details to bytes that are not an HTTP request."""
         self._refuse(MALFORMED, msg)
 
     def _follow_request(self) -> None:

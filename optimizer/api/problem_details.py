@@ -30,7 +30,7 @@ from optimizer.wire.spelling_suggestions import known_fields
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = 5
-"""After which a caller should try again, when the hub could not be read."""
+"""Seconds to wait before a retry, when the hub could not be read or the optimizer was busy."""
 
 _TYPE = "urn:dynamic-scoring-framework:problem:"
 _FIELDS = {"/optimize": REQUEST_FIELDS, "/reset": known_fields(ResetRequest)}
@@ -148,7 +148,7 @@ async def _kube(request: Request, error: Exception) -> Response:  # noqa: ARG001
 
 
 def hub_error_response(error: Exception) -> Response:
-    """Return the response if the hub can't be reached or refuses."""
+    """Return the response to a request that failed because the hub is unreachable or refuses."""
     lacking = lacking_own_right(error) if isinstance(error, KubeError) else None
     if lacking is not None:
         return refusal(lacking)

@@ -15,7 +15,7 @@ from optimizer.api.connection_limits import DEFAULT_LIMITS, ConnectionLimits, li
 from optimizer.api.watched_certificate import WatchedCertificate
 
 SHUTDOWN_SECONDS = 10
-"""For open requests after a cancellation: less than Kubernetes' grace period of 30 s."""
+"""Time that open requests have to end after a cancellation; Kubernetes' grace period is 30 s."""
 
 
 def listen(host: str, port: int) -> socket.socket:

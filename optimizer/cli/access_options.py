@@ -45,8 +45,8 @@ access_options = options(
     click.option(
         "--tls-cert-file",
         type=FILE,
-        help="Serve https with this certificate, intermediate certificates after it; read"
-        " again when it changes.",
+        help="Serve https with the certificate in this file, then intermediate ones. The file"
+        " is read again when it changes.",
     ),
     click.option(
         "--tls-private-key-file",
@@ -66,7 +66,9 @@ def check_auth(rest: Mapping[str, Any], listener: "socket") -> None:
             " this process; use --auth kubernetes, or --bind-address 127.0.0.1"
         )
     if rest["impersonate"] and rest["auth"] == "none":
-        raise click.UsageError("--impersonate needs --auth kubernetes: nobody is known otherwise")
+        raise click.UsageError(
+            "--impersonate needs --auth kubernetes, because without it callers have no names"
+        )
 
 
 def access_of(rest: Mapping[str, Any], kube: "Client") -> "Access | None":

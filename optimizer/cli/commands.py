@@ -84,16 +84,16 @@ model_options = options(
         type=NumberRange(min=0, max=1e9),
         default=10.0,
         show_default=True,
-        help="A place on a cluster with a taint PreferNoSelect loses so much of its value, at"
-        " most all of it.",
+        help="Cost of a place on a cluster with a taint PreferNoSelect, in units of the objective;"
+        " at most the value of the place.",
     ),
     click.option(
         "--default-toleration-seconds",
         type=click.IntRange(0, 2**31),
         default=300,
         show_default=True,
-        help="What runs on a managed cluster that is lost stays there for so many seconds;"
-        " 0: it is moved at once.",
+        help="Seconds that workloads stay on a managed cluster that is lost; 0: they are moved at"
+        " once.",
     ),
     click.option(
         "--missing-score",
@@ -107,8 +107,8 @@ model_options = options(
         type=click.IntRange(min=1),
         default=40_000_000,
         show_default=True,
-        help="Most workloads times devices of clusters of one request; they determine its"
-        " memory. Places with limits, spread and the like count several times.",
+        help="Largest request: workloads times devices of clusters. It determines the memory that a"
+        " request takes. Places with limits, spread and the like count several times.",
     ),
     click.option(
         "--memory-limit",
@@ -122,8 +122,8 @@ model_options = options(
         type=NumberRange(0.0, 1.0),
         default=0.0,
         show_default=True,
-        help="Optimality gap at which solving stops: the share by which the plan may be below"
-        " what is proven possible.",
+        help="Optimality gap at which solving stops: (bound - objective) / |objective|. 0: the plan"
+        " is proven best.",
     ),
     click.option(
         "--time-limit",
@@ -156,7 +156,7 @@ approval_option = click.option(
     type=click.Choice(["deny", "digest"]),
     default="digest",
     show_default=True,
-    help="Whether MCP tools write for a client that can't ask its user to confirm: deny: never;"
+    help="Whether MCP tools write for a client that can't ask its user to confirm. deny: never."
     " digest: it may apply a plan by naming its digest, and reset a namespace by naming it.",
 )
 

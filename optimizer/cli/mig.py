@@ -101,9 +101,9 @@ def models() -> None:
     "--all", "every", is_flag=True, help="Include layouts to which an instance can be added."
 )
 def layouts(model: "Geometry", held: tuple["GpuInstance", ...], media: bool, every: bool) -> None:
-    """Show the layouts of MODEL, empty or with the instances --held.
+    """Show the layouts of an empty MODEL, or those that keep the instances --held.
 
-    AT: the first memory slices of the instances, where they leave the most room.
+    The column AT shows the first memory slice of each instance, for the least fragmented layout.
     """
     from optimizer.mig.fragmentation import least_fragmented_layout
     from optimizer.mig.layouts import (

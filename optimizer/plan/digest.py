@@ -22,8 +22,8 @@ def digest_of(fleet: Fleet, objects: Iterable[Object], changes: Iterable[Change]
 def basis_of(fleet: Fleet, pools: GpuPools) -> str:
     """Return the SHA-256 of clusters, supplies, GPUs and requests.
 
-    Scores are left out, and so are generated candidates, which follow from them, and what runs
-    now, which the generated objects say.
+    Scores are left out, and so are generated candidates, which depend on them. The current state is
+    left out, because the changes of a plan are compared with the generated objects.
     """
     listed = tuple(_listed(cluster) for cluster in fleet.clusters)
     asked = tuple(replace(item, current=()) for item in fleet.workloads)
@@ -32,7 +32,7 @@ def basis_of(fleet: Fleet, pools: GpuPools) -> str:
 
 
 def _gpus(pools: GpuPools) -> list[Any]:
-    """Return which GPUs there are, not what they are now."""
+    """Return the models of the GPUs by node, without their present layouts."""
     return [
         [pool.cluster, pool.name, node.name, [gpu.geometry.model for gpu in node.gpus]]
         for _, own in sorted(pools.items())

@@ -16,7 +16,7 @@ from optimizer.snapshot.resource_labels import SUPPLY_AMOUNT, SUPPLY_DEVICE, SUP
 def generated_policies(fleet: Fleet, decision: Decision, labels: MigLabels) -> Iterator[Object]:
     """Yield the Policies of the generated candidates that a decision chose.
 
-    They state their supplies as hand-written ones do, so that a later request may list them.
+    They state their supplies like hand-written policies, so a later request can list them.
     """
     chosen = set(decision.policies)
     for cluster in fleet.clusters:
@@ -49,7 +49,7 @@ def _said(cluster: str, item: CandidatePolicy) -> Object:
 
 
 def _layouts(item: CandidatePolicy) -> str:
-    """Return what each GPU becomes, in the form that PolicySpec.layouts reads."""
+    """Return the layout of each GPU, in the form that PolicySpec.layouts reads."""
     return ",".join(
         f"{gpu_name(node.node, index)}={layout_text(gpu)}"
         for node in item.layouts

@@ -104,7 +104,7 @@ def _placement(
 def _predicates(
     selectors: Iterable[Selector], enforcing: Collection[str], claim_name: str
 ) -> Iterator[dict[str, Any]]:
-    """Yield one predicate for each way to select; OCM selects a cluster that meets any of them.
+    """Yield one predicate for each kind of selector; OCM selects clusters that meet any of them.
 
     A cluster that enforces no policy never claims to be compliant, so no claim is required of it.
     """
@@ -134,7 +134,7 @@ def _header(kind: Kind, namespace: str, name: str) -> Object:
 
 
 def _selected(selectors: Sequence[Selector]) -> dict[str, Any]:
-    """Return the selector of clusters that are all selected in the same way."""
+    """Return one selector for clusters whose selectors have the same key."""
     key, names = selectors[0].key, sorted(selector.cluster for selector in selectors)
     if key and len(names) == 1:
         return {"labelSelector": {"matchLabels": {key: names[0]}}}

@@ -168,7 +168,7 @@ def _basis(observation: Observation, request: OptimizeRequest, settings: Optimiz
 
 
 def _net_of_stays(solution: Solution, stays: Mapping[int, float]) -> Solution:
-    """Return a solution whose values count the costs of moves, not the savings of staying."""
+    """Return a solution whose values subtract move costs, instead of adding bonuses for staying."""
     saved = sum(stays.values())
     return replace(
         solution,

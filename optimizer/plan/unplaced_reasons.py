@@ -27,7 +27,7 @@ SAYS: Mapping[str, str] = {
     "BelowMinimumScore": "are worth less than its minimum score",
     "NoUsableCost": "have no usable score that a limit counts (see the issues)",
 }
-"""What the reason of each predicate says about the devices that it rules out."""
+"""How a message describes the devices that each predicate rules out."""
 
 
 def unplaced(
@@ -115,7 +115,7 @@ class _Reasons:
         return ResourceIndex(self.fleet)
 
     def _impossible(self, workload: Workload) -> tuple[str, str]:
-        """Return how many devices each predicate rules out, one predicate after the other."""
+        """Return the reason and the number of devices that each predicate rules out in turn."""
         wanted = f"{workload.amount:g} {workload.kind}"
         left = self._index.kind.get(workload.kind, self._index.none)
         if not left.any():

@@ -31,7 +31,7 @@ from optimizer.wire.explanation import (
 
 
 def explanation_sections(found: Explanation) -> Iterator[Section]:
-    """Yield the parts of an explanation, those first that answer a question."""
+    """Yield the parts of an explanation; the answers to questions come first."""
     parts: tuple[tuple[Any, Callable[[Any], Section]], ...] = (
         (found.unplaced, _unplaced),
         (found.why_not, _why_not),
@@ -45,7 +45,7 @@ def explanation_sections(found: Explanation) -> Iterator[Section]:
 
 
 def explanation_sentences(found: Explanation) -> list[str]:
-    """Return an explanation in sentences, the first of each long list."""
+    """Return an explanation in sentences; a long list is cut and its rest counted."""
     return [text for section in explanation_sections(found) for text in section.sentences]
 
 
@@ -59,7 +59,7 @@ def _unplaced_rows(item: UnplacedReason) -> Iterator[Row]:
     yield item.workload, "why", item.message
     yield from (("", "limit", limit.message) for limit in item.limits)
     if item.remedy is not None:
-        verified = "solved again" if item.remedy.verified else "not enough by itself"
+        verified = "solved again" if item.remedy.verified else "not enough alone"
         for change in item.remedy.changes:
             yield "", "repair", f"{change.message} ({verified})"
         if item.remedy.losing:
@@ -176,7 +176,7 @@ def _scored(item: AssignmentReason | RunnerUp | None) -> str:
 
 
 def _margin(item: AssignmentReason) -> str:
-    """Return what is lost without a place: `5 (then on 3g.48gb of west)`."""
+    """Return the loss in the best plan without an assignment: `5 (then on 3g.48gb of west)`."""
     if item.at_most is None:
         return "not computed"
     bound = "" if item.margin else "at most "

@@ -1,6 +1,6 @@
-"""The decision of a plan, what is not placed, and the writes, in words.
+"""A plan in words: its placements, unplaced workloads, issues and writes.
 
-Sentences quote every text but the names of objects. Cells of a table are escaped when printed.
+Sentences quote every text except names of objects. Cells of a table are escaped when printed.
 """
 
 from dsf.api.plural import counted
@@ -30,7 +30,7 @@ def headline(plan: Plan) -> str:
 
 
 def verdict(plan: Plan) -> str:
-    """Return how good the plan is known to be, in one sentence."""
+    """Return a sentence with the status, the placed workloads, their value and the bound."""
     solution = plan.solution
     unproven = solution.status == "Feasible" and solution.bound is not None
     limit = f"; no placement is worth more than {solution.bound:g}" if unproven else ""
