@@ -1,5 +1,5 @@
 """Long hostile runs, and the table of promises that `make fire` prints.
 
-A test joins with `@pytest.mark.fire(promise, how)`, wherever it is. The long tests in this folder
+A test in any folder joins with `@pytest.mark.fire(promise, how)`. The long tests in this folder
 call a served optimizer on loopback with random requests and random tool calls.
 """

@@ -1,4 +1,4 @@
-"""Served optimizers, each in a thread with an event loop of its own: clients may block."""
+"""Served optimizers, each in a thread with its own event loop, so that clients may block."""
 
 import asyncio
 import threading
@@ -64,13 +64,13 @@ def _in_a_thread(door: AbstractAsyncContextManager[str]) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def optimizer_url() -> Iterator[str]:
-    """Where REST and read-only MCP tools answer whoever calls."""
+    """URL of a server with REST and read-only MCP tools, without authentication."""
     with _in_a_thread(_open_door()) as address:
         yield address
 
 
 @pytest.fixture(scope="module")
 def guarded_url() -> Iterator[str]:
-    """Where REST answers callers with a token that the hub confirms."""
+    """URL of a server whose REST API requires a token that the hub verifies."""
     with _in_a_thread(_guarded_door()) as address:
         yield address

@@ -1,7 +1,7 @@
 """A pytest plugin that prints one row for each promise: how it is tested, the count, the failures.
 
-The count of a row is measured where the test tells it: the examples that Hypothesis ran, or what
-the test records as its property `count` (kills). Any other test counts as one case, or as the
+The count of a row is measured where possible: the examples that Hypothesis ran, or the property
+`count` that the test records (kills). Any other test counts as one case, or as the
 `count` of its mark.
 """
 
@@ -40,7 +40,7 @@ def promise_table(trials: Iterable[Trial]) -> str:
 
 
 def trial_of(report: pytest.TestReport) -> Trial | None:
-    """Return what a report says of a promise: its call, or a set-up that failed."""
+    """Return the result of a promise in a report of a call, or of a failed set-up."""
     properties = dict(report.user_properties)
     if PROMISE not in properties or not (report.when == "call" or report.failed):
         return None

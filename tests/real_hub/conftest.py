@@ -29,7 +29,7 @@ RESYNC_SECONDS = 1
 
 @pytest.fixture(scope="session")
 def hub_assets() -> Assets:
-    """The programs of the hub; ends the whole run with one message where there are none."""
+    """The programs of the hub; without them the whole run ends with one message."""
     try:
         return locate()
     except BuildError as error:
@@ -118,7 +118,7 @@ def bound_namespace(hub: Hub, namespace: str) -> str:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say where the hub's logs are when a test failed."""
+    """Report where the hub's logs are if a test failed."""
     logs = config.stash.get(LOGS, None)
     if logs and logs.exists():
         terminalreporter.write_line(f"logs of the real hub: {logs}")

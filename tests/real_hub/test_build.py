@@ -1,4 +1,4 @@
-"""The build script: what it finds, what it does again, and what it says when it cannot."""
+"""The build script: what it finds, what it repeats, and its messages when it fails."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCRIPT = Path(build.__file__)
 
 
 def run(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """The script in an environment where it finds nothing that it is not given."""
+    """The script in an environment where it finds only the given programs."""
     return subprocess.run(
         [sys.executable, SCRIPT, *words],
         env={"HOME": "/nonexistent", "PATH": "/nonexistent", **environ},

@@ -1,4 +1,4 @@
-"""The contracts that the embedded hub is held to, held by a real API server and by OCM itself."""
+"""A real API server and OCM's controllers pass the contract tests of the embedded hub."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLAIMS = "clusterclaims.cluster.open-cluster-management.io"
 
 @pytest.mark.usefixtures("framework", "policies")
 def test_a_real_api_server_holds_the_contract(hub: Hub) -> None:
-    """It is the model of the embedded hub, which the same tests hold to the same contract."""
+    """The embedded hub passes the same tests."""
     claims = [obj for obj in klusterlet_manifests(hub) if obj["metadata"]["name"] == CLAIMS]
     ocm.install(hub.api, claims)
     hold(hub, "tests/dsf/kube/contract", "apiserver")

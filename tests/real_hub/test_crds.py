@@ -1,4 +1,4 @@
-"""A real kube-apiserver takes our CRDs as they are meant."""
+"""A real kube-apiserver validates and defaults by our CRDs as intended."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_the_last_synced_config_is_kept_whole(hub: Hub, place: str) -> None:
 
 
 def test_a_status_is_written_apart(hub: Hub, namespace: str) -> None:
-    """What a create or an update carries as status is dropped, and the other way round."""
+    """A create or update ignores the status; a status write ignores the rest."""
     whole = named(with_status({"healthStatus": "Active"}), namespace)
     created = hub.api.create(whole)
     assert "status" not in created

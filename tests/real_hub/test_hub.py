@@ -1,4 +1,4 @@
-"""The hub itself: it is up, it authenticates, it authorises, it remembers who asked what."""
+"""The hub itself: it runs, authenticates, authorises, and audits requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Managed clusters join for real: certificate, lease, work, and nothing beyond their own."""
+"""Managed clusters join: certificate, Lease, work, and rights in their own namespace only."""
 
 from __future__ import annotations
 

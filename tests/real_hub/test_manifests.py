@@ -1,4 +1,4 @@
-"""The renderer of the operators' manifests, and what a Pod's container becomes."""
+"""The renderer of the operators' manifests, and the process of a Pod's container."""
 
 from __future__ import annotations
 

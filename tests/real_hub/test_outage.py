@@ -1,6 +1,6 @@
-"""A real API server or its etcd goes and comes back: nothing is lost, and nothing written twice.
+"""After an outage of a real API server or its etcd, nothing is lost or written twice.
 
-On a control plane of its own, since every other part of the hub would notice as well.
+The tests have their own control plane, because an outage affects everything on the hub.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ async def told(kube: Kube, interval: int) -> bool:
 
 
 async def changed(kube: Kube, interval: int) -> bool:
-    """Have every cluster score so often."""
+    """Set the scoring interval of every cluster."""
     params = {"name": "own", "interval": interval}
     await kube.patch(DYNAMIC_SCORER, "own", {"spec": {"scoring": {"params": params}}}, HUB)
     return True

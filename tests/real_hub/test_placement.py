@@ -26,7 +26,7 @@ def publish(hub: Hub, cluster: str, resource: str, value: int) -> None:
 
 
 def best_by(resource: str, namespace: str) -> dict[str, object]:
-    """A Placement of one cluster where nothing counts but one score."""
+    """A Placement of one cluster with one score as its only prioritizer."""
     coordinate = {
         "type": "AddOn",
         "addOn": {"resourceName": resource, "scoreName": "fitness"},

@@ -1,4 +1,4 @@
-"""OCM's placement controller takes exactly the clusters of a workload with several replicas."""
+"""OCM's placement controller selects exactly the clusters of a workload with several replicas."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ spec:
 
 @pytest.fixture
 def scored(hub: Hub, bound_namespace: str) -> Iterator[str]:
-    """A namespace with a workload of two replicas, which both clusters have a score for."""
+    """A namespace with a workload of two replicas; both clusters have a score for it."""
     hub.apply(WORKLOAD.format(namespace=bound_namespace))
     for cluster in CLUSTERS:
         metadata = {"name": "replicas", "namespace": cluster}
@@ -57,7 +57,7 @@ def scored(hub: Hub, bound_namespace: str) -> Iterator[str]:
 
 @pytest.fixture
 def labelled(hub: Hub, request: pytest.FixtureRequest) -> Iterator[None]:
-    """Clusters that carry their name in a label, where the test asks for it."""
+    """Clusters with their name in a label, if the test asks for it."""
     for cluster in CLUSTERS:
         label = cluster if request.param else None
         hub.api.patch(*MANAGED, cluster, {"metadata": {"labels": {"cluster-name": label}}})

@@ -1,4 +1,4 @@
-"""Nothing outlives a run: not when it ends, not when it is killed, not when its keeper is."""
+"""No process outlives a run that ends, that is killed, or whose keeper is killed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 
 @contextmanager
 def hub_command(directory: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """``python -m tests.hub``, with its files below a directory."""
+    """``python -m tests.real_hub``, with its files below a directory."""
     command = subprocess.Popen(
         [sys.executable, "-m", "tests.real_hub", *words],
         cwd=ROOT,

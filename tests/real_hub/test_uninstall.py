@@ -1,4 +1,4 @@
-"""Uninstalling takes the add-on from the clusters, and keeps what belongs to users."""
+"""Uninstalling removes the add-on from the clusters and keeps the users' objects."""
 
 from __future__ import annotations
 

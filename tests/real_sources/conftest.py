@@ -1,4 +1,4 @@
-"""Real servers that scrape a real exporter and one whose values are known."""
+"""Real servers that scrape a real exporter and one with known values."""
 
 from collections.abc import Iterator
 

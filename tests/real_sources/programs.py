@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class NoProgram(Exception):
-    """A program can't be had; the message says what to do."""
+    """A program is not available; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Program:
         return program
 
     def _unpack(self, to: Path, environ: Mapping[str, str]) -> None:
-        """Have apt keep its lists here: those of the machine may be empty, or need root."""
+        """Let apt keep its lists here: those of the machine may be empty, or need root."""
         downloads = to.with_name(f"{self.package}.download")
         shutil.rmtree(downloads, ignore_errors=True)
         (downloads / "apt" / "lists" / "partial").mkdir(parents=True)

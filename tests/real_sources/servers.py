@@ -55,7 +55,7 @@ def start_prometheus(
 
 
 def start_victoria_metrics(processes: Processes, ports: Ports, targets: Sequence[str]) -> str:
-    """Return the URL of a VictoriaMetrics that shows samples as soon as it has them."""
+    """Return the URL of a VictoriaMetrics without the usual delay of new samples."""
     name, directory = _place(processes, "victoria-metrics")
     config = _written(directory, "scrape.yml", dict(configured({"real": targets}, "1s")))
     address = f"{LOOPBACK}:{ports.free()}"

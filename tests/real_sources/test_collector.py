@@ -49,7 +49,7 @@ async def memory() -> ReceivedMetrics:
 async def collector(
     memory: ReceivedMetrics, processes: Processes, ports: Ports, tmp_path: Path
 ) -> AsyncIterator[str]:
-    """The endpoint of a collector that sends on what it gets."""
+    """The endpoint of a collector that forwards the received metrics."""
     port = ports.free()
     async with receiving(f"{LOOPBACK}:0", memory) as url:
         config = {

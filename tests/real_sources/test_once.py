@@ -20,7 +20,7 @@ from tests.real_sources.servers import start_prometheus
 
 
 async def last_value(request: web.Request) -> web.StreamResponse:
-    """Score each series with its last value; what is no number gets none."""
+    """Score each series with its last value; a series that ends with NaN gets no score."""
     body = json.loads(await request.read())
     results = [
         {"metric": series["metric"], "score": float(series["values"][-1][1])}

@@ -1,4 +1,4 @@
-"""The recorded refusals are what a real Prometheus says, and the agent repeats them."""
+"""A real Prometheus sends the recorded error responses, and the agent reports them."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A running agent: real servers in, scores on a hub out."""
+"""A running agent reads real servers and publishes scores on a hub."""
 
 from base64 import b64encode
 from pathlib import Path

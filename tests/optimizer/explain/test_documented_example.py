@@ -1,6 +1,6 @@
 """The documentation's example is what the command prints.
 
-Written again by `python -m tests.optimizer.explanation.test_documented`.
+Written again by `python -m tests.optimizer.explain.test_documented_example`.
 """
 
 from click.testing import CliRunner

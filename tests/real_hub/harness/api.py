@@ -1,4 +1,4 @@
-"""The least that a test needs to talk to a Kubernetes API server, as plain dictionaries."""
+"""A minimal client of a Kubernetes API server; objects are plain dictionaries."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Api:
 
     @classmethod
     def from_kubeconfig(cls, path: Path) -> Api:
-        """A client with the identity of a kubeconfig that embeds its certificates, or not."""
+        """A client with the identity of a kubeconfig, with embedded certificates or files."""
         document = yaml.safe_load(path.read_text())
         cluster = document["clusters"][0]["cluster"]
         user = document["users"][0]["user"]
@@ -97,7 +97,7 @@ class Api:
         return answer.text
 
     def healthy(self) -> bool:
-        """Whether the server says that it is ready."""
+        """Whether the server reports that it is ready."""
         try:
             return self.text("/readyz") == "ok"
         except (httpx.TransportError, ApiError):
@@ -175,7 +175,7 @@ class Api:
                 raise
 
     def wait_gone(self, api_version: str, kind: str, name: str, namespace: str = "") -> None:
-        """Wait until an object is no more; raises TimeoutError."""
+        """Wait until an object no longer exists; raises TimeoutError."""
         until(
             f"{kind} {name} to be deleted",
             lambda: self.find(api_version, kind, name, namespace) is None,
@@ -219,7 +219,7 @@ class Api:
 
 
 def decoded(answer: httpx.Response) -> Object:
-    """The JSON of an answer; raises ApiError when it is a refusal."""
+    """The JSON of a response; raises ApiError for an error status."""
     try:
         body: Object = answer.json()
     except ValueError:

@@ -43,7 +43,7 @@ class Authority:
     def client(
         self, user: str, group: str | None = None, *, expires: datetime | None = None
     ) -> KeyPair:
-        """Certificate that Kubernetes takes for a user, in at most one group, until it expires."""
+        """Client certificate of a Kubernetes user, who is in at most one group."""
         # A certificate without any alternative name would be refused by Go: its list of names
         # would be empty and critical.
         leaf = self._ca.issue_cert(

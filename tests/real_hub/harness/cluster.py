@@ -28,7 +28,7 @@ VALUES = {
     "RegistrationServiceAccount": REGISTRATION,
     "WorkServiceAccount": WORK,
 }
-# What the work agent may do on the cluster: its own rights, and whatever else carries the label.
+# Rights of the work agent on the cluster: its own, and those of every ClusterRole with the label.
 # The operator makes this role in code (klusterlet_managed_reconcile.go, createAggregationRule).
 AGGREGATE = {
     "apiVersion": "rbac.authorization.k8s.io/v1",

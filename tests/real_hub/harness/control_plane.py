@@ -50,9 +50,9 @@ AUDIT_POLICY = {
 def start_etcd(
     processes: Processes, assets: Assets, ports: Ports, directory: Path, client: str = ""
 ) -> str:
-    """Start etcd and return its client address; it loses what it holds when it is killed.
+    """Start etcd and return its client address; a killed etcd loses its data.
 
-    One that was stopped goes on with what it held, at the address that `client` names.
+    After a stop, it continues with its data, at the address `client`.
     """
     client = client or f"http://{LOOPBACK}:{ports.free()}"
     peer = f"http://{LOOPBACK}:{ports.free()}"
@@ -136,7 +136,7 @@ class ControlPlane:
     def start_controllers(self) -> None:
         """Start Kubernetes' own controllers.
 
-        Best after the CRDs are there: garbage collection looks for new kinds every 30 s only.
+        Install the CRDs first: garbage collection looks for new kinds only every 30 s.
         """
         ca = self.authority.own
         self.processes.start(
@@ -228,7 +228,7 @@ class ControlPlane:
         return self.processes.logs / f"{self.name}-audit.log"
 
     def audited(self, user: str) -> Iterator[Object]:
-        """What a user has asked of this API server, oldest first (audit.k8s.io/v1 Event)."""
+        """The requests of a user to this API server, oldest first (audit.k8s.io/v1 Event)."""
         for line in self.audit_log.read_text().splitlines():
             event: Object = json.loads(line)
             # A request that could not be authenticated has a user without a name.

@@ -1,4 +1,4 @@
-"""Install a chart as its user would: with helm."""
+"""Install a chart with helm, as a user does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHARTS = ROOT / "charts"
 
 
 class HelmFailed(Exception):
-    """helm ended with an error; the message has its words."""
+    """helm ended with an error; the message is its output."""
 
 
 def install_chart(
@@ -33,7 +33,7 @@ def install_chart(
 ) -> str:
     """Install or upgrade a chart as the release of its name, and return the namespace.
 
-    It does not wait: no Pod ever becomes ready here. Raises HelmFailed.
+    It does not wait, because no Pod becomes ready here. Raises HelmFailed.
     """
     given = plane.directory / f"{chart.name}-values.yaml"
     given.write_text(yaml.safe_dump(dict(values or {})))

@@ -58,9 +58,9 @@ class Hub(ControlPlane):
 
 @contextmanager
 def running_hub(directory: Path, assets: Assets) -> Iterator[Hub]:
-    """A hub without managed clusters, from here to the end of the ``with`` block.
+    """A hub without managed clusters, until the end of the ``with`` block.
 
-    Everything is on loopback and below ``directory``, of which ``logs/`` is all that stays.
+    Everything is on loopback and below ``directory``. In the end only ``logs/`` is kept.
     """
     processes = Processes(directory)
     ports = Ports()

@@ -1,11 +1,11 @@
-"""The process that owns every other process of a hub, so that none of them outlives the run.
+"""The parent process of all processes of a hub: none of them outlives the run.
 
-It reads one JSON command per line from standard input and answers each with one line of JSON:
+It reads one JSON command per line from standard input and responds to each with one line of JSON:
 ``{"do": "start", "name", "argv", "env", "log"}`` -> ``{"pid"}``; ``{"do": "stop", "name",
 "grace"}`` -> ``{"code"}``; ``{"do": "poll"}`` -> ``{"exited": {name: code}}``. When its input
-ends, because the owner closed it or was killed, it kills everything it started, deletes the
-directory named on its command line but for ``logs/``, and leaves. Should it be killed itself,
-the kernel kills its children (PR_SET_PDEATHSIG).
+ends, because the owner closed it or was killed, it kills all that it started. It then deletes the
+directory on its command line, except ``logs/``, and exits. If the keeper itself is killed, the
+kernel kills its children (PR_SET_PDEATHSIG).
 
 Standard library only: it runs as a script, isolated, and has to start fast.
 """
@@ -29,7 +29,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def die_with_parent() -> None:
-    """Run in a child before it becomes its program: be killed when the keeper goes."""
+    """Run in a child before it executes its program: it is killed when the keeper ends."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
@@ -72,12 +72,12 @@ class Keeper:
         return {"code": child.wait()}
 
     def poll(self) -> dict[str, Any]:
-        """Exit codes of what was started, was not stopped, and has ended."""
+        """Exit codes of processes that ended without being stopped."""
         codes = {name: child.poll() for name, child in self.children.items()}
         return {"exited": {name: code for name, code in codes.items() if code is not None}}
 
     def answer(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Do one command."""
+        """Execute one command."""
         action = command.pop("do")
         if action == "start":
             return self.start(**command)
@@ -86,7 +86,7 @@ class Keeper:
         return self.poll()
 
     def kill_all(self) -> None:
-        """Kill every process group, then whatever had left its group and came back here."""
+        """Kill every process group, then the processes that left their group and were adopted."""
         for child in self.children.values():
             kill_group(child.pid)
         while orphans := children_of_this_process():
@@ -110,7 +110,7 @@ def children_of_this_process() -> list[int]:
 
 
 def clean(directory: Path) -> None:
-    """Delete what a hub left in its directory, but for its logs."""
+    """Delete the files of a hub in its directory, except its logs."""
     for path in directory.iterdir():
         if path.name == "logs":
             continue
@@ -121,7 +121,7 @@ def clean(directory: Path) -> None:
 
 
 def main() -> None:
-    """Serve commands until the input ends or a signal asks to leave."""
+    """Serve commands until the input or a signal ends the process."""
     LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     # A plain exit() runs the finally clause below, which a default SIGTERM would not.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

@@ -13,11 +13,11 @@ ACTION = re.compile(r"{{-?\s*(.*?)\s*-?}}")
 
 
 def render(template: str, values: Mapping[str, str]) -> str:
-    """Fill in a Go template whose every condition is false and whose every list is empty.
+    """Fill in a Go template in which every condition is false and every list is empty.
 
-    That is what the operators' manifests amount to for a hub with neither labels nor cloud
-    registration. ``{{ .Name }}`` takes ``values["Name"]``. Raises KeyError for a value that is
-    not given and ValueError for an action of another form.
+    The operators' manifests are like this for a hub without labels and cloud registration.
+    ``{{ .Name }}`` takes ``values["Name"]``. Raises KeyError for a value that is not given and
+    ValueError for an action of another form.
     """
     return "".join(kept(tokens(template), values))
 

@@ -1,9 +1,10 @@
 """OCM on the hub: its CRDs, its RBAC, and its controllers under their own service accounts.
 
-OCM's webhooks do not run: their server binds a fixed port on every interface. So what they would
-validate is not validated here (for example that who binds a ManagedClusterSet may do so), what
-they would fill in the harness fills in (``cluster.accept``), and the add-on kinds are served as
-v1alpha1 only, which is the version they are stored as.
+OCM's webhooks do not run, because their server binds a fixed port on every interface. Therefore:
+
+- Their validation is missing, for example of the right to bind a ManagedClusterSet.
+- The harness fills in their defaults (``cluster.accept``).
+- The add-on kinds are served only as v1alpha1, the version in which they are stored.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def left_out(path: Path) -> bool:
 
 
 def without_removals(obj: Object) -> Object:
-    """The object without keys that end in ``-``, by which the operator means "remove it"."""
+    """The object without keys that end in ``-``; to the operator they mean "remove it"."""
     annotations = obj["metadata"].get("annotations") or {}
     kept = {key: value for key, value in annotations.items() if not key.endswith("-")}
     obj["metadata"]["annotations"] = kept
@@ -78,7 +79,7 @@ def without_conversion(obj: Object) -> Object:
 
 
 def bootstrap_rbac() -> list[Object]:
-    """What a cluster may do before the hub has accepted it.
+    """Rights of a cluster before the hub has accepted it.
 
     The rights are those of OCM's chart (deploy/cluster-manager/chart, bootstrap_cluster_role).
     """
@@ -135,7 +136,7 @@ def install(api: Api, objects: Iterable[Object]) -> None:
 
 
 def install_hub(hub: ControlPlane) -> None:
-    """Install what OCM's operator would install on the hub."""
+    """Install the objects that OCM's operator installs on the hub."""
     hub.namespace(OPERATOR_NAMESPACE)
     hub.namespace(NAMESPACE)
     install(hub.api, [*hub_manifests(hub.assets), *bootstrap_rbac()])
@@ -164,9 +165,9 @@ def start_component(
     kubeconfig: Path,
     namespace: str,
 ) -> str:
-    """Start one of OCM's programs as its Deployment would, but on loopback.
+    """Start one of OCM's programs as its Deployment does, but on loopback.
 
-    Returns the URL that says whether it is healthy.
+    Returns the URL of its health endpoint.
     """
     address = f"{LOOPBACK}:{plane.ports.free()}"
     plane.processes.start(

@@ -1,4 +1,4 @@
-"""What a kubelet would do for a Deployment: run its container, and say that its Pods are ready."""
+"""Does the work of a kubelet for a Deployment: runs its container, reports its Pods as ready."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Command:
-    """A process as a Pod's container would be it."""
+    """The process of a Pod's container."""
 
     argv: list[str]
     env: dict[str, str]
@@ -36,10 +36,10 @@ def run_deployment(
 ) -> str:
     """Run a Deployment's first container as a process, and return the process's name.
 
-    It gets the arguments, the environment and the Secrets that its Pod would get, and the token
+    It gets the arguments, the environment and the Secrets of its Pod, and the token
     of its service account (``KUBECONFIG``). ``entrypoint`` stands for the image's; ``env`` wins
-    over the container's, and ``extra_args`` come last. Raises ApiError (404) for what is missing
-    in the cluster and ValueError for what this cannot do (see ``command_of``).
+    over the container's, and ``extra_args`` come last. Raises ApiError (404) for a missing
+    object and ValueError for a Pod that is not supported (see ``command_of``).
     """
     deployment = plane.api.get("apps/v1", "Deployment", name, namespace)
     pod = deployment["spec"]["template"]["spec"]
@@ -60,7 +60,7 @@ def run_deployment(
 
 
 def mounted(plane: ControlPlane, namespace: str, pod: Object) -> dict[str, Path]:
-    """Folder of every Secret volume, and an empty one for every other, by its path in the Pod."""
+    """Folders of the volumes by their path in the Pod; only those of Secrets have files."""
     folders = {}
     for volume in pod.get("volumes", []):
         if secret := volume.get("secret"):
@@ -80,9 +80,9 @@ def command_of(
     pod_name: str,
     mounts: Mapping[str, Path],
 ) -> Command:
-    """The process that the first container of a Pod's spec is.
+    """The process of the first container of a Pod's spec.
 
-    Paths below a mount are replaced by the folder that stands for it. Raises ValueError for an
+    Paths below a mount are replaced by the folder of its volume. Raises ValueError for an
     environment variable whose value is not a literal or the Pod's name or namespace.
     """
     container = pod["containers"][0]

@@ -1,6 +1,6 @@
 """OCM's governance policies: the propagator on the hub, two controllers on a managed cluster.
 
-The propagator's validating webhook does not run, so that a Policy with too long a name is not
+The propagator's validating webhook does not run, so a Policy whose name is too long is not
 refused here.
 """
 

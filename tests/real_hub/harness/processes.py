@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class ProcessDied(Exception):
-    """A process of the hub ended by itself; the message has its last words."""
+    """A process of the hub ended without being stopped; the message has the end of its log."""
 
 
 class Processes:
-    """All processes of one hub. Closing it, or dying, ends every one of them."""
+    """All processes of one hub. They end when this is closed or its process ends."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -52,7 +52,7 @@ class Processes:
         argv: Sequence[str | Path],
         env: Mapping[str, str] | None = None,
     ) -> int:
-        """Start a process under a name of its own and return its process id.
+        """Start a process under a unique name and return its process id.
 
         It sees PATH, HOME and a private TMPDIR besides ``env``, nothing else of this process's
         environment. Its output is in ``log(name)``. Raises ProcessDied when it cannot start.
@@ -72,7 +72,7 @@ class Processes:
         return int(answer["pid"])
 
     def stop(self, name: str, *, sign: int = signal.SIGTERM, grace: float = 10.0) -> int:
-        """Stop a process and all it started; its exit code, negative for a signal."""
+        """Stop a process and its children; return its exit code, negative for a signal."""
         return int(self._ask(do="stop", name=name, sign=int(sign), grace=grace)["code"])
 
     def kill(self, name: str) -> int:
@@ -85,7 +85,7 @@ class Processes:
         return {str(name): int(code) for name, code in codes.items()}
 
     def check(self, *names: str) -> None:
-        """Raise ProcessDied if one of the named processes (default: any) ended by itself."""
+        """Raise ProcessDied if one of the named processes (default: any) has ended."""
         for name, code in self.exited().items():
             if not names or name in names:
                 raise ProcessDied(f"{name} ended with code {code}:\n{self.tail(name)}")

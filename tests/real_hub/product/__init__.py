@@ -1,1 +1,1 @@
-"""The product on a real hub: installed by its charts, run as its Pods, used as its guide says."""
+"""The product on a real hub: installed by its charts, run like its Pods, used like in its guide."""

@@ -1,4 +1,4 @@
-"""Five scorers that are broken in five ways, and a server that stands for what they name."""
+"""Five scorers that are broken in five ways, and the server that their URLs refer to."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing: pytest's output is for people."""
+        """Log nothing, to keep pytest's output readable."""
 
     def _answer(self, status: int, document: Object) -> None:
         body = json.dumps(document).encode()

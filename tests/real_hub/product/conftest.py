@@ -93,7 +93,7 @@ def registered(hub: Hub, framework: str) -> list[Object]:
 def scored(
     hub: Hub, controller: Part, agents: dict[str, Part], registered: list[Object]
 ) -> dict[tuple[str, str], Object]:
-    """The AddOnPlacementScores by cluster and name, once every one that should be there is."""
+    """The AddOnPlacementScores by cluster and name, once all of them exist."""
     return until("every score on every cluster", lambda: published(hub))
 
 
@@ -112,9 +112,9 @@ def published(hub: Hub) -> dict[tuple[str, str], Object] | None:
 def withdrawn(
     hub: Hub, clusters: list[ManagedCluster], framework: str, scored: dict[tuple[str, str], Object]
 ) -> set[str]:
-    """The DynamicScoringConfig deleted until nothing is left of it, and put back.
+    """The DynamicScoringConfig deleted until all its effects are gone, and created again.
 
-    Returns the kinds of what was left on the clusters: what others put there.
+    Returns the kinds of the objects that were left on the clusters, which others created.
     """
     hub.api.delete(*CONFIG, framework)
     hub.api.wait_gone(*CONFIG, framework)
@@ -134,13 +134,13 @@ def withdrawn(
 
 
 def own_scores(hub: Hub) -> list[Object]:
-    """The AddOnPlacementScores that say they are our agents'."""
+    """The AddOnPlacementScores with the labels of our agents."""
     return hub.api.list(*SCORE, labels="app.kubernetes.io/managed-by=dynamic-scoring-framework")
 
 
 @pytest.fixture(scope="package")
 def swept(hub: Hub, controller: Part) -> Object:
-    """The expired score of an agent that is gone, once the hub controller has deleted it."""
+    """The expired score of a removed agent, once the hub controller has deleted it."""
     place = hub.namespace("departed")
     labels = {
         "app.kubernetes.io/managed-by": "dynamic-scoring-framework",
@@ -160,7 +160,7 @@ def swept(hub: Hub, controller: Part) -> Object:
 
 @pytest.fixture(scope="package")
 def optimizer(hub: Hub, framework: str) -> Iterator[Part]:
-    """The optimizer with rights in the workloads' namespace, and nowhere else."""
+    """The optimizer with rights in the workloads' namespace only."""
     hub.namespace(WORKLOADS)
     chart = CHARTS / "dynamic-scoring-optimizer"
     install_chart(hub, chart, framework, values={"namespaces": [WORKLOADS]})
@@ -195,14 +195,14 @@ def guide(
     optimizer: Part,
     watchers: dict[str, Part],
 ) -> Guide:
-    """The development guide, ready to be told."""
+    """The development guide, ready to run."""
     prepare(hub, clusters)
     return Guide(hub, clusters, optimizer.url, caller(hub))
 
 
 @pytest.fixture(scope="package")
 def everything_used(guide: Guide, withdrawn: set[str], swept: Object) -> None:
-    """All that the product does has been done."""
+    """The product after all its functions were used."""
     for preference in PREFERENCES:
         guide.tell(preference)
     guide.scores()

@@ -1,4 +1,4 @@
-"""The development guide's optimisation, on a real hub whose clusters are named otherwise."""
+"""The development guide's optimisation, on a real hub whose clusters have other names."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def request(preference: str) -> Object:
 
 
 def prepare(hub: Hub, clusters: Iterable[ManagedCluster]) -> None:
-    """Make what the guide has before it optimises: a bound namespace, nodes, labels.
+    """Create what the guide has before it optimises: a bound namespace, nodes, labels.
 
-    Only one of the clusters has the label that the guide asks for: the other one is selected by
+    Only one of the clusters has the label that the guide asks for. The other one is selected by
     its name.
     """
     hub.namespace(WORKLOADS)
@@ -108,7 +108,7 @@ def caller(hub: Hub) -> str:
 
 @dataclass(frozen=True)
 class Told:
-    """What was seen when the guide was told for one preference."""
+    """The observations of one run of the guide, for one preference."""
 
     answer: Object
     decided: dict[str, list[str]]
@@ -124,7 +124,7 @@ class Told:
 
 @dataclass
 class Guide:
-    """Tells the guide, once per preference."""
+    """Runs the guide, once for each preference."""
 
     hub: Hub
     clusters: list[ManagedCluster]
@@ -153,7 +153,7 @@ class Guide:
         again = self.post("/optimize", request(preference))
         self._meddle()
         repaired = self.post("/optimize", request(preference))
-        # What is unbound within milliseconds of its making OCM's propagator leaves behind.
+        # OCM's propagator does not delete a replicated policy that is unbound within milliseconds.
         until("the policies to be reported on again", lambda: self._reported(policies))
         reset = self.post("/reset", {"namespace": WORKLOADS})
         left = [
@@ -185,14 +185,14 @@ class Guide:
         )
 
     def scores(self) -> Object:
-        """What the optimizer says of all AddOnPlacementScores."""
+        """All AddOnPlacementScores as the optimizer lists them."""
         answer = self.ask("GET", "/addonplacementscores")
         answer.raise_for_status()
         decoded: Object = answer.json()
         return decoded
 
     def _meddle(self) -> None:
-        """Change a generated object of each kind, as somebody may by mistake."""
+        """Change a generated object of each kind, as a user may by mistake."""
         placement = self.hub.api.list(*PLACEMENT, WORKLOADS, labels=GENERATED)[0]
         more = {"spec": {"numberOfClusters": 2}}
         self.hub.api.patch(*PLACEMENT, placement["metadata"]["name"], more, WORKLOADS)
@@ -230,7 +230,7 @@ class Guide:
         return decided if decided and all(decided.values()) else None
 
     def _enforced(self, policies: dict[str, str]) -> bool:
-        """Whether each chosen policy has set its label, and each cluster says it isn't done."""
+        """Whether each chosen policy has set its label, and no cluster is compliant yet."""
         return all(
             cluster.api.find(*POLICY, f"{WORKLOADS}.{policies[cluster.name]}", cluster.name)
             for cluster in self.clusters
@@ -241,7 +241,7 @@ class Guide:
         )
 
     def _reported(self, policies: dict[str, str]) -> bool:
-        """Whether the hub knows of each cluster's policy how it is complied with."""
+        """Whether the hub has a compliance state for the policy of each cluster."""
         found = (
             self.hub.api.find(*POLICY, f"{WORKLOADS}.{policy}", cluster)
             for cluster, policy in policies.items()
@@ -263,7 +263,7 @@ class Guide:
         return str(claims.get(CLAIM, ""))
 
     def _finish_configuring(self) -> None:
-        """Do what a GPU operator does in the end."""
+        """Set the node labels that a GPU operator sets after a reconfiguration."""
         self._label({"migresultlabel": "true"})
 
     def _label(self, labels: dict[str, str | None]) -> None:
@@ -284,10 +284,10 @@ class Guide:
         return found if wanted <= found else None
 
     def _clear(self) -> None:
-        """Bring the clusters back to what they were, for the next preference.
+        """Reset the clusters for the next preference.
 
-        The workloads have to be deleted: OCM leaves them where they are while no Placement of
-        theirs exists.
+        The workloads are deleted, because OCM does not move them while their Placements are
+        missing.
         """
         self._label({"migresultlabel": None, "migsettinglabel": None})
         for obj in scenario():

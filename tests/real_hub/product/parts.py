@@ -1,4 +1,4 @@
-"""The product's parts as processes: exactly what their Deployments say, but on loopback."""
+"""The product's parts as processes, started as in their Deployments, but on loopback."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ class Part:
 
 
 def run_part(plane: ControlPlane, namespace: str, deployment: str) -> Part:
-    """Run a Deployment of ours, and say to its cluster what a kubelet would say of it."""
+    """Run a Deployment of ours, and report its status to its cluster as a kubelet does."""
     port = plane.ports.free()
     arguments = (f"--metrics-bind-address={LOOPBACK}:{port}",)
     return _run(Part(plane, namespace, deployment, port, arguments))
 
 
 def run_optimizer(plane: ControlPlane, namespace: str) -> Part:
-    """Run the optimizer, which has its health where it has its API."""
+    """Run the optimizer; its health and its API have the same port."""
     port = plane.ports.free()
     arguments = (f"--bind-address={LOOPBACK}", f"--port={port}")
     return _run(Part(plane, namespace, "dynamic-scoring-optimizer", port, arguments))
@@ -90,7 +90,7 @@ def run_optimizer(plane: ControlPlane, namespace: str) -> Part:
 def run_program(plane: ControlPlane, name: str, words: Sequence[str], health: str) -> str:
     """Run a program of ours that no chart deploys, on a free port; returns its URL.
 
-    ``words`` are Python's arguments; the port comes last.
+    ``words`` are Python's arguments; the port is added as the last one.
     """
     port = plane.ports.free()
     url = f"http://{LOOPBACK}:{port}"

@@ -1,4 +1,4 @@
-"""A program: a Prometheus that replays a recording without end. ``python replay.py PORT``."""
+"""A program: a Prometheus that replays a recording endlessly. ``python replay.py PORT``."""
 
 from __future__ import annotations
 

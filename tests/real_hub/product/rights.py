@@ -21,7 +21,7 @@ class Right(NamedTuple):
 
 
 def granted(roles: Iterable[Object]) -> set[Right]:
-    """What the rules of roles say, whatever names or namespaces they are limited to."""
+    """The rights in the rules of roles; limits to names or namespaces are ignored."""
     return {
         Right(group, resource, verb)
         for role in roles
@@ -33,7 +33,7 @@ def granted(roles: Iterable[Object]) -> set[Right]:
 
 
 def used(events: Iterable[Object]) -> set[Right]:
-    """What a user has asked for, by its audit events; discovery is everybody's right."""
+    """The rights that a user has used, from audit events; discovery needs none."""
     return {right_of(event["objectRef"], event["verb"]) for event in resource_events(events)}
 
 

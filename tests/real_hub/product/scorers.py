@@ -63,7 +63,7 @@ def quick_tables() -> list[dict[str, Any]]:
 
 
 def nearness(static: str) -> Object:
-    """A scorer that takes nothing from the API but its health: configSyncMode None."""
+    """A scorer that uses only the health of the API: configSyncMode None."""
     [template, *_] = scorers("", static)
     spec = {
         **template["spec"],
@@ -91,5 +91,5 @@ def token(namespace: str) -> Object:
 
 
 def masked_config() -> Object:
-    """The singleton, which keeps one score away from west."""
+    """The DynamicScoringConfig, which masks one score on west."""
     return {**scoring_config(), "spec": {"masks": [MASK]}}

@@ -23,7 +23,7 @@ NEAR = "http://prometheus.near.svc:9090"
 
 @pytest.fixture
 def config(hub: Hub, framework: str, scored: dict[tuple[str, str], Object]) -> Iterator[Any]:
-    """A call that changes the config's spec; afterwards everything is as it was."""
+    """A function that changes the config's spec; the old spec is restored afterwards."""
     before = hub.api.get(*CONFIG, framework)["spec"]
     nothing = {"clusterSelector": None, "clusterSets": None, "sourceOverrides": None}
 
@@ -79,7 +79,7 @@ def test_where_the_source_is(hub: Hub, config: Any) -> None:
 def test_a_cluster_is_told_once_ocm_has_given_it_the_add_on_and_until_it_leaves(
     hub: Hub, framework: str, scored: dict[tuple[str, str], Object]
 ) -> None:
-    """The cluster never joins: what counts is that it is accepted and has the add-on."""
+    """The cluster never joins: it only has to be accepted and have the add-on."""
     stranger = hub.namespace("stranger")
     cluster = {
         "apiVersion": CLUSTER[0],

@@ -92,7 +92,7 @@ def test_the_agent_sees_nothing_of_the_hub_but_scores(agent_of_east: Api) -> Non
 
 
 def test_the_agent_writes_no_other_clusters_scores(hub: Hub, agent_of_east: Api) -> None:
-    """OCM binds its role to the agents of all clusters; the chart's admission policy parts them."""
+    """OCM binds one role to the agents of all clusters; the admission policy separates them."""
     path = agent_of_east.path(*SCORE, "west")
     score = {"apiVersion": SCORE[0], "kind": SCORE[1], "metadata": {"name": "intruder"}}
     until("the agents to be parted", lambda: refused(agent_of_east, "POST", path, score))
@@ -105,7 +105,7 @@ def test_the_agent_writes_no_other_clusters_scores(hub: Hub, agent_of_east: Api)
 
 
 def refused(api: Api, method: str, path: str, body: Object | None = None) -> bool:
-    """Whether the admission policy refuses; what it lets through changes nothing."""
+    """Whether the admission policy refuses the write; an accepted one changes nothing."""
     content_type = MERGE if method == "PATCH" else "application/json"
     try:
         api.request(method, path, body, content_type=content_type, params=DRY_RUN)
@@ -164,7 +164,7 @@ def test_an_agent_that_is_not_ready_still_gets_what_other_scores_need(hub: Hub) 
 
 
 def rendered(hub: Hub, setting: str) -> list[Object]:
-    """What the AddOnTemplate brings to a cluster, by the chart with one value set."""
+    """The manifests of the AddOnTemplate, from the chart with one value set."""
     chart = str(CHARTS / "dynamic-scoring-framework")
     text = helm(hub, "template", "rendered", chart, "--kube-version=1.30", setting)
     objects = [obj for obj in yaml.safe_load_all(text) if obj]

@@ -1,4 +1,4 @@
-"""Two controllers as two processes: one leads, and when it is killed the other goes on."""
+"""Two controllers as two processes: one leads, and the other takes over when it is killed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCORER = ("dynamic-scoring.open-cluster-management.io/v1alpha1", "DynamicScorer"
 
 
 def leads(part: Part) -> bool:
-    """Whether a process says that it leads."""
+    """Whether a process reports that it leads."""
     return part.metric("leader_election_master_status", name=LEASE[2]) == 1
 
 
@@ -51,7 +51,7 @@ def standby(hub: Hub, framework: str, controller: Part) -> Iterator[Part]:
 
 
 def settled(hub: Hub, framework: str, controller: Part) -> list[tuple[str, str]]:
-    """The controller's writes, once it makes no more."""
+    """The controller's writes, once no further one follows."""
 
     def silent() -> list[tuple[str, str]] | None:
         before = writes(hub.audited(CONTROLLER.format(framework)))

@@ -1,4 +1,4 @@
-"""Scores that no agent is left to delete: the hub controller does, once they have expired."""
+"""The hub controller deletes expired scores whose agent is gone."""
 
 from __future__ import annotations
 

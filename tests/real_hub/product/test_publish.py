@@ -1,4 +1,4 @@
-"""What conversion lets through the real API server takes, written with the agent's own rights."""
+"""A real API server accepts every converted score, written with the agent's own rights."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SUMMARY = ScorerSummary(
 
 @pytest.fixture
 def own_object(hub: Hub, agents: dict[str, Part]) -> Iterator[tuple[str, str, str]]:
-    """The object that a test publishes, gone afterwards."""
+    """The object that a test publishes; it is deleted afterwards."""
     found = (*SCORE, "odd-score")
     yield found
     hub.api.delete(*found, "east")
@@ -57,7 +57,7 @@ def numbers(count: int) -> list[float]:
     ("names", "cut"),
     [
         ([*STRANGE, *(f"app-{n}" for n in range(10_000))], False),
-        # More than fits: what is cut off is what the API server would not have taken.
+        # More than fits into an object: the agent cuts what the API server would refuse.
         ([f"{n:05}-{'é' * 240}" for n in range(10_000)], True),
     ],
     ids=["strange", "too many"],

@@ -1,4 +1,4 @@
-"""Where nothing changes nothing is written, on a server that fills in defaults."""
+"""Without a change nothing is written, also on a server that fills in defaults."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_an_unchanged_resync_writes_nothing(
 
 
 def done(hub: Hub, framework: str) -> tuple[list[str], list[tuple[str, str]]]:
-    """What the controller has written, and the versions of what it writes to."""
+    """The writes of the controller, and the versions of the objects that it writes."""
     versions = [
         obj["metadata"]["resourceVersion"]
         for kind in ("DynamicScorer", "DynamicScoringConfig")
@@ -91,7 +91,7 @@ def rounds_of(agent: Part) -> None:
 
 
 def only_renewed(news: list[tuple[str, str]]) -> None:
-    """Only a validity that is half over may have been renewed: of no object twice meanwhile."""
+    """At most one renewal of each object: validity is renewed only when half of it is over."""
     assert {verb for verb, _ in news} <= {"patch"}
     assert len(news) == len(set(news))
 
@@ -103,7 +103,7 @@ def more_of(part: Part, metric: str, **labels: str) -> None:
 
 
 def writes(events: Iterable[Object]) -> list[tuple[str, str]]:
-    """The writes among audit events: verb and path; a leader renews its Lease all the time."""
+    """The writes among audit events, as verb and path, without renewals of the Lease."""
     return [
         (event["verb"], event["requestURI"].split("?")[0])
         for event in events

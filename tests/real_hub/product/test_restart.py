@@ -1,8 +1,8 @@
 """A restart never rolls back: the controller is killed at random moments on a real API server.
 
 While a scoring API changes its config again and again, the process that distributes it gets
-SIGKILL. A watch sees every version of every ManifestWork: none carries an older config than
-before. On a control plane of its own, with as many managed clusters as the test likes.
+SIGKILL. A watch sees every version of every ManifestWork: none has an older config than before.
+The test has its own control plane, with any number of managed clusters.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing: pytest's output is for people."""
+        """Log nothing, to keep pytest's output readable."""
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def changing_api() -> Iterator[ChangingAPI]:
 
 
 class Watched:
-    """The version that every ManifestWork carries, and every time that one fell."""
+    """The version in every ManifestWork, and every decrease of a version."""
 
     def __init__(self) -> None:
         self.versions: dict[str, int] = {}
@@ -141,7 +141,7 @@ class Watched:
 
 
 class Controllers:
-    """One controller, or two of which one leads, as processes."""
+    """One or two controllers as processes; one of them leads."""
 
     def __init__(self, plane: ControlPlane, *, replicas: int) -> None:
         self._plane = plane

@@ -1,4 +1,4 @@
-"""What a scorer declares about its scores reaches the agents, and acts there."""
+"""The score rules that a scorer declares reach the agents and take effect there."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def wanted(
 
 @contextmanager
 def applied(hub: Hub, scorer: Object) -> Iterator[None]:
-    """The DynamicScorer on the hub, until its scores are gone again."""
+    """The DynamicScorer on the hub; removed afterwards, with its scores."""
     hub.apply(scorer)
     yield
     hub.api.delete(scorer["apiVersion"], scorer["kind"], "scaled", scorer["metadata"]["namespace"])

@@ -99,7 +99,7 @@ def test_a_mask_keeps_a_score_away(hub: Hub, scored: Scores) -> None:
 def test_ocms_placement_controller_selects_by_our_scores(
     hub: Hub, bound_namespace: str, scored: Scores
 ) -> None:
-    """Alike but for one score: what it says decides, either way round."""
+    """The clusters differ only in one score, which decides with either sign of its weight."""
     for name, weight in (("nearest", 1), ("farthest", -1)):
         coordinate = {"type": "AddOn", "addOn": {"resourceName": NEARNESS, "scoreName": "shop"}}
         policy = {

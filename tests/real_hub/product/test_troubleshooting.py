@@ -1,6 +1,6 @@
-"""docs/troubleshooting-scorers.md shows what kubectl says of five broken scorers, word for word.
+"""docs/troubleshooting-scorers.md shows the exact output of kubectl for five broken scorers.
 
-`DSF_UPDATE_DOCS=1 make test-hub ARGS='-k troubleshooting'` writes the document's blocks anew.
+`DSF_UPDATE_DOCS=1 make test-hub ARGS='-k troubleshooting'` rewrites the blocks of the document.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 def statuses(
     hub: Hub, framework: str, scored: dict[tuple[str, str], Object], agents: dict[str, Part]
 ) -> Iterator[dict[str, str]]:
-    """What kubectl shows of each broken scorer, once nothing changes any more."""
+    """The output of kubectl for each broken scorer, once it no longer changes."""
     with broken.serving() as url:
         closed = f"http://{LOOPBACK}:{hub.ports.free()}"
         for obj in broken.scorers(url, closed, framework):
@@ -82,7 +82,7 @@ def left(hub: Hub) -> list[str]:
 
 
 def described(hub: Hub, namespace: str, name: str, names: dict[str, str]) -> str:
-    """The status as `kubectl describe` prints it, with times and addresses that stay."""
+    """The status as `kubectl describe` prints it, with fixed times and addresses."""
     if KUBECTL is None:
         return told(hub.api.get(API, KIND, name, namespace), names)
     printed = subprocess.run(
@@ -97,7 +97,7 @@ def described(hub: Hub, namespace: str, name: str, names: dict[str, str]) -> str
 
 
 def told(obj: Object, names: dict[str, str]) -> str:
-    """The messages alone, for machines without kubectl."""
+    """Only the messages, for machines without kubectl."""
     return stable("\n".join(each["message"] for each in obj["status"]["conditions"]), names)
 
 

@@ -73,7 +73,7 @@ def test_the_policy_watcher(clusters: list[ManagedCluster]) -> None:
 
 
 def of_name(objects: list[Object], name: str) -> list[Object]:
-    """The roles of a name; at least one."""
+    """The roles with a name; at least one exists."""
     roles = [obj for obj in objects if "rules" in obj and obj["metadata"]["name"] == name]
     assert roles
     return roles

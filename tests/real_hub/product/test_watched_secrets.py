@@ -45,7 +45,7 @@ def account(hub: Hub, east: ManagedCluster) -> Path:
 
 
 def moved(obj: Object) -> Object:
-    """The object in this test's namespace; so are the subjects of a binding."""
+    """The object, and the subjects of a binding, in this test's namespace."""
     inside = {**obj, "metadata": {**obj["metadata"], "namespace": NAMESPACE}}
     if "subjects" in obj:
         inside["subjects"] = [{**one, "namespace": NAMESPACE} for one in obj["subjects"]]
@@ -80,7 +80,7 @@ async def test_the_secret_named_is_watched_and_no_other_can_be_seen(
 
 
 async def until_sent(secrets: AgentSecrets, watched: WatchedSecrets, token: str) -> None:
-    """Wait until calls would carry the token, without asking the API server for it."""
+    """Wait until calls send the token without a request to the API server."""
 
     async def sent() -> bool:
         known = watched.find("api-auth") is not None

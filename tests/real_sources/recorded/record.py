@@ -1,6 +1,6 @@
-"""Record what a real Prometheus says when it refuses.
+"""Record the error responses of a real Prometheus.
 
-python -m tests.sources.recorded.record URL
+python -m tests.real_sources.recorded.record URL
 """
 
 import json

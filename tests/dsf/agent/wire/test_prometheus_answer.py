@@ -270,7 +270,7 @@ RECORDED = json.loads(
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_what_a_real_prometheus_refuses_is_told_in_its_words(name: str) -> None:
-    """Recorded, and held against a real server by tests/sources."""
+    """The recordings are compared with a real server by tests/real_sources."""
     said = RECORDED[name]
     failure = failed(HttpAnswer(said["status"], said["content_type"], said["body"].encode()))
     expected = {503: "ServerError", 404: "NotFound"}.get(said["status"], "QueryRejected")
