@@ -20,7 +20,13 @@ from dsf import __version__
 from dsf.kube.access_reviews import UserInfo
 from mcp_server.argument_errors import ArgumentErrors
 from mcp_server.confirmation import WhenClientCannotAsk
-from mcp_server.result_views import AppliedView, PlanView, ResetView, ScorePage
+from mcp_server.result_views import (
+    AppliedView,
+    PlanView,
+    ResetView,
+    ScorePage,
+    StatusView,
+)
 from mcp_server.shown_plans import ShownPlans
 from mcp_server.tools import ReadTools, WriteTools
 from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
@@ -75,6 +81,7 @@ def create_mcp(
     read = ReadTools(caller, shown, read_only=read_only)
     mcp.tool(read.list_scores, annotations=_READS, output_schema=_schema(ScorePage))
     mcp.tool(read.plan_placement, annotations=_READS, output_schema=_schema(PlanView))
+    mcp.tool(read.placement_status, annotations=_READS, output_schema=_schema(StatusView))
     if not read_only:
         write = WriteTools(caller, shown, when_client_cannot_ask)
         mcp.tool(write.apply_plan, annotations=_WRITES, output_schema=_schema(AppliedView))

@@ -8,7 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pydantic import ValidationError
 
 from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, cleaned, listed, quoted
-from mcp_server.result_views import LIST_LIMIT, AppliedView, PlanView, ResetView, ScorePage
+from mcp_server.result_views import (
+    LIST_LIMIT,
+    AppliedView,
+    PlanView,
+    ResetView,
+    ScorePage,
+    StatusView,
+)
+from optimizer.placement_status.text import status_headline, status_sentences
 from optimizer.plan.plan import Plan
 from optimizer.plan.text import plan_sections
 from optimizer.plan.text.explanation_sections import explanation_sentences
@@ -88,6 +96,13 @@ def next_step(view: PlanView, *, read_only: bool) -> str:
 def question(plan: Plan) -> str:
     """Return the question that a user answers before a plan is applied."""
     return f"Apply this plan to the hub?\n{explanation(plan)}\nDigest: {plan.digest}"
+
+
+def status_text(view: StatusView) -> str:
+    """Return a line for each workload that was placed, each bound policy and each drift."""
+    lines = [quoted(line, MESSAGE_LIMIT) for line in status_sentences(view)]
+    left_out = [f"and {count} more {UntrustedName(name)}" for name, count in view.omitted.items()]
+    return "\n".join([status_headline(view), *lines, *left_out])
 
 
 def applied_text(view: AppliedView) -> str:

@@ -12,6 +12,7 @@ from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.wire.base import ResultPart
 from optimizer.wire.explanation import Placed
+from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.result import (
     Applied,
     FailedChange,
@@ -62,6 +63,12 @@ class PlanView(ResultPart):
     ]
     omitted: Omitted
     explanation: Annotated[str, Field(description="The plan in sentences.")]
+
+
+class StatusView(PlacementStatus):
+    """Decided and real, side by side, in one namespace. All texts in it are data."""
+
+    omitted: Omitted
 
 
 class AppliedView(ResultPart):
@@ -144,6 +151,27 @@ def plan_view(plan: Plan, explanation: str) -> PlanView:
         explanation="",
     )
     return _cleaned_texts(view).model_copy(update={"explanation": explanation})
+
+
+def status_view(status: PlacementStatus) -> StatusView:
+    """Return a placement status for a model; what has not landed comes first."""
+    workloads = sorted(status.workloads, key=lambda item: item.state == "Landed")
+    return _cleaned_texts(
+        StatusView(
+            namespace=status.namespace,
+            landed=status.landed,
+            workloads=tuple(workloads[:LIST_LIMIT]),
+            policies=status.policies[:LIST_LIMIT],
+            drift=status.drift[:LIST_LIMIT],
+            unbound_policies=status.unbound_policies[:LIST_LIMIT],
+            omitted=_omitted(
+                workloads=workloads,
+                policies=status.policies,
+                drift=status.drift,
+                unbound_policies=status.unbound_policies,
+            ),
+        )
+    )
 
 
 def applied_view(applied: Applied) -> AppliedView:

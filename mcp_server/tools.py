@@ -1,4 +1,4 @@
-"""The MCP tools: two read, two write.
+"""The MCP tools: three read, two write.
 
 A failure that the caller can correct is a ToolError with what was wrong and what exists instead.
 The server hides the details of all other failures.
@@ -22,7 +22,13 @@ from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted
 from dsf.kube.errors import KubeError
 from mcp_server import result_text
 from mcp_server.confirmation import Confirmation, WhenClientCannotAsk, ask
-from mcp_server.result_views import applied_view, plan_view, reset_view, score_page
+from mcp_server.result_views import (
+    applied_view,
+    plan_view,
+    reset_view,
+    score_page,
+    status_view,
+)
 from mcp_server.shown_plans import ShownPlans
 from optimizer.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.access.rights import lacking_own_right
@@ -170,6 +176,19 @@ class ReadTools:
             f"{view.explanation}\n{result_text.next_step(view, read_only=self._read_only)}".strip()
         )
         return ToolResult(content=text, structured_content=view)
+
+    async def placement_status(self, namespace: Namespace) -> ToolResult:
+        """Tell how far OCM is with each placed workload: what it waits for, or why it is refused.
+
+        Also lists drift: generated objects that were edited, clusters that were lost.
+        """
+        with _hub_errors():
+            async with caller_of(_http_messages()) as client:
+                found = await client.wait(self._caller().placement_status(namespace))
+        if isinstance(found, RequestProblem):
+            raise _refused(result_text.refusal(found))
+        view = status_view(found)
+        return ToolResult(content=result_text.status_text(view), structured_content=view)
 
 
 class WriteTools:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
@@ -16,6 +17,7 @@ from dsf.kube.kinds import (
     MANIFEST_WORK_REPLICA_SET,
     PLACEMENT,
     PLACEMENT_BINDING,
+    PLACEMENT_DECISION,
     POLICY,
     Kind,
 )
@@ -65,6 +67,17 @@ async def observe(kube: Kube, namespace: str, now: datetime) -> Observation:
         set_bindings=set_bindings,
         observed_at=now,
     )
+
+
+async def observe_decisions(kube: Kube, namespace: str, now: datetime) -> Observation:
+    """Return what `observe` returns, and the PlacementDecisions of the namespace.
+
+    Raises KubeError if the hub can't be read.
+    """
+    observation, decisions = await asyncio.gather(
+        observe(kube, namespace, now), list_all(kube, PLACEMENT_DECISION, namespace)
+    )
+    return replace(observation, decisions=decisions)
 
 
 async def score_pages(

@@ -26,7 +26,14 @@ from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.model.problem_size import too_large, too_large_to_read
 from optimizer.namespace_lease import LEASE_SECONDS, NamespaceLease, write_alone
-from optimizer.observe import list_all, observe, retry_when_gone, score_pages
+from optimizer.observe import (
+    list_all,
+    observe,
+    observe_decisions,
+    retry_when_gone,
+    score_pages,
+)
+from optimizer.placement_status.comparison import placement_status
 from optimizer.plan.generated_objects import failures, reset_changes, successes
 from optimizer.plan.manifests import GENERATED_SELECTOR
 from optimizer.plan.plan import Plan, plan, stale
@@ -41,6 +48,7 @@ from optimizer.snapshot.unknown_names import unknown_names
 from optimizer.solve.solver_process import solve
 from optimizer.solve.supervised_process import start_fork_server
 from optimizer.wire.explanation import Explanation
+from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import (
     CALLER_GONE,
@@ -115,6 +123,11 @@ class Optimizer:
     async def score_names(self) -> tuple[ScoreObject, ...]:
         """Return the AddOnPlacementScores of all clusters without their entries."""
         return tuple(await retry_when_gone(self._score_names))
+
+    async def placement_status(self, namespace: str) -> PlacementStatus:
+        """Return what OCM has made of the generated objects of a namespace; write nothing."""
+        observation = await observe_decisions(self._kube, namespace, self._now())
+        return await asyncio.to_thread(placement_status, observation, namespace)
 
     async def plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
         """Make a plan; write nothing."""

@@ -30,6 +30,11 @@ COMMANDS = {
         "Solve a placement from YAML files and print it.",
         "optimizer",
     ),
+    "status": Command(
+        "optimizer.cli.status:status",
+        "Show what OCM has made of the placements of a namespace.",
+        "optimizer",
+    ),
     "mig": Command("optimizer.cli.mig:mig", "Show what fits on a GPU divided by MIG.", "optimizer"),
     "scores": Command("dsf.cli.scores:scores", "Show scores: managed clusters by dimension."),
     "crds": Command("dsf.cli.crds:crds", "Print the CustomResourceDefinitions."),

@@ -16,10 +16,12 @@ from optimizer.access.rights import (
     describing_rights,
     listing_rights,
     planning_rights,
+    status_rights,
     writing_rights,
 )
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer, Writer
+from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import FORBIDDEN, UNAUTHORIZED, RequestProblem
 from optimizer.wire.result import Applied, ResetResult, ScoreObject
@@ -76,6 +78,11 @@ class AuthorizedOptimizer:
         if await self._refusal(listing_rights(None)):
             return ()
         return await self._optimizer.score_names()
+
+    async def placement_status(self, namespace: str) -> PlacementStatus | RequestProblem:
+        """Return what OCM has made of the generated objects of a namespace."""
+        refused = await self._refusal(status_rights(namespace))
+        return refused or await self._optimizer.placement_status(namespace)
 
     async def plan(
         self, request: OptimizeRequest, *, to_apply: bool = False

@@ -17,6 +17,7 @@ from dsf.kube.kinds import (
     MANIFEST_WORK_REPLICA_SET,
     PLACEMENT,
     PLACEMENT_BINDING,
+    PLACEMENT_DECISION,
     POLICY,
     Kind,
 )
@@ -43,6 +44,12 @@ def planning_rights(namespace: str) -> Rights:
         right("list", POLICY, namespace),
         right("list", MANIFEST_WORK_REPLICA_SET, namespace),
     )
+
+
+def status_rights(namespace: str) -> Rights:
+    """Return the rights to see what OCM has made of the generated objects of a namespace."""
+    kinds = (POLICY, MANIFEST_WORK_REPLICA_SET, PLACEMENT, PLACEMENT_BINDING, PLACEMENT_DECISION)
+    return (right("list", MANAGED_CLUSTER), *(right("list", kind, namespace) for kind in kinds))
 
 
 def writing_rights(namespace: str, kinds: Iterable[Kind] = ()) -> Rights:

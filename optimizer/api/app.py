@@ -22,7 +22,8 @@ from optimizer.api.problem_details import describe, documented, install, refusal
 from optimizer.plan.plan import refused_writes, result
 from optimizer.service import Optimizer
 from optimizer.snapshot.unknown_names import unknown_filters
-from optimizer.wire.request import OptimizeRequest, ResetRequest
+from optimizer.wire.placement_status import PlacementStatus
+from optimizer.wire.request import Namespace, OptimizeRequest, ResetRequest
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import OptimizeResult, ResetResult, ScoreList
 
@@ -46,6 +47,12 @@ class ScoreFilter(BaseModel, extra="forbid"):
     name: Annotated[str | None, Field(description="Only scores of this name.", max_length=253)] = (
         None
     )
+
+
+class StatusFilter(BaseModel, extra="forbid"):
+    """Parameters of GET /placements/status; a misspelt one is refused, not ignored."""
+
+    namespace: Namespace
 
 
 class OptimizeMode(BaseModel, extra="forbid"):
@@ -75,14 +82,19 @@ def create_app(
     app.add_middleware(BodyLimit, most=MAX_BODY_BYTES)
     app.add_middleware(HostGuard, allowed=allowed_hosts)
     install(app)
-    _optimize_routes(app, lambda request: AuthorizedOptimizer(optimizer, user_of(request), access))
+
+    def of(request: Request) -> AuthorizedOptimizer:
+        return AuthorizedOptimizer(optimizer, user_of(request), access)
+
+    _reading_routes(app, of)
+    _writing_routes(app, of)
     _health_routes(app, optimizer)
     _document(app)
     return app
 
 
-def _optimize_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) -> None:
-    """Add the routes that need rights; `of` returns the optimizer of a request's caller."""
+def _reading_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) -> None:
+    """Add the routes that write nothing; `of` returns the optimizer of a request's caller."""
 
     @app.get(
         "/addonplacementscores",
@@ -112,6 +124,29 @@ def _optimize_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer])
                 return refusal(unknown)
         return ScoreList(items=found)
 
+    @app.get(
+        "/placements/status",
+        tags=["optimize"],
+        summary="Compare what was decided with what OCM has done",
+        operation_id="placement_status",
+        response_model=PlacementStatus,
+        responses=documented(400, 401, 403, 408, 422, 503),
+    )
+    async def status(
+        only: Annotated[StatusFilter, Query()], connection: Request
+    ) -> PlacementStatus | Response:
+        """Tell how far OCM is with each workload on each cluster that a plan placed it on.
+
+        Also which policy of a cluster is compliant, and which generated objects were edited or name
+        a cluster that was lost. A namespace in which nothing was placed has empty lists.
+        """
+        optimizer = of(connection)
+        async with caller_of(connection.receive) as caller:
+            found = await caller.wait(optimizer.placement_status(only.namespace))
+        return refusal(found) if isinstance(found, RequestProblem) else found
+
+
+def _writing_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) -> None:
     @app.post(
         "/optimize",
         tags=["optimize"],

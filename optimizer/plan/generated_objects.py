@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from dsf.api.names import GENERATED_LABEL
 from dsf.kube.changes import Change, ChangeResult, Create, Delete, Patch, diff
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
-from optimizer.snapshot.object_readers import labels_of, name_of
+from optimizer.snapshot.object_readers import is_generated, name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.result import Action, FailedChange, PlannedChange
 
@@ -48,7 +47,7 @@ def not_generated(desired: Iterable[Object], observation: Observation) -> tuple[
             (POLICY, observation.policies),
         )
         for obj in objects
-        if not _is_generated(obj)
+        if not is_generated(obj)
     }
     names = sorted((obj["kind"], name_of(obj)) for obj in desired)
     return tuple(f"{kind} {name}" for kind, name in names if (kind, name) in foreign)
@@ -82,9 +81,5 @@ def _diff(kind: Kind, desired: Iterable[Object], observed: Iterable[Object]) -> 
     return diff(
         kind,
         [obj for obj in desired if obj["kind"] == kind.kind],
-        [obj for obj in observed if _is_generated(obj)],
+        [obj for obj in observed if is_generated(obj)],
     )
-
-
-def _is_generated(obj: Object) -> bool:
-    return labels_of(obj).get(GENERATED_LABEL) == "true"

@@ -4,17 +4,17 @@ PlacementDecisions are no source: they lag until the clusters' claims are compli
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from dsf.api.names import GENERATED_LABEL
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Selector
 from optimizer.domain.solution import PolicyEnforcement
-from optimizer.snapshot.object_readers import labels_of, name_of
+from optimizer.snapshot.object_readers import is_generated, name_of
 from optimizer.snapshot.observation import Observation
 
-_CEL_NAME = re.compile(r'"([a-z0-9.-]+)"')
+CEL_CLUSTER_NAME = re.compile(r'"([a-z0-9.-]+)"')
+"""A cluster's name in the CEL expression of a generated Placement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +34,15 @@ def read_current_decisions(
         name_of(obj): tuple(
             dict.fromkeys(cluster for cluster in _clusters(obj, by_label) if cluster in selectors)
         )
-        for obj in _generated(observation.placements)
+        for obj in filter(is_generated, observation.placements)
     }
     policies = (
         PolicyEnforcement(cluster, str(subject.get("name")))
-        for binding in _generated(observation.bindings)
+        for binding in filter(is_generated, observation.bindings)
         for cluster in placements.get(str((binding.get("placementRef") or {}).get("name")), ())
         for subject in binding.get("subjects") or ()
     )
     return CurrentDecisions(placements, frozenset(policies))
-
-
-def _generated(objects: Iterable[Object]) -> Iterator[Object]:
-    return (obj for obj in objects if labels_of(obj).get(GENERATED_LABEL) == "true")
 
 
 def _clusters(placement: Object, by_label: Mapping[tuple[str, str], str]) -> Iterator[str]:
@@ -62,4 +58,4 @@ def _clusters(placement: Object, by_label: Mapping[tuple[str, str], str]) -> Ite
                 ]
         yield from (by_label[pair] for pair in pairs if pair in by_label)
         for expression in (wanted.get("celSelector") or {}).get("celExpressions") or ():
-            yield from _CEL_NAME.findall(str(expression))
+            yield from CEL_CLUSTER_NAME.findall(str(expression))

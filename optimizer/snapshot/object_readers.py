@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.names import GENERATED_LABEL
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 from dsf.placement.taints import Toleration
@@ -42,6 +43,11 @@ def name_of(obj: Object) -> str:
 def labels_of(obj: Object) -> Mapping[str, str]:
     """Return an object's labels."""
     return obj["metadata"].get("labels") or {}
+
+
+def is_generated(obj: Object) -> bool:
+    """Return whether an object has the label of generated objects."""
+    return labels_of(obj).get(GENERATED_LABEL) == "true"
 
 
 def read_policy(

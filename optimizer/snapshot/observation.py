@@ -12,7 +12,8 @@ class Observation:
 
     Policies, workloads, Placements, PlacementBindings and ManagedClusterSetBindings are those of
     the request's namespace; managed clusters, cluster sets and AddOnPlacementScores are the whole
-    hub's. Scores are left out where they are read page by page. `observed_at` is aware.
+    hub's. Scores are left out where they are read page by page. `decisions` are the namespace's
+    PlacementDecisions; plans need none. `observed_at` is aware.
     """
 
     managed_clusters: tuple[Object, ...] = ()
@@ -24,3 +25,4 @@ class Observation:
     cluster_sets: tuple[Object, ...] = ()
     set_bindings: tuple[Object, ...] = ()
     observed_at: datetime = datetime(1970, 1, 1, tzinfo=UTC)
+    decisions: tuple[Object, ...] = ()

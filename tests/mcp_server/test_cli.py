@@ -27,7 +27,7 @@ from tests.mcp_server.service import generated, request, scenario_hub
 
 DSF = [sys.executable, "-m", "dsf"]
 HANGS_SECONDS = 60
-READS = ["list_scores", "plan_placement"]
+READS = ["list_scores", "plan_placement", "placement_status"]
 TOOLS_LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 INITIALIZE = {
     "protocolVersion": "2025-11-25",

@@ -49,6 +49,7 @@ def _holding(verb: str, kind: Kind) -> tuple[list[Held], Callable[[Kube], Kube]]
     [
         ("plan_placement", request(), kinds.POLICY),
         ("list_scores", {}, kinds.ADD_ON_PLACEMENT_SCORE),
+        ("placement_status", {"namespace": "default"}, kinds.PLACEMENT_DECISION),
     ],
 )
 async def test_the_work_of_a_gone_client_is_cancelled(

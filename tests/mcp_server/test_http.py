@@ -36,6 +36,7 @@ async def test_one_bare_post_lists_the_tools(service: Service, path: str) -> Non
     assert [tool["name"] for tool in tools] == [
         "list_scores",
         "plan_placement",
+        "placement_status",
         "apply_plan",
         "reset_placements",
     ]

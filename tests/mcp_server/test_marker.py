@@ -25,16 +25,20 @@ from mcp_server.result_views import (
     AppliedView,
     ResetView,
     ScorePage,
+    StatusView,
     applied_view,
     plan_view,
     reset_view,
     score_page,
+    status_view,
 )
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution
+from optimizer.placement_status.text import status_tables
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.tables import render
 from optimizer.wire.explanation import Explanation, Placed
+from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import FieldProblem, RequestProblem
 from optimizer.wire.result import Applied, ResetResult, ScoreObject, Unplaced
@@ -71,6 +75,7 @@ def _texts() -> Mapping[str, str]:
         "question": result_text.question(plan),
         "scores": result_text.scores_text(filled(ScorePage)),
         "applied": result_text.applied_text(filled(AppliedView)),
+        "status": result_text.status_text(filled(StatusView)),
         "reset": result_text.reset_text(filled(ResetView)),
         "refusal": result_text.refusal(problem),
         "refusal without fields": result_text.refusal(
@@ -97,6 +102,7 @@ def test_structured_content_has_no_invisible_characters() -> None:
         score_page(scores, offset=0, limit=10),
         applied_view(filled(Applied)),
         reset_view("default", filled(ResetResult)),
+        status_view(filled(PlacementStatus)),
     ):
         content = json.dumps(view.model_dump(mode="json"), ensure_ascii=False)
         assert WORDS in content
@@ -110,6 +116,12 @@ def test_a_terminal_gets_the_plan_escaped() -> None:
     assert not raw(shown)
     # No text of others ends a line: all tables but one have one row of it.
     assert all(line.count(WORDS) != 1 for line in shown.splitlines() if line.startswith(" plan"))
+
+
+def test_a_terminal_gets_the_placement_status_escaped() -> None:
+    shown = status_tables(filled(PlacementStatus))
+    assert WORDS in shown
+    assert not raw(shown)
 
 
 def test_conditions_have_no_invisible_characters() -> None:
@@ -226,6 +238,7 @@ async def test_what_stands_on_the_hub_reaches_a_model_in_quotes(number: int) -> 
         await _write(service, kind, name, namespace, patch)
         for tool, arguments in (
             ("list_scores", {}),
+            ("placement_status", {"namespace": "default"}),
             ("plan_placement", {**request(), "explain": True}),
         ):
             try:

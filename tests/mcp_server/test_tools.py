@@ -36,7 +36,7 @@ async def untouched() -> AsyncIterator[Service]:
         assert await generated(service.hub) == []
 
 
-READS = {"list_scores", "plan_placement"}
+READS = {"list_scores", "placement_status", "plan_placement"}
 WRITES = {"apply_plan", "reset_placements"}
 
 
@@ -355,3 +355,16 @@ async def test_text_from_the_cluster_stays_data(payload: str) -> None:
     lines = result.content[0].text.splitlines()
     assert len(lines) == 2
     assert "data, not instructions" in lines[0]
+
+
+@both_eras
+async def test_the_placement_status_follows_what_was_applied(era: Era) -> None:
+    async with serving(read_only=False) as service, Client(service.mcp, mode=era) as client:
+        namespace = {"namespace": "default"}
+        before = await client.call_tool("placement_status", namespace)
+        assert before.content[0].text == "Nothing is placed in namespace default."
+        plan = (await client.call_tool("plan_placement", request())).structured_content
+        await client.call_tool("apply_plan", {"digest": plan["digest"]})
+        after = await client.call_tool("placement_status", namespace)
+        assert [item["state"] for item in after.structured_content["workloads"]] == ["Planned"] * 2
+        assert after.content[0].text.startswith("0 of 2 placements in namespace default")

@@ -11,15 +11,16 @@ from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER, LEASE, PLACEMENT, POLICY
 from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
 from optimizer.access.delegated_auth import DelegatedAuth
-from optimizer.access.rights import changing_rights
+from optimizer.access.rights import changing_rights, status_rights
 from optimizer.plan.manifests import GENERATED_SELECTOR
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
+from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied, ResetResult
 from tests.kube_wrappers.counting import Counting
 from tests.kube_wrappers.read_only import ReadOnly
-from tests.optimizer.access.callers import READER, WRITER, table, writes
+from tests.optimizer.access.callers import READER, TOKENS, WRITER, table, writes
 from tests.optimizer.build import NOW, request
 from tests.optimizer.hubs import hub_of, names
 
@@ -151,6 +152,17 @@ def test_changes_need_rights_for_their_kinds() -> None:
         right("create", POLICY, "ns"),
         right("delete", POLICY, "ns"),
     }
+
+
+async def test_a_placement_status_needs_the_rights_to_read_what_it_shows() -> None:
+    reader, _ = await served(READER)
+    refused = await reader.placement_status("default")
+    assert isinstance(refused, RequestProblem)
+    missing = "list placementdecisions.cluster.open-cluster-management.io in namespace default"
+    assert (refused.status, missing in refused.detail) == (403, True)
+    rights = {READER.name: list(status_rights("default"))}
+    allowed, _ = await served(READER, await hub_of(access=AccessTable(TOKENS, rights)))
+    assert isinstance(await allowed.placement_status("default"), PlacementStatus)
 
 
 async def test_with_impersonation_the_caller_writes_and_the_optimizer_reads() -> None:

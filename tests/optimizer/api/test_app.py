@@ -113,6 +113,20 @@ async def test_scores_are_listed() -> None:
     assert {"name": "app01;all", "value": 20} in one["items"][0]["scores"]
 
 
+async def test_the_placement_status_of_a_namespace_is_told() -> None:
+    hub = await hub_of()
+    async with client(hub) as http:
+        await http.post("/optimize", json=body())
+        answer = await http.get("/placements/status?namespace=default")
+        misspelt = await http.get("/placements/status?name=default")
+        invalid = await http.get("/placements/status?namespace=a/../b")
+    assert answer.status_code == 200
+    rows = [(item["state"], item["since"]) for item in answer.json()["workloads"]]
+    assert rows == [("Planned", None)] * 2
+    problem(misspelt, 422, "InvalidField")
+    problem(invalid, 422, "InvalidField")
+
+
 async def test_names_that_do_not_exist_are_a_422_that_says_what_does() -> None:
     hub = await hub_of()
     async with client(hub) as http:
@@ -322,6 +336,7 @@ async def test_the_documentation_is_complete() -> None:
     assert set(document["paths"]) == {
         "/addonplacementscores",
         "/optimize",
+        "/placements/status",
         "/reset",
         "/healthz",
         "/readyz",

@@ -1,0 +1,120 @@
+"""The objects of an observation, indexed for the questions that a placement's status asks."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from dsf.api.names import CLUSTER_CLAIM
+from dsf.api.untrusted_text import UntrustedName
+from dsf.kube.port import Object
+from dsf.placement.cluster_sets import bound_sets, sets_of
+from optimizer.placement_status.cluster_faults import ClusterFault, cluster_fault, taint_fault
+from optimizer.placement_status.observed_placements import (
+    ObservedPlacement,
+    read_placements,
+)
+from optimizer.snapshot.object_readers import is_generated, labels_of, name_of
+from optimizer.snapshot.observation import Observation
+
+ROOT_POLICY_LABEL = "policy.open-cluster-management.io/root-policy"
+"""The label of a policy that OCM has replicated; it is nobody's to bind.
+
+Source: https://github.com/open-cluster-management-io/governance-policy-propagator
+"""
+
+
+class Enforcement(NamedTuple):
+    """A policy that a generated PlacementBinding binds to the clusters of a Placement."""
+
+    binding: str
+    policy: str
+    placement: str
+
+
+@dataclass(frozen=True, slots=True)
+class HubState:
+    """The objects by name, the enforcements, and compliances by policy and cluster.
+
+    `bound`: the policies that any PlacementBinding names. `unbound`: the clusters of which no
+    cluster set is bound to the namespace.
+    """
+
+    clusters: Mapping[str, Object]
+    policies: Mapping[str, Object]
+    placements: Mapping[str, ObservedPlacement]
+    enforcements: tuple[Enforcement, ...]
+    bound: frozenset[str]
+    compliances: Mapping[tuple[str, str], str]
+    unbound: frozenset[str]
+    observed_at: datetime
+
+    def enforced_on(self) -> Mapping[str, list[Enforcement]]:
+        """Return the enforcements of each cluster that a policy's Placement names."""
+        found = defaultdict[str, list[Enforcement]](list)
+        for item in self.enforcements:
+            placement = self.placements.get(item.placement)
+            for cluster in placement.clusters if placement else ():
+                found[cluster].append(item)
+        return found
+
+    def fault(self, name: str, placement: ObservedPlacement) -> ClusterFault | None:
+        """Return why OCM can't select a cluster for a Placement now; None if it can."""
+        cluster = self.clusters.get(name)
+        found = cluster_fault(name, cluster)
+        if found or cluster is None:
+            return found
+        if name in self.unbound:
+            message = f"no cluster set of cluster {UntrustedName(name)} is bound to the namespace"
+            return ClusterFault("ClusterSetNotBound", message)
+        return taint_fault(name, cluster, placement.tolerations, now=self.observed_at)
+
+    def claim(self, cluster: str, name: str = CLUSTER_CLAIM) -> str:
+        """Return the value of a cluster's claim as the hub has it; empty if it has none."""
+        status = self.clusters.get(cluster, {}).get("status") or {}
+        values = {item["name"]: item.get("value", "") for item in status.get("clusterClaims") or ()}
+        return str(values.get(name, ""))
+
+
+def read_hub_state(observation: Observation) -> HubState:
+    """Return the state of a namespace, and of the managed clusters of the whole hub."""
+    policies = {
+        name_of(obj): obj for obj in observation.policies if ROOT_POLICY_LABEL not in labels_of(obj)
+    }
+    return HubState(
+        clusters={name_of(obj): obj for obj in observation.managed_clusters},
+        policies=policies,
+        placements=read_placements(
+            observation.placements, observation.decisions, observation.managed_clusters
+        ),
+        enforcements=tuple(_enforcements(filter(is_generated, observation.bindings))),
+        bound=frozenset(item.policy for item in _enforcements(observation.bindings)),
+        compliances={
+            (name, str(item.get("clustername"))): str(item.get("compliant") or "Pending")
+            for name, obj in policies.items()
+            for item in (obj.get("status") or {}).get("status") or ()
+        },
+        unbound=_unbound(observation),
+        observed_at=observation.observed_at,
+    )
+
+
+def _unbound(observation: Observation) -> frozenset[str]:
+    """Return the clusters that no Placement of the namespace can select; none without any set."""
+    if not observation.cluster_sets:
+        return frozenset()
+    bound = bound_sets(observation.set_bindings, observation.cluster_sets)
+    sets = [item for item in observation.cluster_sets if name_of(item) in bound]
+    return frozenset(
+        name_of(cluster) for cluster in observation.managed_clusters if not sets_of(cluster, sets)
+    )
+
+
+def _enforcements(bindings: Iterable[Object]) -> Iterable[Enforcement]:
+    return (
+        Enforcement(name_of(obj), str(subject.get("name")), str(reference.get("name")))
+        for obj in bindings
+        for reference in [obj.get("placementRef") or {}]
+        for subject in obj.get("subjects") or ()
+    )

@@ -1,0 +1,58 @@
+"""The response of GET /placements/status: what was decided next to what OCM has made of it."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from optimizer.wire.base import Name, ResultPart, Sentence
+
+LandingState = Literal["Planned", "WaitingForPolicy", "WaitingForClaim", "Landed", "Refused"]
+
+
+class WorkloadLanding(ResultPart):
+    """A workload on a cluster that its Placement names, and how far OCM is with it there."""
+
+    workload: Name
+    cluster: Name
+    state: LandingState
+    reason: Annotated[Name, Field(description="The reason that OCM gives, or ours if it has none.")]
+    message: Sentence
+    since: Annotated[
+        datetime | None,
+        Field(description="lastTransitionTime of the condition that tells it; null: none tells."),
+    ] = None
+
+
+class BoundPolicy(ResultPart):
+    """A policy that a generated PlacementBinding binds to a cluster, and what the hub says of it.
+
+    `compliance` is empty until OCM reports any; `claim` is the cluster's policy-watcher-claim.
+    """
+
+    cluster: Name
+    policy: Name
+    compliance: Name = ""
+    claim: Name = ""
+
+
+class PlacementDrift(ResultPart):
+    """A difference between a generated object and the hub that waiting does not remove."""
+
+    reason: str
+    kind: str
+    name: Name
+    message: Sentence
+
+
+class PlacementStatus(ResultPart):
+    """Decided and real, side by side, for the generated objects of one namespace."""
+
+    namespace: Name
+    landed: Annotated[bool, Field(description="Every workload has landed; false if there is none.")]
+    workloads: tuple[WorkloadLanding, ...]
+    policies: tuple[BoundPolicy, ...]
+    drift: tuple[PlacementDrift, ...]
+    unbound_policies: Annotated[
+        tuple[Name, ...], Field(description="Policies that no PlacementBinding names.")
+    ]
