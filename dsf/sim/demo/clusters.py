@@ -24,9 +24,9 @@ from dsf.kube.kinds import (
 )
 from dsf.kube.port import Object
 from dsf.sim.controllers.registration import join
+from dsf.sim.demo.hardware import HARDWARE
 from dsf.sim.demo.processes import DemoError
 
-CLUSTERS = ("worker01", "worker02")
 WORKLOAD_NAMESPACE = "default"
 
 
@@ -53,7 +53,7 @@ async def serving_clusters(work_dir: Path) -> AsyncIterator[DemoClusters]:
     """Serve a hub and its managed clusters on loopback, and write a kubeconfig for each."""
     async with AsyncExitStack() as stack:
         hub = await _cluster("hub", work_dir, stack)
-        managed = [await _cluster(name, work_dir, stack) for name in CLUSTERS]
+        managed = [await _cluster(name, work_dir, stack) for name in HARDWARE]
         await apply_or_fail(hub.kube, _hub_objects())
         for cluster in managed:
             await apply_or_fail(cluster.kube, _managed_cluster_objects(cluster.name))
@@ -81,18 +81,22 @@ def _hub_objects() -> list[Change]:
         Create(NAMESPACE, _object(NAMESPACE, HUB_NAMESPACE)),
         *(
             change
-            for name in CLUSTERS
-            for change in join(name, {"cluster-name": name}, now=rfc3339(utc_now()))
+            for name, hardware in HARDWARE.items()
+            for change in join(
+                name, {"cluster-name": name, **hardware.labels()}, now=rfc3339(utc_now())
+            )
         ),
         Create(MANAGED_CLUSTER_SET_BINDING, {**binding, "spec": {"clusterSet": "default"}}),
     ]
 
 
 def _managed_cluster_objects(name: str) -> list[Change]:
+    node = _object(NODE, f"{name}-control-plane")
+    node["metadata"]["labels"] = HARDWARE[name].labels()
     return [
         Create(NAMESPACE, _object(NAMESPACE, AGENT_NAMESPACE)),
         Create(NAMESPACE, _object(NAMESPACE, name)),
-        Create(NODE, _object(NODE, f"{name}-control-plane")),
+        Create(NODE, node),
     ]
 
 

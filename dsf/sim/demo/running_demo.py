@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
@@ -13,9 +13,10 @@ from dsf.kube import kinds
 from dsf.kube.changes import Create
 from dsf.kube.clock import utc_now
 from dsf.sim.demo.clusters import DemoCluster, DemoClusters, apply_or_fail, serving_clusters
+from dsf.sim.demo.hardware import HARDWARE, THROUGHPUT_QUERY
 from dsf.sim.demo.output import DemoOutput
 from dsf.sim.demo.processes import DemoProcesses, free_port, running_processes, wait_until_healthy
-from dsf.sim.demo.scorers import scorers, scoring_config
+from dsf.sim.demo.scorers import scorers, scoring_config, throughput_scorer
 from dsf.sim.prometheus_replay import Recording, replaying
 from dsf.sim.simulation import Simulation
 
@@ -77,7 +78,13 @@ async def _prometheus(clusters: DemoClusters, stack: contextlib.AsyncExitStack) 
     return {
         cluster.name: await stack.enter_async_context(
             replaying(
-                recording,
+                replace(
+                    recording,
+                    queries={
+                        **recording.queries,
+                        THROUGHPUT_QUERY: HARDWARE[cluster.name].series(),
+                    },
+                ),
                 labels={"node": f"{cluster.name}-control-plane"},
                 shift=index * CLUSTER_SHIFT,
             )
@@ -101,7 +108,10 @@ async def _start(demo: RunningDemo, prometheus: Mapping[str, str], port: int) ->
         component = await demo.processes.start(program.name, program.arguments)
         started.append((component, program.url))
         demo.output.note(f"{program.name} (log: {component.log})")
-    registered = scorers(_server(sample), _server(static))
+    registered = [
+        *scorers(_server(sample), _server(static)),
+        throughput_scorer(_server(sample)),
+    ]
     await apply_or_fail(
         demo.clusters.hub.kube,
         [

@@ -2,6 +2,10 @@
 
 from dsf.api.names import API_VERSION, HUB_NAMESPACE, SCORING_CONFIG
 from dsf.kube.port import Object
+from dsf.sim.demo.hardware import THROUGHPUT_QUERY
+
+PROMETHEUS_URL = "http://prometheus.monitoring.svc:9090"
+"""The agents of the demo ask the server of their --prometheus-url instead."""
 
 
 def scorers(sample_url: str, static_url: str) -> list[Object]:
@@ -13,6 +17,27 @@ def scorers(sample_url: str, static_url: str) -> list[Object]:
             "example-powerconsumption", f"{static_url}/powerconsumption/config", "${app};${device}"
         ),
     ]
+
+
+def throughput_scorer(sample_url: str) -> Object:
+    """Return a DynamicScorer that scores devices of a cluster by the throughput of apps on them.
+
+    It calls the sample scorer, which returns the mean of each series, with a query of its own.
+    """
+    found = _scorer("example-throughput", f"{sample_url}/config", "${app};${device}")
+    own = {
+        "configSyncMode": "None",
+        "source": {
+            "type": "Prometheus",
+            "host": PROMETHEUS_URL,
+            "params": {"query": THROUGHPUT_QUERY, "range": 600, "step": 60},
+        },
+        "scoring": {
+            "path": "/scoring",
+            "params": {"name": "example_throughput_score", "interval": 30},
+        },
+    }
+    return {**found, "spec": {**found["spec"], **own}}
 
 
 def scoring_config() -> Object:

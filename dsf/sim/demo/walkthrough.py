@@ -1,4 +1,7 @@
-"""The demo's steps: score, optimise for performance, reset, optimise for power."""
+"""The demo's steps: score, optimise for performance, reset, optimise for power, plan by hardware.
+
+Only the last score differs between the clusters, so it chooses clusters as well as profiles.
+"""
 
 import asyncio
 import json
@@ -18,6 +21,7 @@ from dsf.sim.controllers.manifest_work_replica_set import OWNER_LABEL
 from dsf.sim.controllers.policy_framework import ROOT_LABEL
 from dsf.sim.demo import tables
 from dsf.sim.demo.clusters import WORKLOAD_NAMESPACE, apply_or_fail
+from dsf.sim.demo.hardware import HARDWARE
 from dsf.sim.demo.output import DemoOutput
 from dsf.sim.demo.processes import DemoError
 from dsf.sim.demo.running_demo import RunningDemo, running_demo, scenario
@@ -35,7 +39,10 @@ PREFERENCES = {
     "performance": "example-performance-score",
     "power": "example-powerconsumption-score",
 }
-SCORES = ("sample-my-score", *PREFERENCES.values())
+THROUGHPUT = "example-throughput-score"
+"""The score that differs between the clusters, as their hardware does."""
+
+SCORES = ("sample-my-score", *PREFERENCES.values(), THROUGHPUT)
 
 
 async def walk_through(output: DemoOutput, work_dir: Path, *, port: int, keep: bool) -> None:
@@ -60,6 +67,7 @@ async def _run_steps(demo: RunningDemo) -> dict[str, dict[str, Any]]:
         answers[name] = await _optimize(demo, name, score)
         await _comply(demo)
         await _land(demo)
+    answers["throughput"] = await _plan_by_hardware(demo)
     return answers
 
 
@@ -83,9 +91,22 @@ async def _score(demo: RunningDemo) -> None:
 
 async def _optimize(demo: RunningDemo, name: str, score: str) -> dict[str, Any]:
     demo.output.step(f"POST /optimize for {name}: {score}")
+    return await _planned(demo, "/optimize", score)
+
+
+async def _plan_by_hardware(demo: RunningDemo) -> dict[str, Any]:
+    """Plan by scores that differ between the clusters, and write nothing."""
+    demo.output.step(f"POST /optimize?dry_run=true for throughput: {THROUGHPUT}")
+    for name, hardware in HARDWARE.items():
+        demo.output.note(f"{name} has {hardware.product}")
+    demo.output.note("the scores of the clusters differ, so they choose the clusters as well")
+    return await _planned(demo, "/optimize?dry_run=true", THROUGHPUT)
+
+
+async def _planned(demo: RunningDemo, path: str, score: str) -> dict[str, Any]:
     request = json.loads((scenario() / "params.json").read_text(encoding="utf-8"))
     request["preference"] = {**request["preference"], "addonPlacementScore": score}
-    answer = await _post(demo, "/optimize", request)
+    answer = await _post(demo, path, request)
     demo.output.note(f"{answer['status']}, objective {answer['objective_value']:g}")
     demo.output.show(tables.plan_tables(answer))
     return answer

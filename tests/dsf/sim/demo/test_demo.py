@@ -85,6 +85,15 @@ def test_the_golden_results(
     assert {place["cluster"] for place in answer["placements"]} == set(CLUSTERS)
 
 
+def test_scores_that_differ_choose_clusters_as_well_as_profiles(kept: KeptDemo) -> None:
+    answer = kept.result["throughput"]
+    assert answer["objective_value"] == 165
+    assert {(p["workload"], p["cluster"], p["device"]) for p in answer["placements"]} == {
+        ("mwrs-app01", "worker02", "3g.48gb"),
+        ("mwrs-app02", "worker01", "2g.24gb"),
+    }
+
+
 async def test_a_kept_demo_carries_out_requests_of_its_user(kept: KeptDemo) -> None:
     async with connect(kept.hub) as hub:
 
@@ -118,6 +127,10 @@ async def test_a_kept_demo_carries_out_requests_of_its_user(kept: KeptDemo) -> N
         assert await eventually(withdrawn)
         power = kept.optimize("example-powerconsumption-score")
         assert await eventually(partial(carried_out, power, replicas_of("2g")))
+        throughput = kept.optimize("example-throughput-score")
+        assert throughput == {("mwrs-app01", "worker02"), ("mwrs-app02", "worker01")}
+        mixed = {f"default.policy-enable-mig-{name}" for name in ("2g-worker01", "3g-worker02")}
+        assert await eventually(partial(carried_out, throughput, mixed))
 
 
 @pytest.mark.exhaustive
