@@ -1,7 +1,7 @@
-"""The best decision of a small problem by trying all, and what is legal by its definition.
+"""The best decision of a small problem by enumeration, and legality by definition.
 
-`best` tries every subset of the variables against the rows of all rules. `legal` does not know the
-rows: it says in plain loops what a rule means, so that the two can be compared.
+`best` checks every subset of the variables with the rows of all rules. `legal` does not use the
+rows: it states each rule as a plain loop, so that both can be compared.
 """
 
 from collections import Counter

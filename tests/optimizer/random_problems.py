@@ -1,4 +1,4 @@
-"""Fleets drawn from a seed, small enough for brute force, in which every rule can bite."""
+"""Fleets drawn from a seed, small enough for brute force, in which every rule can be binding."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The documentation names everything that the optimizer can be told, and every gap."""
+"""The documentation names every input of the optimizer, and every issue."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a plan of many places takes: arrays, and no object for a score or a place."""
+"""The memory of a large plan: arrays, without an object for each score or place."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Several optimizers write to one namespace: plans never mix, and the loser is told who won."""
+"""Several optimizers write to one namespace: plans never mix; a refusal names the winner."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Every field of a spec reaches each place that has to know it; a failure names what is missing.
+"""Every field of a spec is handled in each necessary place; a failure names the missing one.
 
 CONTRIBUTING.md, "Add a constraint", follows these tests.
 """
@@ -62,7 +62,7 @@ EXAMPLES: dict[type[RequestPart], dict[str, str]] = {
     },
     ClusterSpec: {"allocatable": "cpu=4"},
 }
-"""For each field a value, as an annotation spells it, that changes what is decided."""
+"""For each field the text of an annotation that changes the decision."""
 
 LISTS = {
     WorkloadSpec: "targetWorkloads",

@@ -1,4 +1,4 @@
-"""Wishes from the wire to the generated objects, on an embedded hub."""
+"""Constraints and preferences, from the request to the generated objects, on an embedded hub."""
 
 from dataclasses import replace
 from typing import Any

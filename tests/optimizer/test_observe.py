@@ -1,4 +1,4 @@
-"""Scores are read page by page, whatever the pages hold and whenever a token grows too old."""
+"""Scores are read page by page, also if pages are empty and if continue tokens expire."""
 
 from collections.abc import Collection
 from typing import Any

@@ -1,4 +1,4 @@
-"""`dsf agent`: as a process where a test is about one, else in this process."""
+"""`dsf agent`: as a process in tests about processes, else in this process."""
 
 import asyncio
 import os

@@ -1,7 +1,7 @@
-"""Servers that repeat the token of a call in every part of their answers: it stays with the agent.
+"""Servers that repeat the token of a call in every part of their answers: the agent hides it.
 
-Each scorer below calls a server that echoes in one way. What people can read of it is searched for
-pieces of the tokens: the objects on the hub, the log, the metrics, and what a dry run prints.
+Each scorer below calls a server that echoes in one way. The tests search all output for pieces of
+the tokens: the objects on the hub, the log, the metrics, and the text of a dry run.
 """
 
 import asyncio
@@ -182,7 +182,7 @@ async def test_no_token_comes_back_out(
                     if explaining
                     else render(CLUSTER, [done], datetime(2026, 1, 1, tzinfo=UTC))
                 )
-        for call in server.calls:  # nor does one server see the token of the other
+        for call in server.calls:  # no server gets the token of the other
             shown[f"request of {call.path}"] = call.body.decode()
     assert asked == set(DOORS)
     assert {name: found for name, text in shown.items() if (found := _piece(token, text))} == {}

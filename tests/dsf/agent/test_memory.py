@@ -1,4 +1,4 @@
-"""What an agent takes of memory, as a process, whatever sources and scoring APIs answer."""
+"""The memory of an agent's process stays bounded with hostile sources and scoring APIs."""
 
 import asyncio
 import os

@@ -219,7 +219,7 @@ def leaving(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 def after(snapshot: World, changes: Iterable[Change]) -> World:
-    """Return what is observed once an API server has taken the changes."""
+    """Return the observed state after an API server has accepted the changes."""
     for change in changes:
         snapshot = _after(snapshot, change)
     return snapshot

@@ -1,7 +1,7 @@
 """After faults between the controller and its API server, the hub is as users want it.
 
-In virtual time. The scorers are Internal and nobody answers at their address, which the hub takes
-for an API that only managed clusters reach.
+In virtual time. The scorers are Internal and nothing listens at their address, so the hub assumes
+an API that only managed clusters can reach.
 """
 
 import asyncio
@@ -219,7 +219,7 @@ async def test_a_start_in_it_ends_well(weather: str, wanted: dict[str, Any]) -> 
 
 
 async def quiet(counting: Counting) -> None:
-    """Nothing is written any more, but for the Lease."""
+    """Check that nothing is written any more, except the Lease."""
     before = written(counting)
     await asyncio.sleep(QUIET_SECONDS)
     assert written(counting) == before

@@ -1,7 +1,7 @@
 """A restart never rolls back: no managed cluster gets an older summary than it already had.
 
 The controller is killed at each of its writes while it distributes a change. The number of
-managed clusters whose ManifestWork carries the change never falls, whoever goes on.
+managed clusters whose ManifestWork has the change never falls, whichever replica continues.
 """
 
 import asyncio

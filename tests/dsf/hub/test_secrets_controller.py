@@ -87,7 +87,7 @@ async def distributing(kube: Kube, *, on: bool = True) -> AsyncIterator[None]:
 
 
 async def sent(kube: EmbeddedHub) -> dict[str, dict[str, dict[str, str]]]:
-    """Return what is sent by cluster and by Secret, decoded."""
+    """Return the decoded data of the sent Secrets, by cluster and Secret."""
     works = (await kube.list(MANIFEST_WORK, fields=f"metadata.name={WORK}")).items
     return {
         work["metadata"]["namespace"]: {

@@ -1,4 +1,4 @@
-"""Changes worked out and applied on the embedded hub leave nothing to change."""
+"""After computed changes are applied on the embedded hub, no change is left."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping

@@ -1,4 +1,4 @@
-"""Events on an embedded hub in virtual time: counted, limited, never in the way."""
+"""Events on an embedded hub in virtual time: counted, limited, and without delay for others."""
 
 import asyncio
 from collections.abc import AsyncIterator

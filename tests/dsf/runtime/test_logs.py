@@ -1,4 +1,4 @@
-"""Structured logs, and what never gets into them."""
+"""Structured logs, and texts that they never contain."""
 
 import io
 import json

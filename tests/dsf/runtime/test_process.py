@@ -1,4 +1,4 @@
-"""Processes that are told to stop: real ones, by real signals."""
+"""Real processes that real signals stop."""
 
 import asyncio
 import signal

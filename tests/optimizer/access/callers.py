@@ -1,4 +1,4 @@
-"""Three callers of the optimizer, their tokens, and what each may do on the hub."""
+"""Three callers of the optimizer, with their tokens and their rights on the hub."""
 
 from datetime import timedelta
 

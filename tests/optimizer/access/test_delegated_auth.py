@@ -1,4 +1,4 @@
-"""Answers of the hub are remembered for seconds, in a bounded cache, and never by the token."""
+"""Answers of the hub are cached for seconds, in a bounded cache whose keys are not tokens."""
 
 import pytest
 
@@ -18,7 +18,7 @@ REVIEW = ("create", "tokenreviews.authentication.k8s.io")
 
 
 class Clock:
-    """A clock that stands until it is told the time."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

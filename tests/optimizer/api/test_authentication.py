@@ -1,4 +1,4 @@
-"""Who gets in at the REST door, over real sockets."""
+"""Which callers the REST API accepts, over real sockets."""
 
 import asyncio
 import logging

@@ -155,7 +155,7 @@ def _of_many() -> tuple[Any, dict[str, Any]]:
 
 
 async def _solver_stopped() -> bool:
-    """Stop the solver's process, so that it can't end by itself."""
+    """Stop the solver's process by SIGSTOP, so that it can't end."""
     for process in multiprocessing.active_children():
         if process.pid is not None:
             os.kill(process.pid, signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""TLS over real sockets, and what a changed certificate does to the next connection."""
+"""TLS over real sockets; a changed certificate is used for the next connection."""
 
 import asyncio
 import ssl

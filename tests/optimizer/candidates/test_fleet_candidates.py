@@ -1,4 +1,4 @@
-"""POST /optimize with GPUs instead of policies: generated, chosen like any other, cleaned up."""
+"""POST /optimize with GPUs instead of policies: policies are generated, chosen and deleted."""
 
 from dataclasses import replace
 from typing import Any

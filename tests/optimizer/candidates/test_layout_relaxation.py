@@ -1,4 +1,4 @@
-"""Bounds over all layouts hold, whatever else a fleet has, and say much where many are left out."""
+"""Bounds over all layouts are valid for every fleet, and tight where many are omitted."""
 
 import random
 from collections import Counter
@@ -176,7 +176,7 @@ def test_clusters_that_compete_lose_little_by_choosing_among_candidates() -> Non
 
 
 def competing(*, clusters: int, gpus: int, workloads: int, most: int) -> Fleet:
-    """Each cluster by itself would serve the same workloads; together they serve different ones."""
+    """A fleet in which each cluster alone would serve the same workloads as the others."""
     fleet, pools = contested(clusters=clusters, gpus=gpus, workloads=workloads)
     return with_candidates(fleet, pools, ReconfigurationRules(most=most))
 
@@ -217,7 +217,7 @@ def test_leaving_out_what_is_worth_nothing_is_no_gap() -> None:
 
 
 def test_lower_priorities_are_bound_by_themselves_and_none_is_forgotten() -> None:
-    """What is left out of the first may make room for more of the second."""
+    """A lower priority can gain from workloads that a higher one leaves out."""
     pool = OmittedLayouts("c", "", 3, 10.0, (), ())
     tiers = (Tier(5, 50.0, 50.0), Tier(0, 20.0, 20.0))
     solution = Solution("Optimal", Decision(), 70.0, 70.0, 0.0, "highs", tiers)

@@ -1,6 +1,6 @@
-"""The documentation's example is what the command prints.
+"""The documentation's example is the output of the command.
 
-Written again by `python -m tests.optimizer.explain.test_documented_example`.
+Rewrite it with `python -m tests.optimizer.explain.test_documented_example`.
 """
 
 from click.testing import CliRunner

@@ -1,4 +1,4 @@
-"""The way to a decision as it is shown."""
+"""The steps of a transition as they are shown."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What keeps a workload out, and the change that lets it in, checked by other solvers."""
+"""Conflicts that keep a workload out, and repairs that place it, checked by other solvers."""
 
 import random
 from collections.abc import Iterator
@@ -315,7 +315,7 @@ def crowded(kind: Kind) -> Fleet:
 
 
 def check_shared(given: Fleet, wanted: RequiredReplicas) -> int:
-    """What is found out for one workload holds for its equal, in its own words."""
+    """Check that an equal workload gets the same explanation, with its own name."""
     target = next(item for item in given.workloads if item.name == wanted.workload)
     both = replace(given, workloads=(*given.workloads, replace(target, name="twin")))
     problem = formulate(both)

@@ -1,7 +1,7 @@
-"""MIG by brute force, sharing no code with the engine but its tables.
+"""MIG by brute force; only the tables are shared with the product.
 
-A layout is any subset of all placements in which no memory slice is taken twice, the media engines
-at most once and no more compute slices than there are; a group's supplies are all sums.
+A layout is a subset of all placements. It takes no memory slice twice, the media engines at most
+once, and at most the compute slices of the GPU. The supplies of a group are all sums.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What is generated: mig-parted files that its parser takes, and Policies that apply them."""
+"""Generated mig-parted files, which its parser accepts, and the Policies that apply them."""
 
 import re
 from typing import Any

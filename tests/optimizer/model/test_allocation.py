@@ -1,4 +1,4 @@
-"""The allocation agrees with the rules after every change, on problems in which each rule bites."""
+"""The allocation agrees with the rules after every change, on problems that use each rule."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What runs now is a decision as far as the rules allow it."""
+"""The current state becomes a decision as far as the rules allow it."""
 
 from dataclasses import replace
 

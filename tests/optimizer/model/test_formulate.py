@@ -1,4 +1,4 @@
-"""Fleet to Problem: what may be used, what it is worth, and what is in the way."""
+"""From a fleet to a problem: eligibility, values, and the reasons of ineligibility."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,7 +19,7 @@ C1, C2 = "c1", "c2"
 
 
 def plain(**constraints: Any) -> Fleet:
-    """Workload `w` asks 2 of `d`, of which both clusters supply 3; `v` asks the same."""
+    """Workloads `w` and `v` request 2 of `d` each; both clusters supply 3 of it."""
     scores = {(c, w, "d"): 10.0 + 5 * (c == C2) for c in (C1, C2) for w in ("v", "w")}
     found = fleet({C1: [("d", 3)], C2: [("d", 3)]}, {"w": 2, "v": 2}, scores)
     zones = {C1: "a", C2: "b"}

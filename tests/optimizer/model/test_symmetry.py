@@ -1,4 +1,4 @@
-"""Equal keys mean that exchanging leaves every rule and value as it is."""
+"""Exchanging members with equal keys changes no rule and no value."""
 
 import random
 from itertools import combinations

@@ -1,4 +1,4 @@
-"""What runs now is read back from what was generated before."""
+"""The current state is read from the generated objects."""
 
 from dataclasses import replace
 

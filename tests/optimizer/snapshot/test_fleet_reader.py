@@ -1,4 +1,4 @@
-"""What is read into arrays is what the definition says of every pair of an app and a device."""
+"""The score arrays agree with the definition for every pair of an app and a device."""
 
 import tracemalloc
 from collections import Counter
@@ -58,7 +58,7 @@ def objects(draw: st.DrawFn, cluster: str, text: str) -> Object:
 
 
 def value(obj: Object | None, form: DimensionFormat, cluster: str, app: str, device: str) -> Any:
-    """What is read of a pair, or the reason why nothing is."""
+    """Return the score of a pair, or the reason why it has none."""
     if obj is None:
         return "MissingScoreObject"
     if obj["status"].get("validUntil") == PASSED:

@@ -1,4 +1,4 @@
-"""The solver's answers against the golden scenario and against brute force."""
+"""The solver's results, compared with the golden scenario and with brute force."""
 
 from collections import defaultdict
 from dataclasses import replace

@@ -55,7 +55,7 @@ def _told(stage: TransitionStage) -> Iterator[str]:
 
 
 def replay(given: Fleet, before: Decision, goal: Decision, found: Transition) -> None:
-    """Every state keeps the rules; what is told is what happens; the last state is the goal."""
+    """Check that every state obeys the rules, and that the stages lead to the goal."""
     wide = with_surge(formulate(given), 1)
     assert violations(wide, before) == ()
     choices, assignments = set(before.policies), set(before.assignments)
@@ -119,7 +119,7 @@ def with_what_stays(
 
 
 def staying(given: Fleet, old: PolicyEnforcement, new: PolicyEnforcement) -> Counter[str]:
-    """Return what mig-parted does not touch, GPU by GPU, and any amount of what is no device."""
+    """Return the devices that mig-parted keeps on each GPU, and unlimited other resources."""
     found = Counter({"": 10**9})
     items = {
         PolicyEnforcement(cluster.name, item.policy): item

@@ -1,4 +1,4 @@
-"""Answers of all rounds together: bounded, and no round waits for ever."""
+"""The answers of all rounds together have a memory limit, and no round waits endlessly."""
 
 import asyncio
 import gzip

@@ -1,6 +1,6 @@
-"""Where a stranger's `/config` can make an agent connect to: nowhere that the rules deny.
+"""A stranger's `/config` can't make an agent connect to a denied address.
 
-Every name is answered by a resolver of the test, and denied addresses are never connected to.
+A resolver of the test answers every name.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable

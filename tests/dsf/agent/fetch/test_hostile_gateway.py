@@ -1,4 +1,4 @@
-"""A gateway in front of several scorers that answers once too often: an answer has one request."""
+"""A gateway of several scorers sends one response too many: no request gets a wrong one."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Hostile hosts: every one becomes a value that says where and why."""
+"""Every error of a hostile host becomes a value with the place and the reason."""
 
 import gzip
 import socket

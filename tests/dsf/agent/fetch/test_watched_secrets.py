@@ -1,4 +1,4 @@
-"""Secrets that are watched: known without asking, and never for longer than they are true."""
+"""Watched Secrets are read from the cache, and a refused token bypasses it."""
 
 import asyncio
 from base64 import b64encode
@@ -100,7 +100,7 @@ async def test_a_watched_token_costs_no_call_and_a_rotated_one_acts(managed: Emb
 
 
 async def test_only_the_secrets_named_are_listed_and_watched() -> None:
-    """Each by its name alone, which is what RBAC can let through."""
+    """Each request selects one name, because RBAC can allow only that."""
     asked = list[str]()
 
     class Noting(EmbeddedHub):
@@ -159,7 +159,7 @@ async def test_a_token_that_was_not_accepted_is_read_anew(managed: EmbeddedHub) 
             assert gets(counting) == 0
             assert await call() == ["Bearer first", "Bearer second"]
         assert gets(counting) == 1
-        # Whoever else names it, and however often, before the watch has told of another version.
+        # Further calls, until the watch shows another version.
         assert [await token(secrets) for _ in range(2)] == ["second"] * 2
 
 

@@ -1,4 +1,4 @@
-"""Answers that cost more than they should, by their shape: what they cost has a limit."""
+"""Answers whose shape makes them expensive: their time and memory have limits."""
 
 import json
 import time

@@ -55,7 +55,7 @@ def _models(model: type[BaseModel]) -> Iterator[str]:
 
 
 def _changed(document: Any, field: str, value: Any) -> Any:
-    """Return a document with a value in every place of a field, and beside it under its own key."""
+    """Return a document with every value of a field replaced, and with the value as a key too."""
     if isinstance(document, Mapping):
         return {
             key: value if key == field else _changed(item, field, value)

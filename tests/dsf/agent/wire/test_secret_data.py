@@ -1,4 +1,4 @@
-"""What may be read of a Secret."""
+"""Tokens and certificates read from Secrets, and the hosts that may get them."""
 
 from base64 import b64encode
 from typing import Any

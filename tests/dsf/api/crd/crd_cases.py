@@ -1,4 +1,4 @@
-"""What our two CRDs accept and refuse: one list for every API server that serves them.
+"""Cases that our two CRDs accept or refuse: one list for both API servers.
 
 A `Constraint` is one keyword or rule of a schema, tried both ways. `tests/dsf/api` runs the list
 on the embedded hub and `tests/real_hub` on a real kube-apiserver, so that neither is kinder.

@@ -1,7 +1,7 @@
 """A small API server over real HTTP whose next answers can be scripted.
 
-It serves ConfigMaps of one namespace: lists in pages, and watches with history. What is scripted
-answers instead, one request each; when the script is at its end the server behaves again.
+It serves ConfigMaps of one namespace: lists in pages, and watches with history. A scripted
+answer replaces the response to one request. After the script, the server behaves normally.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Credentials: where they are found, how they are renewed, and that nobody gets to see them."""
+"""Credentials: where they are found, how they are renewed, and that no message shows them."""
 
 import json
 import logging

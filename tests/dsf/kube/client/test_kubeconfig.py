@@ -1,4 +1,4 @@
-"""Kubeconfigs: what is read from them, and what is said about bad ones."""
+"""Reading kubeconfigs, and the messages about invalid ones."""
 
 from pathlib import Path
 from typing import Any
@@ -155,7 +155,7 @@ anything = st.recursive(
 
 
 def told(document: Any) -> str:
-    """What anybody is told of a kubeconfig, good or bad."""
+    """Return the text that is shown for a valid or an invalid kubeconfig."""
     try:
         return repr(read(document))
     except BadKubeconfig as error:

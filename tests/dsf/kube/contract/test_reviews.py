@@ -1,4 +1,4 @@
-"""Reviews: questions that a create asks, and of which nothing is stored."""
+"""Reviews: a create asks a question, and stores nothing."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Random histories: whoever lists and watches knows what is there."""
+"""Random histories: a client that lists and watches knows the stored objects."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What only the embedded hub promises: bounds, determinism, and JSON at its door."""
+"""What only the embedded hub promises: bounds, determinism, and checks that input is JSON."""
 
 import asyncio
 from collections import deque

@@ -1,4 +1,4 @@
-"""The limit of writes in flight, by samples of any kind and of a server in equations."""
+"""The limit of writes in flight, for arbitrary latencies and for those of a modelled server."""
 
 from dataclasses import replace
 
@@ -85,7 +85,7 @@ def test_the_limit_settles_where_the_latency_is_the_factor_of_its_floor(
 
 
 def test_the_load_of_others_is_learnt_when_it_comes_and_when_it_is_gone() -> None:
-    """The latency of one write is the floor, whoever causes it."""
+    """The latency of a single write is the floor, also while others load the server."""
     bounds = ConcurrencyBounds()
     limit = ConcurrencyLimit(1)
     for others, least, most in ((0, 1, 4), (60, 16, 32), (0, 1, 4)):

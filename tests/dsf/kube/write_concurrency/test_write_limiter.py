@@ -1,4 +1,4 @@
-"""Writes to small machines in virtual time: faster than one at a time, and kind to others."""
+"""Writes to small servers in virtual time: faster than one at a time, without slowing others."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -123,7 +123,7 @@ def test_never_slower_than_one_at_a_time_and_others_wait_little_longer(
 ) -> None:
     server = {"places": places, "seconds": seconds, "writes": writes, "others": others}
     one, ours = in_virtual_time(ONE, **server), in_virtual_time(OURS, **server)
-    # The answers of this server come in steps, of which a few may fall badly.
+    # The responses of this server come in steps, so the times differ by up to a few steps.
     assert ours.seconds <= one.seconds + 4 * seconds
     assert ours.latency <= (OURS.latency_factor + 1) * one.latency
 

@@ -1,6 +1,6 @@
-"""The reflector over real HTTP: whatever happens to a watch, the local copy converges.
+"""The reflector over real HTTP: after any fault of a watch, the local copy converges.
 
-The rows are the ways in which watches of Python clients have been seen to fail.
+The rows are observed faults of watches by Python clients.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A view keeps what is read of objects, and tells only of changes that this shows."""
+"""A view keeps only the parts that it reads, and reports only changes of them."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The demo's components as processes: they end with the demo, and say why they ended before."""
+"""The demo's components as processes: they end with the demo, or report why they ended before."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""Counting and packing never say what solving denies."""
+"""Counting and packing never contradict the solver."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What is remembered of conflicts says what solving would say, and saves most of it."""
+"""Remembered results about conflicts agree with the solver, and save most solves."""
 
 import random
 from itertools import islice

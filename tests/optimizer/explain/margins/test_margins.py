@@ -1,4 +1,4 @@
-"""Runner-ups, margins and the price of force, checked against trying everything."""
+"""Runner-ups, margins and the losses of forced decisions, compared with brute force."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Repairs that give GPUs another layout, done as an administrator would do them."""
+"""Repairs that give GPUs another layout, applied as an administrator applies them."""
 
 import random
 import re
@@ -47,7 +47,7 @@ def pools(clusters: dict[str, Iterable[Gpu]]) -> GpuPools:
 
 
 def in_use(layout: Layout, count: int, mine: int = 0) -> Gpu:
-    """A GPU of which `count` instances are in use, all but `mine` of them by other workloads."""
+    """A GPU with `count` instances in use: `mine` by our workloads, the rest by others."""
     return Gpu(A30, layout, layout[:count], layout[mine:count])
 
 

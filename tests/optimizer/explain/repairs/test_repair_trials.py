@@ -1,4 +1,4 @@
-"""What an added supply means, tried by solving the changed fleet in each reading of it."""
+"""The meaning of an added supply, tested by solving the fleet changed in each way."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Pareto sets against all decisions."""
+"""Pareto sets compared with brute force."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The first decision: within moments, and legal whatever the rules."""
+"""The first decision is quick, and legal under all rules."""
 
 from dataclasses import replace
 from functools import partial

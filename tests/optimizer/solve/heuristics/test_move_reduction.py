@@ -1,4 +1,4 @@
-"""Of equally good decisions, the one that keeps more of what runs now."""
+"""Of equally good decisions, the one that keeps more of the current state is chosen."""
 
 from dataclasses import replace
 

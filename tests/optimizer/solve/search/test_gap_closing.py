@@ -1,4 +1,4 @@
-"""Columns that lose little, and the bound that follows from choosing among them."""
+"""Columns with a small loss, and the bound of the master over them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""How long a score that the hub did not accept is left alone."""
+"""The pauses before a score that the hub did not accept is written again."""
 
 from dsf.agent.failure import Failure
 from dsf.agent.publish.plan.write_pauses import WritePauses

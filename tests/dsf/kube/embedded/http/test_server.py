@@ -1,4 +1,4 @@
-"""The embedded hub over HTTP: what kubectl and other clients see beside the port."""
+"""The embedded hub over HTTP: what kubectl and other clients see besides the port."""
 
 import asyncio
 import json
