@@ -64,4 +64,6 @@ def test_short_secrets_are_not_looked_for_in_data() -> None:
 
 
 def test_secrets_have_no_repr() -> None:
-    assert TOKEN not in repr(SECRETS)
+    found = call_secrets("https://scorer/", {"Authorization": f"Bearer {TOKEN}"})
+    assert found.values == (TOKEN,)
+    assert TOKEN not in repr(found)

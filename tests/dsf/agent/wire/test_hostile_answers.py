@@ -169,6 +169,14 @@ def test_the_most_that_is_accepted_takes_what_is_reserved_for_it() -> None:
     assert peak(lambda one: query(one, 50_000), body) < len(series.series) * SERIES_BYTES
 
 
+def test_a_long_sample_among_many_is_refused() -> None:
+    long = b'[1,"%b"]' % (b"9" * (1 << 16))
+    for samples in (b"[%b]" % long, b'[[1,"2"],%b,[3,"4"]]' % long):
+        found = query(QUERY["values"] % samples)
+        assert isinstance(found, Failure)
+        assert "series 0: a sample of more than 65536 bytes" in found.message
+
+
 def test_many_samples_are_validated_to_the_last() -> None:
     samples = b"[%b" % repeated(b' [1.5 , "2"] ', MIB)
     good = query(QUERY["values"] % (samples + b"]"))

@@ -10,11 +10,10 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 
 from dsf.agent.failure import Failure
-from dsf.agent.otlp.memory.data_points import EXPONENTIAL
+from dsf.agent.otlp.memory.data_points import EXPONENTIAL, NO_DATA
 from dsf.agent.otlp.memory.received_metrics import ReceivedMetrics
 from dsf.agent.otlp.memory.sample_windows import (
     AHEAD,
-    LABELS_LIMIT,
     LABELS_TOO_LONG,
     STALE,
     TAKEN,
@@ -80,6 +79,7 @@ def failed(memory: ReceivedMetrics, one: ScorerSummary, now: float = NOW) -> Fai
         ('util{missing!=""}', ""),
         ('{__name__=~"util|other"}', "abcd"),
         ('util{pod="a"};util{pod="b"}', "ab"),
+        ('{__name__=~"util|other", __name__!="util"}', "d"),
     ],
 )
 def test_what_is_selected(query: str, pods: str) -> None:
@@ -148,6 +148,14 @@ def test_what_is_older_than_the_range_goes() -> None:
     assert failed(memory, one, NOW + 601).reason == "NothingReceived"
 
 
+def test_a_range_below_five_minutes_starts_within_what_is_kept() -> None:
+    one = wanting("m", source_range=60, source_step=1)
+    memory = remembering(one)
+    for offset in (-100, -50, 0):
+        add(memory, request(gauge("m", number(1, NOW + offset))))
+    assert [time for time, _ in values(memory, one)["{}"]] == [NOW - 50, NOW]
+
+
 def test_a_sample_exactly_as_old_as_the_range_is_kept() -> None:
     one = wanting("m", source_range=600)
     memory = remembering(one)
@@ -183,6 +191,14 @@ def test_a_point_without_a_time_is_of_now_and_one_of_the_future_is_refused() -> 
     assert add(memory, request(gauge("m", number(1, NOW + 400, pod="x")))) == {AHEAD: 1}
     assert add(memory, request(gauge("m", number(1, 0)))) == {}
     assert values(memory, one) == {"{}": [[NOW, "1"]]}
+
+
+def test_the_time_of_a_point_without_one_has_milliseconds() -> None:
+    one = wanting("m")
+    memory = ReceivedMetrics(lambda: NOW + 0.1254)
+    memory.configure(dump_summaries([one]))
+    assert add(memory, request(gauge("m", number(1, 0)))) == {}
+    assert values(memory, one, NOW + 1) == {"{}": [[NOW + 0.125, "1"]]}
 
 
 def test_two_scorers_have_each_their_window() -> None:
@@ -222,7 +238,7 @@ def test_memory_is_bounded_and_what_is_too_much_is_told() -> None:
 def test_labels_cannot_fill_the_memory() -> None:
     one = wanting("m")
     memory = remembering(one)
-    room = LABELS_LIMIT - len("__name__" + "m" + "pod")
+    room = 4096 - len("__name__" + "m" + "pod")
     assert add(memory, request(gauge("m", number(1, pod="x" * room)))) == {}
     longer = request(gauge("m", number(1, pod="y" * (room + 1))))
     assert add(memory, longer) == add(memory, longer) == {LABELS_TOO_LONG: 1}
@@ -243,6 +259,12 @@ def test_a_query_that_selects_nothing_possible_is_named(query: str) -> None:
     add(memory, request(gauge("m", number(1))))
     assert failed(memory, one).reason == "InvalidSelector"
     assert values(memory, good) == {"{}": [[NOW, "1"]]}
+
+
+def test_of_a_metric_that_no_selector_takes_nothing_is_refused() -> None:
+    one = wanting('{__name__=~"util|other", __name__!="util"}')
+    assert add(remembering(one), request({"name": "util"})) == {}
+    assert add(remembering(one), request({"name": "other"})) == {NO_DATA: 1}
 
 
 def test_a_hostile_expression_costs_nothing() -> None:

@@ -163,6 +163,14 @@ def test_a_failing_source_is_told_from_a_failing_scorer() -> None:
     assert scorer["Scored"]["reason"] == "ServerError"
 
 
+def test_a_bug_of_the_agent_is_told_from_both() -> None:
+    bug = round_report.failed(Failure("agent", "InternalError", "index out of range"))
+    found = {c["type"]: c for c in written(created(), bug)["status"]["conditions"]}
+    assert (found["SourceFetched"]["status"], found["Scored"]["status"]) == ("Unknown", "False")
+    assert found["SourceFetched"]["reason"] == found["Scored"]["reason"] == "InternalError"
+    assert found["Scored"]["message"] == "index out of range"
+
+
 def test_the_time_of_a_transition_is_kept_until_the_next() -> None:
     obj = written(written(created(), NO_SOURCE), GOOD, NOW + timedelta(hours=1))
     times = {c["type"]: c["lastTransitionTime"] for c in obj["status"]["conditions"]}
