@@ -116,6 +116,8 @@ class Told:
     settings: dict[str, str]
     placed: dict[str, list[str]]
     landed: set[tuple[str, str]]
+    status: Object
+    drift: Object
     again: Object
     repaired: Object
     reset: Object
@@ -150,8 +152,10 @@ class Guide:
         self._finish_configuring()
         placed = until("the workloads' Placements to be decided", self._workloads_decided)
         landed = until("the workloads to land", lambda: self._landed(placed))
+        status = until("all workloads to be told as landed", self._status_landed)
         again = self.post("/optimize", request(preference))
         self._meddle()
+        drift = self.status()
         repaired = self.post("/optimize", request(preference))
         # OCM's propagator does not delete a replicated policy that is unbound within milliseconds.
         until("the policies to be reported on again", lambda: self._reported(policies))
@@ -163,7 +167,18 @@ class Guide:
         ]
         self._clear()
         return Told(
-            answer, decided, waiting, settings, placed, landed, again, repaired, reset, left
+            answer,
+            decided,
+            waiting,
+            settings,
+            placed,
+            landed,
+            status,
+            drift,
+            again,
+            repaired,
+            reset,
+            left,
         )
 
     def post(self, path: str, body: Any) -> Object:
@@ -190,6 +205,17 @@ class Guide:
         answer.raise_for_status()
         decoded: Object = answer.json()
         return decoded
+
+    def status(self) -> Object:
+        """What the optimizer says of the placements of the guide's namespace."""
+        answer = self.ask("GET", f"/placements/status?namespace={WORKLOADS}")
+        answer.raise_for_status()
+        decoded: Object = answer.json()
+        return decoded
+
+    def _status_landed(self) -> Object | None:
+        status = self.status()
+        return status if status["landed"] else None
 
     def _meddle(self) -> None:
         """Change a generated object of each kind, as a user may by mistake."""

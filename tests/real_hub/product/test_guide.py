@@ -46,6 +46,17 @@ def test_optimizing_again_puts_back_what_others_changed(guide: Guide, preference
     ]
 
 
+@pytest.mark.parametrize("preference", ["performance", "power"])
+def test_the_placement_status_follows_the_guide(guide: Guide, preference: str) -> None:
+    told = guide.tell(preference)
+    rows = [(item["state"], item["reason"]) for item in told.status["workloads"]]
+    assert rows == [("Landed", "AsExpected")] * 2
+    assert all(item["since"] for item in told.status["workloads"])
+    assert {item["compliance"] for item in told.status["policies"]} == {"Compliant"}
+    assert told.status["drift"] == []
+    assert {"PlacementEdited", "BindingEdited"} <= {item["reason"] for item in told.drift["drift"]}
+
+
 def test_a_namespace_without_rights_is_refused_with_words(guide: Guide) -> None:
     answer = guide.ask("POST", "/optimize", {**request("performance"), "namespace": "default"})
     assert answer.headers["content-type"] == "application/problem+json"
