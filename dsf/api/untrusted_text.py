@@ -44,6 +44,12 @@ def escaped(text: str) -> str:
     return text if _plain(text) else _NOT_ASCII.sub(_escape, text)
 
 
+def one_line(text: str) -> str:
+    """Return a message of this program on one line: text of others quoted, characters visible."""
+    said = f"{text}"
+    return said if _plain(said) else escaped(" ".join(said.split()))
+
+
 def escaped_lines(text: str) -> str:
     """Return text with its line breaks, and all other invisible characters as escapes."""
     return _NOT_ASCII_IN_LINE.sub(_escape, text)

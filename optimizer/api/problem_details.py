@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
+from dsf.api.untrusted_text import MESSAGE_LIMIT, quoted
 from dsf.kube.errors import KubeError, Unreachable
 from optimizer.access.rights import lacking_own_right
 from optimizer.api.caller import CallerGone
@@ -157,7 +158,7 @@ def hub_error_response(error: Exception) -> Response:
         UNAVAILABLE,
         "HubUnreachable" if unreachable else "HubRefused",
         title="The hub can't be reached" if unreachable else "The hub refused",
-        detail=str(error),
+        detail=str(error) if unreachable else f"the hub said {quoted(str(error), MESSAGE_LIMIT)}",
         headers=RETRY_LATER,
     )
 

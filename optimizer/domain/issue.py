@@ -5,6 +5,8 @@ docs/optimizer.md lists every reason. The JSON field that holds issues is called
 
 from dataclasses import dataclass
 
+from dsf.api.untrusted_text import UntrustedName, one_line
+
 
 @dataclass(frozen=True, slots=True)
 class Issue:
@@ -16,6 +18,12 @@ class Issue:
     policy: str = ""
     workload: str = ""
     device: str = ""
+
+    def __post_init__(self) -> None:
+        """Give each text the type by which a message shows it."""
+        object.__setattr__(self, "message", one_line(self.message))
+        for name in ("cluster", "policy", "workload", "device"):
+            object.__setattr__(self, name, UntrustedName(getattr(self, name)))
 
 
 UNSELECTABLE_REASONS = frozenset(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import yaml
 
+from dsf.api.untrusted_text import quoted
 from dsf.kube.changes import Change
 from dsf.kube.port import Object
 from optimizer.candidates.layout_bounds import bounded_over_all_layouts, omitted_layout_issues
@@ -149,7 +150,7 @@ def refused_writes(failed: Iterable[FailedChange]) -> RequestProblem | None:
         status=UNAVAILABLE,
         reason="HubRefused",
         title="The hub refused some writes of the plan",
-        detail="; ".join(f"{error.field}: {error.message}" for error in errors[:5]),
+        detail="; ".join(f"{error.field}: {quoted(error.message)}" for error in errors[:5]),
         errors=errors,
     )
 

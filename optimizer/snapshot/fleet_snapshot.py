@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 from dsf.kube.selectors import valid_selector
 from dsf.placement.taints import Toleration
@@ -227,7 +228,7 @@ def _shared(workload: Workload) -> Issue:
     return Issue(
         reason="SharedPlacement",
         message=f"workload {workload.name}: another workload of the request refers to Placement"
-        f" {workload.placement} too; give each one its own",
+        f" {UntrustedName(workload.placement)} too; give each one its own",
         workload=workload.name,
     )
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from dsf.api.untrusted_text import UntrustedName, UntrustedText, escaped, listed
+from dsf.api.untrusted_text import UntrustedName, UntrustedText, listed, one_line
 
 MAX_FIELDS = 20
 """Fields that one object of a request may have; the largest has 18."""
@@ -32,11 +32,7 @@ Text = Annotated[str, AfterValidator(UntrustedText)]
 """What somebody wrote for people, such as a description."""
 
 
-def _one_line(text: str) -> str:
-    return text if text.isascii() and text.isprintable() else escaped(" ".join(text.split()))
-
-
-Sentence = Annotated[str, AfterValidator(_one_line)]
+Sentence = Annotated[str, AfterValidator(one_line)]
 """Words of this program, which may quote others."""
 
 

@@ -5,6 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from dsf.api.untrusted_text import UntrustedName, one_line
+
 UNAUTHORIZED = 401
 FORBIDDEN = 403
 NOT_FOUND = 404
@@ -24,6 +26,12 @@ class FieldProblem:
     message: str
     available: Annotated[tuple[str, ...], Field(description="What exists instead.")] = ()
 
+    def __post_init__(self) -> None:
+        """Give each text the type by which a message shows it."""
+        object.__setattr__(self, "field", one_line(self.field))
+        object.__setattr__(self, "message", one_line(self.message))
+        object.__setattr__(self, "available", tuple(map(UntrustedName, self.available)))
+
 
 @dataclass(frozen=True, slots=True)
 class RequestProblem:
@@ -39,6 +47,10 @@ class RequestProblem:
     title: str
     detail: str
     errors: tuple[FieldProblem, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Quote what others wrote in the detail."""
+        object.__setattr__(self, "detail", one_line(self.detail))
 
 
 CALLER_GONE = RequestProblem(

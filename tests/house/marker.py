@@ -3,8 +3,9 @@
 import re
 import types
 import unicodedata
+from dataclasses import is_dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 
@@ -54,6 +55,9 @@ def filled(model: Any, text: str = MARKER) -> Any:  # noqa: PLR0911 - a case for
         return model.model_construct(
             **{name: filled(item.annotation, text) for name, item in fields}
         )
+    if is_dataclass(model):
+        hints = get_type_hints(model)
+        return model(**{name: filled(hint, text) for name, hint in hints.items()})
     values: dict[Any, Any] = {
         str: text,
         int: 1,

@@ -74,7 +74,7 @@ EXEMPT = {
     },
     "words of one text, which is cleaned as a whole": {
         "dsf/api/untrusted_text.py:cleaned",
-        "optimizer/wire/base.py:_one_line",
+        "dsf/api/untrusted_text.py:one_line",
     },
     "flags of the operator": {"dsf/agent/fetch/credentials.py:token"},
 }

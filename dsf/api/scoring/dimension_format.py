@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import quoted
 
 PLACEHOLDERS = (
     "cluster",
@@ -42,7 +43,7 @@ class DimensionFormat:
             )
         if not fields:
             return InvalidInput(
-                "InvalidDimensionFormat", f"format {text!r} has no placeholder; use {known}"
+                "InvalidDimensionFormat", f"format {quoted(text)} has no placeholder; use {known}"
             )
         return cls(literals, fields)
 

@@ -10,7 +10,7 @@ from dsf.api.conditions import Condition
 from dsf.api.crd.dynamic_scorer import FAILING_CLUSTERS
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.plural import counted
-from dsf.api.untrusted_text import escaped
+from dsf.api.untrusted_text import UntrustedName, escaped, quoted
 from dsf.hub.assess.config_resolution import Resolved
 from dsf.hub.assess.scorer_assessment import ScorerAssessment
 from dsf.hub.report.config_status import status_conditions
@@ -164,11 +164,13 @@ def _failing_message(counts: ScorerCounts) -> str:
     ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
     commonest = ordered[0][0]
     name = min(name for name, each in counts.failing.items() if each.reason == commonest)
-    by_reason = ", ".join(f"{count} {reason}" for reason, count in ordered[:SHOWN_ITEMS])
-    example = shortened(counts.failing[name].message, _SHOWN_FAILURE_CHARACTERS)
+    by_reason = ", ".join(
+        f"{count} {UntrustedName(reason)}" for reason, count in ordered[:SHOWN_ITEMS]
+    )
+    example = quoted(counts.failing[name].message, _SHOWN_FAILURE_CHARACTERS)
     return (
         f"{len(counts.failing)} of {counts.desired} managed clusters fail ({by_reason});"
-        f" {name}: {commonest}: {example}"
+        f" {name}: {UntrustedName(commonest)}: {example}"
     )
 
 
@@ -211,8 +213,8 @@ def _config_conflict(assessment: ScorerAssessment) -> Condition:
     if not conflicts:
         return Condition("ConfigConflict", "False", "NoConflict", "spec and the API's config agree")
     differences = [
-        f"{conflict.field}: {shortened(conflict.in_spec)} in spec,"
-        f" {shortened(conflict.in_config)} from the API"
+        f"{conflict.field}: {_shown(conflict.in_spec)} in spec,"
+        f" {_shown(conflict.in_config)} from the API"
         for conflict in conflicts
     ]
     message = (
@@ -220,3 +222,9 @@ def _config_conflict(assessment: ScorerAssessment) -> Condition:
         " the fields from spec, or set configSyncMode None"
     )
     return Condition("ConfigConflict", "True", "APIConfigWins", message)
+
+
+def _shown(value: object) -> str:
+    """Return a value of a field; a text in quotes unless it is one word."""
+    text = shortened(value)
+    return str(UntrustedName(text)) if isinstance(value, str) else text

@@ -13,6 +13,7 @@ from dsf.api.crd.dynamic_scoring_config import (
     SourceOverride,
 )
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import quoted
 from dsf.hub.snapshot.managed_cluster import ManagedCluster, is_being_deleted
 from dsf.hub.snapshot.registered_scorer import validation_message
 from dsf.hub.snapshot.source_overrides import Override, OverrideIndex, index_overrides
@@ -80,9 +81,9 @@ def _nothing(
     cluster: str | None, score: str | None, clusters: Mapping[str, ManagedCluster], scores: set[str]
 ) -> str:
     if cluster is not None and cluster not in clusters:
-        return f"no managed cluster is named {cluster!r}"
+        return f"no managed cluster is named {quoted(cluster)}"
     if score is not None and score not in scores:
-        return f"no score is named {score!r}"
+        return f"no score is named {quoted(score)}"
     return ""
 
 

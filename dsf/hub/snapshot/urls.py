@@ -3,6 +3,7 @@
 from urllib.parse import urlsplit
 
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import quoted
 
 _SHOWN_CHARACTERS = 200
 
@@ -43,4 +44,4 @@ def endpoint(host: str, path: str, where: str) -> str | InvalidInput:
 
 
 def _invalid(value: str, where: str, why: str) -> InvalidInput:
-    return InvalidInput("InvalidURL", f"{where} {value[:_SHOWN_CHARACTERS]!r}: {why}")
+    return InvalidInput("InvalidURL", f"{where} {quoted(value, _SHOWN_CHARACTERS)}: {why}")

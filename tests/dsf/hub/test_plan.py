@@ -142,8 +142,8 @@ def test_masks_keep_a_score_away_and_useless_masks_are_named() -> None:
     assert distributed(end) == {"c1": ["cpu_score"], "c2": ["cpu_score", "gpu"]}
     status, reason, message = condition(end.config, "MasksMatched")
     assert (status, reason) == ("False", "NothingMatched")
-    assert "'c9'" in message
-    assert "'gpuu'" in message
+    assert '"c9"' in message
+    assert '"gpuu"' in message
     assert condition(status_of(end, "gpu"), "Distributed")[2].endswith(
         "ManifestWork of 1 managed cluster"
     )

@@ -192,7 +192,7 @@ def test_overrides_that_match_nothing_are_named() -> None:
     end = settled(world(config=scoring_config(sourceOverrides=overrides)))
     state, reason, message = condition(end.config, "MasksMatched")
     assert (state, reason) == ("False", "NothingMatched")
-    for place, why in enumerate(("'c9'", "'typo'", "clusterSelector")):
+    for place, why in enumerate(('"c9"', '"typo"', "clusterSelector")):
         assert f"sourceOverrides[{place}]" in message
         assert why in message
 
@@ -278,7 +278,7 @@ def test_what_the_agents_say_is_gathered() -> None:
     ]
     state, reason, message = condition(end.scorers[0], "Scoring")
     assert (state, reason) == ("False", "ClustersFailing")
-    assert "c1: BadQuery: parse error at char 7" in message
+    assert 'c1: BadQuery: "parse error at char 7"' in message
     assert condition(end.scorers[0], "Ready")[:2] == ("True", "PartlyScoring")
 
 

@@ -16,6 +16,7 @@ from optimizer.snapshot.observation import Observation
 from optimizer.wire.base import RequestPart
 from optimizer.wire.object_specs import ClusterSpec, PolicySpec, WorkloadSpec
 from optimizer.wire.request import OptimizeRequest
+from tests.house.marker import MARKER, WORDS, unquoted
 from tests.optimizer.build import PERFORMANCE, guide, named, policy, request, score, workload
 from tests.optimizer.build import read_fleet as read
 
@@ -190,6 +191,15 @@ def test_workloads_that_share_a_placement_are_all_left_out() -> None:
         ("SharedPlacement", "mwrs-app01"),
         ("SharedPlacement", "mwrs-app02"),
     ]
+
+
+def test_the_placement_that_workloads_share_is_quoted() -> None:
+    both = [workload(f"mwrs-{app}", app, 2, "one") for app in ("app01", "app02")]
+    for item in both:
+        item["spec"]["placementRefs"] = [{"name": MARKER}]
+    issues = read(replace(guide(), workloads=tuple(both))).issues
+    assert [item.reason for item in issues] == ["SharedPlacement", "SharedPlacement"]
+    assert all(WORDS in item.message and not unquoted(item.message) for item in issues)
 
 
 def annotate(obj: Object, **texts: str) -> Object:

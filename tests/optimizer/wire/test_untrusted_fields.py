@@ -3,17 +3,23 @@
 import importlib
 import pkgutil
 from collections.abc import Iterator
-from typing import Annotated, Any, get_args
+from dataclasses import fields
+from typing import Annotated, Any, get_args, get_type_hints
 
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 import optimizer.wire
+from dsf.api.untrusted_text import UntrustedText
+from optimizer.domain.issue import Issue
 from optimizer.wire.base import RequestPart, ResultPart, Sentence
-from tests.house.marker import filled, raw, unquoted
+from optimizer.wire.request_problem import FieldProblem, RequestProblem
+from tests.house.marker import MARKER, WORDS, filled, raw, unquoted
 
-OWN_TEXTS = {"digest", "output_yaml", "solver", "gaps"}
-"""Texts that this program writes alone; issues (`gaps`) are values of the domain."""
+OWN_TEXTS = {"digest", "output_yaml", "solver"}
+"""Texts that this program writes alone."""
+CODES = {"reason", "title", "status"}
+"""Fields of issues and problems that are constants of this program."""
 
 
 def _models() -> Iterator[type[BaseModel]]:
@@ -70,3 +76,28 @@ def _plain(value: Any) -> Any:
 
 def test_the_fields_are_found() -> None:
     assert len(list(_fields())) > 100
+
+
+SENTENCES = {"message", "detail", "field"}
+"""Fields of issues and problems with words of this program, which may quote others."""
+
+
+@pytest.mark.parametrize("made", [Issue, FieldProblem, RequestProblem])
+def test_a_marker_in_an_issue_or_a_problem_is_formatted_safely(made: Any) -> None:
+    codes = {item.name: "R" for item in fields(made) if item.name in CODES}
+    texts = {
+        name: filled(annotation)
+        for name, annotation in get_type_hints(made).items()
+        if name not in {*CODES, "errors"}
+    }
+    plain = made(**codes, **texts)
+    quoting = made(**codes, **{**texts, **dict.fromkeys(SENTENCES & set(texts), _TYPED)})
+    for name in texts:
+        for value in (plain, quoting):
+            for text in _texts(getattr(value, name)):
+                assert WORDS in f"{text}"
+                assert not raw(f"{text}")
+                assert (value is plain and name in SENTENCES) or not unquoted(f"{text}")
+
+
+_TYPED = UntrustedText(MARKER)
