@@ -13,6 +13,7 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, NAMESPACE
 from tests.command_line import invoked_meanwhile
+from tests.house.marker import MARKER, WORDS, forged_lines, raw, unquoted
 
 VALUES = {("worker01", "speed"): 60, ("worker02", "speed"): 55, ("worker02", "thrift"): -3}
 
@@ -98,3 +99,22 @@ async def test_a_name_that_is_not_there_is_told_with_those_that_are(
     dsf: Dsf, arguments: tuple[str, ...], said: str
 ) -> None:
     assert await dsf(*arguments) == (1, "", f"Error: {said}\n")
+
+
+@pytest.mark.parametrize("form", ["table", "json", "yaml"])
+async def test_names_of_entries_and_objects_that_do_not_exist_are_escaped(
+    dsf: Dsf, hub: EmbeddedHub, form: str
+) -> None:
+    entries = {"status": {"scores": [{"name": MARKER, "value": 1}]}}
+    await hub.patch(ADD_ON_PLACEMENT_SCORE, "speed", entries, "worker01", subresource="status")
+    code, out, err = await dsf("-o", form)
+    assert (code, err) == (0, "")
+    assert WORDS in out
+    assert not raw(out)
+    assert not forged_lines(out) or form == "table"
+    for option in ("--score", "--cluster"):
+        code, out, err = await dsf(option, MARKER)
+        assert (code, out) == (1, "")
+        assert WORDS in err
+        assert not raw(err)
+        assert not unquoted(err)
