@@ -39,8 +39,8 @@ class BoundPolicy(ResultPart):
 class PlacementDrift(ResultPart):
     """A difference between a generated object and the hub that waiting does not remove."""
 
-    reason: str
-    kind: str
+    reason: Name
+    kind: Name
     name: Name
     message: Sentence
 
