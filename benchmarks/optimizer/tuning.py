@@ -107,6 +107,9 @@ TRIED: Mapping[str, tuple[Any, ...]] = {
     "SMALL_CORE": (75, 300, 0),
     "MASTER_ROUNDS": (20, 80, 0),
     "AMOUNT_PRICE": (0.125, 0.5, 0.0),
+    "TESTED_CORRECTION_SETS": (10, 20, 80),
+    "SIZED_CORRECTION_SETS": (1, 6, 24),
+    "TRIED_REPAIRS": (1, 2, 6),
     "TIE_BREAKING_ASSIGNMENTS": (100, 400, 0),
     "SINGLE_MODEL_VARIABLES": (150, 600, 0),
     "FIXED_TIER_TIME_SHARE": (0.1, 0.4, 0.0),
@@ -118,6 +121,10 @@ TRIED: Mapping[str, tuple[Any, ...]] = {
     "DUAL_STEPS": (100, 200, 800),
     "RAISED_REPAIRS": (0, 2),
     "SHORTEST_PATH_VARIABLES": (6, 24, -1),
+    "COMPARED_MOVES": (25, 50, 200),
+    "SCHEDULED_CELLS": (10_000_000, 40_000_000, 0),
+    "SHORTEST_PATH_STATES": (50, 1_000, 4_000),
+    "DETOURS_PER_WORKLOAD": (1, 2, 6),
     "KEPT_DETOURS": (100, 400, 0),
     "COUNTED_COMBINATIONS": (32, 128, 0),
     "COUNTED_SIZES": (6, 24, 0),
@@ -126,12 +133,13 @@ TRIED: Mapping[str, tuple[Any, ...]] = {
 
 
 class Number(NamedTuple):
-    """A number of a `tuning` module, its unit, and the functions that read it."""
+    """A number of a `tuning` module, its unit and reason, and the functions that read it."""
 
     name: str
     module: str
     value: Any
     unit: str
+    reason: str
     readers: frozenset[tuple[str, int]]
 
 
@@ -351,8 +359,8 @@ def numbers() -> Iterator[Number]:
             if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
                 name, text = statement.targets[0].id, ast.literal_eval(after.value)  # type: ignore[attr-defined]
                 value = ast.literal_eval(statement.value)
-                unit = text.partition(":")[0]
-                yield Number(name, module, value, unit, frozenset(readers.get(name, ())))
+                unit, _, reason = text.partition(":")
+                yield Number(name, module, value, unit, reason, frozenset(readers.get(name, ())))
 
 
 def _readers() -> Mapping[str, set[tuple[str, int]]]:
@@ -528,7 +536,7 @@ def _rows(name: str, unit: str, now: str, values: Mapping[str, Costs], base: Cos
     rest = "; ".join(
         f"{family} {cell}"
         for family, cell in cells.items()
-        if family not in _MAIN and set(cell.split(", ")) - {"-", "same"}
+        if family not in _MAIN and set(cell.split(", ")) - {"-", "" if family in _SIDE else "same"}
     )
     main = " | ".join(
         cell if set(cell.split(", ")) - {"-"} else "-"

@@ -116,7 +116,10 @@ _LAYOUTS = (
 """Models of GPUs, GPUs of each cluster, and candidates at most."""
 
 _MOVES: tuple[tuple[int, int, Kind, int], ...] = (
-    *((3, 8, "rand", seed) for seed in range(1, 9)),
+    (2, 4, "rand", 4),
+    (2, 5, "rand", 4),
+    (4, 6, "rand", 1),
+    *((6, 12, "dist", seed) for seed in (1, 3)),
     (12, 30, "dist", 1),
     (12, 30, "prof", 1),
     (40, 160, "dist", 1),

@@ -436,31 +436,32 @@ Measured: no effect at 750000 or 3000000.
 NEAR_OPTIMAL_COLUMNS = 12_000
 """Columns: up to so many, a choice among them takes seconds.
 
-Not measured yet.
+Measured: no effect at 6000 or 24000.
 """
 
 NEAR_OPTIMAL_ASSIGNMENTS = 100_000
 """Candidate assignments: up to so many, prices are worth their time for explanations.
 
-Not measured yet.
+Measured at 0 on `explained`: 1.4 times the calls, twice the simplex iterations. No effect at 50000
+or 200000.
 """
 
 NEAR_OPTIMAL_CLASSES = 600
 """Classes of sites and workloads: likewise.
 
-Not measured yet.
+Measured: no effect at 300 or 1200.
 """
 
 FIRST_LOSS = 2e-4
 """Share of the optimum: the loss up to which the first columns are enumerated.
 
-Not measured yet.
+Measured: no effect at 0.0001 or 0.0004.
 """
 
 LOSS_GROWTH = 3
 """Factor: of the loss from one enumeration to the next.
 
-Not measured yet.
+Measured at 2 on `explained`: 1.5 times the calls, 6 times the pricings; at 6, 1.07 times the calls.
 """
 
 ALTERNATIVE_SEARCH_SECONDS = 2.0
