@@ -2,14 +2,15 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import islice
 
 import pytest
 
 from benchmarks.optimizer.explanations import fleet as benchmark_fleet
 from benchmarks.optimizer.instances import Kind, instance
-from optimizer.domain.fleet import Fleet, FleetLimit, Supply
+from optimizer.domain.fleet import Fleet, FleetLimit, Supply, Workload
+from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import Decision, Solution
 from optimizer.explain.conflicts.feasibility_problem import WORTH, replica_counts
 from optimizer.explain.conflicts.irreducible_subsystem import infeasible_subsystem
@@ -32,6 +33,7 @@ from tests.optimizer.explain.solvers import RESOLVE, checked, close, possible, s
 from tests.optimizer.random_problems import draw_fleet
 
 CASES, PARTS = 200, 8
+UNSELECTABLE = ", which OCM can't select for it"
 
 
 def explained(
@@ -80,6 +82,61 @@ def test_constraints_of_its_own_are_named() -> None:
     found = explained(picky, "second")
     assert messages(found) == ["workload second accepts no score below 30"]
     assert changes(found) == ["lower the minimum of workload second from 30 to 20"]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "change"),
+    [
+        ({"clusters": ("x",)}, "let workload second run on c too"),
+        ({"excluded_clusters": ("c", "d")}, "let workload second run on c, which it excludes"),
+        (
+            {"unselectable": ("c", "d")},
+            f"let workload second run on c{UNSELECTABLE}: see the issues of the plan",
+        ),
+    ],
+    ids=["pinned", "excluded", "unselectable"],
+)
+def test_a_workload_is_let_onto_the_cluster_that_has_room(
+    constraint: dict[str, tuple[str, ...]], change: str
+) -> None:
+    scores = {(at, "second", "3g"): 20.0 for at in "cd"} | {("d", "first", "3g"): 50.0}
+    supplies = {"c": [("3g", 2)], "d": [("3g", 2)]}
+    given = fleet(supplies, {"first": 2, "second": 2}, scores)
+    first, second = given.workloads
+    barred = Workload(
+        **{item.name: getattr(second, item.name) for item in fields(second)} | constraint
+    )
+    found = explained(replace(given, workloads=(first, barred)), "second")
+    assert changes(found) == [change]
+
+
+def test_each_of_two_equals_is_told_its_own_repair() -> None:
+    scores = {("c", name, "3g"): 20.0 for name in ("one", "two")}
+    given = fleet({"c": [("3g", 4)]}, {"one": 2, "two": 2}, scores)
+    given = replace(
+        given,
+        workloads=tuple(replace(item, app="same", minimum_score=30.0) for item in given.workloads),
+        scores={"score": ScoreMatrix.of({("c", "same", "3g"): 20.0})},
+    )
+    problem = formulate(given)
+    conflicts = UnplacedReasons(given, problem, RESOLVE(problem), RESOLVE)
+    for name in ("one", "two"):
+        found = conflicts.of(name)
+        assert messages(found) == [f"workload {name} accepts no score below 30"]
+        assert changes(found) == [f"lower the minimum of workload {name} from 30 to 20"]
+
+
+def test_a_repair_for_one_more_replica_keeps_those_that_run() -> None:
+    """More of c, where it is worth most, would not help: it runs there already."""
+    scores = {("c", "a", "3g"): 50.0, ("d", "a", "3g"): 20.0, ("e", "a", "3g"): 20.0}
+    given = fleet({"c": [("3g", 3)], "d": [("3g", 2)], "e": [("3g", 1)]}, {"a": 2}, scores)
+    (a,) = given.workloads
+    found = explained(replace(given, workloads=(replace(a, replicas=3),)), "a")
+    assert messages(found) == ["cluster e supplies at most 1 gpu 3g"]
+    assert changes(found) == ["add 1 gpu 3g to cluster e, available whichever policy it enforces"]
+    assert found.remedy is not None
+    assert [item.cluster for item in found.remedy.places] == ["c", "d", "e"]
+    assert found.remedy.losing == ()
 
 
 def test_a_fleet_wide_limit_is_raised_as_far_as_needed() -> None:

@@ -275,17 +275,71 @@ def test_nothing_to_do_is_no_stage() -> None:
     assert plan_transition(problem, state, state) == Transition((), (), least=True)
 
 
+def together(given: Fleet) -> Fleet:
+    """Let a and b run only beside each other."""
+    wanted = {"a": "app=b", "b": "app=a"}
+    workloads = tuple(
+        replace(item, labels={"app": item.name}, workload_affinity=wanted.get(item.name, ""))
+        for item in given.workloads
+    )
+    return replace(given, workloads=workloads)
+
+
 def test_what_wants_company_moves_together() -> None:
-    given = fleet({"c": [("3g", 2)], "d": [("3g", 2)]}, {"a": 1, "b": 1}, scores("a", "b"))
+    given = together(
+        fleet({"c": [("3g", 2)], "d": [("3g", 2)]}, {"a": 1, "b": 1}, scores("a", "b"))
+    )
     problem = formulate(given)
-    one, other = problem.workloads
-    both = (replace(one, workload_affinity=(("b",),)), replace(other, workload_affinity=(("a",),)))
-    problem = replace(problem, workloads=both)
     before = decision(problem, {"a": "c/3g", "b": "c/3g"}, {"c": "3g"})
     goal = decision(problem, {"a": "d/3g", "b": "d/3g"}, {"d": "3g"})
     found = planned(given, before, goal)
     assert actions(found) == ["+3g@d", "+a@d +b@d", "-a@c -b@c", "-3g@c"]
     assert found.uncovered == ()
+
+
+def test_what_wants_company_leaves_together_before_another_comes() -> None:
+    table = {**scores("a", "b"), **scores("v", clusters="ce")}
+    supplies = {"c": [("3g", 2)], "d": [("3g", 2)], "e": [("3g", 1)]}
+    given = together(fleet(supplies, {"a": 1, "b": 1, "v": 1}, table))
+    problem, policies = formulate(given), dict.fromkeys("cde", "3g")
+    before = decision(problem, {"a": "c/3g", "b": "c/3g", "v": "e/3g"}, policies)
+    goal = decision(problem, {"a": "d/3g", "b": "d/3g", "v": "c/3g"}, policies)
+    found = planned(given, before, goal)
+    assert actions(found) == ["+a@d +b@d", "-a@c -b@c", "+v@c", "-v@e"]
+    assert found.uncovered == ()
+
+
+def test_what_wants_company_stops_together_where_its_devices_go() -> None:
+    table = {**scores("a", "b", clusters="c"), **scores("a", "b", clusters="c", device="2g")}
+    given = together(fleet({"c": [("3g", 2), ("2g", 2)]}, {"a": 1, "b": 1}, table))
+    problem = formulate(given)
+    before = decision(problem, {"a": "c/3g", "b": "c/3g"}, {"c": "3g"})
+    goal = decision(problem, {"a": "c/2g", "b": "c/2g"}, {"c": "2g"})
+    found = planned(given, before, goal)
+    assert actions(found) == ["-a@c -b@c", "-3g@c +2g@c", "+a@c +b@c"]
+
+
+def test_a_policy_changes_once_even_where_changing_it_back_would_spare_an_interruption() -> None:
+    """x and y swap by way of z, which only the new policy supplies.
+
+    Then w follows, and while it runs twice the limit has no room for that policy.
+    """
+    table = {**scores("x", clusters="efz"), **scores("y", clusters="ef")}
+    table |= scores("w", clusters="eg")
+    supplies = {"e": [("3g", 2)], "f": [("3g", 2)], "g": [("3g", 1)], "z": [("3g", 2)]}
+    given = fleet(supplies, {"x": 2, "y": 1, "w": 1}, table)
+    costly = replace(given.clusters[3].candidates[0], uses=(("watts", 4.0),))
+    clusters = (*given.clusters[:3], replace(given.clusters[3], candidates=(costly,)))
+    x, y, w = given.workloads
+    workloads = (x, y, replace(w, uses=(("watts", 4.0),)))
+    limits = (FleetLimit("power", 8.0, uses="watts"),)
+    given = replace(given, clusters=clusters, workloads=workloads, limits=limits)
+    problem, policies = formulate(given), dict.fromkeys("efg", "3g")
+    before = decision(problem, {"x": "e/3g", "y": "f/3g", "w": "g/3g"}, policies)
+    goal = decision(problem, {"x": "f/3g", "y": "e/3g", "w": "e/3g"}, policies | {"z": "3g"})
+    found = planned(given, before, goal)
+    assert [" ".join(actions(found)).count(change) for change in ("+3g@z", "-3g@z")] == [1, 0]
+    assert len(found.uncovered) == 1
 
 
 def test_what_runs_now_is_read_from_the_problem() -> None:

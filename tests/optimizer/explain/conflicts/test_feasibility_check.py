@@ -1,9 +1,11 @@
 """Counting and packing never contradict the solver."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
+from optimizer.domain.fleet import Supply
 from optimizer.domain.solution import Decision
 from optimizer.explain.conflicts.feasibility_check import (
     best_fit_decreasing,
@@ -33,6 +35,18 @@ def asked(supply: int, *sizes: int) -> tuple[Problem, dict[str, int]]:
 def test_sums_that_exceed_the_supply_have_no_room() -> None:
     assert exceeds_capacity(*asked(4, 2, 3))
     assert not exceeds_capacity(*asked(5, 2, 3))
+
+
+def test_one_kind_that_is_short_is_enough_to_have_no_room() -> None:
+    names = {"v": 1, "w": 1}
+    given = fleet({"c": [("all", 2)]}, names, {("c", name, "all"): 1.0 for name in names})
+    asking = tuple(replace(item, requests=(("cpu", 2.0),)) for item in given.workloads)
+    for supply, exceeds in ((3.0, True), (4.0, False)):
+        clusters = (replace(given.clusters[0], base=(Supply("cpu", "", supply),)),)
+        needed = dict.fromkeys(names, 1)
+        problem = feasibility_problem(replace(given, clusters=clusters, workloads=asking), needed)
+        assert problem is not None
+        assert exceeds_capacity(problem, needed) is exceeds
 
 
 def test_large_ones_have_no_room_although_sums_fit() -> None:

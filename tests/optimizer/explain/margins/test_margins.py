@@ -1,7 +1,7 @@
 """Runner-ups, margins and the losses of forced decisions, compared with brute force."""
 
 import random
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -10,8 +10,16 @@ from benchmarks.optimizer.instances import Kind, instance
 from benchmarks.optimizer.instances import problem as benchmark_problem
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.score_matrix import ScoreMatrix
-from optimizer.domain.solution import Assignment, PolicyEnforcement, Solution, Variable
+from optimizer.domain.solution import (
+    Assignment,
+    Decision,
+    PolicyEnforcement,
+    Solution,
+    Variable,
+)
+from optimizer.domain.status import Status
 from optimizer.explain.margins.assignment_reasons import assignment_reasons
+from optimizer.explain.margins.forced_problems import objective_loss, solve_forced
 from optimizer.explain.margins.margins import Margin, Margins
 from optimizer.explain.margins.symmetric_exchange import SymmetricExchange
 from optimizer.explain.margins.why_not import why_not_assignment, why_not_policy
@@ -139,6 +147,10 @@ def test_why_not_where_it_is_impossible() -> None:
     assert unknown.message.startswith("the request names no workload x")
     nowhere = why_not_assignment(GUIDE, problem, solution, "a", "x", None, RESOLVE)
     assert nowhere.message == "the request names no cluster x"
+    empty = replace(GUIDE, clusters=tuple(replace(c, candidates=()) for c in GUIDE.clusters))
+    nothing = formulate(empty)
+    found = why_not_assignment(empty, nothing, RESOLVE(nothing), "a", "one", None, RESOLVE)
+    assert found.message == "no cluster supplies gpu"
 
 
 def test_a_margin_is_bounded_before_it_is_known() -> None:
@@ -160,6 +172,78 @@ def test_equals_settle_margins_without_any_solver() -> None:
     found = list(Margins(problem, RESOLVE(problem), spent).bounds())
     assert [(item.exact, item.lost.total) for item in found] == [(True, 0), (True, 0)]
     assert [len(item.decision.assignments) for item in found] == [2, 2]
+
+
+def test_equal_clusters_settle_the_margin_of_a_workload_without_equals() -> None:
+    scores = {(c, "a", "3g"): 10.0 for c in ("one", "two")}
+    problem = formulate(fleet({c: [("3g", 2)] for c in ("one", "two")}, {"a": 2}, scores))
+    solution = RESOLVE(problem)
+    (found,) = Margins(problem, solution, spent).bounds()
+    (before,), (after,) = solution.decision.assignments, found.decision.assignments
+    assert (found.exact, found.lost.total) == (True, 0)
+    assert {before.cluster, after.cluster} == {"one", "two"}
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A search that answers with the same solution whatever it is asked to leave out."""
+
+    found: Solution
+
+    def without(self, _: Assignment, _most: float, /) -> Solution:
+        """Return that nothing is known."""
+        return replace(self.found, status="NotSolved", decision=Decision())
+
+    def search_without(self, _: Assignment, /) -> Solution:
+        """Return the solution."""
+        return self.found
+
+    def with_workload(self, _: str, /) -> Solution:
+        """Return that nothing is known."""
+        return replace(self.found, status="NotSolved", decision=Decision())
+
+
+@pytest.mark.parametrize("enforced", [True, False])
+def test_a_search_settles_a_margin_only_by_a_decision_that_keeps_every_rule(enforced: bool) -> None:
+    """The workload can go to d at no loss, but only where d enforces the policy that it needs."""
+    scores = {(at, "a", "3g"): 10.0 for at in "cd"}
+    problem = formulate(fleet({"c": [("3g", 2)], "d": [("3g", 3)]}, {"a": 2}, scores))
+    on_c, on_d = (
+        Decision((PolicyEnforcement(at, "3g"),), (Assignment("a", at, "3g"),)) for at in "cd"
+    )
+    other = replace(on_d, policies=on_d.policies if enforced else ())
+    solution = replace(RESOLVE(problem), decision=on_c)
+    search = Searched(replace(solution, decision=other))
+    found = margins(problem, solution, spent, lambda *_: search)
+    assert [(item.exact, item.lost.total) for item in found] == [(True, 0)] * enforced
+
+
+@pytest.mark.parametrize("lost", [4e-9, 0.3])
+def test_a_loss_is_exact_to_nine_places(lost: float) -> None:
+    scores = {("c", "a", "3g"): 10.0 + lost, ("d", "a", "3g"): 10.0}
+    problem = formulate(fleet({"c": [("3g", 2)], "d": [("3g", 2)]}, {"a": 2}, scores))
+    on_c, on_d = (
+        Decision((PolicyEnforcement(at, "3g"),), (Assignment("a", at, "3g"),)) for at in "cd"
+    )
+    assert objective_loss(problem, on_c, on_d).total == lost
+
+
+def test_a_loss_over_priorities_has_no_rounding_error() -> None:
+    """As floats, 1000000.1 and 0.2 add up to 1000000.2999999999."""
+    scores = {("c", "a", "3g"): 1000000.1, ("c", "b", "3g"): 0.2}
+    given = fleet({"c": [("3g", 2)]}, {"a": 1, "b": 1}, scores)
+    a, b = given.workloads
+    problem = formulate(replace(given, workloads=(replace(a, priority=1), b)))
+    lost = objective_loss(problem, RESOLVE(problem).decision, Decision())
+    assert (lost.total, lost.by_priority) == (1000000.3, {1: 1000000.1, 0: 0.2})
+
+
+@pytest.mark.parametrize("status", ["Optimal", "Infeasible"])
+def test_what_no_best_solution_has_is_not_possible(status: Status) -> None:
+    problem = formulate(GUIDE)
+    without = replace(spent(problem), status=status)
+    found = solve_forced(problem, Decision(), problem, lambda _: without, times=1)
+    assert (found.possible, found.lost) == (False, None)
 
 
 @pytest.mark.parametrize("seed", range(12))
