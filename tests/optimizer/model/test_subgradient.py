@@ -47,3 +47,27 @@ def test_it_ends_after_the_evaluation_at_which_it_is_told_to() -> None:
     assert len(seen) == 3
     assert lowest == min(distances(each)[0] for each in seen)
     assert any(point is each for each in seen)
+
+
+@pytest.mark.parametrize(
+    ("project_direction", "start", "second"),
+    [
+        (False, [0.0, 0.5], [0.0, 1.0]),
+        (True, [0.0, 0.5], [0.0, 1.0]),
+        (False, [0.5, 0.5], [0.25, 0.75]),
+        (True, [0.5, 0.5], [0.25, 0.75]),
+    ],
+)
+def test_only_a_coordinate_at_0_that_would_fall_takes_no_part_in_the_step(
+    project_direction: bool, start: list[float], second: list[float]
+) -> None:
+    """The step is half a unit divided by the squared length of the direction."""
+    seen: list[Floats] = []
+
+    def evaluate(point: Floats) -> tuple[float, Floats]:
+        seen.append(point)
+        return 1.0, np.array([1.0, -1.0])
+
+    rule = StepRule(1.0, 0.0, lambda *_: 0.5, 9, 0.5, 1e-6, project_direction=project_direction)
+    minimise(evaluate, np.array(start), rule, lambda: len(seen) >= 2)
+    assert seen[1].tolist() == second

@@ -28,6 +28,7 @@ from optimizer.solve.blocks.identical_classes import (
 )
 from optimizer.solve.blocks.knapsack_items import all_items
 from optimizer.solve.blocks.reduction import reduce_to_blocks
+from optimizer.solve.heuristics.greedy import greedy
 from optimizer.solve.independent_components import independent_components
 from optimizer.solve.pricing.lagrangian_relaxation import items_if_few, price_blocks
 from optimizer.solve.pricing.restricted_master import solve_master
@@ -225,6 +226,23 @@ def test_what_has_nothing_to_do_with_each_other_is_solved_apart() -> None:
     assert (one.status, other.status) == ("Optimal", "Optimal")
     assert one.objective_value == other.objective_value
     assert violations(given, one.decision) == ()
+
+
+def test_what_is_found_in_one_part_is_reported_with_what_is_known_of_the_others() -> None:
+    given = in_regions(problem(instance(9, 21, "dist")), 3)
+    first, reported = greedy(given, lambda: False), list[Solution]()
+    solution = solve_problem(
+        given,
+        solver="highs",
+        time_limit_seconds=60,
+        small=0,
+        report=reported.append,
+        clock=lambda: 0.0,
+    )
+    between = [one for one in reported if one.objective_value > objective(given, first)]
+    assert len(between) > 3
+    assert between[-1].objective_value == solution.objective_value
+    assert [one for one in between if violations(given, one.decision)] == []
 
 
 def test_rows_that_couple_clusters_keep_parts_together() -> None:

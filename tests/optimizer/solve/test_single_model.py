@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.optimizer.instances import instance, problem
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.settings import SolverName
-from optimizer.domain.solution import Assignment, PolicyEnforcement, Solution
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
 from optimizer.model.decision_comparison import worth_more
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import (
@@ -160,7 +160,8 @@ def test_the_same_problem_has_the_same_answer(solver: SolverName) -> None:
 
 
 def test_nothing_that_could_be_placed_is_infeasible() -> None:
-    assert solved(fleet({"c": [("d", 1)]}, {"w": 2}, {("c", "w", "d"): 1.0})).status == "Infeasible"
+    found = solved(fleet({"c": [("d", 1)]}, {"w": 2}, {("c", "w", "d"): 1.0}))
+    assert found == Solution("Infeasible", Decision(), 0.0, 0.0, 0.0, "highs")
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

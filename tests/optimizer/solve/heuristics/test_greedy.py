@@ -9,7 +9,13 @@ import pytest
 
 from benchmarks.optimizer.instances import Kind, instance, problem
 from optimizer.domain.solution import Decision
-from optimizer.model.problem import objective, tier_values
+from optimizer.model.problem import (
+    ClusterResource,
+    Problem,
+    ProblemWorkload,
+    objective,
+    tier_values,
+)
 from optimizer.model.rules import violations
 from optimizer.solve.heuristics.greedy import fill_remaining, greedy
 from optimizer.solve.strategy import solve_problem
@@ -46,6 +52,21 @@ def test_a_higher_priority_comes_first() -> None:
     low_first, high_last = tier_values(other, greedy(other, lambda: False))
     assert high > high_last
     assert low < low_first
+
+
+def test_a_workload_finds_the_one_that_it_wants_near_though_that_comes_later() -> None:
+    given = Problem(
+        ("c",),
+        (ClusterResource(0, "gpu", "d"),),
+        (),
+        (
+            ProblemWorkload("first", "", "gpu", 1.0, workload_affinity=(("later",),)),
+            ProblemWorkload("later", "", "gpu", 1.0),
+        ),
+        np.array([[9.0], [2.0]]),
+        np.array([2.0]),
+    )
+    assert objective(given, greedy(given, lambda: False)) == 11.0
 
 
 def test_it_is_never_worth_less_than_nothing() -> None:
