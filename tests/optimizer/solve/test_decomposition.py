@@ -445,6 +445,31 @@ def test_what_policies_cost_is_never_more_than_what_a_higher_priority_has() -> N
     )
 
 
+def test_a_dear_policy_that_a_higher_priority_needs_is_enforced() -> None:
+    """The greedy decision takes the free one, which has room for the better half."""
+    given = Problem(
+        clusters=("c",),
+        resources=(ClusterResource(0, "gpu", "d"), ClusterResource(0, "gpu", "e")),
+        policies=(
+            ProblemPolicy(0, "", "free", ((0, 1.0),)),
+            ProblemPolicy(0, "", "dear", ((1, 2.0),), value=-3.0),
+        ),
+        workloads=(
+            ProblemWorkload("one", "", "gpu", 1.0, priority=5),
+            ProblemWorkload("two", "", "gpu", 1.0, priority=5),
+            ProblemWorkload("last", "", "gpu", 1.0),
+        ),
+        values=np.array([[8.0, 5.0], [7.0, 5.0], [1.0, 1.0]]),
+        base=np.zeros(2),
+    )
+    assert tier_values(given, greedy(given, lambda: False)) == (8.0, 0.0)
+    solution = decomposed(given)
+    assert (solution.status, [tier[1:] for tier in solution.tiers]) == (
+        "Optimal",
+        [(10.0, 10.0), (-3.0, -3.0)],
+    )
+
+
 @pytest.mark.parametrize("seed", [57, 167])
 def test_nothing_to_be_had_is_seen_in_few_steps(seed: int) -> None:
     """A bound that goes to 0 is not lowered by ever smaller shares of itself."""
