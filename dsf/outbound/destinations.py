@@ -1,7 +1,7 @@
 """Rules for the hosts and addresses that the hub and the agents may connect to.
 
-The URLs come from whoever may write a DynamicScorer or serves a `/config`. The rules apply to the
-address to which a name resolves. Denial wins over permission.
+The URLs come from users who may write DynamicScorers, and from servers of `/config` documents. The
+rules apply to the address to which a name resolves. Denial wins over permission.
 
 Sources: the IANA special-purpose address registries; the clouds' documentation of their metadata
 services. IPv4 addresses embedded in IPv6: RFC 4291 (mapped, compatible), 2765 (translated), 6052

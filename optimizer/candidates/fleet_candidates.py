@@ -171,7 +171,7 @@ def _request_counts(fleet: Fleet, cluster: Cluster, needing: Dependents) -> Requ
 
 
 def _helped(cluster: Cluster, pool: GpuPool, pools: Iterable[GpuPool]) -> frozenset[str]:
-    """Return the devices that a cluster can have beside what a pool supplies of them."""
+    """Return the devices that a cluster can have besides those that a pool supplies."""
     others = (item for item in cluster.candidates if item.pool != pool.name)
     supplies = chain(cluster.base, *(item.supplies for item in others))
     beside = {supply.device for supply in supplies if supply.kind == GPU_KIND}

@@ -6,12 +6,12 @@ remain, farthest-first traversal keeps those that differ most (T. F. Gonzalez, "
 minimize the maximum intercluster distance", Theoretical Computer Science 38, 1985). The bound is
 the most that a dropped supply can be worth more than the nearest one kept.
 
-For one device, of which a dropped supply has s and the kept one t < s instances, that is at most
+For one device, if the dropped supply has s instances of it and the kept one t < s, that is at most
 
     min( ceil((s - t) / a) * v,  W(s) - W(max(0, t - A + 1)) )
 
 where a and A are the smallest and largest amounts requested, v is the highest value of a request,
-and W is `Demand.fractional_values`. First term: removing that many requests, whichever, is enough.
+and W is `Demand.fractional_values`. First term: removing any requests of that number is enough.
 Second term: filling t by value per instance uses at least t - A + 1 instances, and W is concave.
 Both terms do not grow when s and t grow together, so the losses of several steps add up.
 """

@@ -50,7 +50,7 @@ def further_layouts(
     rules: ReconfigurationRules,
     running: Collection[PolicyEnforcement] = (),
 ) -> FurtherLayouts:
-    """Return, for a fleet with candidates, the policies that no candidate supplies as much as.
+    """Return, for a fleet with candidates, the policies whose supply no candidate covers.
 
     They are generated as if GPUs could be drained, and every usable score were the same.
     """

@@ -36,7 +36,7 @@ Key = TypeVar("Key", bound=tuple[object, ...])
 
 
 class SupplyOffer(NamedTuple):
-    """Alternatives of which one is chosen: what a policy, or each of `gpus` equal GPUs, supplies.
+    """Alternative supplies of a policy, or of each of `gpus` equal GPUs; one of them is chosen.
 
     `supplies`: (resource, amount) pairs of each alternative; `costs`: one cost each. A `pool` takes
     one of its ways to be configured, `way`, and one alternative of each offer of that way.

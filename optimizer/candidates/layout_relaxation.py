@@ -8,7 +8,7 @@ with a price u >= 0. Then no decision is worth more than the sum of
   layouts were omitted, of the best pattern of each GPU; or nothing;
 - the price of what clusters have without a policy, and of what limits allow.
 
-Proof: a feasible decision takes at most what there is, so adding price times slack lowers no value.
+Proof: a feasible decision has no negative slack, so adding price times slack lowers no value.
 Afterwards nothing couples workloads and pools, and each is worth at most its own best. A pool's
 supply is the sum over its GPUs, so its best layouts are the best pattern of each GPU.
 Rules without a price only forbid decisions.
@@ -41,7 +41,7 @@ _EVERYTHING = ""
 
 
 def value_bounds(fleet: Fleet, found: Mapping[int, float]) -> Mapping[int, float]:
-    """Return an upper bound on the value of every decision, for each priority by itself.
+    """Return, for each priority alone, an upper bound on the value of every decision.
 
     `found`: the value of a known decision; the closer it is to the best, the tighter the bound.
     """

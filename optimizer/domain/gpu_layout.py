@@ -46,9 +46,9 @@ class GpuPattern(NamedTuple):
 
 
 class OmittedLayouts(NamedTuple):
-    """A pool of which only some of the candidates that matter were generated.
+    """A pool for which only some of the relevant candidates were generated.
 
-    `kept`: how many. `bound`: what the others can be worth more, whatever the pool is used for.
+    `kept`: how many. `bound`: by how much the others can at most be worth more, for every demand.
     `groups` of equal GPUs: how many, and what patterns supply of the `devices` asked for.
     """
 

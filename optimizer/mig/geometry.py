@@ -35,7 +35,7 @@ class Profile:
 
     @property
     def media(self) -> bool:
-        """Whether it takes the media engines, of which a GPU has one set to give."""
+        """Whether it takes the media engines; a GPU has one set of them."""
         return self.name.endswith(MEDIA)
 
     @property

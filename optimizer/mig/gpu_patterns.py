@@ -15,11 +15,11 @@ ReconfigurationMode = Literal["gpu", "instance", "drain"]
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A GPU and what is known of it; `layout` is None where it is unknown or MIG is disabled.
+    """A GPU and its state; `layout` is None if it is unknown or MIG is disabled.
 
-    `busy`: GPU instances in use. `foreign`: those of them that other workloads than the request's
-    use, which therefore supply nothing. `mig_disabled`, and `in_use` where the whole GPU is busy
-    then. `node_busy`: another GPU of its node is in use, which turning MIG on or off would reset.
+    `busy`: GPU instances in use. `foreign`: those in use by workloads that are not in the request;
+    they supply nothing. `in_use`: with `mig_disabled`, whether the whole GPU is in use.
+    `node_busy`: another GPU of its node is in use; turning MIG on or off would reset it.
     """
 
     geometry: Geometry
@@ -114,7 +114,7 @@ def _open(
     unchanged = current_pattern(gpu, demand)
     if unchanged:
         yield unchanged
-    # Worth creating: one with media engines only where it is asked for.
+    # A profile with media engines is created only if it is requested.
     among = frozenset(
         item.name
         for item in gpu.geometry.profiles

@@ -18,7 +18,7 @@ class NodeGpus:
 
 @dataclass(frozen=True, slots=True)
 class GpuPool:
-    """The GPUs of a cluster of which one policy at a time sets the layout."""
+    """The GPUs of a cluster whose layout one policy at a time sets."""
 
     cluster: str
     nodes: tuple[NodeGpus, ...]

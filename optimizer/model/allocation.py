@@ -1,10 +1,10 @@
 """A partial decision, and what every resource and row has left: the state of constructive search.
 
-Build `Allocation(problem)` or `Allocation(problem, decision)`, with `linking_rows` where `fits`
-shall check all rules; ask `fits`, or `has_capacity` (resources alone, cheaper); change it by
-`enforce`, `release`, `assign` and `unassign`, each of which costs time in proportion to what it
-touches; read `residual` as an array for vectorised choices; end with `decision()`. The changes
-themselves check nothing, so that a search may pass through infeasible states: check the result with
+Build `Allocation(problem)` or `Allocation(problem, decision)`; with `linking_rows`, `fits` checks
+all rules. Query it with `fits`, or with `has_capacity`, which checks only resources and is cheaper.
+Change it with `enforce`, `release`, `assign` and `unassign`; the time of each is proportional to
+the entries that it changes. `residual` is an array for vectorised choices, `decision()` the result.
+Changes are not checked, so a search may pass through infeasible states: check the result with
 `rules.violations`.
 
 For resource r, with x_p = 1 where policy p is enforced and y_wr = 1 where workload w runs on r:

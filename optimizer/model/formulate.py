@@ -15,7 +15,7 @@ from optimizer.model.resource_index import ResourceIndex
 def formulate(fleet: Fleet) -> Problem:
     """Return the problem of a fleet.
 
-    An assignment needs a usable score and a supply that can be enough by itself; a policy needs an
+    An assignment needs a usable score and a supply that can be enough alone; a policy needs an
     assignment that it serves. Workloads without an assignment are left out.
     """
     indexed = ResourceIndex(fleet)

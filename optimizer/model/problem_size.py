@@ -51,7 +51,7 @@ def _rows(workload: Workload, limits: Iterable[FleetLimit]) -> int:
 
 
 def too_many_scores(wanted: ScoreIndex, scores: int, most: int) -> RequestProblem | None:
-    """Refuse to read more scores than fit beside `most` assignments: each takes two bytes or more.
+    """Refuse to read more scores than fit besides `most` assignments: each takes at least 2 bytes.
 
     GPUs may be offered for many more devices than anybody scores, each of which is an assignment
     then.

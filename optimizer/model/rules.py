@@ -78,7 +78,7 @@ def capacity(problem: Problem) -> Iterator[Row]:
 def supplied(problem: Problem) -> Iterator[Row]:
     """A workload runs only on a resource that has a base or is supplied by an enforced policy.
 
-    Where only one pool supplies the resource, the policy has to supply enough by itself. `capacity`
+    Where only one pool supplies the resource, the policy has to supply enough alone. `capacity`
     implies that for integral decisions; stated per assignment it makes the relaxation tight.
     """
     assignments, first = problem.assignments, len(problem.policies)
@@ -130,9 +130,9 @@ def workload_affinity(problem: Problem) -> Iterator[Row]:
 
 
 def workload_anti_affinity(problem: Problem) -> Iterator[Row]:
-    """Two workloads of which one has an anti-affinity to the other never run on the same cluster.
+    """A workload never runs on the same cluster as one to which it has an anti-affinity.
 
-    Where all of a set want that of each other, one row says it of all of them.
+    One row covers a set of workloads that all exclude each other.
     """
     sets = _apart(problem)
     columns = _columns(problem, chain.from_iterable(sets))
@@ -291,7 +291,7 @@ def _columns(problem: Problem, names: Iterable[str]) -> dict[str, dict[int, Ints
 
 
 def _apart(problem: Problem) -> list[tuple[str, ...]]:
-    """Return sets of names of which at most one may run on a cluster."""
+    """Return sets of names; at most one of each set may run on a cluster."""
     users: dict[tuple[str, ...], set[str]] = {}
     for workload in problem.workloads:
         if workload.workload_anti_affinity:

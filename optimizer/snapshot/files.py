@@ -23,7 +23,7 @@ def is_request(found: YamlDocument) -> bool:
 
 
 def objects(found: YamlDocument) -> Iterator[Object]:
-    """Yield the objects of a document; those of a List one by one.
+    """Yield the objects of a document; a List yields each of its items.
 
     Raises YamlFileError if one has no name.
     """

@@ -88,7 +88,7 @@ def _solve_components(
     context: SolveContext,
     small: int,
 ) -> tuple[Decision, Sequence[float]]:
-    """Solve independent components one by one, each in its share of the time that is left."""
+    """Solve independent components in turn, each in its share of the time that is left."""
     decisions = [Decision() if known is None else within_component(part, known) for part in split]
     limits = [list(upper_bounds(part)) for part in split]
     sizes = [part.size for part in split]

@@ -29,7 +29,7 @@ _GIVE_UP_AFTER = 0.08
 """Share of the time limit after which the caller no longer waits, not even for a start."""
 
 _HANDOVER_SECONDS = 0.004
-"""Seconds that handing the result to the event loop takes, whatever the limit is."""
+"""Seconds to hand the result to the event loop, independent of the limit."""
 
 _PRELOADED = ["optimizer.solve.strategy"]
 """Modules that the fork server imports once, instead of every process."""
@@ -62,9 +62,9 @@ async def run_supervised(
     on_result: Callable[[R], None] = lambda _result: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> R | None:
-    """Run `work(task)` in a process of its own; return its last result, None if it sent none.
+    """Run `work(task)` in a separate process; return its last result, None if it sent none.
 
-    Returns within 1.1 times `seconds` by `clock`, whatever the process does. The process is killed
+    Returns within 1.1 times `seconds` by `clock`, also if the process hangs. The process is killed
     when it is late, and at once when the caller is cancelled. `on_result` is called with every
     result, in another thread.
     """

@@ -33,7 +33,7 @@ class PolicyReplacement(NamedTuple):
     def kept(
         self, resource: ClusterResource, before: float, after: float, *, of_gpus: bool
     ) -> float:
-        """Return what stays of a resource of which the policies supply so much."""
+        """Return the amount of a resource that stays; the policies supply `before` and `after`."""
         both = min(before, after)
         if self.stays is None or not of_gpus:
             return both

@@ -55,10 +55,10 @@ def plan_transition(
     time_left: TimeLeft = unlimited,
     replacements: ReplacementLookup = nothing_stays,
 ) -> Transition:
-    """Return stages from a start to a goal, both of which are feasible if replicas may surge.
+    """Return stages from a start to a goal; both must be feasible if replicas may surge.
 
     After every stage all rules of `with_surge(problem, 1)` hold. While a policy is replaced, they
-    hold with nothing but what stays by `replacements` in its place.
+    hold with only the supply that `replacements` says stays.
     """
     moves, detours, left_out = _moves(problem, start, goal, replacements)
     stages = in_parallel(moves, greedy_stages(moves, detours, time_left), time_left)

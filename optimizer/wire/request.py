@@ -27,7 +27,7 @@ from optimizer.wire.spelling_suggestions import known_fields
 
 DEFAULT_FORMAT = "${app};${device}"
 
-_CANDIDATES = "Policies of which at most one is enforced. The first one wins a tie."
+_CANDIDATES = "Policies; at most one of them is enforced. The first one wins a tie."
 
 _SCORE_NAMES = ("addonPlacementScore", "addOnPlacementScore")
 
@@ -280,14 +280,15 @@ class OptimizeRequest(RequestPart):
         tuple[WhyNotQuestion, ...],
         FailFast(),
         Field(
-            max_length=100, description="Assignments and policies of which the cost is computed."
+            max_length=100,
+            description="Assignments and policies to force; the cost of each is computed.",
         ),
     ] = ()
     pareto: Annotated[
         tuple[Name, ...],
         Field(
             max_length=3,
-            description="Names of two or three scores of which a Pareto set is computed.",
+            description="Names of two or three scores to compute a Pareto set for.",
         ),
     ] = ()
 
@@ -351,6 +352,6 @@ REQUEST_FIELDS = known_fields(OptimizeRequest)
 
 
 class ResetRequest(RequestPart):
-    """The body of POST /reset: the namespace of which the generated objects are deleted."""
+    """The body of POST /reset: the namespace whose generated objects are deleted."""
 
     namespace: Namespace

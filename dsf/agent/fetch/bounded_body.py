@@ -4,7 +4,7 @@ import zlib
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterator
 
 PIECE_BYTES = 1 << 18
-"""Bytes that are inflated at a time: 256 KiB is little beside any limit, and few calls."""
+"""Bytes that are inflated at a time: 256 KiB, small against any limit, with few calls."""
 
 MAX_MEMBERS = 1000
 """Members of one gzip body: each costs time even if it is empty."""

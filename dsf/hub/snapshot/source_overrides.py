@@ -98,7 +98,7 @@ def index_overrides(ordered: Iterable[Override]) -> OverrideIndex:
 
 
 def _labels(selector: LabelSelector) -> list[Label]:
-    """Return labels of which every matching cluster has exactly one; none if none is required."""
+    """Return labels; every matching cluster has exactly one of them. Empty if none is required."""
     asked = {each.operator: each for each in reversed(selector.requirements)}
     if found := asked.get("In"):
         return [(found.key, value) for value in found.values]

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 RELEASE_SECONDS = 5.0
-"""Time limit of a release: the Lease then expires by itself."""
+"""Time limit of a release; after it, the Lease stays until it expires."""
 
 
 class LeaseLost(Exception):

@@ -25,7 +25,7 @@ class DueTimes:
             self._push(key)
 
     def rest(self, key: str, until: float) -> None:
-        """Do not return a key before a time, whatever was or will be added."""
+        """Do not return a key before a time, even if it is due or added earlier."""
         self._rests[key] = until
         if self._due.get(key, until) < until:
             self._due[key] = until

@@ -46,7 +46,7 @@ class WorkQueue:
         return delay
 
     def rest(self, key: str, seconds: float) -> None:
-        """Do not return a name for some seconds, whatever is added meanwhile."""
+        """Do not return a name for some seconds, even if it is added meanwhile."""
         self._schedule.rest(key, asyncio.get_running_loop().time() + seconds)
 
     def forget(self, key: str) -> None:

@@ -1,8 +1,8 @@
 """Whether relaxing some limits makes room, remembered so that few questions need a solver.
 
-Relaxing more limits never takes room away, and workloads that differ in name alone are
-interchangeable. So one answer holds for every superset (there is room) or subset (there is none),
-also after swapping interchangeable workloads.
+Relaxing more limits never removes a feasible decision, and workloads that differ only in name are
+interchangeable. So one result holds for every superset (feasible) or subset (infeasible), also
+after swapping interchangeable workloads.
 """
 
 from collections import Counter
@@ -122,7 +122,7 @@ class FeasibilityOracle:
         return [item for item in relaxing if broken(item)]
 
     def _shortages(self, decision: Decision) -> dict[tuple[str, str, str], float]:
-        """Return how much is lacking of the resources of which a decision takes more than there is.
+        """Return, for each resource that a decision exceeds, the amount that is lacking.
 
         0 for one that does not exist: a workload that asks for an amount of 0 still needs a device.
         """

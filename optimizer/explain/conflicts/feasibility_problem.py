@@ -1,6 +1,6 @@
-"""The problem that asks whether workloads can run together, whatever that is worth.
+"""The problem that asks whether workloads can run together, without regard to values.
 
-Every required assignment is worth the same and everything else nothing, so that any solver answers:
+Every required assignment is worth the same and everything else nothing, so any solver can decide:
 all can run if and only if the optimum has all required assignments.
 """
 
@@ -51,7 +51,7 @@ def feasibility_problem(fleet: Fleet, needed: Mapping[str, int]) -> Problem | No
 def all_placed(solution: Solution, count: int) -> bool | None:
     """Tell whether a solution has all `count` required assignments, or proves that none can.
 
-    None: the solution is not good enough, nor its bound tight enough, to tell.
+    None: the solution is not good enough and its bound is not tight enough to decide.
     """
     least = (count - 0.5) * WORTH
     if solution.objective_value > least:

@@ -1,4 +1,4 @@
-"""Runs explanations in a process of their own, for a limited time."""
+"""Runs explanations in a separate process, for a limited time."""
 
 import time
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Problems in which a workload or a policy is forced, or an assignment is excluded.
 
-Solvers know nothing of force. So an artificial workload of the highest priority is added that can
-run only beside what is forced: the optimum has it if that is possible at all. The loss is then
-computed by the values of the problem as it was.
+Solvers can't force a decision. So an artificial workload of the highest priority is added, which
+can run only together with the forced part: the optimum contains it if that is possible. The loss is
+then computed with the values of the original problem.
 """
 
 from collections.abc import Iterable, Sequence

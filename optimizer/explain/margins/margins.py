@@ -1,7 +1,7 @@
 """Margins: what the objective loses in the best decision without one assignment.
 
-Any decision without the assignment bounds its margin from above, and one that loses nothing settles
-it, because nothing is better than the optimum. Such decisions come, the cheapest first, from
+Any decision without the assignment bounds its margin from above. If one loses nothing, the margin
+is 0, because no decision is better than the optimum. Such decisions come, the cheapest first, from
 
 1. swaps of interchangeable workloads or clusters (`symmetric_exchange`),
 2. the columns of which all near-optimal decisions consist (`NearOptimalDecisions`),

@@ -39,8 +39,8 @@ class Neighbourhood:
     def _free(self, workload: int, resource: int) -> Bools:
         """Return the candidate assignments [workloads, resources] that may be decided again.
 
-        These are the present ones, and on the workload's best resources those of whatever runs
-        there or nowhere.
+        These are the present ones, and on the workload's best resources those of all workloads that
+        run there or nowhere.
         """
         values = np.where(self._usable[workload], self._problem.values[workload], -np.inf)
         best = np.argsort(-values, kind="stable")[:MARGIN_RESOURCES]

@@ -44,7 +44,7 @@ from optimizer.explain.repairs.gpu_additions import layout_words
 from optimizer.model.problem import Problem
 
 GIVEN_UP = 1.0
-"""Size of dropping a constraint of a workload; other sizes are shares of what there is."""
+"""Size of dropping a constraint of a workload; other sizes are shares of the present limit."""
 
 STOPPED = 2.0
 """Size of stopping another workload: worse than dropping a constraint."""

@@ -13,7 +13,7 @@ MEMORY_BYTES = 1 << 20
 
 
 class CompiledSelectors:
-    """Several selectors, of which any may select a series."""
+    """Several selectors; a series is selected if any of them matches."""
 
     def __init__(self, selectors: Iterable[SeriesSelector]) -> None:
         self._selectors = [[_test(matcher) for matcher in one.matchers] for one in selectors]

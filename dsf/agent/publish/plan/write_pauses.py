@@ -14,7 +14,7 @@ PASSING = Backoff(1.0, 30.0)
 """From 1 s to 30 s: several attempts within the 45 s that a renewed score has left at least."""
 
 LASTING = Backoff(1.0, 300.0)
-"""From 1 s to 5 min: whoever corrects the cause sees the effect soon."""
+"""From 1 s to 5 min, so that a corrected cause has its effect soon."""
 
 
 @dataclass(frozen=True, slots=True)
