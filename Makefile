@@ -34,7 +34,7 @@ hub: setup ## Build a real OCM hub's programs, once: kube-apiserver, etcd, OCM, 
 	@$(RUN)/python tests/real_hub/build.py
 
 test-hub: hub ## Run the suite against a real hub
-	@$(RUN)/python -m pytest tests/real_hub $(ARGS)
+	@$(RUN)/python -m pytest $(or $(TESTS),tests/real_hub) $(ARGS)
 
 fire: setup ## Run the hostile suites and print a table: promise, how tested, count, failures
 	@UV_PROJECT_ENVIRONMENT=.build/fire $(UV) sync --quiet --locked --group fire
@@ -55,7 +55,7 @@ audit: setup ## Offline: secrets in the repository, licences of the packages, an
 	@echo "SBOM (CycloneDX 1.5): .build/sbom.json"
 
 test-sources: setup ## Run the agent against real Prometheus and VictoriaMetrics servers
-	@$(RUN)/python -m pytest tests/real_sources $(ARGS)
+	@$(RUN)/python -m pytest $(or $(TESTS),tests/real_sources) $(ARGS)
 
 lint: setup ## Check style, structure and import directions
 	@$(RUN)/ruff check .

@@ -18,7 +18,7 @@ from optimizer.mig.gpu_patterns import (
 )
 from optimizer.mig.gpu_pools import GpuPool, GpuPools, NodeGpus
 
-_MOST = 64
+_MOST_DRAINED = 64
 """Policies generated for a pool where the request allows fewer: a repair is worth the search."""
 
 _LOWEST = -1e9
@@ -59,7 +59,7 @@ def further_layouts(
         for item in fleet.objectives
     )
     costs = ReconfigurationCosts(rules.costs.reconfigure)
-    drain = ReconfigurationRules("drain", costs, max(rules.most, _MOST))
+    drain = ReconfigurationRules("drain", costs, max(rules.most, _MOST_DRAINED))
     wide = with_candidates(replace(fleet, objectives=tuple(alike)), pools, drain)
     generate = partial(with_candidates, rules=rules, running=running)
     found = {

@@ -21,7 +21,7 @@ EXEMPT = {
         "dsf/agent/score/explanation.py:explain",
         "dsf/hub/assess/scorer_assessment.py:_config_synced",
         "dsf/hub/report/scorer_status.py:_config_conflict",
-        "dsf/hub/report/wording.py:listed",
+        "dsf/hub/report/wording.py:first_items",
         "dsf/hub/snapshot/config_document.py:read_config",
         "dsf/hub/snapshot/registered_scorer.py:validation_message",
         "mcp_server/result_text.py:_writes",

@@ -8,7 +8,7 @@ from dsf.api import conditions
 from dsf.api.conditions import Condition
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.plural import counted
-from dsf.hub.report.wording import listed, works_of
+from dsf.hub.report.wording import first_items, works_of
 from dsf.hub.snapshot.summaries_work import LIMIT_BYTES
 from dsf.kube.port import Object
 
@@ -65,7 +65,7 @@ def _ready(progress: FleetProgress) -> Condition:
     if not progress.clusters:
         return Condition("Ready", "False", "NoClusters", progress.no_clusters_because)
     if refused:
-        message = listed([f"{cluster}: {progress.refusals[cluster]}" for cluster in refused])
+        message = first_items([f"{cluster}: {progress.refusals[cluster]}" for cluster in refused])
         return Condition("Ready", "False", "WriteRefused", message)
     if any(size > LIMIT_BYTES for size in progress.sizes.values()):
         return Condition("Ready", "False", "TooLarge", "see the condition WithinLimit")
@@ -79,7 +79,7 @@ def _ready(progress: FleetProgress) -> Condition:
 
 def _masks_matched(unmatched: Sequence[str]) -> Condition:
     if unmatched:
-        return Condition("MasksMatched", "False", "NothingMatched", listed(unmatched))
+        return Condition("MasksMatched", "False", "NothingMatched", first_items(unmatched))
     return Condition("MasksMatched", "True", "AllMatched", "every mask and override matches")
 
 
@@ -89,7 +89,7 @@ def _within_limit(sizes: Mapping[str, int]) -> Condition:
         message = "every ManifestWork is well below OCM's size limit"
         return Condition("WithinLimit", "True", "WithinLimit", message)
     ordered = sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
-    largest = listed([f"{cluster}: {size // 1024} KiB" for cluster, size in ordered])
+    largest = first_items([f"{cluster}: {size // 1024} KiB" for cluster, size in ordered])
     over = ordered[0][1] > LIMIT_BYTES
     message = (
         f"OCM accepts ManifestWorks of up to {LIMIT_BYTES // 1024} KiB;"

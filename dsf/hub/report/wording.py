@@ -10,7 +10,7 @@ SHOWN_CHARACTERS = 120
 """Characters that a message quotes of a value."""
 
 
-def listed(items: Sequence[str]) -> str:
+def first_items(items: Sequence[str]) -> str:
     """Return the first items separated by semicolons, and how many more there are."""
     more = len(items) - SHOWN_ITEMS
     return "; ".join(items[:SHOWN_ITEMS]) + (f"; and {more} more" if more > 0 else "")
