@@ -11,7 +11,7 @@ from benchmarks.optimizer.explanations import fleet as benchmark_fleet
 from benchmarks.optimizer.instances import Kind, instance
 from optimizer.domain.fleet import Fleet, FleetLimit, Supply, Workload
 from optimizer.domain.score_matrix import ScoreMatrix
-from optimizer.domain.solution import Decision, Solution
+from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
 from optimizer.explain.conflicts.feasibility_problem import WORTH, replica_counts
 from optimizer.explain.conflicts.irreducible_subsystem import infeasible_subsystem
 from optimizer.explain.conflicts.limit_kinds import RelaxableLimit, RequiredReplicas
@@ -157,6 +157,24 @@ def test_what_fits_but_does_not_pay_says_what_it_would_cost() -> None:
     assert found.lost is not None
     assert found.lost.total == 25
     assert changes(found) == ["raise second's score by more than 25 on every cluster"]
+
+
+def test_what_fits_and_costs_nothing_is_worth_as_much() -> None:
+    scores = {("c", "first", "3g"): 50.0, ("c", "first", "2g"): 30.0, ("c", "second", "2g"): 20.0}
+    given = fleet({"c": [("3g", 2), ("2g", 4)]}, {"first": 2, "second": 2}, scores)
+    problem = formulate(given)
+    alone = Decision((PolicyEnforcement("c", "3g"),), (Assignment("first", "c", "3g"),))
+    solution = replace(RESOLVE(problem), decision=alone)
+    found = UnplacedReasons(given, problem, solution, RESOLVE).of("second")
+    assert found.message == "there is room for it, and a solution with it is worth as much"
+
+
+def test_without_time_no_repair_is_sized() -> None:
+    given, wanted = two_on_one(), RequiredReplicas("second", {"first": 1, "second": 1})
+    limits = relaxable_limits(given, wanted)
+    search = ConflictSearch(given, wanted, limits, RESOLVE, lambda: False)
+    with pytest.raises(BudgetExceeded):
+        sized_repairs(search, [limits[:1]])
 
 
 def test_a_place_worth_less_than_nothing_can_cost_least() -> None:

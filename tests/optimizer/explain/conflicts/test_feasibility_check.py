@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from optimizer.domain.fleet import Supply
+from optimizer.domain.fleet import CandidatePolicy, Supply
 from optimizer.domain.solution import Decision
 from optimizer.explain.conflicts.feasibility_check import (
     best_fit_decreasing,
@@ -47,6 +47,23 @@ def test_one_kind_that_is_short_is_enough_to_have_no_room() -> None:
         problem = feasibility_problem(replace(given, clusters=clusters, workloads=asking), needed)
         assert problem is not None
         assert exceeds_capacity(problem, needed) is exceeds
+
+
+@pytest.mark.parametrize(("count", "exceeds"), [(12, False), (13, True)])
+def test_where_combinations_are_too_many_the_supplies_of_all_policies_are_added_up(
+    count: int, exceeds: bool
+) -> None:
+    """13 pools supply 13 of each device, of which 6 times 2 fit on each."""
+    names = {f"w{number}": 2 for number in range(count)}
+    scores = {("c", name, device): 1.0 for name in names for device in ("all", "3g")}
+    given = fleet({"c": []}, names, scores)
+    supplies = (Supply("gpu", "all", 1.0), Supply("gpu", "3g", 1.0))
+    pools = tuple(CandidatePolicy(f"p{at}", supplies, pool=f"p{at}") for at in range(13))
+    given = replace(given, clusters=(replace(given.clusters[0], candidates=pools),))
+    needed = dict.fromkeys(names, 1)
+    problem = feasibility_problem(given, needed)
+    assert problem is not None
+    assert exceeds_capacity(problem, needed) is exceeds
 
 
 def test_large_ones_have_no_room_although_sums_fit() -> None:

@@ -22,13 +22,14 @@ from optimizer.explain.margins.assignment_reasons import assignment_reasons
 from optimizer.explain.margins.forced_problems import objective_loss, solve_forced
 from optimizer.explain.margins.margins import Margin, Margins
 from optimizer.explain.margins.symmetric_exchange import SymmetricExchange
-from optimizer.explain.margins.why_not import why_not_assignment, why_not_policy
+from optimizer.explain.margins.why_not import why_not, why_not_assignment, why_not_policy
 from optimizer.explain.solver_ports import FindNearOptimal, ProblemSolver, find_none
 from optimizer.explain.wire_values import placed
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem, tier_values
 from optimizer.model.rules import RULES, violations
 from optimizer.wire.explanation import AssignmentReason
+from optimizer.wire.explanation_request import WhyNotQuestion
 from tests.optimizer.build import fleet
 from tests.optimizer.explain.solvers import RESOLVE, close, spent
 from tests.optimizer.random_problems import draw_fleet, random_fleet
@@ -134,6 +135,15 @@ def test_why_not_another_device_or_policy() -> None:
     found = why_not_policy(GUIDE, problem, solution, "two", "2g", RESOLVE)
     assert found.lost is not None
     assert found.lost.total == 115 - (60 + 15)
+
+
+def test_a_question_about_a_policy_is_answered_about_the_policy() -> None:
+    problem = formulate(GUIDE)
+    question = WhyNotQuestion(cluster="two", policy="2g")
+    found = why_not(GUIDE, problem, RESOLVE(problem), question, RESOLVE)
+    assert found == why_not_policy(GUIDE, problem, RESOLVE(problem), "two", "2g", RESOLVE)
+    late = why_not(GUIDE, problem, RESOLVE(problem), question, spent)
+    assert (late.possible, late.message) == (None, "not computed in time")
 
 
 def test_why_not_where_it_is_impossible() -> None:
