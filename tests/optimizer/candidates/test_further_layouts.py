@@ -20,6 +20,7 @@ def test_what_a_candidate_supplies_is_no_further_layout() -> None:
     pools = {"c": (GpuPool("c", (NodeGpus("n", (Gpu(A30),)),)),)}
     given = with_candidates(GIVEN, pools, RULES)
     assert len(given.clusters[0].candidates) > 1
+    assert {policy.cost for policy in given.clusters[0].candidates} == {0.0}
     assert further_layouts(given, pools, RULES) == {}
 
 

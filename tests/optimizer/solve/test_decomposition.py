@@ -485,3 +485,18 @@ def test_nothing_to_be_had_is_seen_in_few_steps(seed: int) -> None:
     )
     assert (solution.status, solution.objective_value) == ("Optimal", 0.0)
     assert looks < 4_000
+
+
+def test_what_a_higher_priority_rules_out_is_not_searched_again() -> None:
+    """The search asks for the time 318 times, and 485 times where nothing is ruled out."""
+    looks = 0
+
+    def clock() -> float:
+        nonlocal looks
+        looks += 1
+        return 0.0
+
+    given = tiered(problem(instance(4, 10, "dist")), 2, 1)
+    solution = solve_problem(given, solver="highs", time_limit_seconds=60, small=0, clock=clock)
+    assert solution.status == "Optimal"
+    assert looks < 400
