@@ -34,17 +34,19 @@ the same size at all three.
 TRIED_REPAIRS = 3
 """Repairs: so many, of the fewest changes, are tried; each costs a whole solve.
 
-Not measured yet.
+Measured at 1, 2 and 6 on `explained`: 0.96, 0.98 and 1.07 times the calls for the same repairs.
 """
 
 RAISED_REPAIRS = 1
 """Repairs: for so many, a raise of the score is sought; each costs up to four solves.
 
-Not measured yet.
+Measured at 0 on `explained`: no workload gets a repair. At 2, 1.6 times the calls for the
+same repairs.
 """
 
 MARGIN_RESOURCES = 8
 """Resources: the best other ones of a workload, whose workloads may move in a neighbourhood.
 
-Not measured yet.
+Measured on three explanations, two of them with two priorities: at 0, 2% to 6% fewer calls; at 4 or
+16 at most 2% fewer. The margins are all computed each time. No family of cases reaches it.
 """
