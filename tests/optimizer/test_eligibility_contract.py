@@ -2,7 +2,12 @@
 
 import pytest
 
-from tests.dsf.placement.scheduling_contract import CONTROLLERS, expected, placement_controller
+from tests.dsf.placement.scheduling_contract import (
+    CONTROLLERS,
+    expected,
+    placement_controller,
+    retire_world,
+)
 from tests.optimizer.eligibility_contract import lose_clusters, plan_every_case, plannable
 
 
@@ -30,3 +35,4 @@ async def test_decisions_equal_the_plan(controller: str) -> None:
         assert "ClusterTainted" in lost.reasons
         assert "ClusterBeingDeleted" in deleted.reasons
         assert "ClusterSetNotBound" in unbound.reasons
+        await retire_world(kube)

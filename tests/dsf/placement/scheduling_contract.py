@@ -236,6 +236,12 @@ async def create_cluster(kube: Kube, cluster: World) -> None:
     await report_availability(kube, cluster.name, cluster.available)
 
 
+async def retire_world(kube: Kube) -> None:
+    """Taint the clusters, so that no Placement of another suite selects them."""
+    for cluster in CLUSTERS:
+        await _taint(kube, cluster.name, {"key": "contract.example/over", "effect": "NoSelect"})
+
+
 async def report_availability(kube: Kube, cluster: str, status: str) -> None:
     condition = {
         "type": "ManagedClusterConditionAvailable",

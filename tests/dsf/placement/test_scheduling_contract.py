@@ -10,6 +10,7 @@ from tests.dsf.placement.scheduling_contract import (
     expected,
     follow_a_cluster,
     placement_controller,
+    retire_world,
 )
 
 
@@ -19,3 +20,4 @@ async def test_placements_select_what_ocm_selects(controller: str) -> None:
         found = await decide_every_case(kube, settle)
         assert found == {case.name: expected(case) for case in CASES}
         assert await follow_a_cluster(kube, settle) == FOLLOWED
+        await retire_world(kube)
