@@ -101,12 +101,10 @@ def _fleet_wide(fleet: Fleet) -> Iterator[RelaxableLimit]:
 
 
 def _capacities(fleet: Fleet, target: Workload) -> Iterator[RelaxableLimit]:
-    """Yield what each cluster that OCM can select supplies of devices that workloads could use."""
+    """Yield what each cluster supplies of devices that workloads could use."""
     kinds = {item.kind for item in fleet.workloads}
     further = {kind for item in fleet.workloads for kind, _ in item.requests}
     for cluster in fleet.clusters:
-        if cluster.name in target.unselectable:
-            continue
         resources = {(supply.kind, supply.device) for supply in supplied(cluster)}
         lacking = kinds - {kind for kind, _ in resources} - further
         resources |= {(kind, NO_DEVICE) for kind in further | lacking}
