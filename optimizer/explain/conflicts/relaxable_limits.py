@@ -38,7 +38,7 @@ def relaxable_limits(
         *_own_constraints(target),
         *_anti_affinities_to(fleet, target),
         *_fleet_wide(fleet),
-        *_capacities(fleet, target),
+        *_capacities(fleet),
         *_candidate_layouts(layouts),
         *_pools(fleet),
         *_unscored(fleet, target),
@@ -100,7 +100,7 @@ def _fleet_wide(fleet: Fleet) -> Iterator[RelaxableLimit]:
         yield FleetWideLimit("limits", message, limit.name)
 
 
-def _capacities(fleet: Fleet, target: Workload) -> Iterator[RelaxableLimit]:
+def _capacities(fleet: Fleet) -> Iterator[RelaxableLimit]:
     """Yield what each cluster supplies of devices that workloads could use."""
     kinds = {item.kind for item in fleet.workloads}
     further = {kind for item in fleet.workloads for kind, _ in item.requests}
