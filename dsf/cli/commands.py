@@ -1,6 +1,14 @@
-"""The table of commands: import path, help and required extra."""
+"""The table of commands: import path, help, required extra, and section of `dsf --help`."""
 
 from dataclasses import dataclass
+
+PLAN = "Commands to try and to plan"
+LOOK = "Commands to look at a hub"
+AUTHORS = "Commands for authors of scorers"
+PROGRAMS = "Programs of a deployment"
+OTHER = "Other commands"
+SECTIONS = (PLAN, LOOK, AUTHORS, PROGRAMS, OTHER)
+"""The sections of `dsf --help`, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,33 +18,54 @@ class Command:
     target: str
     help: str
     extra: str = ""
+    section: str = OTHER
 
 
 COMMANDS = {
     "demo": Command(
-        "dsf.sim.cli:demo", "Run the whole loop on this machine: no cluster needed.", "demo"
+        "dsf.sim.cli:demo", "Run the whole loop on this machine: no cluster needed.", "demo", PLAN
     ),
-    "controller": Command("dsf.hub.cli:controller", "Run the hub controller."),
-    "agent": Command("dsf.agent.cli:agent", "Run the scoring agent of one managed cluster."),
+    "controller": Command("dsf.hub.cli:controller", "Run the hub controller.", section=PROGRAMS),
+    "agent": Command(
+        "dsf.agent.cli:agent", "Run the scoring agent of one managed cluster.", section=PROGRAMS
+    ),
     "optimizer": Command(
-        "optimizer.cli.commands:optimizer", "Serve the optimizer: HTTP API and MCP.", "optimizer"
+        "optimizer.cli.commands:optimizer",
+        "Serve the optimizer: HTTP API and MCP.",
+        "optimizer",
+        PROGRAMS,
     ),
-    "mcp": Command("mcp_server.cli:mcp", "Serve the MCP tools alone, on stdio or HTTP.", "mcp"),
+    "mcp": Command(
+        "mcp_server.cli:mcp", "Serve the MCP tools alone, on stdio or HTTP.", "mcp", PROGRAMS
+    ),
     "policy-watcher": Command(
-        "policy_watcher.cli:policy_watcher", "Run the policy watcher of one managed cluster."
+        "policy_watcher.cli:policy_watcher",
+        "Run the policy watcher of one managed cluster.",
+        section=PROGRAMS,
     ),
     "plan": Command(
         "optimizer.cli.commands:plan",
         "Solve a placement from YAML files and print it.",
         "optimizer",
+        PLAN,
     ),
     "status": Command(
         "optimizer.cli.status:status",
         "Show what OCM has made of the placements of a namespace.",
         "optimizer",
+        LOOK,
     ),
-    "mig": Command("optimizer.cli.mig:mig", "Show what fits on a GPU divided by MIG.", "optimizer"),
-    "scores": Command("dsf.cli.scores:scores", "Show scores: managed clusters by dimension."),
+    "mig": Command(
+        "optimizer.cli.mig:mig", "Show what fits on a GPU divided by MIG.", "optimizer", PLAN
+    ),
+    "scores": Command(
+        "dsf.cli.scores:scores", "Show scores: managed clusters by dimension.", section=LOOK
+    ),
+    "scorer": Command(
+        "dsf.scorer_kit.cli:scorer",
+        "Write, check, try and register a scoring API.",
+        section=AUTHORS,
+    ),
     "crds": Command("dsf.cli.crds:crds", "Print the CustomResourceDefinitions."),
     "completion": Command("dsf.cli.completion:completion", "Print a shell completion script."),
 }

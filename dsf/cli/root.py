@@ -9,7 +9,7 @@ import click
 
 from dsf import __version__
 from dsf.api.untrusted_text import escaped_lines
-from dsf.cli.commands import COMMANDS
+from dsf.cli.commands import COMMANDS, SECTIONS
 
 EXIT_FAILURE = 1
 """Exit code of an expected failure."""
@@ -48,9 +48,16 @@ class LazyGroup(click.Group):
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """List the commands with their help from the table, without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, command.help) for name, command in COMMANDS.items()])
+        """List the commands of each section from the table, without importing them."""
+        width = max(map(len, COMMANDS))
+        for section in SECTIONS:
+            listed = [
+                (name.ljust(width), command.help)
+                for name, command in COMMANDS.items()
+                if command.section == section
+            ]
+            with formatter.section(section):
+                formatter.write_dl(listed)
 
 
 def _missing(command: str, extra: str, error: ModuleNotFoundError) -> str:

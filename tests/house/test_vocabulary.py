@@ -16,9 +16,13 @@ MOST_DOCSTRING_LINES = 8
 
 STANDS_ALONE = "sample_scorers imports nothing of ours, so it repeats the types of the scoring API"
 SHARED_NAMES = {
+    "ScoreResult": STANDS_ALONE,
     "ScorerConfig": STANDS_ALONE,
     "Scoring": STANDS_ALONE,
     "ScoringParams": STANDS_ALONE,
+    "ScoringRequest": STANDS_ALONE,
+    "ScoringResponse": STANDS_ALONE,
+    "Series": STANDS_ALONE,
 }
 """Class names that two modules define on purpose, each with the reason."""
 

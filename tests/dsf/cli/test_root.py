@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dsf.api.crd.definitions import crds
-from dsf.cli.commands import COMMANDS
+from dsf.cli.commands import COMMANDS, SECTIONS
 from dsf.cli.root import root
 from tests.command_line import invoked
 
@@ -27,6 +27,10 @@ def test_help_lists_every_command() -> None:
     answer = dsf("--help")
     assert answer.returncode == 0
     assert all(name in answer.stdout for name in COMMANDS)
+
+
+def test_every_section_of_the_help_has_commands() -> None:
+    assert {command.section for command in COMMANDS.values()} == set(SECTIONS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
