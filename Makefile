@@ -67,8 +67,9 @@ types: setup ## Check types
 
 check: lint types test ## Run lint, types and the quick suite
 
-crds: setup ## Generate the chart's CRDs, and the contract of the scoring API in docs, from the wire types
-	@$(RUN)/dsf crds --output-dir charts/dynamic-scoring-framework/files/crds
+crds: setup ## Generate the charts' CRDs, and the contract of the scoring API in docs, from the wire types
+	@$(RUN)/dsf crds --output-dir charts/dynamic-scoring-framework/files/crds dynamicscorers dynamicscoringconfigs
+	@$(RUN)/dsf crds --output-dir charts/dynamic-scoring-optimizer/files/crds placementplans
 	@$(RUN)/dsf scorer openapi --output-dir docs/scoring-api
 
 benchmark-tuning: setup ## Measure each number and heuristic of the optimizer's search

@@ -56,6 +56,7 @@ DYNAMIC_SCORER = Kind(names.GROUP, names.VERSION, "DynamicScorer", "dynamicscore
 DYNAMIC_SCORING_CONFIG = Kind(
     names.GROUP, names.VERSION, "DynamicScoringConfig", "dynamicscoringconfigs"
 )
+PLACEMENT_PLAN = Kind(names.GROUP, names.VERSION, "PlacementPlan", "placementplans")
 
 _CLUSTER = "cluster.open-cluster-management.io"
 ADD_ON_PLACEMENT_SCORE = Kind(_CLUSTER, "v1alpha1", "AddOnPlacementScore", "addonplacementscores")
@@ -95,6 +96,7 @@ KINDS = (
     SUBJECT_ACCESS_REVIEW,
     DYNAMIC_SCORER,
     DYNAMIC_SCORING_CONFIG,
+    PLACEMENT_PLAN,
     ADD_ON_PLACEMENT_SCORE,
     CLUSTER_CLAIM,
     MANAGED_CLUSTER,

@@ -95,6 +95,12 @@ def framework(hub: Hub) -> str:
     )
 
 
+@pytest.fixture(scope="session")
+def placement_plans(hub: Hub, framework: str) -> None:
+    """The optimizer's chart without rights in any namespace, because it ships PlacementPlan."""
+    install_chart(hub, CHARTS / "dynamic-scoring-optimizer", framework, values={"namespaces": []})
+
+
 @pytest.fixture
 def namespace(hub: Hub) -> str:
     """A namespace on the hub that no other test uses."""

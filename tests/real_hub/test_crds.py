@@ -15,6 +15,7 @@ from tests.dsf.api.crd.crd_objects import (
     defaulted,
     existing,
     ids,
+    plan,
     scorer,
     with_status,
 )
@@ -34,14 +35,15 @@ DEFAULTED = tuple(defaulted())
 # The apiserver checks as always, and stores nothing.
 DRY_RUN = {"dryRun": "All"}
 
-pytestmark = pytest.mark.usefixtures("framework")
+pytestmark = pytest.mark.usefixtures("framework", "placement_plans")
 
 
 @pytest.fixture(scope="module")
-def place(hub: Hub, framework: str) -> str:
-    """A namespace with a DynamicScorer that can be given statuses."""
+def place(hub: Hub, placement_plans: None) -> str:
+    """A namespace with a DynamicScorer and a PlacementPlan that can be given statuses."""
     namespace = hub.namespace("crds")
     hub.apply(named(scorer(), namespace, "stored"))
+    hub.apply(named(plan("stored"), namespace))
     return namespace
 
 
@@ -54,7 +56,8 @@ def named(obj: Object, namespace: str, name: str = "") -> Object:
 def write(hub: Hub, obj: Object, place: str) -> Object:
     """Create an object, or give a stored one a status, and return what would be stored."""
     if "status" in obj:
-        path = hub.api.path(obj["apiVersion"], obj["kind"], place, "stored", "status")
+        stored = {"DynamicScorer": "stored", "PlacementPlan": "stored-1"}[obj["kind"]]
+        path = hub.api.path(obj["apiVersion"], obj["kind"], place, stored, "status")
         status = {"status": obj["status"]}
         return hub.api.request("PATCH", path, status, content_type=MERGE, params=DRY_RUN)
     path = hub.api.path(obj["apiVersion"], obj["kind"], place)
@@ -157,6 +160,32 @@ def test_a_table_shows_our_columns(hub: Hub, namespace: str) -> None:
         ("Ready", "string", "False"),
         ("Reason", "string", "Tried"),
     ]
+
+    whole = plan(requestedBy="alice", gap=0.25, rollback={"fromRevision": 3, "toRevision": 2})
+    hub.apply(named(whole, namespace))
+    write_status(hub, whole, namespace, {"phase": "Applied"})
+    assert list(cells(hub, "PlacementPlan", namespace)) == [
+        ("Name", "string", "default-1"),
+        ("Optimization", "string", "default"),
+        ("Revision", "integer", 1),
+        ("Phase", "string", "Applied"),
+        ("Objective", "number", 115),
+        ("Gap", "number", 0.25),
+        ("Requested by", "string", "alice"),
+        ("Digest", "string", "a" * 64),
+        ("Restores", "integer", 2),
+    ]
+
+
+def test_the_spec_of_a_plan_is_never_changed(hub: Hub, namespace: str) -> None:
+    kept = named(plan(content="H4sI"), namespace)
+    hub.apply(kept)
+    key = (kept["apiVersion"], kept["kind"], kept["metadata"]["name"])
+    for changed in ({"objective": 116}, {"content": "H4sJ"}, {"content": None}, {"gap": 0}):
+        with pytest.raises(ApiError) as refused:
+            hub.api.patch(*key, {"spec": changed}, namespace)
+        assert "its spec can't be changed" in refused.value.message
+    assert hub.api.get(*key, namespace)["spec"] == kept["spec"]
 
 
 def ready(status: str) -> Object:

@@ -1,4 +1,4 @@
-"""DynamicScorer and DynamicScoringConfig as pydantic models, and the CRDs generated from them.
+"""DynamicScorer, DynamicScoringConfig and PlacementPlan as pydantic models, and their CRDs.
 Pure.
 May import the modules of `dsf.api`, not `dsf.api.scoring`.
 """

@@ -1,4 +1,4 @@
-"""The two CustomResourceDefinitions, generated from the wire types."""
+"""The three CustomResourceDefinitions, generated from the wire types."""
 
 from typing import Any
 
@@ -7,14 +7,15 @@ from pydantic import BaseModel
 from dsf.api import names
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec, DynamicScorerStatus
 from dsf.api.crd.dynamic_scoring_config import DynamicScoringConfigSpec, DynamicScoringConfigStatus
+from dsf.api.crd.placement_plan import PlacementPlanSpec, PlacementPlanStatus
 from dsf.api.crd.structural_schema import rule, rules, structural
 
 CustomResourceDefinition = dict[str, Any]
 
 
 def crds() -> list[CustomResourceDefinition]:
-    """Return the CRDs of DynamicScorer and DynamicScoringConfig as objects to apply."""
-    return [_dynamic_scorer(), _dynamic_scoring_config()]
+    """Return the CRDs of DynamicScorer, DynamicScoringConfig and PlacementPlan, to apply."""
+    return [_dynamic_scorer(), _dynamic_scoring_config(), _placement_plan()]
 
 
 def _dynamic_scorer() -> CustomResourceDefinition:
@@ -63,6 +64,27 @@ def _dynamic_scoring_config() -> CustomResourceDefinition:
         )
     )
     return definition
+
+
+def _placement_plan() -> CustomResourceDefinition:
+    return _definition(
+        kind="PlacementPlan",
+        plural="placementplans",
+        short_names=["pp"],
+        description="PlacementPlan is the record of a plan that the optimizer applied.",
+        spec=PlacementPlanSpec,
+        status=PlacementPlanStatus,
+        columns=[
+            _column("Optimization", ".spec.optimization"),
+            _column("Revision", ".spec.revision", "integer"),
+            _column("Phase", ".status.phase"),
+            _column("Objective", ".spec.objective", "number"),
+            _column("Gap", ".spec.gap", "number"),
+            _column("Requested by", ".spec.requestedBy"),
+            _column("Digest", ".spec.digest", priority=1),
+            _column("Restores", ".spec.rollback.toRevision", "integer", priority=1),
+        ],
+    )
 
 
 def _definition(

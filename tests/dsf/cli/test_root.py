@@ -52,6 +52,14 @@ def test_crds_prints_what_kubectl_can_apply() -> None:
     assert list(yaml.safe_load_all(answer.stdout)) == crds()
 
 
+def test_crds_prints_those_that_are_named() -> None:
+    (printed,) = yaml.safe_load_all(dsf("crds", "placementplans").stdout)
+    assert printed["spec"]["names"]["plural"] == "placementplans"
+    unknown = dsf("crds", "plans")
+    assert unknown.returncode == 2
+    assert "none of dynamicscorers, dynamicscoringconfigs, placementplans" in unknown.stderr
+
+
 def test_crds_are_written_one_file_each(tmp_path: Path) -> None:
     answer = dsf("crds", "--output-dir", str(tmp_path / "new"))
     assert answer.returncode == 0

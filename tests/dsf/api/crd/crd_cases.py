@@ -1,4 +1,4 @@
-"""Cases that our two CRDs accept or refuse: one list for both API servers.
+"""Cases that our three CRDs accept or refuse: one list for both API servers.
 
 A `Constraint` is one keyword or rule of a schema, tried both ways. `tests/dsf/api` runs the list
 on the embedded hub and `tests/real_hub` on a real kube-apiserver, so that neither is kinder.
@@ -11,7 +11,7 @@ from typing import Any
 from dsf.api.crd.definitions import crds
 from dsf.api.crd.dynamic_scorer import FAILING_CLUSTERS
 from dsf.api.crd.dynamic_scoring_config import SOURCE_OVERRIDES
-from tests.dsf.api.crd.crd_objects import Object, config, scorer, with_status
+from tests.dsf.api.crd.crd_objects import Object, config, plan, scorer, with_status
 
 NONE = {"configSyncMode": "None", "scoring": {"params": {"name": "s"}}}
 CONDITION = {
@@ -398,7 +398,54 @@ def _constraints() -> Iterator[Constraint]:
     yield from _rules()
 
 
-CONSTRAINTS = (*_constraints(), *_overrides(), *_selectors(), *_reports())
+def _plans() -> Iterator[Constraint]:
+    bare = {key: value for key, value in plan().items() if key != "spec"}
+    yield Constraint("", "required spec", plan(), bare, "spec: Required value")
+    for key in ("digest", "requestDigest", "objective", "recordDigest"):
+        bad = plan(**{key: None})
+        yield Constraint("spec", f"required {key}", plan(), bad, f"spec.{key}: Required value")
+    for key in ("optimization", "revision"):
+        bad = {**plan(), "spec": {k: v for k, v in plan()["spec"].items() if k != key}}
+        yield Constraint("spec", f"required {key}", plan(), bad, f"spec.{key}: Required value")
+    long = "spec.optimization: Too long"
+    yield Constraint("spec.optimization", "maxLength", plan("x" * 63), plan("x" * 64), long)
+    below = "spec.revision in body should be greater than or equal to 1"
+    yield Constraint("spec.revision", "minimum", plan(), plan(revision=0), below)
+    version = {"cluster": "worker01", "name": "performance", "resourceVersion": "7"}
+    scores = {"count": 1, "digest": "d", "versions": [version]}
+    for field, key, whole, part in (
+        ("spec.scores", "count", scores, {"digest": "d"}),
+        ("spec.scores", "digest", scores, {"count": 1}),
+        *(
+            (
+                "spec.scores.versions[]",
+                key,
+                scores,
+                {**scores, "versions": [_without(version, key)]},
+            )
+            for key in version
+        ),
+    ):
+        bad = plan(scores=part)
+        yield Constraint(
+            field, f"required {key}", plan(scores=whole), bad, f"{key}: Required value"
+        )
+    back = {"fromRevision": 2, "toRevision": 1}
+    for key in back:
+        bad = plan(rollback=_without(back, key))
+        required = f"spec.rollback.{key}: Required value"
+        yield Constraint("spec.rollback", f"required {key}", plan(rollback=back), bad, required)
+    wrong = with_status({"phase": "Done"}, plan("stored"))
+    for phase in ("Applying", "Applied", "Failed", "Superseded", "RolledBack"):
+        good = with_status({"phase": phase}, plan("stored"))
+        yield Constraint("status.phase", "enum", good, wrong, 'Unsupported value: "Done"')
+
+
+def _without(obj: Object, key: str) -> Object:
+    return {other: value for other, value in obj.items() if other != key}
+
+
+CONSTRAINTS = (*_constraints(), *_overrides(), *_selectors(), *_reports(), *_plans())
 ACCEPTED = tuple({str(case.good): (case.name, case.good) for case in CONSTRAINTS}.values())
 REFUSED = tuple((case.name, case.bad, case.message) for case in CONSTRAINTS)
 

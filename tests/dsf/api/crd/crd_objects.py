@@ -1,4 +1,4 @@
-"""Objects of our two kinds: minimal ones, ones that people have, and what becomes of them."""
+"""Objects of our three kinds: minimal ones, ones that people have, and what becomes of them."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -30,9 +30,24 @@ def config(**spec: Any) -> Object:
     return _object("DynamicScoringConfig", "dynamic-scoring-config", spec=spec)
 
 
-def with_status(status: Object) -> Object:
-    """Return a DynamicScorer with a status."""
-    return {**scorer(), "status": status}
+def plan(optimization: str = "default", revision: int = 1, **spec: Any) -> Object:
+    """Return a PlacementPlan with the required fields, unless they are given as None."""
+    whole = {
+        "optimization": optimization,
+        "revision": revision,
+        "digest": "a" * 64,
+        "requestDigest": "b" * 64,
+        "objective": 115,
+        "recordDigest": "c" * 64,
+        **spec,
+    }
+    given = {key: value for key, value in whole.items() if value is not None}
+    return _object("PlacementPlan", f"{optimization}-{revision}", spec=given)
+
+
+def with_status(status: Object, obj: Object | None = None) -> Object:
+    """Return a DynamicScorer, or another object, with a status."""
+    return {**(obj or scorer()), "status": status}
 
 
 def _object(kind: str, name: str, **content: Any) -> Object:

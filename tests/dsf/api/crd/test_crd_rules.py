@@ -4,7 +4,7 @@ import pytest
 
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Invalid
-from dsf.kube.kinds import find
+from dsf.kube.kinds import PLACEMENT_PLAN, find
 from tests.dsf.api.crd.crd_cases import ACCEPTED, CONSTRAINTS, REFUSED, declared
 from tests.dsf.api.crd.crd_objects import (
     STORED,
@@ -13,6 +13,7 @@ from tests.dsf.api.crd.crd_objects import (
     defaulted,
     existing,
     ids,
+    plan,
     with_status,
 )
 
@@ -73,3 +74,14 @@ async def test_it_is_stored_with_defaults_and_without_what_is_unknown(
 async def test_the_last_synced_config_is_kept_whole(hub: EmbeddedHub) -> None:
     stored = await write(hub, with_status({"lastSyncedConfig": SYNCED, "surprise": 1}))
     assert stored["status"] == {"lastSyncedConfig": STORED}
+
+
+async def test_the_spec_of_a_plan_is_never_changed(hub: EmbeddedHub) -> None:
+    kind, written = PLACEMENT_PLAN, plan("kept", content="H4sI")
+    await hub.create(kind, {**written, "metadata": {"name": "kept-1", "namespace": PLACE}})
+    for changed in ({"objective": 116}, {"content": "H4sJ"}, {"content": None}, {"gap": 0}):
+        with pytest.raises(Invalid, match="its spec can't be changed"):
+            await hub.patch(kind, "kept-1", {"spec": changed}, PLACE)
+    relabelled = await hub.patch(kind, "kept-1", {"metadata": {"labels": {"a": "b"}}}, PLACE)
+    assert relabelled["spec"] == written["spec"]
+    await hub.delete(kind, "kept-1", PLACE)

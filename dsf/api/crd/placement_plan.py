@@ -1,0 +1,123 @@
+"""PlacementPlan: the record of one plan of the optimizer, and what became of it."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from dsf.api.crd.condition_schema import ConditionList
+from dsf.api.crd.structural_schema import rule, rules
+from dsf.api.wire_model import WireModel
+
+PlanPhase = Literal["Applying", "Applied", "Failed", "Superseded", "RolledBack"]
+
+LISTED_SCORE_VERSIONS = 100
+"""AddOnPlacementScores that a record lists; more would make kubectl's output hard to read."""
+
+
+class RecordedScoreVersion(WireModel):
+    """The version of an AddOnPlacementScore that the plan rested on."""
+
+    cluster: str
+    name: str
+    resource_version: str
+
+
+class RecordedScores(WireModel):
+    """The AddOnPlacementScores that the plan rested on."""
+
+    count: Annotated[int, Field(description="Number of AddOnPlacementScores that were read.")]
+    digest: Annotated[
+        str, Field(description="SHA-256 of the clusters, names and versions of all of them.")
+    ]
+    versions: Annotated[
+        list[RecordedScoreVersion] | None,
+        Field(
+            default=None,
+            description=f"The first {LISTED_SCORE_VERSIONS} of them, by cluster and name.",
+            json_schema_extra={"x-kubernetes-list-type": "atomic"},
+        ),
+    ]
+
+
+class RecordedChanges(WireModel):
+    """Numbers of the objects that the plan writes; their names are in the content."""
+
+    create: int = 0
+    patch: int = 0
+    delete: int = 0
+
+
+class RecordedRollback(WireModel):
+    """Which revision was current, and which one was restored."""
+
+    from_revision: int
+    to_revision: int
+
+
+class PlacementPlanSpec(WireModel):
+    """A plan as it was decided. A record is written once and never changed."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule("self == oldSelf", "a PlacementPlan is a record: its spec can't be changed")
+        )
+    )
+
+    optimization: Annotated[
+        str,
+        Field(max_length=63, description="Name of the optimization that the revision counts in."),
+    ]
+    revision: Annotated[int, Field(ge=1, description="Number of the plan, counted from 1.")]
+    digest: Annotated[
+        str, Field(description="SHA-256 of the decision and of the facts that it depends on.")
+    ]
+    request_digest: Annotated[str, Field(description="SHA-256 of the request.")]
+    requested_by: Annotated[
+        str | None,
+        Field(default=None, description="The authenticated user; absent if nobody is checked."),
+    ]
+    objective: Annotated[float, Field(description="Sum of the scores, minus the costs of changes.")]
+    bound: Annotated[
+        float | None, Field(default=None, description="No plan was worth more than this.")
+    ]
+    gap: Annotated[
+        float | None,
+        Field(default=None, description="Optimality gap: (bound - objective) / objective."),
+    ]
+    scores: Annotated[
+        RecordedScores | None,
+        Field(default=None, description="The versions of the scores that the plan rested on."),
+    ]
+    changes: Annotated[
+        RecordedChanges | None, Field(default=None, description="What the plan changed.")
+    ]
+    rollback: Annotated[
+        RecordedRollback | None,
+        Field(default=None, description="Present if the plan restored an earlier one."),
+    ]
+    content: Annotated[
+        str | None,
+        Field(
+            default=None,
+            description="Request, decision, generated objects and changes: JSON, gzip, base64."
+            " Absent if it would be too large for the hub.",
+        ),
+    ]
+    record_digest: Annotated[
+        str, Field(description="SHA-256 of all other fields; it tells an edit by hand.")
+    ]
+
+
+class PlacementPlanStatus(WireModel):
+    """What became of the plan."""
+
+    phase: Annotated[
+        PlanPhase | None,
+        Field(
+            default=None,
+            description="Applying: being written. Applied: written. Failed: some writes were"
+            " refused or interrupted. Superseded: a later plan was applied, or the namespace was"
+            " reset. RolledBack: a rollback replaced it.",
+        ),
+    ]
+    conditions: ConditionList | None = None
