@@ -5,9 +5,10 @@ https://open-cluster-management.io/docs/concepts/content-placement/placement/#ta
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
+from dsf.api.times import read_time
 from dsf.api.untrusted_text import UntrustedName
 
 UNREACHABLE = "cluster.open-cluster-management.io/unreachable"
@@ -15,10 +16,6 @@ UNREACHABLE = "cluster.open-cluster-management.io/unreachable"
 
 UNAVAILABLE = "cluster.open-cluster-management.io/unavailable"
 """Key of the taint of a cluster that reports that it is not available."""
-
-
-_LONGEST = 100_000_000_000
-"""Seconds, some 3,000 years: longer tolerations count as this one, which a date can hold."""
 
 
 class Taint(NamedTuple):
@@ -54,15 +51,12 @@ class Toleration(NamedTuple):
             and (self.operator == "Exists" or self.value == taint.value)
         )
 
-    def expires(self, taint: Taint) -> datetime | None:
-        """Return when it stops tolerating a taint that it matches; None if never.
-
-        A taint without a time counts as added long ago.
-        """
-        if self.seconds is None:
-            return None
-        added = taint.added or datetime.min.replace(tzinfo=UTC)
-        return added + timedelta(seconds=min(self.seconds, _LONGEST))
+    def tolerates(self, taint: Taint, now: datetime) -> bool:
+        """Return whether it tolerates a taint now. A taint without a time was added long ago."""
+        if self.seconds is None or not self.matches(taint):
+            return self.matches(taint)
+        age = None if taint.added is None else (now - taint.added).total_seconds()
+        return age is not None and age < self.seconds
 
     @property
     def manifest(self) -> Mapping[str, Any]:
@@ -95,8 +89,7 @@ def untolerated(
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint, *, now: datetime) -> bool:
     """Return whether any toleration tolerates a taint now."""
-    matching = (item.expires(taint) for item in tolerations if item.matches(taint))
-    return any(end is None or now < end for end in matching)
+    return any(item.tolerates(taint, now) for item in tolerations)
 
 
 def read_taints(cluster: Mapping[str, Any]) -> tuple[Taint, ...]:
@@ -106,7 +99,7 @@ def read_taints(cluster: Mapping[str, Any]) -> tuple[Taint, ...]:
             UntrustedName(item["key"]),
             item["effect"],
             UntrustedName(item.get("value") or ""),
-            datetime.fromisoformat(item["timeAdded"]) if item.get("timeAdded") else None,
+            read_time(item.get("timeAdded")),
         )
         for item in (cluster.get("spec") or {}).get("taints") or ()
     )

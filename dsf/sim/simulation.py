@@ -127,10 +127,10 @@ class Simulation:
         cluster_sets = await _items(self._hub, MANAGED_CLUSTER_SET)
         bindings = await _items(self._hub, MANAGED_CLUSTER_SET_BINDING)
         scores = _live_scores(await _items(self._hub, ADD_ON_PLACEMENT_SCORE), self._now())
+        decisions = _by_placement(await _items(self._hub, PLACEMENT_DECISION))
         changed: list[Change] = []
         for item in placements:
             namespace, name = item["metadata"]["namespace"], item["metadata"]["name"]
-            decisions = _by_placement(await _items(self._hub, PLACEMENT_DECISION))
             view = placement.HubView(
                 clusters,
                 cluster_sets,
@@ -140,7 +140,9 @@ class Simulation:
                 self._now(),
             )
             changes = placement.decide(item, view, decisions.get((namespace, name)))
-            changed += await _applied(self._hub, changes)
+            if changes:
+                changed += await _applied(self._hub, changes)
+                decisions = _by_placement(await _items(self._hub, PLACEMENT_DECISION))
         return changed
 
     async def _decided(self) -> dict[tuple[str, str], list[str]]:

@@ -54,6 +54,8 @@ def with_candidates(
             helped = _helped(cluster, pool, pools[cluster.name])
             demand = _demand(fleet, pool, counts, helped)
             found = _generated(fleet.namespace, cluster, pool, demand, rules)
+            if cluster.no_new_policies:
+                found = _in_force(cluster.name, found, running)
             own = _joined(own, pool, found.items, running)
             issues += [] if found.items else [_not_asked(cluster.name)]
             omitted += [found.omitted_layouts] if found.omitted_layouts else []
@@ -133,6 +135,13 @@ def _generated(
     return mig.PoolCandidates(
         (*found.items, *kept), left and left._replace(kept=left.kept + len(kept))
     )
+
+
+def _in_force(
+    cluster: str, found: mig.PoolCandidates, running: Collection[PolicyEnforcement]
+) -> mig.PoolCandidates:
+    kept = (item for item in found.items if PolicyEnforcement(cluster, item.name) in running)
+    return mig.PoolCandidates(tuple(kept), None)
 
 
 def _joined(

@@ -58,7 +58,8 @@ class Cluster:
     """A managed cluster and its candidate policies, in the order of the request.
 
     `base`: what the cluster supplies without any policy. `enforced`: policies in force that the
-    request does not list.
+    request does not list. `no_new_policies`: OCM can't select it for a policy that is generated
+    now; one that was generated and is in force may stay.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Cluster:
     labels: Mapping[str, str] = field(default_factory=dict)
     base: tuple[Supply, ...] = ()
     enforced: tuple[CandidatePolicy, ...] = ()
+    no_new_policies: bool = False
 
     def label(self, key: str) -> str:
         """Return the value of a label, empty where there is none; CLUSTER_NAME_KEY is the name."""

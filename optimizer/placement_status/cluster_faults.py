@@ -2,47 +2,35 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from dsf.api.conditions import conditions_of, find
+from dsf.api.times import read_time
 from dsf.api.untrusted_text import UntrustedName, UntrustedText
 from dsf.kube.port import Object
+from dsf.placement.obstacles import Obstacle, state_obstacle, taint_obstacle
 from dsf.placement.taints import Toleration, read_taints, untolerated
 
 
-class ClusterFault(NamedTuple):
-    """What is wrong with a cluster, in one word and in a sentence, and since when."""
-
-    reason: str
-    message: str
-    since: datetime | None = None
-
-
-def cluster_fault(name: str, cluster: Object | None) -> ClusterFault | None:
+def cluster_fault(name: str, cluster: Object | None) -> Obstacle | None:
     """Return what is wrong with the cluster of this name; None if nothing is."""
-    shown = UntrustedName(name)
     if cluster is None:
-        return ClusterFault("ClusterLeft", f"the hub has no cluster {shown}: plan again")
-    deleted = cluster["metadata"].get("deletionTimestamp")
-    if deleted:
-        message = f"cluster {shown} is being deleted: plan again"
-        return ClusterFault("ClusterBeingDeleted", message, moment(deleted))
+        message = f"the hub has no cluster {UntrustedName(name)}: plan again"
+        return Obstacle("ClusterLeft", message)
     available = find(conditions_of(cluster), "ManagedClusterConditionAvailable")
-    if available is not None and available.get("status") != "True":
-        message = f"cluster {shown} is not available: {said(available)}"
-        return ClusterFault("ClusterLost", message, since(available))
-    return None
+    lost = available is not None and available.get("status") != "True"
+    if available is not None and lost and not cluster["metadata"].get("deletionTimestamp"):
+        message = f"cluster {UntrustedName(name)} is not available: {said(available)}"
+        return Obstacle("ClusterLost", message, since(available))
+    return state_obstacle(cluster)
 
 
 def taint_fault(
     name: str, cluster: Object, tolerations: Iterable[Toleration], *, now: datetime
-) -> ClusterFault | None:
+) -> Obstacle | None:
     """Return the taint that keeps a Placement with these tolerations from a new selection."""
     taint = untolerated(read_taints(cluster), tolerations, selected=False, now=now)
-    if taint is None:
-        return None
-    message = f"cluster {UntrustedName(name)} has the taint {UntrustedText(taint)}"
-    return ClusterFault("ClusterTainted", message, taint.added)
+    return taint_obstacle(name, taint) if taint else None
 
 
 def said(condition: Mapping[str, Any]) -> str:
@@ -54,12 +42,4 @@ def said(condition: Mapping[str, Any]) -> str:
 
 def since(condition: Mapping[str, Any] | None) -> datetime | None:
     """Return the lastTransitionTime of a condition; None if there is none."""
-    return moment((condition or {}).get("lastTransitionTime"))
-
-
-def moment(text: object) -> datetime | None:
-    """Return a time of the Kubernetes API; None for anything else."""
-    try:
-        return datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
+    return read_time((condition or {}).get("lastTransitionTime"))

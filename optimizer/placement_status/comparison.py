@@ -6,7 +6,7 @@ from dsf.kube.port import Object
 from optimizer.placement_status.drift import drift
 from optimizer.placement_status.hub_state import Enforcement, HubState, read_hub_state
 from optimizer.placement_status.landing import landing
-from optimizer.snapshot.object_readers import name_of
+from optimizer.snapshot.object_readers import name_of, placement_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.placement_status import BoundPolicy, PlacementStatus, WorkloadLanding
 
@@ -17,18 +17,20 @@ def placement_status(observation: Observation, namespace: str) -> PlacementStatu
     A workload has a row for each cluster that its generated Placement names. A workload without a
     generated Placement was not placed and has none.
     """
-    hub = read_hub_state(observation)
+    hub = read_hub_state(observation, namespace)
     enforced = hub.enforced_on()
     workloads = sorted(observation.workloads, key=name_of)
     landings = tuple(row for workload in workloads for row in _landings(workload, hub, enforced))
-    referred = {_placement_name(workload) for workload in workloads}
+    referred = {placement_of(workload) for workload in workloads}
     found = drift(hub, namespace, referred, enforced)
     return PlacementStatus(
         namespace=namespace,
         landed=bool(landings) and all(item.state == "Landed" for item in landings),
         workloads=landings,
         policies=tuple(_bound_policies(hub, enforced)),
-        drift=tuple(sorted(found, key=lambda item: (item.kind, item.name, item.reason))),
+        drift=tuple(
+            sorted(found, key=lambda item: (item.kind, item.name, item.reason, item.message))
+        ),
         unbound_policies=tuple(sorted(hub.policies.keys() - hub.bound)),
     )
 
@@ -36,7 +38,7 @@ def placement_status(observation: Observation, namespace: str) -> PlacementStatu
 def _landings(
     workload: Object, hub: HubState, enforced: Mapping[str, list[Enforcement]]
 ) -> Iterator[WorkloadLanding]:
-    placement = hub.placements.get(_placement_name(workload))
+    placement = hub.placements.get(placement_of(workload))
     if placement is None:
         return
     for cluster in placement.clusters:
@@ -55,9 +57,3 @@ def _bound_policies(
                 compliance=hub.compliances.get((item.policy, cluster), ""),
                 claim=hub.claim(cluster),
             )
-
-
-def _placement_name(workload: Object) -> str:
-    """Return the name of the Placement that a decision writes for a ManifestWorkReplicaSet."""
-    references = (workload.get("spec") or {}).get("placementRefs") or [{}]
-    return str(references[0].get("name") or "")

@@ -1,16 +1,16 @@
 """The objects of an observation, indexed for the questions that a placement's status asks."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 from dsf.api.names import CLUSTER_CLAIM
-from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 from dsf.placement.cluster_sets import bound_sets, sets_of
-from optimizer.placement_status.cluster_faults import ClusterFault, cluster_fault, taint_fault
+from dsf.placement.obstacles import Obstacle, sets_obstacle
+from optimizer.placement_status.cluster_faults import cluster_fault, taint_fault
 from optimizer.placement_status.observed_placements import (
     ObservedPlacement,
     read_placements,
@@ -37,8 +37,8 @@ class Enforcement(NamedTuple):
 class HubState:
     """The objects by name, the enforcements, and compliances by policy and cluster.
 
-    `bound`: the policies that any PlacementBinding names. `unbound`: the clusters of which no
-    cluster set is bound to the namespace.
+    `bound`: the policies that any PlacementBinding names. `unbound`: the clusters none of whose
+    cluster sets is bound to the namespace.
     """
 
     clusters: Mapping[str, Object]
@@ -47,7 +47,7 @@ class HubState:
     enforcements: tuple[Enforcement, ...]
     bound: frozenset[str]
     compliances: Mapping[tuple[str, str], str]
-    unbound: frozenset[str]
+    unbound: Mapping[str, Obstacle]
     observed_at: datetime
 
     def enforced_on(self) -> Mapping[str, list[Enforcement]]:
@@ -59,15 +59,12 @@ class HubState:
                 found[cluster].append(item)
         return found
 
-    def fault(self, name: str, placement: ObservedPlacement) -> ClusterFault | None:
+    def fault(self, name: str, placement: ObservedPlacement) -> Obstacle | None:
         """Return why OCM can't select a cluster for a Placement now; None if it can."""
         cluster = self.clusters.get(name)
-        found = cluster_fault(name, cluster)
+        found = cluster_fault(name, cluster) or self.unbound.get(name)
         if found or cluster is None:
             return found
-        if name in self.unbound:
-            message = f"no cluster set of cluster {UntrustedName(name)} is bound to the namespace"
-            return ClusterFault("ClusterSetNotBound", message)
         return taint_fault(name, cluster, placement.tolerations, now=self.observed_at)
 
     def claim(self, cluster: str, name: str = CLUSTER_CLAIM) -> str:
@@ -77,7 +74,7 @@ class HubState:
         return str(values.get(name, ""))
 
 
-def read_hub_state(observation: Observation) -> HubState:
+def read_hub_state(observation: Observation, namespace: str) -> HubState:
     """Return the state of a namespace, and of the managed clusters of the whole hub."""
     policies = {
         name_of(obj): obj for obj in observation.policies if ROOT_POLICY_LABEL not in labels_of(obj)
@@ -95,20 +92,19 @@ def read_hub_state(observation: Observation) -> HubState:
             for name, obj in policies.items()
             for item in (obj.get("status") or {}).get("status") or ()
         },
-        unbound=_unbound(observation),
+        unbound=dict(_unbound(observation, namespace)),
         observed_at=observation.observed_at,
     )
 
 
-def _unbound(observation: Observation) -> frozenset[str]:
-    """Return the clusters that no Placement of the namespace can select; none without any set."""
-    if not observation.cluster_sets:
-        return frozenset()
+def _unbound(observation: Observation, namespace: str) -> Iterator[tuple[str, Obstacle]]:
+    """Yield the clusters that no Placement of the namespace can select; none without any set."""
     bound = bound_sets(observation.set_bindings, observation.cluster_sets)
-    sets = [item for item in observation.cluster_sets if name_of(item) in bound]
-    return frozenset(
-        name_of(cluster) for cluster in observation.managed_clusters if not sets_of(cluster, sets)
-    )
+    for cluster in observation.managed_clusters if observation.cluster_sets else ():
+        member = sets_of(cluster, observation.cluster_sets)
+        found = sets_obstacle(name_of(cluster), member, bound, namespace)
+        if found:
+            yield name_of(cluster), found
 
 
 def _enforcements(bindings: Iterable[Object]) -> Iterable[Enforcement]:

@@ -1,16 +1,19 @@
-"""Which managed clusters OCM can select for the Placements of a namespace, and why not the others.
+"""Which managed clusters OCM can select for Placements of a namespace, and why not the others."""
 
-OCM's placement controller looks at cluster sets, deletion and taints. A cluster that the hub does
-not accept, or that never joined, gets no work either, so nothing is planned there.
-"""
-
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
-from dsf.api.untrusted_text import listed
 from dsf.kube.port import Object
 from dsf.placement.cluster_sets import bound_sets, sets_of
+from dsf.placement.obstacles import (
+    Obstacle,
+    sets_asked_obstacle,
+    sets_obstacle,
+    state_obstacle,
+    taint_obstacle,
+)
 from dsf.placement.taints import (
     UNAVAILABLE,
     UNREACHABLE,
@@ -20,21 +23,20 @@ from dsf.placement.taints import (
     tolerates,
     untolerated,
 )
+from optimizer.domain.fleet import Cluster, Workload
 from optimizer.domain.issue import Issue
 from optimizer.domain.settings import OptimizerSettings
+from optimizer.mig.gpu_pools import GpuPools
 from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.request import OptimizeRequest
 
-_LOST = {
-    UNAVAILABLE: "the cluster reports that it is not available: look at its klusterlet",
-    UNREACHABLE: "its agent does not renew its lease: look at its klusterlet and its network",
-}
+Tolerations = tuple[Toleration, ...]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class EligibleClusters:
-    """The clusters of a hub as OCM's placement controller sees them from one namespace.
+    """The clusters of a request as OCM's placement controller sees them from one namespace.
 
     `blocked`: those that no Placement of the namespace can select, each with an issue. `taints`:
     those of the other clusters. `defaults`: tolerations that hold where something runs already.
@@ -42,30 +44,26 @@ class EligibleClusters:
 
     blocked: Mapping[str, Issue]
     taints: Mapping[str, tuple[Taint, ...]]
-    defaults: tuple[Toleration, ...]
+    defaults: Tolerations
     now: datetime
-    _hit: dict[str, Taint] = field(default_factory=dict)
-    _cached: dict[tuple[Toleration, ...], tuple[str, ...]] = field(default_factory=dict)
 
-    def unselectable(
-        self, tolerations: tuple[Toleration, ...], current: Collection[str] = ()
-    ) -> tuple[str, ...]:
-        """Return the clusters that a Placement with these tolerations can't select.
+    def unselectable(self, tolerations: Tolerations) -> dict[str, Issue]:
+        """Return the clusters that no new Placement with these tolerations selects, and why."""
+        found = dict(self.blocked)
+        for name, taints in self.taints.items():
+            taint = untolerated(taints, tolerations, selected=False, now=self.now)
+            if taint:
+                found[name] = _issue(name, taint_obstacle(name, taint))
+        return found
 
-        `current`: the clusters that it selects now.
-        """
-        found = self._cached.get(tolerations)
-        if found is None:
-            tainted = (name for name in self.taints if self._taint(name, tolerations))
-            found = self._cached[tolerations] = (*self.blocked, *tainted)
-        staying = frozenset(
-            name
-            for name in current
-            if name in self.taints and not self._taint(name, tolerations + self.defaults, True)
+    def may_stay(self, cluster: str, tolerations: Tolerations) -> bool:
+        """Return whether a Placement that selects the cluster now goes on selecting it."""
+        tolerated, taints = tolerations + self.defaults, self.taints.get(cluster, ())
+        return cluster not in self.blocked and not untolerated(
+            taints, tolerated, selected=True, now=self.now
         )
-        return tuple(name for name in found if name not in staying) if staying else found
 
-    def avoided(self, tolerations: tuple[Toleration, ...]) -> tuple[str, ...]:
+    def avoided(self, tolerations: Tolerations) -> tuple[str, ...]:
         """Return the clusters with a taint PreferNoSelect that is not tolerated."""
         return tuple(
             name
@@ -76,24 +74,8 @@ class EligibleClusters:
             )
         )
 
-    def issues(self, clusters: Iterable[str]) -> Iterator[Issue]:
-        """Yield an issue of each cluster that something could not be planned on."""
-        for name in clusters:
-            if name in self.blocked:
-                yield self.blocked[name]
-            elif name in self._hit:
-                yield _tainted(name, self._hit[name])
 
-    def _taint(
-        self, name: str, tolerations: tuple[Toleration, ...], selected: bool = False
-    ) -> Taint | None:
-        found = untolerated(self.taints[name], tolerations, selected=selected, now=self.now)
-        if found and not selected:
-            self._hit[name] = found
-        return found
-
-
-def default_tolerations(settings: OptimizerSettings) -> tuple[Toleration, ...]:
+def default_tolerations(settings: OptimizerSettings) -> Tolerations:
     """Return what every generated Placement tolerates: a short loss of contact with a cluster.
 
     As in Kubernetes, where Pods tolerate not-ready and unreachable nodes for 300 seconds.
@@ -104,7 +86,7 @@ def default_tolerations(settings: OptimizerSettings) -> tuple[Toleration, ...]:
 
 
 def eligible_clusters(
-    observation: Observation, request: OptimizeRequest, defaults: tuple[Toleration, ...]
+    observation: Observation, request: OptimizeRequest, defaults: Tolerations
 ) -> EligibleClusters:
     """Return which clusters of a request OCM can select.
 
@@ -112,89 +94,127 @@ def eligible_clusters(
     has some.
     """
     bound = bound_sets(observation.set_bindings, observation.cluster_sets)
-    blocked, taints = dict[str, Issue](), dict[str, tuple[Taint, ...]]()
-    for cluster in observation.managed_clusters:
-        name = name_of(cluster)
-        if name not in request.cluster_names:
-            continue
-        issue = _blocked(cluster, observation, bound, request)
-        if issue:
-            blocked[name] = issue
-        else:
-            taints[name] = read_taints(cluster)
+    named = {
+        name_of(item): item
+        for item in observation.managed_clusters
+        if name_of(item) in request.cluster_names
+    }
+    obstacles = {
+        name: obstacle
+        for name, cluster in named.items()
+        if (obstacle := _obstacle(name, cluster, observation, bound, request))
+    }
     return EligibleClusters(
-        blocked,
-        {name: found for name, found in taints.items() if found},
-        defaults,
-        observation.observed_at,
+        blocked={name: _issue(name, obstacle) for name, obstacle in obstacles.items()},
+        taints={
+            name: taints
+            for name, cluster in named.items()
+            if name not in obstacles and (taints := read_taints(cluster))
+        },
+        defaults=defaults,
+        now=observation.observed_at,
     )
 
 
-def _blocked(
-    cluster: Object, observation: Observation, bound: Collection[str], request: OptimizeRequest
-) -> Issue | None:
+def _obstacle(
+    name: str,
+    cluster: Object,
+    observation: Observation,
+    bound: Collection[str],
+    request: OptimizeRequest,
+) -> Obstacle | None:
     """Return why no Placement of the namespace can select a cluster; None if some can."""
-    name = name_of(cluster)
-    found = _state(cluster, name)
-    if found is None and observation.cluster_sets:
-        # Binding the set of all clusters is the last thing that an administrator wants.
-        member = sorted(
-            sets_of(cluster, observation.cluster_sets), key=lambda x: (x == "global", x)
-        )
-        found = _sets(member, bound, request)
-    if found is None:
-        return None
-    reason, message = found
-    return Issue(reason, f"cluster {name} {message}", cluster=name)
-
-
-def _state(cluster: Object, name: str) -> tuple[str, str] | None:
-    if cluster["metadata"].get("deletionTimestamp"):
-        return "ClusterBeingDeleted", "is being deleted"
-    if (cluster.get("spec") or {}).get("hubAcceptsClient") is False:
-        remedy = f"run `clusteradm accept --clusters {name}`"
-        return "ClusterNotAccepted", f"is not accepted by the hub: {remedy}"
-    if _says_no(cluster, "ManagedClusterJoined"):
-        return "ClusterNotJoined", "has not joined the hub: look at its klusterlet"
-    return None
-
-
-def _sets(
-    member: Sequence[str], bound: Collection[str], request: OptimizeRequest
-) -> tuple[str, str] | None:
-    eligible, namespace = set(member) & set(bound), request.namespace
-    if not eligible:
-        named = (
-            f"cluster set {' or '.join(map(str, member))}"
-            if member
-            else "a cluster set that has it"
-        )
-        command = f"clusteradm clusterset bind {member[0] if member else 'SET'}"
-        return "ClusterSetNotBound", (
-            f"is in no cluster set that is bound to namespace {namespace}: bind {named},"
-            f" `{command} --namespace {namespace}`"
-        )
-    asked = request.cluster_sets
-    if asked and not eligible & set(asked):
-        return "ClusterSetNotAsked", (
-            f"is in cluster set {' and '.join(map(str, sorted(eligible)))}, and the request's"
-            f" clusterSets names only {listed(sorted(asked))}"
-        )
-    return None
-
-
-def _says_no(cluster: Object, condition: str) -> bool:
-    return any(
-        item.get("type") == condition and item.get("status") != "True"
-        for item in (cluster.get("status") or {}).get("conditions") or ()
+    found = state_obstacle(cluster)
+    if found or not observation.cluster_sets:
+        return found
+    member = sets_of(cluster, observation.cluster_sets)
+    return sets_obstacle(name, member, bound, request.namespace) or sets_asked_obstacle(
+        name, member & set(bound), request.cluster_sets
     )
 
 
-def _tainted(cluster: str, taint: Taint) -> Issue:
-    since = f" since {taint.added:%Y-%m-%dT%H:%M:%SZ}" if taint.added else ""
-    remedy = _LOST.get(taint.key, "remove the taint, or tolerate it in the request's tolerations")
-    return Issue(
-        "ClusterTainted",
-        f"cluster {cluster} has the taint {taint}{since}: {remedy}",
-        cluster=cluster,
+def _issue(cluster: str, obstacle: Obstacle) -> Issue:
+    return Issue(obstacle.reason, obstacle.message, cluster=cluster)
+
+
+class SelectableFleet(NamedTuple):
+    """Clusters without the policies, and workloads without the clusters, that OCM can't select.
+
+    `pools`: the GPUs that policies may be generated for. `issues`: one for each cluster on which
+    something can't be.
+    """
+
+    clusters: tuple[Cluster, ...]
+    workloads: tuple[Workload, ...]
+    pools: GpuPools
+    issues: tuple[Issue, ...]
+
+
+def selectable_fleet(
+    clusters: Sequence[Cluster],
+    workloads: Sequence[Workload],
+    pools: GpuPools,
+    eligible: EligibleClusters,
+    asked: Tolerations,
+) -> SelectableFleet:
+    """Return what OCM can select of a fleet; `asked` are the tolerations of the request.
+
+    What is in force, or runs, and may stay is selectable where it is.
+    """
+    of_workloads = dict.fromkeys(item.tolerations + asked for item in workloads)
+    of_policies = (item.tolerations + asked for one in clusters for item in one.candidates)
+    lost = {each: eligible.unselectable(each) for each in {*of_workloads, *of_policies, asked}}
+    issues = list[Issue]()
+    for cluster in clusters:
+        used = [*of_workloads, *(item.tolerations + asked for item in cluster.candidates)]
+        used += [asked] if cluster.name in pools else []
+        issues += [lost[each][cluster.name] for each in used if cluster.name in lost[each]][:1]
+    names = {each: tuple(found) for each, found in lost.items()}
+    avoided = {each: eligible.avoided(each) for each in of_workloads}
+    kept = tuple(_with_selectable_policies(item, eligible, lost, asked) for item in clusters)
+    return SelectableFleet(
+        kept,
+        tuple(_with_selectable_clusters(i, eligible, names, avoided, asked) for i in workloads),
+        {
+            item.name: pools[item.name]
+            for item in kept
+            if item.name in pools and not _nothing_stays(item, eligible, asked)
+        },
+        tuple(issues),
     )
+
+
+def _with_selectable_policies(
+    cluster: Cluster,
+    eligible: EligibleClusters,
+    lost: Mapping[Tolerations, Collection[str]],
+    asked: Tolerations,
+) -> Cluster:
+    kept = tuple(
+        item
+        for item in cluster.candidates
+        if cluster.name not in lost[item.tolerations + asked]
+        or (item.current and eligible.may_stay(cluster.name, item.tolerations + asked))
+    )
+    return replace(cluster, candidates=kept, no_new_policies=cluster.name in lost[asked])
+
+
+def _nothing_stays(cluster: Cluster, eligible: EligibleClusters, asked: Tolerations) -> bool:
+    """Return whether no policy can be generated for a cluster's GPUs and none of them may stay."""
+    stays = bool(cluster.enforced) and eligible.may_stay(cluster.name, asked)
+    return cluster.no_new_policies and not stays
+
+
+def _with_selectable_clusters(
+    workload: Workload,
+    eligible: EligibleClusters,
+    lost: Mapping[Tolerations, tuple[str, ...]],
+    avoided: Mapping[Tolerations, tuple[str, ...]],
+    asked: Tolerations,
+) -> Workload:
+    tolerations = workload.tolerations + asked
+    found = lost[tolerations]
+    staying = {name for name in workload.current if eligible.may_stay(name, tolerations)}
+    if staying.intersection(found):
+        found = tuple(name for name in found if name not in staying)
+    return replace(workload, unselectable=found, avoided=avoided[tolerations])

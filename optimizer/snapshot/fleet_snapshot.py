@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 from dsf.kube.selectors import valid_selector
-from dsf.placement.taints import Toleration
 from optimizer.domain.fleet import (
     CandidatePolicy,
     Cluster,
@@ -23,9 +22,9 @@ from optimizer.domain.solution import PolicyEnforcement
 from optimizer.mig.gpu_pools import GpuPools
 from optimizer.snapshot.current_decisions import CurrentDecisions, read_current_decisions
 from optimizer.snapshot.eligible_clusters import (
-    EligibleClusters,
     default_tolerations,
     eligible_clusters,
+    selectable_fleet,
 )
 from optimizer.snapshot.ineffective_input import (
     ineffective_constraints,
@@ -70,12 +69,9 @@ def read_objects(
     asked, defaults = tolerations_of(request.tolerations), default_tolerations(settings)
     eligible = eligible_clusters(observation, request, defaults)
     listed, cluster_issues = _clusters(observation, request, select, running)
-    clusters = tuple(_selectable(item, eligible, asked) for item in listed)
     workloads, workload_issues = _workloads(observation.workloads, request, running)
-    workloads = tuple(_with_eligibility(item, eligible, asked) for item in workloads)
     pools, pool_issues = read_gpu_pools(observation.managed_clusters, request)
-    lost = frozenset(eligible.unselectable(asked))
-    pools = {name: own for name, own in pools.items() if name not in lost}
+    clusters, workloads, pools, lost = selectable_fleet(listed, workloads, pools, eligible, asked)
     limits = _limits(request)
     relevant = _relevant(clusters, workloads, limits)
     fleet = Fleet(
@@ -93,7 +89,7 @@ def read_objects(
         cluster_sets=request.cluster_sets,
         avoidance_cost=settings.prefer_no_select_cost,
         issues=(
-            *eligible.issues(cluster.name for cluster in clusters),
+            *lost,
             *cluster_issues,
             *workload_issues,
             *unknown_kinds(clusters, pools, workloads),
@@ -103,32 +99,6 @@ def read_objects(
         ),
     )
     return FleetSnapshot(fleet, score_index(relevant, pools, workloads), pools, running.policies)
-
-
-def _selectable(
-    cluster: Cluster, eligible: EligibleClusters, asked: tuple[Toleration, ...]
-) -> Cluster:
-    """Return a cluster without the candidates whose Placements OCM could not let select it."""
-    kept = tuple(
-        item
-        for item in cluster.candidates
-        if cluster.name
-        not in eligible.unselectable(
-            item.tolerations + asked, (cluster.name,) if item.current else ()
-        )
-    )
-    return replace(cluster, candidates=kept)
-
-
-def _with_eligibility(
-    workload: Workload, eligible: EligibleClusters, asked: tuple[Toleration, ...]
-) -> Workload:
-    tolerations = workload.tolerations + asked
-    return replace(
-        workload,
-        unselectable=eligible.unselectable(tolerations, workload.current),
-        avoided=eligible.avoided(tolerations),
-    )
 
 
 def _clusters(

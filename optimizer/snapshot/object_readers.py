@@ -93,7 +93,7 @@ def read_workload(replica_set: Object, said: WorkloadSpec | None = None) -> Work
     request = request_of(labels)
     if isinstance(request, str):
         return _invalid("InvalidRequest", "workload", name, request)
-    placement = _placement(replica_set)
+    placement = placement_of(replica_set)
     if not placement:
         message = f"workload {name}: spec.placementRefs[0].name is missing"
         return Issue(reason="NoPlacementRef", message=message, workload=name)
@@ -204,7 +204,8 @@ def _supplies(specs: Iterable[SupplySpec]) -> tuple[Supply, ...]:
     return tuple(Supply(kind, device, amount) for (kind, device), amount in amounts.items())
 
 
-def _placement(replica_set: Object) -> str:
+def placement_of(replica_set: Object) -> str:
+    """Return the name of the Placement that a decision writes for a ManifestWorkReplicaSet."""
     references = (replica_set.get("spec") or {}).get("placementRefs") or [{}]
     return str(references[0].get("name") or "")
 

@@ -80,7 +80,14 @@ NO_PARAMETER = {
 }
 """Fields of policies and clusters that no rule and no value reads."""
 
-NOT_DRAWN = {"kind", "layouts", "declared_layouts", "enforced", "tolerations"}
+NOT_DRAWN = {
+    "kind",
+    "layouts",
+    "declared_layouts",
+    "enforced",
+    "no_new_policies",
+    "tolerations",
+}
 """Workloads of random problems ask for gpu; the other fields are no part of an integer program."""
 
 NO_LIMIT = {

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from dsf.api.conditions import Condition, find
 from dsf.api.crd.score_rules import OnFailure
-from dsf.api.times import rfc3339
+from dsf.api.times import read_time, rfc3339
 from dsf.kube.port import Object
 
 PUBLISHED = "Published"
@@ -117,15 +117,6 @@ def decide_expiry(
     if rule.policy == "Hold" and reason != HELD:
         return _held(until, _hold(rule), now)
     return ExpiryDecision(again=until)
-
-
-def read_time(text: object) -> datetime | None:
-    """Return the time in a status; None where it is missing, unreadable or without a zone."""
-    try:
-        time = datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
-    return time if time.tzinfo else None
 
 
 _NEVER = "No round has succeeded yet."

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from dsf.api.times import read_time
+
 ByDimension = dict[str, dict[str, int]]
 """Entry name -> managed cluster -> value."""
 
@@ -30,7 +32,5 @@ def expired_at(obj: Mapping[str, Any], now: datetime) -> str:
     Scores without a readable `validUntil` never expire, as in OCM.
     """
     text = str((obj.get("status") or {}).get("validUntil") or "")
-    try:
-        return text if datetime.fromisoformat(text) <= now else ""
-    except (ValueError, TypeError):
-        return ""
+    until = read_time(text)
+    return text if until is not None and until <= now else ""

@@ -53,7 +53,7 @@ class WriteSample:
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyLimit:
-    """How many writes may be in flight, and what is known of their latency.
+    """How many writes may be in flight, and the latencies that were measured so far.
 
     `floor_seconds` is None before the first window of samples. `doubles` is true in slow start.
     `epoch` counts the decreases: samples of an earlier epoch speak of a larger limit and are

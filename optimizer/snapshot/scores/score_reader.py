@@ -21,7 +21,7 @@ from optimizer.snapshot.scores.score_entries import (
     entry_name,
     key_of,
     scores_by_key,
-    validity,
+    validity_of,
 )
 from optimizer.snapshot.scores.score_index import ClusterShape, ScoreIndex
 from optimizer.wire.request import ScoreRef
@@ -163,7 +163,7 @@ class ScoreReader:
 def _unusable(obj: Object, cluster: str, score: ScoreRef, now: datetime) -> Issue | None:
     """Return why no entry of an AddOnPlacementScore can be used; None if some can."""
     name = score.score_name
-    if validity(obj, now=now)[1]:
+    if validity_of(obj, now=now)[1]:
         until = (obj.get("status") or {}).get("validUntil")
         message = (
             f"cluster {cluster}: AddOnPlacementScore {name} was valid until {UntrustedName(until)}"

@@ -1,6 +1,7 @@
 """POST /optimize with GPUs instead of policies: policies are generated, chosen and deleted."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,8 +9,10 @@ import yaml
 from pydantic import ValidationError
 
 from dsf.api.names import GENERATED_LABEL
+from dsf.api.times import rfc3339
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
+from dsf.placement.taints import UNREACHABLE
 from optimizer.domain.fleet import CandidatePolicy
 from optimizer.domain.gpu_layout import NodeLayout
 from optimizer.domain.mig_manager_settings import GUIDE
@@ -156,6 +159,21 @@ async def test_a_request_without_gpus_cleans_up_what_was_generated_before() -> N
     await applied(hub, await planned(hub, body()))
     assert await generated(hub) == []
     assert await bound(hub) == {"3g.48gb-worker01", "3g.48gb-worker02"}
+
+
+@pytest.mark.parametrize(("seconds", "stays"), [(60, True), (301, False)])
+async def test_a_generated_policy_stays_through_a_short_loss_of_its_cluster(
+    seconds: int, stays: bool
+) -> None:
+    hub = await hub_of()
+    before = await planned(hub, asking())
+    await applied(hub, before)
+    since = rfc3339(NOW - timedelta(seconds=seconds))
+    taint = {"key": UNREACHABLE, "effect": "NoSelect", "timeAdded": since}
+    await hub.patch(kinds.MANAGED_CLUSTER, "worker02", {"spec": {"taints": [taint]}})
+    after = await planned(hub, asking(score_name="power"))
+    assert (after.policies.get("worker02") == before.policies["worker02"]) == stays
+    assert after.policies["worker01"] != before.policies["worker01"]
 
 
 async def test_a_policy_of_somebody_else_is_never_overwritten() -> None:

@@ -140,6 +140,34 @@ def test_a_request_tolerates_taints(toleration: dict[str, Any], tolerated: bool)
     assert ("worker02" in usable(fleet)) == tolerated
 
 
+@pytest.mark.parametrize(
+    ("added", "tolerated"),
+    [
+        ("9999-12-31T23:59:59Z", True),
+        ("0001-01-01T00:00:00Z", False),
+        ("0000-01-01T00:00:00Z", False),
+        ("2026-11-20T11:59:60Z", False),
+        ("not a time", False),
+        ("2026-11-20T11:59:59", False),
+    ],
+)
+def test_a_taint_can_have_any_time(added: str, tolerated: bool) -> None:
+    toleration = {"key": "maintenance", "operator": "Exists", "tolerationSeconds": 10**18}
+    if not tolerated:
+        toleration["tolerationSeconds"] = 600
+    fleet = read_fleet(tainted(timeAdded=added), request(**body(), tolerations=[toleration]))
+    assert ("worker02" in usable(fleet)) == tolerated
+
+
+def test_a_cluster_whose_taint_everything_tolerates_is_no_issue() -> None:
+    asked = body()
+    for item in (*asked["targetWorkloads"], *asked["clusters"][1]["availablePolicies"]):
+        item["tolerations"] = "maintenance"
+    fleet = read_fleet(tainted(), request(**asked))
+    assert usable(fleet) == ["worker01", "worker02"]
+    assert reasons(fleet) == {}
+
+
 def test_a_workload_that_tolerates_a_taint_alone_gets_no_policy_there() -> None:
     asked = body()
     asked["targetWorkloads"][0]["tolerations"] = "maintenance"

@@ -12,11 +12,11 @@ from dsf.agent.failure import Failure
 from dsf.agent.publish.plan import round_report
 from dsf.agent.publish.plan.placement_score import placement_score, status_patch
 from dsf.agent.publish.plan.round_report import RoundReport
-from dsf.agent.score.expiry import EXPIRE, LEAD, decide_expiry, policy_in_force, read_time
+from dsf.agent.score.expiry import EXPIRE, LEAD, decide_expiry, policy_in_force
 from dsf.agent.score.result_rules import AddOnPlacementScoreItem, RoundScores
 from dsf.api.conditions import find
 from dsf.api.crd.score_rules import OnFailure
-from dsf.api.times import rfc3339
+from dsf.api.times import read_time
 from dsf.kube import json_merge_patch
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -209,8 +209,3 @@ def test_whatever_happens(script: list[tuple[bool, float, OnFailure]]) -> None:
             assert obj.valid_for <= now
         again = obj.again(now)
         assert again is None or again > now - 1
-
-
-def test_times_without_a_zone_are_unreadable() -> None:
-    assert read_time("2026-01-01T12:00:00") is None
-    assert read_time(rfc3339(START)) == START
