@@ -118,7 +118,7 @@ def _once_free(pool: GpuPool, freed: Collection[str]) -> GpuPool:
 
 def _node_once_free(node: NodeGpus, freed: Collection[str]) -> NodeGpus:
     gpus = [
-        replace(gpu, busy=(), foreign=(), in_use=False) if name in freed else gpu
+        replace(gpu, busy=(), foreign=(), in_use=False, foreign_use=False) if name in freed else gpu
         for name, gpu in zip(_names(node), node.gpus, strict=True)
     ]
     busy = sum(map(_in_use, gpus))

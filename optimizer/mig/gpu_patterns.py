@@ -18,7 +18,7 @@ class Gpu:
     """A GPU and its state; `layout` is None if it is unknown or MIG is disabled.
 
     `busy`: GPU instances in use. `foreign`: those in use by workloads that are not in the request;
-    they supply nothing. `in_use`: with `mig_disabled`, whether the whole GPU is in use.
+    they supply nothing. With `mig_disabled` these are `in_use` and `foreign_use` of the whole GPU.
     `node_busy`: another GPU of its node is in use; turning MIG on or off would reset it.
     """
 
@@ -28,6 +28,7 @@ class Gpu:
     foreign: Layout = ()
     mig_disabled: bool = False
     in_use: bool = False
+    foreign_use: bool = False
     node_busy: bool = False
 
 
@@ -169,7 +170,7 @@ def _pieces(geometry: Geometry, instances: ProfileCounts | None) -> int:
 
 def _supplied(gpu: Gpu, instances: ProfileCounts | None, drained: bool) -> dict[str, int]:
     if instances is None:
-        return {WHOLE_GPU: 0 if gpu.in_use and not drained else 1}
+        return {WHOLE_GPU: 0 if gpu.foreign_use and not drained else 1}
     foreign = {} if drained else dict(profile_counts(gpu.geometry, gpu.foreign))
     profiles = {profile.name: profile.device for profile in gpu.geometry.profiles}
     return {profiles[name]: amount - foreign.get(name, 0) for name, amount in instances}

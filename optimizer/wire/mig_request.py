@@ -180,7 +180,8 @@ def _gpu(
         if len(instances) > 1:
             raise ValueError(f"instances: GPU {index} is both whole and divided")
         used = off[0].busy or bool(off[0].workload)
-        return Gpu(known, mig_disabled=True, in_use=used and off[0].workload not in workloads)
+        by_others = used and off[0].workload not in workloads
+        return Gpu(known, mig_disabled=True, in_use=used, foreign_use=by_others)
     held = _layout(index, known, instances)
     users = dict(zip(held, instances, strict=True))
     busy = [at for at, item in users.items() if item.busy or item.workload]

@@ -270,6 +270,15 @@ async def test_mixed_layouts_serve_several_devices() -> None:
     )
 
 
+async def test_a_whole_gpu_that_a_target_workload_uses_stays_whole_and_counts() -> None:
+    hub = await hub_of()
+    whole = [{"profile": "all", "gpu": gpu, "workload": "mwrs-app01"} for gpu in (0, 1)]
+    used = {**GPU, "count": 2, "instances": whole}
+    for score_name in ("performance", "power"):
+        plan = await planned(hub, asking(used, score_name=score_name))
+        assert {item.device for item in plan.placements} == {"all"}
+
+
 async def test_a_busy_gpu_is_left_alone_and_an_instance_of_a_target_workload_counts() -> None:
     hub = await bare_hub()
     held = [{"profile": "3g.48gb", "start": 0}, {"profile": "3g.48gb", "start": 4}]

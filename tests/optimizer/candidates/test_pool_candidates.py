@@ -66,7 +66,7 @@ def supplies(gpu: Gpu, rules: ReconfigurationRules) -> Iterator[tuple[dict[str, 
 
 def _kept(gpu: Gpu) -> Iterator[tuple[dict[str, int], float]]:
     if gpu.mig_disabled:
-        yield {WHOLE_GPU: 0 if gpu.in_use else 1}, 0.0
+        yield {WHOLE_GPU: 0 if gpu.foreign_use else 1}, 0.0
     elif gpu.layout is not None:
         counts = Counter(item.profile for item in gpu.layout)
         foreign = Counter(item.profile for item in gpu.foreign)
@@ -100,9 +100,10 @@ def worth(found: GeneratedPolicy, requests: Requests) -> float:
 
 
 def random_gpu(rng: random.Random, geometry: Geometry) -> Gpu:
-    kind = rng.choice(["unknown", "off", "off and used", "divided", "divided", "divided"])
-    if kind.startswith("off"):
-        return Gpu(geometry, mig_disabled=True, in_use=kind.endswith("used"))
+    kind = rng.choice(["unknown", "off", "used", "used by others", "divided", "divided", "divided"])
+    if kind == "off" or kind.startswith("used"):
+        used, foreign = kind != "off", kind == "used by others"
+        return Gpu(geometry, mig_disabled=True, in_use=used, foreign_use=foreign)
     if kind == "unknown":
         return Gpu(geometry)
     held: Layout = rng.choice(list(layouts(geometry)))

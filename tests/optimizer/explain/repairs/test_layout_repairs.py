@@ -84,7 +84,7 @@ def test_a_gpu_in_use_is_freed_for_another_layout() -> None:
 
 
 def test_all_gpus_of_a_node_are_freed_where_mig_is_turned_on() -> None:
-    whole = Gpu(A30, mig_disabled=True, in_use=True)
+    whole = Gpu(A30, mig_disabled=True, in_use=True, foreign_use=True)
     (change,) = changes(explained(*halves_on(in_use(QUARTERS, 1), whole), "w"))
     assert change.startswith("free GPUs n/0, n/1 of cluster c, so that")
 
@@ -144,7 +144,8 @@ def draw(rng: random.Random) -> tuple[Fleet, GpuPools]:
 
 def draw_gpu(rng: random.Random) -> Gpu:
     if rng.random() < 0.2:
-        return Gpu(A30, mig_disabled=True, in_use=rng.random() < 0.8)
+        used = rng.random() < 0.8
+        return Gpu(A30, mig_disabled=True, in_use=used, foreign_use=used)
     layout = rng.choice([item for item in layouts(A30) if item])
     count = rng.randint(0, len(layout))
     return in_use(layout, count, rng.randint(0, count))
@@ -163,7 +164,9 @@ def once_free(gpus: GpuPools, cluster: str, freed: str) -> GpuPools:
     names = freed.split(", ")
     every = {name: found[0].nodes[0].gpus for name, found in gpus.items()}
     every[cluster] = tuple(
-        replace(gpu, busy=(), foreign=(), in_use=False) if gpu_name("n", at) in names else gpu
+        replace(gpu, busy=(), foreign=(), in_use=False, foreign_use=False)
+        if gpu_name("n", at) in names
+        else gpu
         for at, gpu in enumerate(every[cluster])
     )
     return pools(dict(every))
