@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import ValidationError
 
+from dsf.api.optimization import Optimization
 from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, cleaned, listed, quoted
 from mcp_server.result_views import (
     LIST_LIMIT,
@@ -96,6 +97,12 @@ def next_step(view: PlanView, *, read_only: bool) -> str:
 def question(plan: Plan) -> str:
     """Return the question that a user answers before a plan is applied."""
     return f"Apply this plan to the hub?\n{explanation(plan)}\nDigest: {plan.digest}"
+
+
+def reset_question(namespace: str, optimization: str | None) -> str:
+    """Return the question that a user answers before generated objects are deleted."""
+    which = f"{Optimization(namespace, optimization)}" if optimization else f"namespace {namespace}"
+    return f"Delete every generated Placement, PlacementBinding and Policy of {which}?"
 
 
 def status_text(view: StatusView) -> str:

@@ -35,7 +35,14 @@ from optimizer.access.rights import lacking_own_right
 from optimizer.api.caller import CallerGone, caller_of
 from optimizer.plan.plan import Plan
 from optimizer.wire.base import RequestPart
-from optimizer.wire.request import NamedCluster, NamedWorkload, Namespace, OptimizeRequest, ScoreRef
+from optimizer.wire.request import (
+    NamedCluster,
+    NamedWorkload,
+    Namespace,
+    OptimizationName,
+    OptimizeRequest,
+    ScoreRef,
+)
 from optimizer.wire.request_problem import CALLER_GONE, RequestProblem
 
 logger = logging.getLogger(__name__)
@@ -59,7 +66,13 @@ Digest = Annotated[
 ]
 
 
-_MORE = ("objectives", "limits", "missingScore", "gap", "mig", "whyNot", "pareto")
+_MORE = ("optimization", "objectives", "limits", "missingScore", "gap", "mig", "whyNot", "pareto")
+
+
+OnlyOptimization = Annotated[
+    OptimizationName | None,
+    Field(description="Only what this optimization generated; default: what any generated."),
+]
 
 
 Caller = Callable[[], AuthorizedOptimizer]
@@ -177,14 +190,16 @@ class ReadTools:
         )
         return ToolResult(content=text, structured_content=view)
 
-    async def placement_status(self, namespace: Namespace) -> ToolResult:
+    async def placement_status(
+        self, namespace: Namespace, optimization: OnlyOptimization = None
+    ) -> ToolResult:
         """Tell how far OCM is with each placed workload: what it waits for, or why it is refused.
 
         Also lists drift: generated objects that were edited, clusters that were lost.
         """
         with _hub_errors():
             async with caller_of(_http_messages()) as client:
-                found = await client.wait(self._caller().placement_status(namespace))
+                found = await client.wait(self._caller().placement_status(namespace, optimization))
         if isinstance(found, RequestProblem):
             raise _refused(result_text.refusal(found))
         view = status_view(found)
@@ -238,23 +253,26 @@ class WriteTools:
         return plan
 
     async def reset_placements(
-        self, namespace: Namespace, context: Context
+        self, namespace: Namespace, context: Context, optimization: OnlyOptimization = None
     ) -> ToolResult | InputRequiredResult:
         """Delete every generated Placement, PlacementBinding and Policy of a namespace.
+
+        With an optimization, only those that were generated for it.
 
         Their policies are no longer enforced. Workloads stay where they are until the next plan.
         """
         asked = await self._confirm(
             context,
-            "Delete every generated Placement, PlacementBinding and Policy of namespace"
-            f" {namespace}?",
-            about=f"reset_placements {namespace}",
+            result_text.reset_question(namespace, optimization),
+            about=f"reset_placements {namespace} {optimization or ''}".strip(),
         )
         if isinstance(asked, InputRequiredResult):
             return asked
         with _hub_errors():
             async with caller_of(_http_messages()) as client:
-                result = await self._caller().reset(namespace, wanted=client.is_connected)
+                result = await self._caller().reset(
+                    namespace, optimization=optimization, wanted=client.is_connected
+                )
         if isinstance(result, RequestProblem):
             raise _refused(result_text.refusal(result))
         view = reset_view(namespace, result)

@@ -124,10 +124,15 @@ class Optimizer:
         """Return the AddOnPlacementScores of all clusters without their entries."""
         return tuple(await retry_when_gone(self._score_names))
 
-    async def placement_status(self, namespace: str) -> PlacementStatus:
-        """Return what OCM has made of the generated objects of a namespace; write nothing."""
+    async def placement_status(
+        self, namespace: str, optimization: str | None = None
+    ) -> PlacementStatus:
+        """Return what OCM has made of the generated objects of a namespace; write nothing.
+
+        With `optimization`, only of the objects that were generated for it.
+        """
         observation = await observe_decisions(self._kube, namespace, self._now())
-        return await asyncio.to_thread(placement_status, observation, namespace)
+        return await asyncio.to_thread(placement_status, observation, namespace, optimization)
 
     async def plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
         """Make a plan; write nothing."""
@@ -161,14 +166,16 @@ class Optimizer:
         namespace: str,
         writer: Writer = OWN_RIGHTS,
         *,
+        optimization: str | None = None,
         wanted: Callable[[], bool] = lambda: True,
     ) -> ResetResult | RequestProblem:
         """Delete every generated Placement, PlacementBinding and Policy of a namespace.
 
+        With `optimization`, only those that were generated for it.
         `wanted` is called before the first deletion; if it returns False, nothing is deleted.
         """
         return await self._write_alone(
-            namespace, lambda lease: self._reset(namespace, lease, writer, wanted)
+            namespace, lambda lease: self._reset(namespace, optimization, lease, writer, wanted)
         )
 
     async def _write_alone(
@@ -194,17 +201,18 @@ class Optimizer:
     async def _reset(
         self,
         namespace: str,
+        optimization: str | None,
         lease: NamespaceLease,
         writer: Writer,
         wanted: Callable[[], bool],
     ) -> ResetResult | RequestProblem:
         placements, bindings, policies = await asyncio.gather(
             list_all(self._kube, PLACEMENT, namespace, labels=GENERATED_SELECTOR),
-            list_all(self._kube, PLACEMENT_BINDING, namespace, labels=GENERATED_SELECTOR),
+            list_all(self._kube, PLACEMENT_BINDING, namespace),
             list_all(self._kube, POLICY, namespace, labels=GENERATED_SELECTOR),
         )
         observation = Observation(placements=placements, bindings=bindings, policies=policies)
-        deletions = reset_changes(observation)
+        deletions = reset_changes(observation, optimization)
         if refused := await writer.permit(deletions):
             return refused
         if not wanted():

@@ -20,6 +20,8 @@ CONFIG_MAP = "dynamic-scoring-config"
 SUMMARIES_KEY = "summaries"
 
 GENERATED_LABEL = "dynamic-scoring-framework-mcp/generated"
+OPTIMIZATION_LABEL = f"{GROUP}/optimization"
+DEFAULT_OPTIMIZATION = "default"
 CLUSTER_CLAIM = "policy-watcher-claim"
 SCORE_NAME_LABEL = f"{GROUP}/score-name"
 ALLOWED_HOSTS_ANNOTATION = f"{GROUP}/allowed-hosts"

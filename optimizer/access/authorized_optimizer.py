@@ -79,10 +79,12 @@ class AuthorizedOptimizer:
             return ()
         return await self._optimizer.score_names()
 
-    async def placement_status(self, namespace: str) -> PlacementStatus | RequestProblem:
-        """Return what OCM has made of the generated objects of a namespace."""
+    async def placement_status(
+        self, namespace: str, optimization: str | None = None
+    ) -> PlacementStatus | RequestProblem:
+        """Return what OCM has made of the generated objects of a namespace or an optimization."""
         refused = await self._refusal(status_rights(namespace))
-        return refused or await self._optimizer.placement_status(namespace)
+        return refused or await self._optimizer.placement_status(namespace, optimization)
 
     async def plan(
         self, request: OptimizeRequest, *, to_apply: bool = False
@@ -111,15 +113,24 @@ class AuthorizedOptimizer:
         return await self._audited("apply", namespace, write, digest=plan.digest)
 
     async def reset(
-        self, namespace: str, *, wanted: Callable[[], bool] = lambda: True
+        self,
+        namespace: str,
+        *,
+        optimization: str | None = None,
+        wanted: Callable[[], bool] = lambda: True,
     ) -> ResetResult | RequestProblem:
-        """Delete what was generated in a namespace; nothing if `wanted` returns False before it."""
+        """Delete what was generated in a namespace, or for one of its optimizations.
+
+        Delete nothing if `wanted` returns False before it.
+        """
 
         async def write() -> ResetResult | RequestProblem:
             refused = await self._refusal(writing_rights(namespace))
             if refused:
                 return refused
-            return await self._optimizer.reset(namespace, self._writer(namespace), wanted=wanted)
+            return await self._optimizer.reset(
+                namespace, self._writer(namespace), optimization=optimization, wanted=wanted
+            )
 
         return await self._audited("reset", namespace, write)
 

@@ -23,7 +23,12 @@ from optimizer.plan.plan import refused_writes, result
 from optimizer.service import Optimizer
 from optimizer.snapshot.unknown_names import unknown_filters
 from optimizer.wire.placement_status import PlacementStatus
-from optimizer.wire.request import Namespace, OptimizeRequest, ResetRequest
+from optimizer.wire.request import (
+    Namespace,
+    OptimizationName,
+    OptimizeRequest,
+    ResetRequest,
+)
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import OptimizeResult, ResetResult, ScoreList
 
@@ -53,6 +58,9 @@ class StatusFilter(BaseModel, extra="forbid"):
     """Parameters of GET /placements/status; a misspelt one is refused, not ignored."""
 
     namespace: Namespace
+    optimization: Annotated[
+        OptimizationName | None, Field(description="Only what this optimization generated.")
+    ] = None
 
 
 class OptimizeMode(BaseModel, extra="forbid"):
@@ -142,7 +150,7 @@ def _reading_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) 
         """
         optimizer = of(connection)
         async with caller_of(connection.receive) as caller:
-            found = await caller.wait(optimizer.placement_status(only.namespace))
+            found = await caller.wait(optimizer.placement_status(**only.model_dump()))
         return refusal(found) if isinstance(found, RequestProblem) else found
 
 
@@ -162,10 +170,11 @@ def _writing_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) 
     ) -> OptimizeResult | Response:
         """Choose at most one policy per cluster and a place for each workload.
 
-        Generated objects of the namespace that the plan does not need are deleted. A plan without
-        any placed workload changes nothing. If the hub refuses a write, the response is 503 and
-        names it. The other writes stay; the same request repeats only those that are missing.
-        If the caller disconnects before the first write, planning stops and nothing is written.
+        Generated objects of the optimization that the plan does not need are deleted; those of
+        other optimizations stay. A plan without any placed workload changes nothing. If the hub
+        refuses a write, the response is 503 and names it. The other writes stay; the same request
+        repeats only those that are missing. If the caller disconnects before the first write,
+        planning stops and nothing is written.
         """
         optimizer, dry_run = of(connection), mode.dry_run or request.dry_run
         async with caller_of(connection.receive) as caller:
@@ -194,11 +203,16 @@ def _writing_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) 
     ) -> ResetResult | Response:
         """Delete the generated Placements, PlacementBindings and Policies of a namespace.
 
+        With `optimization`, only those that were generated for it.
         If the caller disconnects before the first deletion, nothing is deleted.
         """
         optimizer = of(connection)
         async with caller_of(connection.receive) as caller:
-            done = await optimizer.reset(request.namespace, wanted=caller.is_connected)
+            done = await optimizer.reset(
+                request.namespace,
+                optimization=request.optimization,
+                wanted=caller.is_connected,
+            )
         return refusal(done) if isinstance(done, RequestProblem) else done
 
 

@@ -9,6 +9,7 @@ from itertools import chain
 
 import numpy as np
 
+from dsf.api.optimization import Optimization
 from optimizer.candidates import pool_candidates as mig
 from optimizer.candidates.affinity_bonus import Dependents, affinity_bonus, dependents
 from optimizer.candidates.layout_relaxation import mean_pattern_counts
@@ -53,7 +54,7 @@ def with_candidates(
         for pool in pools.get(cluster.name, ()):
             helped = _helped(cluster, pool, pools[cluster.name])
             demand = _demand(fleet, pool, counts, helped)
-            found = _generated(fleet.namespace, cluster, pool, demand, rules)
+            found = _generated(fleet.owner, cluster, pool, demand, rules)
             if cluster.no_new_policies:
                 found = _in_force(cluster.name, found, running)
             own = _joined(own, pool, found.items, running)
@@ -92,8 +93,7 @@ def _with_priced(
     for item, found in zip(fleet.omitted_layouts, mean_pattern_counts(fleet), strict=True):
         (pool,) = (each for each in pools[item.cluster] if each.name == item.pool)
         made = [
-            composed_candidate(fleet.namespace, pool, item, counts)
-            for counts in rounded(found, most)
+            composed_candidate(fleet.owner, pool, item, counts) for counts in rounded(found, most)
         ]
         cluster = clusters[item.cluster]
         known = {each.policy for each in cluster.candidates}
@@ -119,14 +119,18 @@ def rounded(mean_counts: Iterable[Floats], times: int) -> Iterator[tuple[tuple[i
 
 
 def _generated(
-    namespace: str, cluster: Cluster, pool: GpuPool, demand: Demand, rules: ReconfigurationRules
+    owner: Optimization,
+    cluster: Cluster,
+    pool: GpuPool,
+    demand: Demand,
+    rules: ReconfigurationRules,
 ) -> mig.PoolCandidates:
     """Return candidates, the policy in force included, so that a change must be worth its cost."""
-    found = mig.pool_candidates(namespace, pool, demand, rules)
+    found = mig.pool_candidates(owner, pool, demand, rules)
     known = {item.name for item in found.items}
     enforced = [item for item in cluster.enforced if known and item.policy not in known]
     made = [
-        mig.candidate_with_layouts(namespace, pool, demand, rules, item.declared_layouts)
+        mig.candidate_with_layouts(owner, pool, demand, rules, item.declared_layouts)
         for item in enforced
     ]
     pairs = zip(enforced, made, strict=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
+from dsf.api.optimization import Optimization
 from optimizer.candidates.frontier import Frontier, FrontierPoint, frontier
 from optimizer.domain.gpu_layout import GpuPattern, NodeLayout, OmittedLayouts
 from optimizer.domain.grouping import members_by_key
@@ -54,7 +55,7 @@ class PoolCandidates:
 
 
 def pool_candidates(
-    namespace: str, pool: GpuPool, demand: Demand, rules: ReconfigurationRules
+    owner: Optimization, pool: GpuPool, demand: Demand, rules: ReconfigurationRules
 ) -> PoolCandidates:
     """Return the candidates that serve a demand: what is there now first, then the cheapest.
 
@@ -69,7 +70,7 @@ def pool_candidates(
     unchanged = _unchanged(gpus, demand)
     if unchanged is not None and any(unchanged.supply):
         points = [unchanged, *(point for point in points if point.changed)]
-    items = tuple(_made(namespace, pool, _sorted_alike(pool, point.patterns)) for point in points)
+    items = tuple(_made(owner, pool, _sorted_alike(pool, point.patterns)) for point in points)
     if reached.bound <= 0:
         return PoolCandidates(items)
     groups = tuple(
@@ -83,7 +84,7 @@ def pool_candidates(
 
 
 def composed_candidate(
-    namespace: str, pool: GpuPool, omitted: OmittedLayouts, counts: Sequence[Sequence[int]]
+    owner: Optimization, pool: GpuPool, omitted: OmittedLayouts, counts: Sequence[Sequence[int]]
 ) -> GeneratedPolicy:
     """Return the candidate with these numbers of GPUs by group and pattern."""
     gpus = [gpu for node in pool.nodes for gpu in node.gpus]
@@ -92,11 +93,11 @@ def composed_candidate(
         for gpu, (_, patterns_), some in zip(Counter(gpus), omitted.groups, counts, strict=True)
     }
     chosen = [queues[gpu].pop() for gpu in gpus]
-    return _made(namespace, pool, _sorted_alike(pool, chosen))
+    return _made(owner, pool, _sorted_alike(pool, chosen))
 
 
 def candidate_with_layouts(
-    namespace: str,
+    owner: Optimization,
     pool: GpuPool,
     demand: Demand,
     rules: ReconfigurationRules,
@@ -114,7 +115,7 @@ def candidate_with_layouts(
         for gpu, instances in zip(node.gpus, wanted[node.name], strict=True)
     ]
     chosen = [item for item in found if item is not None]
-    return _made(namespace, pool, chosen) if len(chosen) == len(found) else None
+    return _made(owner, pool, chosen) if len(chosen) == len(found) else None
 
 
 def best_configuration(
@@ -149,13 +150,13 @@ def _unchanged(gpus: Sequence[Gpu], demand: Demand) -> FrontierPoint | None:
     return FrontierPoint(supply, 0.0, 0, sum(item.pieces for item in known), known)
 
 
-def _made(namespace: str, pool: GpuPool, chosen: Sequence[GpuPattern]) -> GeneratedPolicy:
+def _made(owner: Optimization, pool: GpuPool, chosen: Sequence[GpuPattern]) -> GeneratedPolicy:
     supplies = Counter[str]()
     for pattern in chosen:
         supplies.update(dict(pattern.supplies))
     layouts = _layouts(pool, chosen)
     return GeneratedPolicy(
-        name=_name(namespace, pool, layouts),
+        name=_name(owner, pool, layouts),
         cluster=pool.cluster,
         pool=pool.name,
         supplies=tuple(sorted(supplies.items())),
@@ -192,10 +193,15 @@ def _taken(pattern: GpuPattern) -> tuple[tuple[str, int], ...]:
     return tuple((name, amount) for name, amount in pairs if amount)
 
 
-def _name(namespace: str, pool: GpuPool, layouts: Sequence[NodeLayout]) -> str:
+def _name(owner: Optimization, pool: GpuPool, layouts: Sequence[NodeLayout]) -> str:
     """Return `mig-<cluster>-<8 hex>`; the digits tell apart what the cut cluster name does not."""
-    parts = [namespace, pool.cluster, pool.name, [(item.node, item.gpus) for item in layouts]]
+    parts = [
+        *owner.name_parts,
+        pool.cluster,
+        pool.name,
+        [(item.node, item.gpus) for item in layouts],
+    ]
     digits = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
-    room = max(0, _NAME_LIMIT - len(namespace) - len("mig-") - _DIGITS - 2)
+    room = max(0, _NAME_LIMIT - len(owner.namespace) - len("mig-") - _DIGITS - 2)
     cluster = pool.cluster[:room].rstrip("-.")
     return f"mig-{cluster}-{digits}" if cluster else f"mig-{digits}"

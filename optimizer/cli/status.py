@@ -24,31 +24,45 @@ EXIT_NOT_LANDED = 1
     help="Namespace of the workloads.",
 )
 @click.option(
+    "--optimization",
+    type=Namespace(),
+    help="Only what this optimization generated; default: what any generated.",
+)
+@click.option(
     "--output",
     "-o",
     type=click.Choice(["table", "json", "yaml"]),
     default="table",
     show_default=True,
 )
-def status(*, kubeconfig: Path | None, context: str | None, namespace: str, output: str) -> None:
+def status(
+    *,
+    kubeconfig: Path | None,
+    context: str | None,
+    namespace: str,
+    optimization: str | None,
+    output: str,
+) -> None:
     """Show how far OCM is with each workload that was placed, and what drifted.
 
     Exit code 0 if every workload has landed, 1 otherwise, also if nothing is placed. Writes
     nothing.
     """
-    found = asyncio.run(_read(kubeconfig, context, namespace))
+    found = asyncio.run(_read(kubeconfig, context, namespace, optimization))
     click.echo(_text(found, output), nl=False)
     if not found.landed:
         raise click.exceptions.Exit(EXIT_NOT_LANDED)
 
 
-async def _read(kubeconfig: Path | None, context: str | None, namespace: str) -> "PlacementStatus":
+async def _read(
+    kubeconfig: Path | None, context: str | None, namespace: str, optimization: str | None
+) -> "PlacementStatus":
     from dsf.kube.client.connect import connect
     from dsf.kube.clock import utc_now
     from optimizer.service import Optimizer
 
     async with connect(kubeconfig, context) as kube:
-        return await Optimizer(kube, now=utc_now).placement_status(namespace)
+        return await Optimizer(kube, now=utc_now).placement_status(namespace, optimization)
 
 
 def _text(found: "PlacementStatus", output: str) -> str:

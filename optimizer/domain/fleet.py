@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dsf.api.names import DEFAULT_OPTIMIZATION
+from dsf.api.optimization import Optimization
 from dsf.placement.taints import Toleration
 from optimizer.domain.arrays import Floats
 from optimizer.domain.gpu_layout import NodeLayout, OmittedLayouts
@@ -188,7 +190,8 @@ class Fleet:
     `omitted_layouts`: the GPU pools for which some useful candidates were not generated.
     `busy_devices_stay`: devices in use survive a change of policy (mig.reconfigure `instance`).
     `tolerations`, `cluster_sets`: of every generated Placement. `avoidance_cost`: at most so much
-    of an assignment's value is lost on a cluster that the workload avoids.
+    of an assignment's value is lost on a cluster that the workload avoids. `optimization`: the name
+    of the one that owns what a decision generates.
     """
 
     namespace: str
@@ -204,3 +207,9 @@ class Fleet:
     tolerations: tuple[Toleration, ...] = ()
     cluster_sets: tuple[str, ...] = ()
     avoidance_cost: float = 0.0
+    optimization: str = DEFAULT_OPTIMIZATION
+
+    @property
+    def owner(self) -> Optimization:
+        """The optimization that owns what a decision generates."""
+        return Optimization(self.namespace, self.optimization)

@@ -7,7 +7,7 @@ and config-policy-controller, both at https://github.com/open-cluster-management
 
 from collections.abc import Iterable, Sequence
 
-from dsf.api.names import GENERATED_LABEL
+from dsf.api.optimization import Optimization
 from dsf.kube.kinds import POLICY
 from dsf.kube.port import Object
 from optimizer.domain.fleet import CandidatePolicy
@@ -34,16 +34,16 @@ def policy_specs(
     return [_spec(candidate, text, labels) for candidate in candidates]
 
 
-def generated_policy(namespace: str, name: str, metadata: Object, spec: Object) -> Object:
+def generated_policy(owner: Optimization, name: str, metadata: Object, spec: Object) -> Object:
     """Return a generated Policy; `metadata` holds further `labels` and `annotations`."""
-    labels = {GENERATED_LABEL: "true", **metadata.get("labels", {})}
+    labels = {**owner.labels, **metadata.get("labels", {})}
     annotations = metadata.get("annotations")
     return {
         "apiVersion": POLICY.api_version,
         "kind": POLICY.kind,
         "metadata": {
             "name": name,
-            "namespace": namespace,
+            "namespace": owner.namespace,
             "labels": labels,
             **({"annotations": annotations} if annotations else {}),
         },

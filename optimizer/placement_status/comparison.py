@@ -11,13 +11,16 @@ from optimizer.snapshot.observation import Observation
 from optimizer.wire.placement_status import BoundPolicy, PlacementStatus, WorkloadLanding
 
 
-def placement_status(observation: Observation, namespace: str) -> PlacementStatus:
+def placement_status(
+    observation: Observation, namespace: str, optimization: str | None = None
+) -> PlacementStatus:
     """Return the state of each workload, each bound policy, and each drift, in stable order.
 
     A workload has a row for each cluster that its generated Placement names. A workload without a
-    generated Placement was not placed and has none.
+    generated Placement was not placed and has none. With `optimization`, only objects that were
+    generated for it count as generated.
     """
-    hub = read_hub_state(observation, namespace)
+    hub = read_hub_state(observation, namespace, optimization)
     enforced = hub.enforced_on()
     workloads = sorted(observation.workloads, key=name_of)
     landings = tuple(row for workload in workloads for row in _landings(workload, hub, enforced))

@@ -1,11 +1,13 @@
 """What differs from the decision and does not heal by waiting: edits by hand, lost clusters.
 
-No record of the plan exists. The digits at the end of a generated name are a hash of namespace,
+No record of the plan exists. The digits at the end of a generated name are a hash of optimization,
 cluster and policy, so they still tell which cluster and policy an object was made for.
 """
 
 from collections.abc import Collection, Iterator, Mapping
 
+from dsf.api.names import DEFAULT_OPTIMIZATION
+from dsf.api.optimization import Optimization
 from dsf.api.untrusted_text import UntrustedName, listed
 from dsf.kube.kinds import MANAGED_CLUSTER, PLACEMENT, PLACEMENT_BINDING, POLICY
 from optimizer.domain.solution import PolicyEnforcement
@@ -92,10 +94,11 @@ def _made_for_others(
 ) -> Iterator[PlacementDrift]:
     (cluster,) = placement.clusters
     digits = _digits(item.binding)
+    owner = Optimization(namespace, item.optimization or DEFAULT_OPTIMIZATION)
 
     def fits(cluster: str, policy: str) -> bool:
         choice = PolicyEnforcement(cluster, policy)
-        return _digits(generated_name("binding", namespace, choice)) == digits
+        return _digits(generated_name("binding", owner, choice)) == digits
 
     if fits(cluster, item.policy):
         return

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from dsf.api.names import CLUSTER_CLAIM
+from dsf.api.optimization import generating_optimization
 from dsf.kube.port import Object
 from dsf.placement.cluster_sets import bound_sets, sets_of
 from dsf.placement.obstacles import Obstacle, sets_obstacle
@@ -15,7 +16,7 @@ from optimizer.placement_status.observed_placements import (
     ObservedPlacement,
     read_placements,
 )
-from optimizer.snapshot.object_readers import is_generated, labels_of, name_of
+from optimizer.snapshot.object_readers import generated_by, labels_of, name_of
 from optimizer.snapshot.observation import Observation
 
 ROOT_POLICY_LABEL = "policy.open-cluster-management.io/root-policy"
@@ -26,11 +27,15 @@ Source: https://github.com/open-cluster-management-io/governance-policy-propagat
 
 
 class Enforcement(NamedTuple):
-    """A policy that a generated PlacementBinding binds to the clusters of a Placement."""
+    """A policy that a PlacementBinding binds to the clusters of a Placement.
+
+    `optimization`: the one that generated the binding; None if none did.
+    """
 
     binding: str
     policy: str
     placement: str
+    optimization: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,9 @@ class HubState:
         return str(values.get(name, ""))
 
 
-def read_hub_state(observation: Observation, namespace: str) -> HubState:
+def read_hub_state(
+    observation: Observation, namespace: str, optimization: str | None = None
+) -> HubState:
     """Return the state of a namespace, and of the managed clusters of the whole hub."""
     policies = {
         name_of(obj): obj for obj in observation.policies if ROOT_POLICY_LABEL not in labels_of(obj)
@@ -83,9 +90,11 @@ def read_hub_state(observation: Observation, namespace: str) -> HubState:
         clusters={name_of(obj): obj for obj in observation.managed_clusters},
         policies=policies,
         placements=read_placements(
-            observation.placements, observation.decisions, observation.managed_clusters
+            generated_by(observation.placements, optimization),
+            observation.decisions,
+            observation.managed_clusters,
         ),
-        enforcements=tuple(_enforcements(filter(is_generated, observation.bindings))),
+        enforcements=tuple(_enforcements(generated_by(observation.bindings, optimization))),
         bound=frozenset(item.policy for item in _enforcements(observation.bindings)),
         compliances={
             (name, str(item.get("clustername"))): str(item.get("compliant") or "Pending")
@@ -109,7 +118,12 @@ def _unbound(observation: Observation, namespace: str) -> Iterator[tuple[str, Ob
 
 def _enforcements(bindings: Iterable[Object]) -> Iterable[Enforcement]:
     return (
-        Enforcement(name_of(obj), str(subject.get("name")), str(reference.get("name")))
+        Enforcement(
+            name_of(obj),
+            str(subject.get("name")),
+            str(reference.get("name")),
+            generating_optimization(labels_of(obj)),
+        )
         for obj in bindings
         for reference in [obj.get("placementRef") or {}]
         for subject in obj.get("subjects") or ()

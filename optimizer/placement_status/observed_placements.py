@@ -10,7 +10,7 @@ from dsf.kube.port import Object
 from dsf.kube.selectors import LabelSelector, Requirement, label_selector_of
 from dsf.placement.taints import Toleration, read_tolerations
 from optimizer.snapshot.current_decisions import CEL_CLUSTER_NAME
-from optimizer.snapshot.object_readers import is_generated, labels_of, name_of
+from optimizer.snapshot.object_readers import labels_of, name_of
 
 PLACEMENT_LABEL = "cluster.open-cluster-management.io/placement"
 """The label of a PlacementDecision that names its Placement.
@@ -43,7 +43,7 @@ class ObservedPlacement:
 def read_placements(
     placements: Iterable[Object], decisions: Iterable[Object], clusters: Iterable[Object]
 ) -> dict[str, ObservedPlacement]:
-    """Return the generated Placements by name."""
+    """Return generated Placements by name."""
     selected = defaultdict[str, set[str]](set)
     for decision in decisions:
         owner = labels_of(decision).get(PLACEMENT_LABEL, "")
@@ -59,7 +59,7 @@ def read_placements(
             find(conditions_of(obj), "PlacementSatisfied"),
             read_tolerations(obj.get("spec") or {}),
         )
-        for obj in filter(is_generated, placements)
+        for obj in placements
         for name in [name_of(obj)]
     }
 

@@ -49,6 +49,7 @@ def _listed(cluster: Cluster) -> Cluster:
 def _facts(fleet: Fleet) -> dict[str, Any]:
     return {
         "namespace": fleet.namespace,
+        "optimization": fleet.optimization,
         "clusters": [asdict(cluster) for cluster in fleet.clusters],
         "workloads": [asdict(workload) for workload in fleet.workloads],
     }

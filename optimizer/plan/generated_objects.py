@@ -2,55 +2,67 @@
 
 from collections.abc import Iterable, Mapping
 
+from dsf.api.optimization import generating_optimization
 from dsf.kube.changes import Change, ChangeResult, Create, Delete, Patch, diff
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
-from optimizer.snapshot.object_readers import is_generated, name_of
+from optimizer.snapshot.object_readers import generated_by, labels_of, name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.wire.result import Action, FailedChange, PlannedChange
 
 _ACTIONS: Mapping[type[Change], Action] = {Create: "create", Patch: "patch", Delete: "delete"}
 
 
-def changes(desired: Iterable[Object], observation: Observation) -> tuple[Change, ...]:
-    """Return the changes that make the generated objects equal to the desired ones.
+def changes(
+    desired: Iterable[Object], observation: Observation, optimization: str | None
+) -> tuple[Change, ...]:
+    """Return the changes that make the objects of an optimization equal to the desired ones.
+
+    With None as optimization, all generated objects of the namespace are its own.
 
     Equal objects have no change. Deletes come first, bindings before Placements, so that no cluster
     is ever bound to two policies. A binding is created after its Placement and its generated
-    policy. A generated policy that a desired binding names is not deleted.
+    policy. A generated policy that a desired binding, or one of somebody else, names is not
+    deleted.
     """
     objects = list(desired)
-    named = {subject["name"] for obj in objects for subject in obj.get("subjects", ())}
+    own = generated_by(observation.bindings, optimization)
+    others = [obj for obj in observation.bindings if obj not in own]
+    named = {subject["name"] for obj in (*objects, *others) for subject in _subjects(obj)}
     made = {name_of(obj) for obj in objects if obj["kind"] == POLICY.kind}
     unneeded = [obj for obj in observation.policies if name_of(obj) not in named - made]
-    policies = _diff(POLICY, objects, unneeded)
-    placements = _diff(PLACEMENT, objects, observation.placements)
-    bindings = _diff(PLACEMENT_BINDING, objects, observation.bindings)
+    policies = _diff(POLICY, objects, generated_by(unneeded, optimization))
+    placements = _diff(PLACEMENT, objects, generated_by(observation.placements, optimization))
+    bindings = _diff(PLACEMENT_BINDING, objects, own)
     every = (*policies, *placements, *bindings)
     deletes = [change for change in reversed(every) if isinstance(change, Delete)]
-    others = [change for change in every if not isinstance(change, Delete)]
-    return (*deletes, *others)
+    return (*deletes, *(change for change in every if not isinstance(change, Delete)))
 
 
-def reset_changes(observation: Observation) -> tuple[Change, ...]:
-    """Return what a reset deletes: every generated object, and nothing else."""
-    return changes((), observation)
+def reset_changes(observation: Observation, optimization: str | None) -> tuple[Change, ...]:
+    """Return what a reset deletes: every object of an optimization, or every generated one."""
+    return changes((), observation, optimization)
 
 
-def not_generated(desired: Iterable[Object], observation: Observation) -> tuple[str, ...]:
-    """Return the desired objects whose names belong to objects that were not generated."""
-    foreign = {
-        (kind.kind, name_of(obj))
+def taken_names(
+    desired: Iterable[Object], observation: Observation, optimization: str
+) -> dict[str, str | None]:
+    """Return the desired objects that others have already, each with its optimization.
+
+    That is None for an object that was not generated.
+    """
+    taken = {
+        (kind.kind, name_of(obj)): generating_optimization(labels_of(obj))
         for kind, objects in (
             (PLACEMENT, observation.placements),
             (PLACEMENT_BINDING, observation.bindings),
             (POLICY, observation.policies),
         )
         for obj in objects
-        if not is_generated(obj)
+        if generating_optimization(labels_of(obj)) != optimization
     }
     names = sorted((obj["kind"], name_of(obj)) for obj in desired)
-    return tuple(f"{kind} {name}" for kind, name in names if (kind, name) in foreign)
+    return {f"{kind} {name}": taken[kind, name] for kind, name in names if (kind, name) in taken}
 
 
 def describe(change: Change) -> PlannedChange:
@@ -78,8 +90,8 @@ def successes(outcomes: Iterable[ChangeResult]) -> tuple[PlannedChange, ...]:
 
 
 def _diff(kind: Kind, desired: Iterable[Object], observed: Iterable[Object]) -> list[Change]:
-    return diff(
-        kind,
-        [obj for obj in desired if obj["kind"] == kind.kind],
-        [obj for obj in observed if is_generated(obj)],
-    )
+    return diff(kind, [obj for obj in desired if obj["kind"] == kind.kind], observed)
+
+
+def _subjects(binding: Object) -> Iterable[Object]:
+    return binding.get("subjects") or ()

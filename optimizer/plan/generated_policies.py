@@ -26,7 +26,7 @@ def generated_policies(fleet: Fleet, decision: Decision, labels: MigLabels) -> I
             if item.layouts and (cluster.name, item.policy) in chosen
         ]
         for item, spec in zip(made, policy_specs(made, labels) if made else (), strict=True):
-            yield generated_policy(fleet.namespace, item.policy, _said(cluster.name, item), spec)
+            yield generated_policy(fleet.owner, item.policy, _said(cluster.name, item), spec)
 
 
 def _said(cluster: str, item: CandidatePolicy) -> Object:

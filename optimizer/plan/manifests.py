@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dsf.api.names import GENERATED_LABEL
+from dsf.api.optimization import Optimization
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
 from dsf.placement.taints import Toleration
@@ -57,12 +58,12 @@ def manifests(
     )
 
 
-def generated_name(prefix: str, namespace: str, choice: PolicyEnforcement) -> str:
-    """Return `<prefix>-<cluster>-<8 hex>`; the digits are a hash of namespace, cluster and policy.
+def generated_name(prefix: str, owner: Optimization, choice: PolicyEnforcement) -> str:
+    """Return `<prefix>-<cluster>-<8 hex>`; the digits are a hash of owner, cluster and policy.
 
     A long cluster name is cut. The digits keep the names different.
     """
-    digits = hashlib.sha256("/".join((namespace, *choice)).encode()).hexdigest()[:8]
+    digits = hashlib.sha256("/".join((*owner.name_parts, *choice)).encode()).hexdigest()[:8]
     room = _NAME_LIMIT - len(prefix) - len(digits) - 2
     return f"{prefix}-{choice.cluster[:room].rstrip('-.')}-{digits}"
 
@@ -76,10 +77,10 @@ def _of_policies(
         for item in cluster.candidates
     }
     for choice in choices:
-        name = generated_name("placement", fleet.namespace, choice)
+        name = generated_name("placement", fleet.owner, choice)
         selector = _selected([select[choice.cluster]])
         yield _placement(fleet, name, [selector], tolerations.get(choice, ()))
-        yield _binding(fleet.namespace, choice, name)
+        yield _binding(fleet.owner, choice, name)
 
 
 def _placement(
@@ -98,7 +99,7 @@ def _placement(
     tolerated = dict.fromkeys((*tolerations, *fleet.tolerations))
     if tolerated:
         spec["tolerations"] = [dict(item.manifest) for item in tolerated]
-    return {**_header(PLACEMENT, fleet.namespace, name), "spec": spec}
+    return {**_header(PLACEMENT, fleet.owner, name), "spec": spec}
 
 
 def _predicates(
@@ -117,19 +118,19 @@ def _predicates(
         yield {**_selected(found), **claim}
 
 
-def _binding(namespace: str, choice: PolicyEnforcement, placement: str) -> Object:
+def _binding(owner: Optimization, choice: PolicyEnforcement, placement: str) -> Object:
     return {
-        **_header(PLACEMENT_BINDING, namespace, generated_name("binding", namespace, choice)),
+        **_header(PLACEMENT_BINDING, owner, generated_name("binding", owner, choice)),
         "placementRef": {"name": placement, "kind": PLACEMENT.kind, "apiGroup": PLACEMENT.group},
         "subjects": [{"name": choice.policy, "kind": POLICY.kind, "apiGroup": POLICY.group}],
     }
 
 
-def _header(kind: Kind, namespace: str, name: str) -> Object:
+def _header(kind: Kind, owner: Optimization, name: str) -> Object:
     return {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
-        "metadata": {"name": name, "namespace": namespace, "labels": {GENERATED_LABEL: "true"}},
+        "metadata": {"name": name, "namespace": owner.namespace, "labels": owner.labels},
     }
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Selector
 from optimizer.domain.solution import PolicyEnforcement
-from optimizer.snapshot.object_readers import is_generated, name_of
+from optimizer.snapshot.object_readers import generated_by, name_of
 from optimizer.snapshot.observation import Observation
 
 CEL_CLUSTER_NAME = re.compile(r'"([a-z0-9.-]+)"')
@@ -26,19 +26,19 @@ class CurrentDecisions:
 
 
 def read_current_decisions(
-    observation: Observation, selectors: Mapping[str, Selector]
+    observation: Observation, selectors: Mapping[str, Selector], optimization: str
 ) -> CurrentDecisions:
-    """Return the decision in force; objects that were not generated are ignored."""
+    """Return the decision in force of one optimization; objects of others are ignored."""
     by_label = {(item.key, item.cluster): name for name, item in selectors.items()}
     placements = {
         name_of(obj): tuple(
             dict.fromkeys(cluster for cluster in _clusters(obj, by_label) if cluster in selectors)
         )
-        for obj in filter(is_generated, observation.placements)
+        for obj in generated_by(observation.placements, optimization)
     }
     policies = (
         PolicyEnforcement(cluster, str(subject.get("name")))
-        for binding in filter(is_generated, observation.bindings)
+        for binding in generated_by(observation.bindings, optimization)
         for cluster in placements.get(str((binding.get("placementRef") or {}).get("name")), ())
         for subject in binding.get("subjects") or ()
     )

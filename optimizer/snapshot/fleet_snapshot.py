@@ -65,7 +65,7 @@ def read_objects(
 ) -> FleetSnapshot:
     """Read the objects that a request names, which all exist; the fleet has no scores yet."""
     select = cluster_selectors(observation.managed_clusters, settings.cluster_label_key)
-    running = read_current_decisions(observation, select)
+    running = read_current_decisions(observation, select, request.optimization)
     asked, defaults = tolerations_of(request.tolerations), default_tolerations(settings)
     eligible = eligible_clusters(observation, request, defaults)
     listed, cluster_issues = _clusters(observation, request, select, running)
@@ -76,6 +76,7 @@ def read_objects(
     relevant = _relevant(clusters, workloads, limits)
     fleet = Fleet(
         namespace=request.namespace,
+        optimization=request.optimization,
         clusters=relevant,
         workloads=workloads,
         scores={},

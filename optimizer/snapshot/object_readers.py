@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.names import GENERATED_LABEL
+from dsf.api.optimization import generating_optimization
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
 from dsf.placement.taints import Toleration
@@ -47,7 +47,13 @@ def labels_of(obj: Object) -> Mapping[str, str]:
 
 def is_generated(obj: Object) -> bool:
     """Return whether an object has the label of generated objects."""
-    return labels_of(obj).get(GENERATED_LABEL) == "true"
+    return generating_optimization(labels_of(obj)) is not None
+
+
+def generated_by(objects: Iterable[Object], optimization: str | None) -> list[Object]:
+    """Return the objects that an optimization generated; with None, those that any generated."""
+    named = ((obj, generating_optimization(labels_of(obj))) for obj in objects)
+    return [obj for obj, name in named if name is not None and optimization in (None, name)]
 
 
 def read_policy(

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AliasChoices, BeforeValidator, FailFast, Field, model_validator
 
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.names import score_object_name
+from dsf.api.names import DEFAULT_OPTIMIZATION, score_object_name
+from dsf.api.optimization import Optimization
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.untrusted_text import listed
 from optimizer.wire.base import Name, ObjectName, RequestPart, Text, require_unique
@@ -39,6 +40,11 @@ Namespace = Annotated[
         pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$",
         description="Namespace of the policies and workloads, and of what is generated.",
     ),
+]
+
+OptimizationName = Annotated[
+    str,
+    Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"),
 ]
 
 
@@ -217,6 +223,13 @@ class OptimizeRequest(RequestPart):
     """The body of POST /optimize: clusters, workloads to place, and the scores to maximise."""
 
     namespace: Namespace
+    optimization: Annotated[
+        OptimizationName,
+        Field(
+            description="Name of the optimization. Generated objects of other names are neither"
+            " changed nor deleted; within a name a request is the whole truth."
+        ),
+    ] = DEFAULT_OPTIMIZATION
     clusters: Annotated[
         tuple[RequestedCluster, ...], FailFast(), Field(min_length=1, max_length=20_000)
     ]
@@ -317,6 +330,11 @@ class OptimizeRequest(RequestPart):
         return self.explain or bool(self.why_not) or bool(self.pareto)
 
     @property
+    def owner(self) -> Optimization:
+        """The optimization that owns what the request generates."""
+        return Optimization(self.namespace, self.optimization)
+
+    @property
     def cluster_names(self) -> frozenset[str]:
         """The names of the clusters."""
         return frozenset(cluster.name for cluster in self.clusters)
@@ -355,3 +373,7 @@ class ResetRequest(RequestPart):
     """The body of POST /reset: the namespace whose generated objects are deleted."""
 
     namespace: Namespace
+    optimization: Annotated[
+        OptimizationName | None,
+        Field(description="Only what this optimization generated; default: what any generated."),
+    ] = None

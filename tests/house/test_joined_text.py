@@ -36,7 +36,7 @@ EXEMPT = {
         "optimizer/explain/transition_steps.py:transition_plan",
         "optimizer/model/rules.py:_listed",
         "optimizer/placement_status/text.py:status_tables",
-        "optimizer/plan/plan.py:_foreign",
+        "optimizer/plan/plan.py:_taken",
         "optimizer/plan/text/explanation_sections.py:_actions",
         "optimizer/plan/text/explanation_sections.py:_amount",
         "optimizer/plan/text/explanation_sections.py:_price",

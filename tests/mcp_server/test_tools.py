@@ -161,7 +161,8 @@ async def test_exactly_the_plan_that_was_shown_is_applied_once_and_reset(era: Er
         with pytest.raises(ToolError, match="was applied already; call plan_placement again"):
             await client.call_tool("apply_plan", {"digest": first["digest"]})
         with pytest.raises(
-            ToolError, match="generated objects in its namespace have changed; plan again"
+            ToolError,
+            match="generated objects of optimization default of namespace default have changed",
         ):
             await client.call_tool("apply_plan", {"digest": other["digest"]})
         assert await generated(service.hub) == names
@@ -244,7 +245,7 @@ async def test_scores_come_in_pages_and_by_cluster_and_name(untouched: Service) 
         (
             "plan_placement",
             {**request(), "more": {"dryRun": False}},
-            ['more: "dryRun" is not one of objectives, limits, '],
+            ['more: "dryRun" is not one of optimization, objectives, limits, '],
         ),
         ("apply_plan", {"digest": "0" * 64}, ["no plan with digest 000", "plan_placement"]),
         ("reset_placements", {"namespace": "Not_A_Name"}, ["namespace: "]),

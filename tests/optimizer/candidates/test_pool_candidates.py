@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dsf.api.optimization import Optimization
 from optimizer.candidates.pool_candidates import (
     GeneratedPolicy,
     best_configuration,
@@ -144,7 +145,7 @@ def check_what_others_leave(
     rng: random.Random, gpus: tuple[Gpu, ...], requests: Requests, rules: ReconfigurationRules
 ) -> None:
     """The candidates also suffice for any part of the demand, less the bound."""
-    found = pool_candidates("default", pool(*gpus), demand(requests), rules)
+    found = pool_candidates(Optimization("default"), pool(*gpus), demand(requests), rules)
     assert len(found.items) <= rules.most + 1
     lacking = found.omitted_layouts.bound if found.omitted_layouts else 0.0
     for _ in range(3):
@@ -200,7 +201,7 @@ def test_what_is_there_comes_first_and_costs_nothing() -> None:
     geometry = of("H100-96GB")
     held = (GpuInstance("3g.48gb", 0), GpuInstance("3g.48gb", 4))
     found = pool_candidates(
-        "default",
+        Optimization("default"),
         pool(Gpu(geometry, held)),
         demand({"3g.48gb": [(1, 9)], "2g.24gb": [(1, 9)]}),
         ReconfigurationRules(costs=ReconfigurationCosts(reconfigure=2)),
@@ -220,7 +221,8 @@ def test_a_busy_gpu_keeps_its_layout_unless_instances_or_a_drain_are_allowed() -
     def reached(replace: ReconfigurationMode) -> list[dict[str, int]]:
         rules = ReconfigurationRules(replace, ReconfigurationCosts(drain=4))
         return [
-            dict(item.supplies) for item in pool_candidates("d", pool(gpu), wanted, rules).items
+            dict(item.supplies)
+            for item in pool_candidates(Optimization("d"), pool(gpu), wanted, rules).items
         ]
 
     assert reached("gpu") == []
@@ -252,7 +254,9 @@ def test_mig_goes_on_or_off_only_while_no_other_gpu_of_the_node_is_busy(first: s
 def test_equal_gpus_of_a_node_are_alike_next_to_each_other() -> None:
     nodes = tuple(NodeGpus(name, (Gpu(of("H100-80GB")),) * 2) for name in ("n1", "n2"))
     wanted = demand({"3g.40gb": [(1, 5)] * 4, "7g.80gb": [(1, 100)] * 2})
-    found = pool_candidates("default", GpuPool("c1", nodes), wanted, ReconfigurationRules())
+    found = pool_candidates(
+        Optimization("default"), GpuPool("c1", nodes), wanted, ReconfigurationRules()
+    )
     split = next(item for item in found.items if dict(item.supplies).get("7g.80gb") == 2)
     assert [(layout.node, config_name(layout.gpus)) for layout in split.layouts] == [
         ("n1", "dsf-2x3g.40gb"),
@@ -263,42 +267,60 @@ def test_equal_gpus_of_a_node_are_alike_next_to_each_other() -> None:
 def test_names_are_stable_and_tell_layouts_apart() -> None:
     wanted = demand({"3g.40gb": [(1, 5)] * 4, "2g.20gb": [(1, 5)] * 4})
     gpus = (Gpu(of("H100-80GB")),) * 2
-    first = pool_candidates("default", pool(*gpus), wanted, ReconfigurationRules()).items
-    again = pool_candidates("default", pool(*gpus), wanted, ReconfigurationRules()).items
+    first = pool_candidates(
+        Optimization("default"), pool(*gpus), wanted, ReconfigurationRules()
+    ).items
+    again = pool_candidates(
+        Optimization("default"), pool(*gpus), wanted, ReconfigurationRules()
+    ).items
     assert first == again
     names = [item.name for item in first]
     assert len(set(names)) == len(names)
     assert all(name.startswith("mig-c1-") for name in names)
     long = GpuPool("c" * 200, pool(*gpus).nodes)
-    for item in pool_candidates("default", long, wanted, ReconfigurationRules()).items:
+    for item in pool_candidates(
+        Optimization("default"), long, wanted, ReconfigurationRules()
+    ).items:
         assert len(f"default.{item.name}") <= 63
 
 
 def test_without_demand_there_is_no_candidate() -> None:
     assert (
-        pool_candidates("default", pool(Gpu(of("A30"))), demand({}), ReconfigurationRules()).items
+        pool_candidates(
+            Optimization("default"), pool(Gpu(of("A30"))), demand({}), ReconfigurationRules()
+        ).items
         == ()
     )
     unknown = demand({"3g.40gb": [(1, 5)]})
     assert (
-        pool_candidates("default", pool(Gpu(of("A30"))), unknown, ReconfigurationRules()).items
+        pool_candidates(
+            Optimization("default"), pool(Gpu(of("A30"))), unknown, ReconfigurationRules()
+        ).items
         == ()
     )
 
 
 def test_media_engines_are_given_only_where_asked_for() -> None:
     plain = pool_candidates(
-        "d", pool(Gpu(of("A30"))), demand({"1g.6gb": [(1, 1)] * 4}), ReconfigurationRules()
+        Optimization("d"),
+        pool(Gpu(of("A30"))),
+        demand({"1g.6gb": [(1, 1)] * 4}),
+        ReconfigurationRules(),
     )
     assert plain.items[0].supplies == (("1g.6gb", 4),)
     media = demand({"1g.6gb": [(1, 1)] * 4, "1g.6gb.me": [(1, 9)]})
-    best_one = pool_candidates("d", pool(Gpu(of("A30"))), media, ReconfigurationRules()).items
+    best_one = pool_candidates(
+        Optimization("d"), pool(Gpu(of("A30"))), media, ReconfigurationRules()
+    ).items
     assert (("1g.6gb", 3), ("1g.6gb.me", 1)) in [item.supplies for item in best_one]
 
 
 def test_among_equals_the_room_is_left_in_the_largest_pieces() -> None:
     found = pool_candidates(
-        "d", pool(Gpu(of("H100-80GB"))), demand({"3g.40gb": [(1, 5)]}), ReconfigurationRules()
+        Optimization("d"),
+        pool(Gpu(of("H100-80GB"))),
+        demand({"3g.40gb": [(1, 5)]}),
+        ReconfigurationRules(),
     )
     (only,) = found.items
     assert only.layouts[0].gpus == ((("3g.40gb", 1), ("4g.40gb", 1)),)
@@ -307,6 +329,23 @@ def test_among_equals_the_room_is_left_in_the_largest_pieces() -> None:
 def test_a_gpu_that_is_not_needed_is_not_changed() -> None:
     held = Gpu(of("H100-80GB"), (GpuInstance("7g.80gb", 0),))
     wanted = demand({"3g.40gb": [(1, 5)] * 2})
-    (only,) = pool_candidates("d", pool(held, held), wanted, ReconfigurationRules()).items
+    (only,) = pool_candidates(
+        Optimization("d"), pool(held, held), wanted, ReconfigurationRules()
+    ).items
     assert only.changed == 1
     assert dict(only.supplies) == {"3g.40gb": 2, "7g.80gb": 1}
+
+
+def test_optimizations_do_not_share_generated_policies() -> None:
+    wanted = demand({"1g.6gb": [(1, 1)]})
+    names = {
+        item.name
+        for owner in (Optimization("d"), Optimization("d", "batch"), Optimization("d", "night"))
+        for item in pool_candidates(
+            owner, pool(Gpu(of("A30"))), wanted, ReconfigurationRules()
+        ).items
+    }
+    each = pool_candidates(
+        Optimization("d"), pool(Gpu(of("A30"))), wanted, ReconfigurationRules()
+    ).items
+    assert len(names) == 3 * len(each)

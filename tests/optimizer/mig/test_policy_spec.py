@@ -8,6 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dsf.api.optimization import Optimization
 from optimizer.candidates.pool_candidates import pool_candidates
 from optimizer.domain.fleet import CandidatePolicy
 from optimizer.domain.gpu_layout import NodeLayout, ProfileCounts
@@ -157,7 +158,9 @@ def test_the_labels_are_a_setting() -> None:
 def test_every_candidate_of_two_nodes_configures_both() -> None:
     nodes = (NodeGpus("n1", (Gpu(H100),)), NodeGpus("n2", (Gpu(H100), Gpu(H100))))
     wanted = demand({"3g.48gb": [(2, 5)] * 2, "1g.12gb": [(1, 1)] * 9})
-    found = pool_candidates("default", GpuPool("c1", nodes), wanted, ReconfigurationRules()).items
+    found = pool_candidates(
+        Optimization("default"), GpuPool("c1", nodes), wanted, ReconfigurationRules()
+    ).items
     assert found
     for item in found:
         (spec,) = policy_specs([CandidatePolicy(item.name, (), layouts=item.layouts)])
@@ -173,7 +176,7 @@ def test_every_candidate_of_two_nodes_configures_both() -> None:
 def test_what_a_candidate_supplies_is_what_its_layouts_hold() -> None:
     wanted = demand({"3g.48gb": [(1, 5)], "all": [(1, 3)]})
     for item in pool_candidates(
-        "default", pool(Gpu(H100), Gpu(H100)), wanted, ReconfigurationRules()
+        Optimization("default"), pool(Gpu(H100), Gpu(H100)), wanted, ReconfigurationRules()
     ).items:
         held: dict[str, int] = {}
         for gpu in item.layouts[0].gpus:

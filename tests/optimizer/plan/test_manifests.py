@@ -3,6 +3,7 @@ import re
 import yaml
 
 from dsf.api.names import GENERATED_LABEL
+from dsf.api.optimization import Optimization
 from optimizer.domain.fleet import Cluster, Fleet, Selector, Workload
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.plan.manifests import generated_name, manifests
@@ -136,18 +137,28 @@ def test_a_cluster_without_a_policy_need_not_claim_to_be_compliant() -> None:
 
 
 def test_a_name_depends_on_its_own_choice_alone() -> None:
-    name = generated_name("placement", "default", PolicyEnforcement("worker01", "policy-3g"))
+    name = generated_name(
+        "placement", Optimization("default"), PolicyEnforcement("worker01", "policy-3g")
+    )
     assert name == generated_name(
-        "placement", "default", PolicyEnforcement("worker01", "policy-3g")
+        "placement", Optimization("default"), PolicyEnforcement("worker01", "policy-3g")
     )
     assert name != generated_name(
-        "placement", "default", PolicyEnforcement("worker01", "policy-2g")
+        "placement", Optimization("default"), PolicyEnforcement("worker01", "policy-2g")
     )
-    assert name != generated_name("placement", "other", PolicyEnforcement("worker01", "policy-3g"))
+    assert name != generated_name(
+        "placement", Optimization("other"), PolicyEnforcement("worker01", "policy-3g")
+    )
+    assert name != generated_name(
+        "placement", Optimization("default", "batch"), PolicyEnforcement("worker01", "policy-3g")
+    )
 
 
 def test_long_cluster_names_stay_apart_within_the_length_of_a_label() -> None:
     clusters = [f"{'x' * 62}{end}" for end in "ab"]
-    names = {generated_name("placement", "default", PolicyEnforcement(c, "p")) for c in clusters}
+    names = {
+        generated_name("placement", Optimization("default"), PolicyEnforcement(c, "p"))
+        for c in clusters
+    }
     assert len(names) == 2
     assert all(len(name) <= 63 for name in names)

@@ -39,7 +39,7 @@ def generated(selectors: dict[str, Selector]) -> Observation:
 )
 def test_what_was_generated_says_what_runs(keys: tuple[str, ...]) -> None:
     selectors = {name: Selector(name, key) for name, key in zip(("a", "b", "c"), keys, strict=True)}
-    found = read_current_decisions(generated(selectors), selectors)
+    found = read_current_decisions(generated(selectors), selectors, "default")
     assert set(found.placements["w-placement"]) == {"a", "b"}
     assert found.placements["v-placement"] == ("c",)
     assert found.policies == {PolicyEnforcement("a", "p1"), PolicyEnforcement("b", "p2")}
@@ -51,12 +51,14 @@ def test_what_others_made_says_nothing() -> None:
     foreign = [
         {**item, "metadata": {**item["metadata"], "labels": {}}} for item in observation.placements
     ]
-    found = read_current_decisions(replace(observation, placements=tuple(foreign)), selectors)
+    found = read_current_decisions(
+        replace(observation, placements=tuple(foreign)), selectors, "default"
+    )
     assert (found.placements, found.policies) == ({}, frozenset())
 
 
 def test_a_placement_of_another_form_names_no_cluster() -> None:
     labels = {"dynamic-scoring-framework-mcp/generated": "true"}
     odd = obj(kinds.PLACEMENT, "odd", "default", labels=labels, spec={"predicates": None})
-    found = read_current_decisions(Observation(placements=(odd,)), {})
+    found = read_current_decisions(Observation(placements=(odd,)), {}, "default")
     assert found.placements == {"odd": ()}
