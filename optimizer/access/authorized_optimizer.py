@@ -61,6 +61,11 @@ class AuthorizedOptimizer:
         """Return whose plans these are: the name and the uid of the user."""
         return (self._user.name, self._user.uid) if self._user else ("", "")
 
+    @property
+    def writes_as_caller(self) -> bool:
+        """Return whether generated objects are written with the rights of the user."""
+        return self._access is not None and self._access.impersonate is not None
+
     async def scores(
         self, *, namespace: str | None = None, name: str | None = None
     ) -> tuple[ScoreObject, ...] | RequestProblem:

@@ -21,7 +21,7 @@ from dsf.kube.kinds import (
     POLICY,
     Kind,
 )
-from optimizer.wire.request_problem import FORBIDDEN, RequestProblem
+from optimizer.wire.request_problem import RequestProblem, optimizer_forbidden
 
 Rights = tuple[ResourceAttributes, ...]
 
@@ -66,12 +66,4 @@ def changing_rights(namespace: str, changes: Iterable[Change]) -> Rights:
 def lacking_own_right(error: KubeError) -> RequestProblem | None:
     """Return the problem of a call that the API server forbids to the optimizer itself, or None."""
     missing = missing_right(error)
-    if missing is None:
-        return None
-    return RequestProblem(
-        status=FORBIDDEN,
-        reason="OptimizerForbidden",
-        title="The optimizer itself lacks a right",
-        detail=f"the optimizer may not: {missing}; nothing was written. Grant its service account"
-        " this right with a Role and a RoleBinding, or a ClusterRole and a ClusterRoleBinding",
-    )
+    return optimizer_forbidden(str(missing), "nothing was written") if missing else None

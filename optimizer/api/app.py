@@ -172,9 +172,9 @@ def _writing_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) 
 
         Generated objects of the optimization that the plan does not need are deleted; those of
         other optimizations stay. A plan without any placed workload changes nothing. If the hub
-        refuses a write, the response is 503 and names it. The other writes stay; the same request
-        repeats only those that are missing. If the caller disconnects before the first write,
-        planning stops and nothing is written.
+        refuses a write, the response names it: it is 403 if a right is missing, else 503. The other
+        writes stay; the same request repeats only those that are missing. If the caller disconnects
+        before the first write, planning stops and nothing is written.
         """
         optimizer, dry_run = of(connection), mode.dry_run or request.dry_run
         async with caller_of(connection.receive) as caller:
@@ -186,7 +186,7 @@ def _writing_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) 
             applied = await optimizer.apply(plan, wanted=caller.is_connected)
         if isinstance(applied, RequestProblem):
             return refusal(applied)
-        failed = refused_writes(applied.failed)
+        failed = refused_writes(applied.failed, as_caller=optimizer.writes_as_caller)
         return refusal(failed) if failed else result(plan, applied)
 
     @app.post(

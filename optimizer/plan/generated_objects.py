@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from dsf.api.optimization import generating_optimization
+from dsf.kube.access_reviews import missing_right
 from dsf.kube.changes import Change, ChangeResult, Create, Delete, Patch, diff
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
@@ -78,7 +79,11 @@ def describe(change: Change) -> PlannedChange:
 def failures(outcomes: Iterable[ChangeResult]) -> tuple[FailedChange, ...]:
     """Return the changes that the API server refused."""
     return tuple(
-        FailedChange(**describe(outcome.change).model_dump(), message=str(outcome.error))
+        FailedChange(
+            **describe(outcome.change).model_dump(),
+            message=str(outcome.error),
+            missing_right=str(missing_right(outcome.error) or ""),
+        )
         for outcome in outcomes
         if outcome.error is not None
     )

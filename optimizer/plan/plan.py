@@ -1,6 +1,6 @@
 """The plan: a decision, the facts that it depends on, and the changes that it implies."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import yaml
@@ -27,7 +27,14 @@ from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.unknown_names import unknown_names
 from optimizer.wire.explanation import Explanation, Placed
 from optimizer.wire.request import OptimizeRequest
-from optimizer.wire.request_problem import CONFLICT, UNAVAILABLE, FieldProblem, RequestProblem
+from optimizer.wire.request_problem import (
+    CONFLICT,
+    FORBIDDEN,
+    UNAVAILABLE,
+    FieldProblem,
+    RequestProblem,
+    optimizer_forbidden,
+)
 from optimizer.wire.result import (
     Applied,
     FailedChange,
@@ -35,6 +42,8 @@ from optimizer.wire.result import (
     PriorityValue,
     Unplaced,
 )
+
+_OTHERS_STAY = "the writes that the hub accepted stay"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +149,31 @@ def result(made: Plan, applied: Applied | None) -> OptimizeResult:
     )
 
 
-def refused_writes(failed: Iterable[FailedChange]) -> RequestProblem | None:
-    """Return a problem that names every write that the hub refused; None without any."""
+def refused_writes(
+    failed: Sequence[FailedChange], *, as_caller: bool = False
+) -> RequestProblem | None:
+    """Return a problem that names every write that the hub refused; None without any.
+
+    A right that is missing is the caller's if writes are made `as_caller`, else the optimizer's.
+    """
     errors = tuple(
         FieldProblem(f"{change.kind} {change.namespace}/{change.name}", change.message)
         for change in failed
     )
     if not errors:
         return None
+    rights = dict.fromkeys(item.missing_right for item in failed if item.missing_right)
+    missing = "; ".join(f"{right}" for right in rights)
+    if missing and as_caller:
+        return RequestProblem(
+            status=FORBIDDEN,
+            reason="Forbidden",
+            title="The caller lacks a right",
+            detail=f"the caller may not: {missing}; {_OTHERS_STAY}",
+            errors=errors,
+        )
+    if missing:
+        return optimizer_forbidden(missing, _OTHERS_STAY, errors)
     return RequestProblem(
         status=UNAVAILABLE,
         reason="HubRefused",

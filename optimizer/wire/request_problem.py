@@ -53,6 +53,23 @@ class RequestProblem:
         object.__setattr__(self, "detail", one_line(self.detail))
 
 
+def optimizer_forbidden(
+    missing: str, written: str, errors: tuple[FieldProblem, ...] = ()
+) -> RequestProblem:
+    """Return the problem that the hub forbids something to the optimizer itself.
+
+    `missing`: the rights that it lacks; `written`: what became of the writes.
+    """
+    return RequestProblem(
+        status=FORBIDDEN,
+        reason="OptimizerForbidden",
+        title="The optimizer itself lacks a right",
+        detail=f"the optimizer may not: {missing}; {written}. Grant its service account"
+        " this right with a Role and a RoleBinding, or a ClusterRole and a ClusterRoleBinding",
+        errors=errors,
+    )
+
+
 CALLER_GONE = RequestProblem(
     status=CLIENT_CLOSED_REQUEST,
     reason="CallerGone",

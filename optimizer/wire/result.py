@@ -68,6 +68,8 @@ class FailedChange(PlannedChange):
     """A write that the API server refused."""
 
     message: Sentence
+    missing_right: Sentence = ""
+    """The right that whoever wrote lacks on the hub; empty if no right would help."""
 
 
 class Applied(ResultPart):

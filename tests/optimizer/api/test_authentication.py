@@ -12,7 +12,7 @@ import pytest
 from dsf.kube import kinds
 from dsf.kube.access_reviews import ResourceAttributes, right
 from dsf.kube.embedded import AccessTable, EmbeddedHub
-from dsf.kube.errors import Unreachable
+from dsf.kube.errors import Forbidden, Unreachable
 from dsf.kube.port import Kube
 from optimizer.access.authorized_optimizer import Access
 from optimizer.access.delegated_auth import DelegatedAuth
@@ -23,7 +23,7 @@ from tests.kube_wrappers.authorized import Authorized
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.read_only import ReadOnly
 from tests.kube_wrappers.wrapper import Call
-from tests.optimizer.access.callers import reads, table, writes
+from tests.optimizer.access.callers import WRITER, reads, table, writes
 from tests.optimizer.build import NOW, body
 from tests.optimizer.hubs import hub_of, names
 
@@ -216,6 +216,61 @@ async def test_a_right_that_the_optimizer_itself_lacks_is_named(
     assert (answer.status_code, said["reason"]) == (403, "OptimizerForbidden")
     assert missing in said["detail"]
     assert "Retry-After" not in answer.headers
+
+
+NO_BINDINGS = [
+    granted
+    for granted in [
+        *OWN_RIGHTS,
+        *(right(verb, kinds.LEASE, "default") for verb in ("get", "create", "update", "patch")),
+    ]
+    if granted.resource != kinds.PLACEMENT_BINDING.plural or granted.verb == "list"
+]
+"""The optimizer may do everything in its namespace, except write PlacementBindings."""
+BINDINGS_MISSING = "create placementbindings.policy.open-cluster-management.io in namespace default"
+
+
+async def refused_write(own: Kube, access: Access | None = None) -> httpx.Response:
+    """Return the answer to a plan whose PlacementBindings the hub refuses."""
+    app = create_app(Optimizer(own, now=lambda: NOW), access=access)
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        return await http.post("/optimize", json=body(), headers=bearer("token-of-writer"))
+
+
+async def test_a_right_to_write_that_the_optimizer_itself_lacks_is_named() -> None:
+    fleet = await hub_of()
+    own = Authorized(fleet, OPTIMIZER, AccessTable(rights={OPTIMIZER: NO_BINDINGS}))
+    answer = await refused_write(own)
+    said = answer.json()
+    assert (answer.status_code, said["reason"]) == (403, "OptimizerForbidden")
+    assert said["detail"].count(BINDINGS_MISSING) == 1
+    assert {error["field"].split("/")[0] for error in said["errors"]} == {
+        "PlacementBinding default"
+    }
+    assert "Retry-After" not in answer.headers
+    assert len(await names(fleet, kinds.PLACEMENT)) == 4
+
+
+async def test_a_right_that_the_impersonated_caller_lacks_is_the_callers() -> None:
+    fleet = await hub()
+    without = AccessTable(rights={WRITER.name: NO_BINDINGS})
+    access = Access(DelegatedAuth(fleet), lambda user: Authorized(fleet, user.name, without))
+    answer = await refused_write(fleet, access)
+    said = answer.json()
+    assert (answer.status_code, said["reason"]) == (403, "Forbidden")
+    assert f"the caller may not: {BINDINGS_MISSING};" in said["detail"]
+
+
+async def test_a_write_that_admission_refuses_may_pass() -> None:
+    """Admission refuses with 403, too, but no right would help."""
+
+    def refuse(call: Call) -> Fault | None:
+        refused = call.verb == "create" and call.kind is kinds.PLACEMENT_BINDING
+        return Fault(Forbidden('admission webhook "w" denied the request')) if refused else None
+
+    answer = await refused_write(Faulty(await hub_of(), refuse))
+    assert (answer.status_code, answer.json()["reason"]) == (503, "HubRefused")
 
 
 async def test_another_refusal_of_the_hub_may_pass() -> None:
