@@ -221,7 +221,5 @@ def _status(kind: Kind, obj: Object, status: Mapping[str, Any]) -> list[Change]:
 
 def _guarded(desired: dict[str, Any], observed: Object) -> dict[str, Any]:
     """Return the desired object with the observed resource version as a precondition."""
-    version = observed["metadata"].get("resourceVersion")
-    if version is None:
-        return desired
+    version = observed["metadata"]["resourceVersion"]
     return {**desired, "metadata": {**desired["metadata"], "resourceVersion": version}}

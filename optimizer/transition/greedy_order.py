@@ -1,5 +1,6 @@
 """Greedy stages: make every move that is feasible, and make room where no move is."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -102,7 +103,10 @@ class _Unblocking(NamedTuple):
 
 
 def _unblocked(state: TransitionState, detours: tuple[int, ...]) -> Iterator[Stage]:
-    """Make the blocked move for which least has to stop; what stops runs elsewhere if it can."""
+    """Make the blocked move for which least has to stop; what stops runs elsewhere if it can.
+
+    Detours are chosen so that the move is feasible once what blocks it has stopped.
+    """
     due = [item for item in state.moves.policy_changes if _due(state, item)]
     blocked = [*due, *_starts(state)][:COMPARED_MOVES]
     ways = [way for item in blocked if (way := _unblocking(state, item)) is not None]
@@ -113,8 +117,7 @@ def _unblocked(state: TransitionState, detours: tuple[int, ...]) -> Iterator[Sta
         if not state.covered_without(column):
             yield from _detour(state, column, detours, best)
         yield _done(state, (column,))
-    if state.is_feasible(best.change):
-        yield _done(state, best.change)
+    yield _done(state, best.change)
 
 
 def _unblocking(state: TransitionState, change: Move) -> _Unblocking | None:
@@ -129,12 +132,10 @@ def _unblocking(state: TransitionState, change: Move) -> _Unblocking | None:
         stops.append(min(in_the_way, key=lambda c: _loss(state, c)))
     if any(not state.is_feasible(stops[: index + 1]) for index in range(len(stops))):
         return None
-    left = dict.fromkeys((moves.workload[column] for column in stops), 0)
-    for column in stops:
-        left[moves.workload[column]] += 1
+    stopped = Counter(moves.workload[column] for column in stops)
     uncovered = sum(
         max(0, moves.needed[workload] - state.running[workload] + count)
-        for workload, count in left.items()
+        for workload, count in stopped.items()
     )
     return _Unblocking(uncovered, tuple(stops), change)
 

@@ -379,6 +379,15 @@ def test_scores_that_are_metrics_only_are_not_waited_for() -> None:
 
 
 UNREACHABLE = ProbeResult(ProbeFailure("Unreachable", "no such host"))
+NOBODY_SAYS = (
+    "Unknown",
+    "Unreachable",
+    (
+        "no such host; distributed nevertheless: managed clusters may reach an Internal scorer that"
+        " the hub can't"
+    ),
+)
+EXPIRED = "2026-11-20T09:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -387,14 +396,7 @@ UNREACHABLE = ProbeResult(ProbeFailure("Unreachable", "no such host"))
         (
             (),
             "Unknown",
-            (
-                "Unknown",
-                "Unreachable",
-                (
-                    "no such host; distributed nevertheless: managed clusters may reach an Internal"
-                    " scorer that the hub can't"
-                ),
-            ),
+            NOBODY_SAYS,
             ("True", "Distributed"),
         ),
         (
@@ -408,6 +410,12 @@ UNREACHABLE = ProbeResult(ProbeFailure("Unreachable", "no such host"))
             "Active",
             ("True", "AgentsReachIt", "the hub can't reach it; agents of 1 managed cluster can"),
             ("True", "PartlyScoring"),
+        ),
+        (
+            (published("c1", "inner", failing=("Published", "X"), until=EXPIRED),),
+            "Unknown",
+            NOBODY_SAYS,
+            ("False", "NoClusterScores"),
         ),
         (
             (published("c1", "inner", failing=("Scored", "Refused")),),
@@ -438,9 +446,6 @@ def test_the_agents_judge_an_api_that_only_clusters_reach(
     assert told(end) == list(FIVE)
     assert json.loads(summaries_text(end.works[0])), "it stays distributed"
     assert planned(replace(end, probes={}), now=LATER) == []
-
-
-EXPIRED = "2026-11-20T09:00:00Z"
 
 
 def deleted(start: World, *, now: str = NOW) -> list[str]:
