@@ -10,7 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("optimizer", "mcp_server", "dsf/agent", "dsf/hub", "dsf/api", "dsf/cli", "dsf/runtime")
+PACKAGES = (
+    "optimizer",
+    "mcp_server",
+    "dsf/agent",
+    "dsf/hub",
+    "dsf/api",
+    "dsf/cli",
+    "dsf/runtime",
+    "dsf/scorer_kit",
+)
 FORMATTERS = {"str", "repr", "quoted", "cleaned", "escaped", "display_url"}
 
 EXEMPT = {

@@ -1,0 +1,119 @@
+"""What checks send to a scoring API, what came back, and what they find."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dsf.agent.failure import Failure
+from dsf.agent.wire.encoded_series import EncodedSeries, ScoringRequestBody
+from dsf.agent.wire.http_answer import HttpAnswer
+from dsf.agent.wire.scoring_answer import ScoringResult
+from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.hub.snapshot.probe_result import ProbeFailure
+from dsf.scorer_kit.invented_series import SeriesForm
+from dsf.scorer_kit.scorer_target import ScorerTarget
+
+JSON = "application/json"
+TokenUse = Literal["given", "none", "wrong"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSettings:
+    """What an author chose for a check.
+
+    `series` and `samples` are the size of the largest request, `typical` the series of a usual one
+    (None: invented ones), `seconds` the time of a call (None: what the agent allows), `total` the
+    time of all checks. `skipped` names checks.
+    """
+
+    series: int = 500
+    samples: int = 60
+    typical: Sequence[EncodedSeries] | None = None
+    token: str = ""
+    seconds: float | None = None
+    total: float = 120.0
+    skipped: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckInput:
+    """What the calls of a check are made of: the series' form, and those of a typical request."""
+
+    form: SeriesForm
+    typical: Sequence[EncodedSeries]
+    settings: CheckSettings
+    without_source: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CheckCall:
+    """One POST to the scoring endpoint."""
+
+    body: bytes | ScoringRequestBody
+    content_type: str = JSON
+    token: TokenUse = "given"  # noqa: S105 - says which token
+
+
+@dataclass(frozen=True, slots=True)
+class CallOutcome:
+    """What came back of a call: the answer, the results in it, and the seconds that it took."""
+
+    answer: HttpAnswer | Failure
+    results: list[ScoringResult] | Failure
+    seconds: float
+
+    @property
+    def late(self) -> bool:
+        """Whether there was no complete answer in time."""
+        return isinstance(self.answer, Failure) and self.answer.reason == "DeadlineExceeded"
+
+    @property
+    def ok(self) -> bool:
+        """Whether the status is 2xx."""
+        return isinstance(self.answer, HttpAnswer) and self.answer.ok
+
+    @property
+    def status(self) -> int:
+        """The HTTP status, 0 without an answer."""
+        return 0 if isinstance(self.answer, Failure) else self.answer.status
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a check judges: the target, its own calls, and all calls so far.
+
+    `health` is why the health endpoint failed after the check's calls; None if it did not.
+    """
+
+    target: ScorerTarget
+    settings: CheckSettings
+    seconds: float
+    outcomes: Sequence[CallOutcome] = ()
+    before: Sequence[CallOutcome] = ()
+    health: ProbeFailure | None = None
+
+    @property
+    def summary(self) -> ScorerSummary:
+        """The summary that agents would get. Raises TypeError if there is none."""
+        if not isinstance(self.target.summary, ScorerSummary):
+            raise TypeError("a check that needs the summary was not skipped")
+        return self.target.summary
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong, and how to mend it. Only errors make a check fail."""
+
+    severity: Literal["error", "warning"]
+    what: str
+    fix: str
+
+
+def error(what: str, fix: str) -> Finding:
+    """Return a finding that makes the check fail."""
+    return Finding("error", what, fix)
+
+
+def warning(what: str, fix: str) -> Finding:
+    """Return a finding that does not make the check fail."""
+    return Finding("warning", what, fix)

@@ -1,0 +1,71 @@
+"""Invents series for a scorer: the labels that its query gives, and deterministic values."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dsf.agent.wire.encoded_series import EncodedSeries
+from dsf.api.scoring.scorer_summary import ScorerSummary
+
+UNGROUPED = ("node", "namespace", "pod")
+"""Labels of invented series if the query groups by none."""
+
+DEFAULT_STEP = 60
+MOST_SAMPLES = 60
+"""Samples of an invented series, if the window of the scorer has no fewer."""
+
+_BY = re.compile(r"\bby\s*\(([^()]*)\)", re.IGNORECASE)
+_LABEL = re.compile(r"[A-Za-z_]\w*")
+
+Value = Callable[[int, int], str]
+"""The text of a sample's value, from the numbers of its series and of itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesForm:
+    """The labels of invented series, and their times: the last sample is at `end`."""
+
+    labels: tuple[str, ...]
+    samples: int
+    step: int
+    end: int
+
+
+def form_of(summary: ScorerSummary, end: int) -> SeriesForm:
+    """Return the form of series that a scorer's query would give; `end` is in unix seconds."""
+    grouped = [label for found in _BY.findall(summary.source_query) for label in _names(found)]
+    step = summary.source_step or DEFAULT_STEP
+    samples = min(max(summary.source_range // step, 1), MOST_SAMPLES)
+    return SeriesForm(tuple(dict.fromkeys(grouped)) or UNGROUPED, samples, step, end)
+
+
+def wave(series: int, sample: int) -> str:
+    """Return a value between 0 and 1 that differs between series and between samples."""
+    return f"{0.5 + 0.4 * math.sin(0.7 * series + 0.2 * sample):.4f}"
+
+
+def invented(
+    form: SeriesForm, count: int, value: Value = wave, samples: int | None = None
+) -> list[EncodedSeries]:
+    """Return `count` series of a form, each with `samples` samples if that is given."""
+    number = form.samples if samples is None else samples
+    times = [form.end - form.step * (number - 1 - index) for index in range(number)]
+    return [_series(form.labels, index, times, value) for index in range(count)]
+
+
+def _series(
+    labels: Sequence[str], number: int, times: Sequence[int], value: Value
+) -> EncodedSeries:
+    metric = {label: f"{label}-{number}" for label in labels}
+    values = [[time, value(number, index)] for index, time in enumerate(times)]
+    return EncodedSeries(_json(metric), _json(values))
+
+
+def _names(text: str) -> list[str]:
+    return _LABEL.findall(text)
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()

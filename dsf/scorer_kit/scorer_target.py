@@ -1,0 +1,105 @@
+"""A scoring API that an author names by its URL, seen as the hub and the agent would see it."""
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from dsf.api import names
+from dsf.api.crd.dynamic_scorer import DEFAULT_FORMAT, DynamicScorerSpec
+from dsf.api.invalid_input import InvalidInput
+from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.scoring.scoring_api import ScorerConfig
+from dsf.hub.assess.config_resolution import resolve
+from dsf.hub.observe.prober import Prober
+from dsf.hub.snapshot import urls
+from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
+
+UNREACHABLE = frozenset({"Unreachable", "TimedOut", "Denied"})
+"""Reasons of a probe that got no answer."""
+
+_CONFIG_PATH = "/config"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedApi:
+    """What an author says about a scoring API.
+
+    `scoring_url` replaces the endpoint that the config names; `dimension_format` is empty if it is
+    not decided yet.
+    """
+
+    config_url: str
+    scoring_url: str = ""
+    dimension_format: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScorerTarget:
+    """What a scoring API answered, and the summary that agents would get of it."""
+
+    named: NamedApi
+    probed: ProbeResult
+    summary: ScorerSummary | InvalidInput
+
+    @property
+    def config(self) -> ScorerConfig | None:
+        """The config, if it was usable."""
+        return self.probed.config if isinstance(self.probed.config, ScorerConfig) else None
+
+    @property
+    def unreachable(self) -> str:
+        """Why neither the health nor the config endpoint answered; empty if one of them did."""
+        config = self.probed.config
+        if (
+            isinstance(config, ProbeFailure)
+            and config.reason in UNREACHABLE
+            and self.probed.health is not None
+        ):
+            return config.message
+        return ""
+
+
+def named_api(
+    url: str, scoring_url: str = "", dimension_format: str = ""
+) -> NamedApi | InvalidInput:
+    """Return what an author says; `/config` is added to a URL without a path."""
+    for each in filter(None, (url, scoring_url)):
+        checked = urls.server(each, "the URL")
+        if isinstance(checked, InvalidInput):
+            return checked
+    bare = urlsplit(url).path in {"", "/"}
+    return NamedApi(url.rstrip("/") + _CONFIG_PATH if bare else url, scoring_url, dimension_format)
+
+
+async def look_at(named: NamedApi) -> ScorerTarget:
+    """Ask a scoring API for its health and its config, as the hub does."""
+    probed = await Prober().probe(ProbeTarget(named.config_url, full=True))
+    return ScorerTarget(named, probed, _summary(named, probed.config))
+
+
+def object_name(config: ScorerConfig) -> str:
+    """Return the name of the DynamicScorer of a config."""
+    return names.score_object_name(config.name) or "scorer"
+
+
+def _summary(
+    named: NamedApi, config: ScorerConfig | ProbeFailure | None
+) -> ScorerSummary | InvalidInput:
+    if not isinstance(config, ScorerConfig):
+        return InvalidInput("ConfigMissing", "the config could not be used")
+    spec = DynamicScorerSpec(
+        description=config.description,
+        config_url=named.config_url,
+        score_dimension_format=named.dimension_format or DEFAULT_FORMAT,
+    )
+    resolved = resolve(object_name(config), spec, config)
+    if isinstance(resolved, InvalidInput):
+        return resolved
+    if named.scoring_url:
+        return resolved.summary.model_copy(update={"scoring_endpoint": named.scoring_url})
+    if _server(resolved.summary.scoring_endpoint) != _server(named.config_url):
+        return InvalidInput("AnotherServer", "scoring.host of the config is another server")
+    return resolved.summary
+
+
+def _server(url: str) -> str | InvalidInput:
+    return urls.server(url.lower(), "the URL")

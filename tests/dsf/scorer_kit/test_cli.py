@@ -1,0 +1,182 @@
+"""`dsf scorer check` as an author meets it: options, exit codes, output."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from dsf.cli.root import root
+from tests.command_line import invoked, invoked_meanwhile
+from tests.dsf.agent.servers import matrix
+from tests.dsf.scorer_kit.scorers import (
+    QUERY,
+    TOKEN,
+    TestApi,
+    broken,
+    config,
+    protected,
+    served,
+    unless,
+)
+from tests.house.marker import MARKER, forged_lines, raw, unquoted
+
+SMALL = ("--series", "20", "--samples", "5")
+
+
+async def checked(url: str, *options: str) -> tuple[int, str, str]:
+    return await invoked_meanwhile(root, "scorer", "check", url, *SMALL, *options)
+
+
+async def test_a_correct_api_is_exit_code_0() -> None:
+    async with served({"api": TestApi()}) as url:
+        code, out, err = await checked(f"{url}/api/config")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1].startswith("17 passed, 0 warnings, 0 failed, 1 skipped; 19 calls")
+
+
+async def test_a_broken_api_is_exit_code_1_and_json_for_programs() -> None:
+    api = TestApi(unless(lambda body, _: b"NaN" in body, broken))
+    async with served({"api": api}) as url:
+        code, out, err = await checked(f"{url}/api/config", "-o", "json")
+    assert (code, err) == (1, "")
+    document = json.loads(out)
+    assert document["passed"] is False
+    findings = {one["name"]: one["findings"] for one in document["checks"]}
+    assert {one["severity"] for one in findings["not-finite"]} == {"error"}
+    assert findings["not-finite"][0]["fix"]
+
+
+async def test_an_api_that_does_not_answer_is_exit_code_2_and_one_line() -> None:
+    code, out, err = await checked("http://127.0.0.1:9")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert err.startswith("Error: GET http://127.0.0.1:9/config: ")
+
+
+async def test_an_address_that_agents_may_not_call_is_not_called() -> None:
+    code, _, err = await checked("http://169.254.169.254/latest/meta-data")
+    assert code == 2
+    assert "link-local" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["ftp://scorer"], "write it as http://host:port"),
+        (["http://user:word@scorer"], "remove it and use auth.tokenSecretRef"),
+        (["http://scorer", "--skip", "speed"], "no check 'speed'; there are: health"),
+        (["http://scorer", "--dimension-format", "${pods}"], "unknown placeholder"),
+        (["http://scorer", "--series", "10001"], "10001 is not in the range"),
+        (["http://scorer", "--timeout", "soon"], "is not a duration"),
+        (["http://scorer", "--token-file", "{tmp}/two-lines"], "holds no token"),
+        (["http://scorer", "--data", "{tmp}/two-lines"], "is not JSON"),
+        (["http://scorer", "--data", "{tmp}/empty.json"], "has no series"),
+        (["http://scorer", "--data", "{tmp}/text.json"], "series 0"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2(arguments: list[str], said: str, tmp_path: Path) -> None:
+    (tmp_path / "two-lines").write_text("a token\nand more")
+    (tmp_path / "empty.json").write_text("{}")
+    (tmp_path / "text.json").write_text('{"data": [{"metric": {}, "values": [[0, 1]]}]}')
+    filled = [argument.replace("{tmp}", str(tmp_path)) for argument in arguments]
+    code, _, err = invoked(root, "scorer", "check", *filled)
+    assert code == 2
+    assert said in err
+
+
+async def test_the_token_of_a_file_is_sent(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    async with served({"api": TestApi(protected())}) as url:
+        code, out, _ = await checked(f"{url}/api/config", "--token-file", str(tmp_path / "token"))
+    assert code == 0
+    assert TOKEN not in out
+
+
+@pytest.mark.parametrize("form", ["request", "prometheus"])
+async def test_the_series_of_a_file_are_sent(tmp_path: Path, form: str) -> None:
+    sent = list[Any]()
+
+    async def respond(request: web.Request) -> web.StreamResponse:
+        sent.append(json.loads(await request.read()))
+        return web.json_response({"results": []})
+
+    series = ({"pod": "mine"}, [[0, "1"]])
+    data = {"data": [{"metric": series[0], "values": series[1]}]}
+    content = data if form == "request" else matrix(series)
+    (tmp_path / "data.json").write_text(json.dumps(content))
+    async with served({"api": TestApi(respond)}) as url:
+        await checked(f"{url}/api/config", "--data", str(tmp_path / "data.json"))
+    assert sent[0] == data
+
+
+async def test_text_of_a_hostile_api_is_shown_quoted() -> None:
+    def refusing() -> web.StreamResponse:
+        return web.Response(status=500, text=MARKER)
+
+    served_config = config("/api") | {"name": MARKER, MARKER: MARKER}
+    api = TestApi(unless(lambda *_: True, refusing), lambda _: served_config)
+    async with served({"api": api}) as url:
+        code, out, _ = await checked(f"{url}/api/config")
+    assert code == 1
+    assert (raw(out), forged_lines(out), unquoted(out)) == (set(), [], False)
+
+
+REFERENCE: dict[str, Any] = {
+    "sample": {
+        "name": "sample-scorer",
+        "description": "A sample score for time series data",
+        "source": {
+            "type": "prometheus",
+            "host": "http://prometheus:9090",
+            "path": "/api/v1/query_range",
+            "params": {"query": QUERY, "range": 3600, "step": 60},
+        },
+        "scoring": {"params": {"name": "sample_my_score", "interval": 30}},
+    },
+    "prediction": {
+        "name": "simple-prediction-scorer",
+        "description": "A simple prediction score",
+        "source": {
+            "type": "Prometheus",
+            "host": "http://prometheus:9090",
+            "path": "/api/v1/query_range",
+            "params": {"query": f"{QUERY};{QUERY}", "range": 3600, "step": 30},
+        },
+        "scoring": {"params": {"name": "simple_prediction_score", "interval": 30}},
+    },
+    "llm-forecast": {
+        "name": "llm-forecast-scorer",
+        "description": "A forecast",
+        "source": {
+            "type": "Prometheus",
+            "host": "http://prometheus:9090",
+            "params": {"query": QUERY, "range": 3600, "step": 60},
+        },
+        "scoring": {"params": {"name": "llm_forecast_score", "interval": 60}},
+    },
+    "performance": {
+        "name": "example-performance-scorer",
+        "description": "An example performance score",
+        "source": {"type": "None"},
+        "scoring": {"params": {"name": "example_performance_score", "interval": 30}},
+    },
+    "powerconsumption": {
+        "name": "example-powerconsumption-scorer",
+        "description": "An example power consumption score",
+        "source": {"type": "none", "host": "", "path": ""},
+        "scoring": {"params": {"name": "example_powerconsumption_score", "interval": 30}},
+    },
+}
+"""The configs of the reference project's five scorers; the path of each call is added."""
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+async def test_the_shapes_of_the_reference_scorers_pass(name: str) -> None:
+    document = REFERENCE[name]
+    document["scoring"]["path"] = f"/{name}/scoring"
+    api = TestApi(config=lambda _: document)
+    async with served({name: api}) as url:
+        code, out, _ = await checked(f"{url}/{name}/config")
+    assert code == 0, out

@@ -1,0 +1,43 @@
+"""Every sample passes `dsf scorer check`."""
+
+from collections.abc import Callable
+
+import pytest
+from fastapi import FastAPI
+
+from dsf.cli.root import root
+from sample_scorers.llm_forecast.app import create_app as llm_forecast_app
+from sample_scorers.llm_forecast.settings import ForecastSettings
+from sample_scorers.sample.app import create_app as sample_app
+from sample_scorers.simple_prediction.app import create_app as simple_prediction_app
+from sample_scorers.static.app import create_app as static_app
+from tests.command_line import invoked
+from tests.sample_scorers.fake_model import Server
+from tests.sample_scorers.serving import served
+
+STATIC = ("--dimension-format", "${app};${device}")
+
+
+def passes(url: str, *options: str) -> None:
+    code, out, err = invoked(root, "scorer", "check", url, *options)
+    assert code == 0, out + err
+
+
+@pytest.mark.parametrize("create", [sample_app, simple_prediction_app])
+def test_a_sample_with_a_source_passes_the_check(create: Callable[[], FastAPI]) -> None:
+    with served(create()) as url:
+        passes(url)
+
+
+def test_the_static_scorers_pass_the_check() -> None:
+    with served(static_app()) as url:
+        passes(f"{url}/performance/config", *STATIC)
+        passes(f"{url}/powerconsumption/config", *STATIC)
+
+
+def test_the_llm_forecast_passes_the_check() -> None:
+    with (
+        served(Server().app()) as model,
+        served(llm_forecast_app(ForecastSettings(f"{model}/v1", "tiny"))) as url,
+    ):
+        passes(url)
