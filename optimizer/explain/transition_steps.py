@@ -18,7 +18,7 @@ def transition_plan(
     fleet: Fleet, problem: Problem, begin: CurrentState, goal: Decision, time_left: TimeLeft
 ) -> TransitionPlan | None:
     """Return the steps from what runs now to a goal; None where nothing is known to run."""
-    unseen = dict(_unseen(fleet, problem, goal))
+    unseen = dict(unseen_replaced(fleet, problem, goal))
     if not (begin.decision.policies or begin.decision.assignments or begin.infeasible or unseen):
         return None
     asks = policy_replacements(fleet)
@@ -42,7 +42,7 @@ def transition_plan(
     )
 
 
-def _unseen(
+def unseen_replaced(
     fleet: Fleet, problem: Problem, goal: Decision
 ) -> Iterator[tuple[PolicyEnforcement, PolicyEnforcement]]:
     """Yield a goal's policies with those that they replace and that no workload can use."""
@@ -88,7 +88,7 @@ def _step(
     hidden = [(unseen[new], new) for new in stage.enforced if new in unseen]
     also = [policy_value(old) for old, _ in hidden]
     return TransitionStep(
-        draining=tuple(_draining((*stage.replaced, *hidden), asks)),
+        draining=tuple(gpus_to_drain((*stage.replaced, *hidden), asks)),
         enforce=tuple(map(policy_value, stage.enforced)),
         release=(*map(policy_value, stage.released), *also),
         start=tuple(map(assignment_value, stage.started)),
@@ -98,9 +98,10 @@ def _step(
     )
 
 
-def _draining(
+def gpus_to_drain(
     replaced: Iterable[tuple[PolicyEnforcement, PolicyEnforcement]], asks: ReplacementLookup
 ) -> Iterator[GpusToDrain]:
+    """Yield the GPUs that have to be idle before the second policy of a pair replaces the first."""
     for old, new in replaced:
         idle = asks(old, new).idle
         if idle is None or idle:

@@ -16,7 +16,7 @@ from dsf.api.optimization import Optimization
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
 from dsf.placement.taints import Toleration
-from optimizer.domain.fleet import Fleet, Selector
+from optimizer.domain.fleet import Fleet, Selector, Workload
 from optimizer.domain.mig_manager_settings import GPU_OPERATOR, MigLabels
 from optimizer.domain.solution import Decision, PolicyEnforcement
 from optimizer.plan.generated_policies import generated_policies
@@ -46,15 +46,33 @@ def manifests(
         *generated_policies(fleet, decision, mig),
         *_of_policies(fleet, decision.policies, select),
         *(
-            _placement(
+            workload_placement(
                 fleet,
-                workloads[workload].placement,
-                _predicates([select[name] for name in clusters], enforcing, claim_name),
-                workloads[workload].tolerations,
-                count=len(clusters),
+                workloads[workload],
+                [select[name] for name in clusters],
+                enforcing,
+                claim_name=claim_name,
             )
             for workload, clusters in runs.items()
         ),
+    )
+
+
+def workload_placement(
+    fleet: Fleet,
+    workload: Workload,
+    selectors: Sequence[Selector],
+    enforcing: Collection[str],
+    *,
+    claim_name: str,
+) -> Object:
+    """Return the Placement of a workload; clusters that are `enforcing` have to claim."""
+    return _placement(
+        fleet,
+        workload.placement,
+        _predicates(selectors, enforcing, claim_name),
+        workload.tolerations,
+        count=len(selectors),
     )
 
 

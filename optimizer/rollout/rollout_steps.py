@@ -1,0 +1,310 @@
+"""The steps of a rollout: a plan's transition as the objects that each stage writes.
+
+OCM stops a workload only while its Placement exists and selects nothing: the ManifestWorks of a
+ManifestWorkReplicaSet whose Placement is missing stay as they are. So a workload that stops has a
+Placement with `numberOfClusters: 0` from the first step to the last.
+
+OCM also stops a workload on a cluster whose claim is not compliant any more. So before a policy is
+replaced under a workload that keeps running, the workload's Placement stops requiring that claim,
+and requires it again once the claim is compliant.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from dsf.kube.changes import merge_patch
+from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
+from dsf.kube.port import Object
+from optimizer.domain.fleet import Fleet, Selector
+from optimizer.domain.settings import OptimizerSettings
+from optimizer.domain.solution import Decision, PolicyEnforcement
+from optimizer.domain.stop_callback import TimeLeft
+from optimizer.explain.composition import MAX_TRANSITION_ASSIGNMENTS
+from optimizer.explain.transition_steps import gpus_to_drain, unseen_replaced
+from optimizer.model.current_state import current_state, with_enforced_candidates
+from optimizer.model.formulate import formulate
+from optimizer.model.problem import Problem
+from optimizer.plan.manifests import manifests, workload_placement
+from optimizer.rollout.rollout_state import (
+    ObjectKey,
+    Replica,
+    RolloutState,
+    key_of,
+    policy_refs,
+    recorded,
+    replica_refs,
+)
+from optimizer.snapshot.current_decisions import read_current_decisions
+from optimizer.snapshot.object_readers import cluster_selectors, generated_by, name_of
+from optimizer.snapshot.observation import Observation
+from optimizer.transition.policy_replacement import policy_replacements
+from optimizer.transition.transition import Transition, TransitionStage, plan_transition
+from optimizer.wire.explanation import GpusToDrain
+from optimizer.wire.request_problem import UNPROCESSABLE, RequestProblem
+from optimizer.wire.rollout import RecordedStep, RolloutPace, RolloutPlan
+
+_OWN_FIELDS = ("apiVersion", "kind", "spec", "placementRef", "subjects")
+"""What a generated object has besides its metadata; the rest is the API server's or OCM's."""
+
+
+def rollout_plan(
+    observation: Observation,
+    fleet: Fleet,
+    problem: Problem,
+    goal: Decision,
+    objects: Iterable[Object],
+    *,
+    pace: RolloutPace,
+    settings: OptimizerSettings,
+    time_left: TimeLeft,
+) -> RolloutPlan | RequestProblem:
+    """Return the steps from what the hub holds to the goal, whose objects are `objects`."""
+    wide = with_enforced_candidates(fleet)
+    posed = problem if wide is fleet else formulate(wide)
+    begin = current_state(posed, goal).decision
+    if len(set(begin.assignments) ^ set(goal.assignments)) > MAX_TRANSITION_ASSIGNMENTS:
+        return _too_many_moves()
+    asks = policy_replacements(wide)
+    transition = plan_transition(posed, begin, goal, time_left, asks)
+    select = cluster_selectors(observation.managed_clusters, settings.cluster_label_key)
+    start = _observed_state(observation, select, fleet.optimization)
+    hidden = dict(unseen_replaced(wide, posed, goal))
+    path = _Path(wide, settings, select, start, hidden, begin, goal)
+    states = path.states(transition, {key_of(obj): obj for obj in objects})
+    gpus = {
+        frozenset(stage.enforced): tuple(
+            gpus_to_drain((*stage.replaced, *_hidden_pairs(stage, hidden)), asks)
+        )
+        for stage in transition.stages
+    }
+    return RolloutPlan(
+        namespace=fleet.namespace,
+        optimization=fleet.optimization,
+        pace=pace,
+        policies=policy_refs(start),
+        replicas=replica_refs(start),
+        objects=tuple(start.objects.values()),
+        steps=tuple(_with_gpus(step, gpus) for step in recorded(states, fleet.namespace)),
+    )
+
+
+def _hidden_pairs(
+    stage: TransitionStage, hidden: Mapping[PolicyEnforcement, PolicyEnforcement]
+) -> Iterator[tuple[PolicyEnforcement, PolicyEnforcement]]:
+    return ((hidden[new], new) for new in stage.enforced if new in hidden)
+
+
+def _with_gpus(
+    step: RecordedStep,
+    gpus: Mapping[frozenset[PolicyEnforcement], tuple[GpusToDrain, ...]],
+) -> RecordedStep:
+    enforced = frozenset(PolicyEnforcement(i.cluster, i.policy) for i in step.actions.enforce)
+    found = gpus.get(enforced, ()) if enforced else ()
+    return step.model_copy(update={"actions": step.actions.model_copy(update={"gpus": found})})
+
+
+def _observed_state(
+    observation: Observation, select: Mapping[str, Selector], optimization: str
+) -> RolloutState:
+    """Return what the generated objects of an optimization say."""
+    running = read_current_decisions(observation, select, optimization)
+    return RolloutState(
+        policies=running.policies,
+        replicas=frozenset(
+            Replica(name_of(workload), cluster)
+            for workload in observation.workloads
+            for cluster in running.placements.get(_placement_name(workload), ())
+        ),
+        objects={
+            key_of(obj): obj
+            for kind, found in (
+                (POLICY, observation.policies),
+                (PLACEMENT, observation.placements),
+                (PLACEMENT_BINDING, observation.bindings),
+            )
+            for obj in _written(kind, generated_by(found, optimization))
+        },
+    )
+
+
+def _written(kind: Kind, found: Iterable[Object]) -> Iterator[Object]:
+    """Yield objects without what the API server and OCM added."""
+    for obj in found:
+        own = {field: obj[field] for field in _OWN_FIELDS if field in obj}
+        kept = ("name", "namespace", "labels", "annotations")
+        metadata = {field: obj["metadata"][field] for field in kept if field in obj["metadata"]}
+        yield {"apiVersion": kind.api_version, "kind": kind.kind, **own, "metadata": metadata}
+
+
+def _placement_name(workload: Object) -> str:
+    references = (workload.get("spec") or {}).get("placementRefs") or [{}]
+    return str(references[0].get("name") or "")
+
+
+def _selecting_nothing(placement: Object) -> Object:
+    spec = {**placement["spec"], "numberOfClusters": 0, "predicates": []}
+    return {**placement, "spec": spec}
+
+
+@dataclass(slots=True)
+class _Path:
+    """Makes the states of a transition.
+
+    `begin`: the part of the start that the rules allow; all else stops first. `hidden`: policies
+    that no workload can use, by the policy that replaces each of them.
+    """
+
+    fleet: Fleet
+    settings: OptimizerSettings
+    select: Mapping[str, Selector]
+    start: RolloutState
+    hidden: Mapping[PolicyEnforcement, PolicyEnforcement]
+    begin: Decision
+    goal: Decision
+
+    def states(
+        self, transition: Transition, goal: Mapping[ObjectKey, Object]
+    ) -> list[RolloutState]:
+        """Return the start, the states after each stage, and the goal; no two neighbours equal."""
+        decisions = [self.begin, *(stage.state for stage in transition.stages), self.goal]
+        found = [self._prepared(decisions)]
+        for decision in decisions:
+            found += self._towards(found[-1], decision)
+        last = RolloutState(frozenset(self.goal.policies), _replicas(self.goal), goal)
+        needed = _needed(self.start, last)
+        different = [self.start]
+        for state in (*found, last):
+            objects = _as_before(different[-1].objects, state.objects)
+            if objects != different[-1].objects:
+                short = frozenset(needed - _counts(state))
+                different.append(replace(state, objects=objects, uncovered=short))
+        return different
+
+    def _prepared(self, decisions: Iterable[Decision]) -> RolloutState:
+        """Return the start with a Placement for each workload that will run, so that it can stop.
+
+        A Placement that is new selects nothing.
+        """
+        runs = {item.workload for decision in decisions for item in decision.assignments}
+        made = (
+            workload_placement(self.fleet, workload, (), (), claim_name=self.settings.claim_name)
+            for workload in self.fleet.workloads
+            if workload.name in runs
+        )
+        return replace(
+            self.start, objects={**{key_of(obj): obj for obj in made}, **self.start.objects}
+        )
+
+    def _towards(self, before: RolloutState, decision: Decision) -> Iterator[RolloutState]:
+        """Yield the state after a stage; before it, one without the claims that it would lose."""
+        due = [old for new, old in self.hidden.items() if new not in decision.policies]
+        policies = tuple(dict.fromkeys((*decision.policies, *due)))
+        replicas = _replicas(decision)
+        changed = {choice.cluster for choice in before.policies ^ set(policies)}
+        keep = frozenset(item for item in before.replicas & replicas if item.cluster in changed)
+        if keep:
+            yield replace(
+                before,
+                keep=keep,
+                objects={**before.objects, **self._kept(before.replicas, before.policies, keep)},
+            )
+        made = manifests(
+            self.fleet,
+            Decision(policies, decision.assignments),
+            claim_name=self.settings.claim_name,
+            mig=self.settings.mig,
+        )
+        objects = {key_of(obj): obj for obj in made}
+        yield RolloutState(
+            frozenset(policies),
+            replicas,
+            {
+                **_bound_policies(before, made),
+                **_stopped(before),
+                **objects,
+                **self._kept(replicas, policies, keep),
+            },
+            keep,
+        )
+
+    def _kept(
+        self,
+        replicas: Collection[Replica],
+        policies: Iterable[PolicyEnforcement],
+        keep: Collection[Replica],
+    ) -> dict[ObjectKey, Object]:
+        """Return the Placements of workloads that keep running, without the claims they lose."""
+        enforcing = {choice.cluster for choice in policies}
+        names = {item.workload for item in keep}
+        made = (
+            workload_placement(
+                self.fleet,
+                workload,
+                [self.select[cluster] for cluster in _clusters(replicas, workload.name)],
+                enforcing.difference(_clusters(keep, workload.name)),
+                claim_name=self.settings.claim_name,
+            )
+            for workload in self.fleet.workloads
+            if workload.name in names
+        )
+        return {key_of(obj): obj for obj in made}
+
+
+def _stopped(before: RolloutState) -> dict[ObjectKey, Object]:
+    """Return Placements that select nothing, for all workloads that have had one so far."""
+    of_policies = {
+        str(obj["placementRef"]["name"])
+        for key, obj in before.objects.items()
+        if key[0] == PLACEMENT_BINDING.kind
+    }
+    return {
+        key: _selecting_nothing(obj)
+        for key, obj in before.objects.items()
+        if key[0] == PLACEMENT.kind and key[1] not in of_policies
+    }
+
+
+def _bound_policies(before: RolloutState, made: Iterable[Object]) -> dict[ObjectKey, Object]:
+    """Return the generated policies of the state before that are still bound."""
+    bound = {subject["name"] for obj in made for subject in obj.get("subjects", ())}
+    return {
+        key: obj for key, obj in before.objects.items() if key[0] == POLICY.kind and key[1] in bound
+    }
+
+
+def _clusters(replicas: Iterable[Replica], workload: str) -> list[str]:
+    return sorted(item.cluster for item in replicas if item.workload == workload)
+
+
+def _replicas(decision: Decision) -> frozenset[Replica]:
+    return frozenset(Replica(item.workload, item.cluster) for item in decision.assignments)
+
+
+def _needed(start: RolloutState, goal: RolloutState) -> Counter[str]:
+    """Return on how many clusters each workload can run without interruption."""
+    return _counts(start) & _counts(goal)
+
+
+def _counts(state: RolloutState) -> Counter[str]:
+    return Counter(item.workload for item in state.replicas)
+
+
+def _as_before(
+    before: Mapping[ObjectKey, Object], after: Mapping[ObjectKey, Object]
+) -> dict[ObjectKey, Object]:
+    """Return the objects after a step; one that would not be written stays as it was."""
+    return {
+        key: before[key] if key in before and not merge_patch(before[key], obj) else obj
+        for key, obj in after.items()
+    }
+
+
+def _too_many_moves() -> RequestProblem:
+    return RequestProblem(
+        status=UNPROCESSABLE,
+        reason="TooManyMoves",
+        title="The plan changes too much to be rolled out step by step",
+        detail=f"more than {MAX_TRANSITION_ASSIGNMENTS} assignments change; ask for fewer"
+        " workloads, or for rollout AllAtOnce",
+    )

@@ -1,0 +1,174 @@
+"""Rollouts on an OCM that does everything as late as it likes, interrupted anywhere."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.settings import DEFAULTS
+from optimizer.domain.solution import Decision
+from optimizer.domain.stop_callback import unlimited
+from optimizer.model.formulate import formulate
+from optimizer.plan.generated_objects import changes
+from optimizer.plan.manifests import manifests
+from optimizer.rollout.next_step import (
+    RolloutProgress,
+    next_move,
+    turned_back,
+)
+from optimizer.rollout.rollout_state import RolloutState, states_of
+from optimizer.rollout.rollout_steps import rollout_plan
+from optimizer.solve.strategy import solve_problem
+from optimizer.wire.rollout import RolloutPace, RolloutPlan
+from tests.optimizer.random_problems import draw_fleet
+from tests.optimizer.rollout.lagging_ocm import LaggingOcm, not_idle, started
+
+MOST_TICKS = 300
+"""Far more than any drawn rollout takes."""
+
+
+@dataclass
+class Walk:
+    """One rollout, driven until it ends."""
+
+    plan: RolloutPlan
+    ocm: LaggingOcm
+    goal: Decision
+    progress: RolloutProgress = field(default_factory=RolloutProgress)
+    seen: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.states = states_of(self.plan)
+        self.names = {item.workload for state in self.states for item in state.replicas}
+
+    def turn(self) -> bool:
+        """Make one move, of whose writes only some are made; return whether anything was due."""
+        move = next_move(
+            self.plan, self.states, self.progress, self.ocm.facts(self.names), self.ocm.now
+        )
+        due = move.progress != self.progress or bool(move.changes)
+        self.progress = move.progress
+        made = self.ocm.drawn.randint(0, len(move.changes))
+        for change in move.changes[: made + 1]:
+            self.ocm.write(change)
+            self.check()
+        return due
+
+    def check(self) -> None:
+        """Fail if a workload runs on fewer clusters than the plan said."""
+        around = self.states[self.progress.source], self.states[self.progress.target]
+        short = self.needed - Counter(item.workload for item in self.ocm.running())
+        assert set(short) <= around[0].uncovered | around[1].uncovered
+        begun = any(changes(around[1].objects.values(), self.ocm.observation(), "default"))
+        if around[0] is not around[1] and not begun:
+            assert not not_idle(self.ocm, *around)
+
+    @property
+    def needed(self) -> Counter[str]:
+        """On how many clusters each workload runs at start and goal."""
+        first, last = (
+            Counter(item.workload for item in state.replicas)
+            for state in (self.states[0], self.states[-1])
+        )
+        return first & last
+
+    def run(self) -> None:
+        """Drive the rollout to its end."""
+        for _ in range(MOST_TICKS):
+            self.turn()
+            if self.progress.ended:
+                return
+            self.ocm.tick()
+            self.check()
+        pytest.fail(f"not ended: {self.progress}")
+
+
+def drawn_walk(seed: int) -> Walk:
+    """A rollout between the best decisions for two scores."""
+    drawn = random.Random(seed)  # noqa: S311 - to repeat, not to guard
+    fleet = draw_fleet(drawn, clusters=3, workloads=4)
+    first = _best(_with_current(_preferring(fleet, "speed"), Decision()))
+    now = _with_current(_preferring(fleet, "power"), first)
+    made = manifests(now, first, claim_name=DEFAULTS.claim_name)
+    return walk_to(_best(now), now, started(now, made, drawn))
+
+
+def walk_to(goal: Decision, now: Fleet, ocm: LaggingOcm) -> Walk:
+    found = rollout_plan(
+        ocm.observation(),
+        now,
+        formulate(now),
+        goal,
+        manifests(now, goal, claim_name=DEFAULTS.claim_name),
+        pace=RolloutPace(),
+        settings=DEFAULTS,
+        time_left=unlimited,
+    )
+    assert isinstance(found, RolloutPlan)
+    return Walk(found, ocm, goal)
+
+
+def _preferring(fleet: Fleet, score: str) -> Fleet:
+    return replace(
+        fleet, objectives=tuple(replace(item, score=score) for item in fleet.objectives[:1])
+    )
+
+
+def _best(fleet: Fleet) -> Decision:
+    return solve_problem(formulate(fleet), solver="highs", time_limit_seconds=10).decision
+
+
+def _with_current(fleet: Fleet, decision: Decision) -> Fleet:
+    enforced = set(decision.policies)
+    return replace(
+        fleet,
+        clusters=tuple(
+            replace(
+                cluster,
+                candidates=tuple(
+                    replace(item, current=(cluster.name, item.policy) in enforced)
+                    for item in cluster.candidates
+                ),
+            )
+            for cluster in fleet.clusters
+        ),
+        workloads=tuple(
+            replace(item, current=tuple(_clusters(decision, item.name))) for item in fleet.workloads
+        ),
+    )
+
+
+def _clusters(decision: Decision, workload: str) -> Iterator[str]:
+    return (item.cluster for item in decision.assignments if item.workload == workload)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 60))
+def test_a_rollout_ends_at_its_goal_or_its_start_and_uncovers_nothing_else(
+    seed: int, at: int
+) -> None:
+    """It is turned back after some ticks, if it has not ended by then."""
+    walk = drawn_walk(seed)
+    turned = seed % 2 == 1
+    for _ in range(at if turned else MOST_TICKS):
+        walk.turn()
+        if walk.progress.ended:
+            break
+        walk.ocm.tick()
+        walk.check()
+    turned = turned and not walk.progress.ended
+    if turned:
+        walk.progress = turned_back(walk.progress, walk.ocm.now)
+        walk.run()
+    assert walk.progress.phase == ("TurnedBack" if turned else "Complete")
+    _is_at(walk, walk.states[0 if turned else -1])
+
+
+def _is_at(walk: Walk, state: RolloutState) -> None:
+    assert changes(state.objects.values(), walk.ocm.observation(), "default") == ()
+    walk.ocm.settle()
+    assert walk.ocm.running() >= state.replicas
