@@ -16,7 +16,7 @@ from optimizer.cli.access_options import (
     certificate_of,
     check_auth,
 )
-from optimizer.cli.commands import approval_option, model_options, settings_of
+from optimizer.cli.commands import approval_option, history_option, model_options, settings_of
 from optimizer.cli.connection_options import (
     CONNECTION_OPTIONS,
     connection_limits,
@@ -56,6 +56,7 @@ _HTTP_OPTIONS = ("bind_address", "port", "allowed_host", *CONNECTION_OPTIONS, *A
 )
 @approval_option
 @model_options
+@history_option
 @log_options
 @click.pass_context
 def mcp(

@@ -1,6 +1,7 @@
 """One writer per namespace, across processes: the plans of two optimizers never mix.
 
-A Lease in the namespace is held while a plan is written. It also says which plan was written last.
+A Lease in the namespace is held while a plan is written. Its annotation says which plan was written
+last, or is being written.
 """
 
 import platform
@@ -9,7 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 from uuid import uuid4
 
-from dsf.api.names import GROUP
+from dsf.api.names import PLAN_DIGEST_ANNOTATION
 from dsf.kube.errors import Conflict, NotFound
 from dsf.kube.kinds import NAMESPACE
 from dsf.kube.port import Kube
@@ -21,9 +22,6 @@ from optimizer.wire.request_problem import CONFLICT, NOT_FOUND, RequestProblem
 T = TypeVar("T")
 
 LEASE_NAME = "dynamic-scoring-optimizer"
-PLAN_ANNOTATION = f"{GROUP}/plan-digest"
-"""On the Lease: the digest of the plan that was written last, or is being written."""
-
 LEASE_SECONDS = 15.0
 """A writer that died keeps others waiting for so long at most; the default of client-go."""
 
@@ -37,7 +35,7 @@ class NamespaceLease:
     def __init__(self, lease: HeldLease) -> None:
         self._lease = lease
         annotations = ((lease.found or {}).get("metadata") or {}).get("annotations") or {}
-        self.last_plan: str = annotations.get(PLAN_ANNOTATION, "")
+        self.last_plan: str = annotations.get(PLAN_DIGEST_ANNOTATION, "")
 
     def name_last_plan(self, refused: RequestProblem) -> RequestProblem:
         """Return a refusal that also names the plan that was written last."""
@@ -49,7 +47,7 @@ class NamespaceLease:
         """Say which plan is written from now on; raises KubeError where the hub refuses."""
         for _ in range(_ATTEMPTS):
             try:
-                if await self._lease.hold({PLAN_ANNOTATION: digest}):
+                if await self._lease.hold({PLAN_DIGEST_ANNOTATION: digest}):
                     return
             except Conflict:
                 continue

@@ -37,6 +37,8 @@ from optimizer.placement_status.comparison import placement_status
 from optimizer.plan.generated_objects import failures, reset_changes, successes
 from optimizer.plan.manifests import GENERATED_SELECTOR
 from optimizer.plan.plan import Plan, plan, stale
+from optimizer.plan_records import PlanRecords
+from optimizer.record.plan_annotations import annotated
 from optimizer.snapshot.fleet_reader import FleetReader
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot, read_objects
 from optimizer.snapshot.object_readers import name_of
@@ -70,11 +72,13 @@ class Writer:
     """With whose rights generated objects are written.
 
     `permit` is called with the changes before the first write; it returns a problem if they are
-    refused. Without `kube` they are written with the optimizer's own rights.
+    refused. Without `kube` they are written with the optimizer's own rights. `user`: who asked, for
+    the record of the plan.
     """
 
     permit: Callable[[Sequence[Change]], Awaitable[RequestProblem | None]] = _anything
     kube: Kube | None = None
+    user: str = ""
 
 
 OWN_RIGHTS = Writer()
@@ -99,6 +103,7 @@ class Optimizer:
         self._now = now
         self._solving = 0
         self._lease_seconds = lease_seconds
+        self._records = PlanRecords(kube, now=now, limit=settings.plan_history_limit)
 
     async def ready(self) -> None:
         """Raise KubeError where the hub can't be read."""
@@ -195,8 +200,16 @@ class Optimizer:
         if not wanted():
             return CALLER_GONE
         await lease.announce(plan.digest)
-        outcomes = await apply(writer.kube or self._kube, plan.changes)
-        return Applied(digest=plan.digest, applied=successes(outcomes), failed=failures(outcomes))
+        record = await self._records.open(plan, writer.user, observation)
+        outcomes = await apply(writer.kube or self._kube, annotated(plan))
+        failed = failures(outcomes)
+        return Applied(
+            digest=plan.digest,
+            applied=successes(outcomes),
+            failed=failed,
+            record=record.name,
+            issues=await self._records.close(record, failed),
+        )
 
     async def _reset(
         self,
@@ -219,6 +232,7 @@ class Optimizer:
             return CALLER_GONE
         await lease.announce("")
         outcomes = await apply(writer.kube or self._kube, deletions)
+        await self._records.forget_current(namespace, optimization)
         deleted = tuple(
             ObjectRef(kind=change.kind, namespace=change.namespace, name=change.name)
             for change in successes(outcomes)
@@ -268,7 +282,10 @@ class Optimizer:
             solution=solution,
             settings=self._settings,
         )
-        if isinstance(made, RequestProblem) or not request.explained:
+        if isinstance(made, RequestProblem):
+            return made
+        made = replace(made, score_versions=read.score_versions)
+        if not request.explained:
             return made
         case = case_of(request, fleet, problem, solution, read)
         return replace(made, explanation=await self._explain(case))

@@ -143,9 +143,10 @@ class AuthorizedOptimizer:
         async def permit(changes: Sequence[Change]) -> RequestProblem | None:
             return await self._refusal(changing_rights(namespace, changes))
 
-        if self._user is None or self._access is None or self._access.impersonate is None:
+        if self._user is None or self._access is None:
             return Writer(permit=permit)
-        return Writer(permit=permit, kube=self._access.impersonate(self._user))
+        impersonate = self._access.impersonate
+        return Writer(permit, impersonate(self._user) if impersonate else None, self._user.name)
 
     async def _refusal(self, rights: Rights) -> RequestProblem | None:
         if self._access is None:

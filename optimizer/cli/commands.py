@@ -151,6 +151,14 @@ model_options = options(
 )
 """The options that shape the optimizer's model; `settings_of` reads them."""
 
+history_option = click.option(
+    "--plan-history-limit",
+    type=click.IntRange(1, 1000),
+    default=10,
+    show_default=True,
+    help="PlacementPlans kept for each optimization, the current one included. A rollback needs 2.",
+)
+
 approval_option = click.option(
     "--when-client-cannot-ask",
     type=click.Choice(["deny", "digest"]),
@@ -167,6 +175,7 @@ approval_option = click.option(
 @connection_options
 @access_options
 @model_options
+@history_option
 @click.option(
     "--read-only/--allow-writes",
     default=True,
@@ -252,9 +261,9 @@ def _app(
 
 
 def settings_of(rest: Mapping[str, Any]) -> "OptimizerSettings":
-    """Return the settings that the options of `model_options` name."""
+    """Return the settings that the options of `model_options` and `history_option` name."""
     from optimizer.domain.mig_manager_settings import GPU_OPERATOR, GUIDE
-    from optimizer.domain.settings import OptimizerSettings
+    from optimizer.domain.settings import DEFAULTS, OptimizerSettings
 
     namespace, name = rest["mig_config_map"]
     labels = {"gpu-operator": GPU_OPERATOR, "guide": GUIDE}[rest["mig_labels"]]
@@ -269,6 +278,7 @@ def settings_of(rest: Mapping[str, Any]) -> "OptimizerSettings":
         max_places=rest["max_places"],
         default_toleration_seconds=rest["default_toleration_seconds"],
         prefer_no_select_cost=rest["prefer_no_select_cost"],
+        plan_history_limit=rest.get("plan_history_limit", DEFAULTS.plan_history_limit),
         mig=replace(labels, config_namespace=namespace, config_map=name),
     )
 

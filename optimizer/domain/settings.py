@@ -19,7 +19,8 @@ class OptimizerSettings:
     `max_places`: workloads x devices of one request, which bounds the memory of a solve.
     `max_listed`: score entries in one response. `default_toleration_seconds`: for so long what runs
     on a cluster that is lost stays there; 0 for not at all, and kube-apiserver's default is the
-    same. `prefer_no_select_cost`: see Fleet.avoidance_cost.
+    same. `prefer_no_select_cost`: see Fleet.avoidance_cost. `plan_history_limit`: PlacementPlans
+    kept for each optimization, the current one included.
     """
 
     cluster_label_key: str = "cluster-name"
@@ -35,6 +36,7 @@ class OptimizerSettings:
     max_listed: int = 500_000
     default_toleration_seconds: int = 300
     prefer_no_select_cost: float = 10.0
+    plan_history_limit: int = 10
     mig: MigLabels = GPU_OPERATOR
 
 

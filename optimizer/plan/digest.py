@@ -19,6 +19,11 @@ def digest_of(fleet: Fleet, objects: Iterable[Object], changes: Iterable[Change]
     return _sha256(chain(map(_text, [_facts(fleet), rest]), _scores(fleet)))
 
 
+def digest_of_json(value: Any) -> str:
+    """Return the SHA-256 of a value as canonical JSON."""
+    return _sha256([_text(value)])
+
+
 def basis_of(fleet: Fleet, pools: GpuPools) -> str:
     """Return the SHA-256 of clusters, supplies, GPUs and requests.
 

@@ -1,10 +1,11 @@
 """The plan: a decision, the facts that it depends on, and the changes that it implies."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import yaml
 
+from dsf.api.crd.placement_plan import RecordedRollback
 from dsf.api.optimization import Optimization
 from dsf.api.untrusted_text import quoted
 from dsf.kube.changes import Change
@@ -17,6 +18,7 @@ from optimizer.domain.solution import PolicyEnforcement, Solution
 from optimizer.explain.wire_values import placed
 from optimizer.model.formulate import staying
 from optimizer.model.problem import Problem
+from optimizer.plan.assumptions import assumptions
 from optimizer.plan.digest import basis_of, digest_of
 from optimizer.plan.generated_objects import changes, describe, taken_names
 from optimizer.plan.manifests import manifests
@@ -51,7 +53,9 @@ class Plan:
     """A decision that can be shown, approved by its digest, and applied as it is.
 
     `digest` is the SHA-256 of the facts used, the decision and the changes; `basis` that of the
-    facts that must not change between planning and applying.
+    facts that must not change between planning and applying. `assumptions`: what each enforced
+    policy supplies and each assigned workload requests. `score_versions`: the resource version of
+    each AddOnPlacementScore that was read, by cluster and name. `rollback`: what it restores.
     """
 
     digest: str
@@ -65,6 +69,14 @@ class Plan:
     manifests: tuple[Object, ...]
     changes: tuple[Change, ...]
     explanation: Explanation | None = None
+    assumptions: Mapping[str, str] = field(default_factory=dict)
+    score_versions: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    rollback: RecordedRollback | None = None
+
+    @property
+    def optimization(self) -> str:
+        """The name of the optimization that the plan belongs to."""
+        return self.request.optimization
 
     @property
     def output_yaml(self) -> str:
@@ -101,6 +113,7 @@ def plan(
         issues=tuple(_first(issues, fleet.unlisted_issues)),
         manifests=objects,
         changes=implied,
+        assumptions=assumptions(fleet, solution.decision),
     )
 
 
@@ -142,9 +155,10 @@ def result(made: Plan, applied: Applied | None) -> OptimizeResult:
         policies=dict(made.policies),
         placements=made.placements,
         unplaced=made.unplaced,
-        gaps=made.issues,
+        gaps=(*made.issues, *applied.issues) if applied else made.issues,
         changes=tuple(describe(change) for change in made.changes),
         applied=applied is not None,
+        record=applied.record if applied else "",
         explanation=made.explanation,
     )
 

@@ -35,6 +35,8 @@ class FleetReader:
         self._unscored = unscored
         self._clusters = request.cluster_names
         self._readers = _score_readers(unscored, request, settings, now)
+        self._names = request.score_names
+        self._versions: dict[tuple[str, str], str] = {}
         self.seen: frozenset[str] = frozenset()
         """The names of the AddOnPlacementScores that clusters of the request have."""
 
@@ -43,6 +45,10 @@ class FleetReader:
         own = [obj for obj in objects if obj["metadata"].get("namespace") in self._clusters]
         self.seen |= {name_of(obj) for obj in own}
         for obj in own:
+            if name_of(obj) in self._names:
+                metadata = obj["metadata"]
+                version = str(metadata.get("resourceVersion") or "")
+                self._versions[metadata["namespace"], name_of(obj)] = version
             for reader in self._readers.values():
                 reader.add(obj)
 
@@ -60,6 +66,7 @@ class FleetReader:
                 issues=(*fleet.issues, *listed),
                 unlisted_issues=sum(1 for _ in found),
             ),
+            score_versions=self._versions,
         )
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.port import Object
@@ -52,12 +52,14 @@ class FleetSnapshot:
 
     `pools`: the GPUs by cluster. `enforced`: the policies in force. `score_index`: the scores
     that the fleet needs, those of every device that its GPUs could supply included.
+    `score_versions`: the resource versions of the scores that were read, by cluster and name.
     """
 
     fleet: Fleet
     score_index: ScoreIndex
     pools: GpuPools
     enforced: frozenset[PolicyEnforcement]
+    score_versions: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 def read_objects(

@@ -1,4 +1,4 @@
-"""The requests of the HTTP API: POST /optimize and POST /reset.
+"""The requests of the HTTP API: POST /optimize, POST /rollback and POST /reset.
 
 The wire contract defines the field names. Unknown fields are refused, so that a misspelt field is
 not ignored. Validation of a list stops at its first wrong item, so that the error message stays
@@ -377,3 +377,26 @@ class ResetRequest(RequestPart):
         OptimizationName | None,
         Field(description="Only what this optimization generated; default: what any generated."),
     ] = None
+
+
+class RollbackRequest(RequestPart):
+    """The body of POST /rollback: which recorded plan is restored.
+
+    Without revision and digest it is the plan before the current one.
+    """
+
+    namespace: Namespace
+    optimization: Annotated[
+        OptimizationName, Field(description="The optimization whose plan is restored.")
+    ] = DEFAULT_OPTIMIZATION
+    to_revision: Annotated[int | None, Field(ge=1, description="Revision to restore.")] = None
+    digest: Annotated[
+        str | None, Field(max_length=64, description="Digest of the plan to restore.")
+    ] = None
+    dry_run: Annotated[bool, Field(description="Return the plan and write nothing.")] = False
+
+    @model_validator(mode="after")
+    def _one_plan(self) -> Self:
+        if self.to_revision is not None and self.digest is not None:
+            raise ValueError("name one of toRevision and digest")
+        return self

@@ -73,11 +73,16 @@ class FailedChange(PlannedChange):
 
 
 class Applied(ResultPart):
-    """The changes of a plan that were made, and those that failed."""
+    """The changes of a plan that were made, and those that failed.
+
+    `record`: the PlacementPlan that records it; empty if none does, and `issues` say why.
+    """
 
     digest: str
     applied: tuple[PlannedChange, ...]
     failed: tuple[FailedChange, ...] = ()
+    record: Name = ""
+    issues: tuple[Issue, ...] = ()
 
 
 class ResetResult(ResultPart):
@@ -135,6 +140,9 @@ class OptimizeResult(ResultPart):
     gaps: tuple[Issue, ...]
     changes: tuple[PlannedChange, ...]
     applied: Annotated[bool, Field(description="False for a dry run.")]
+    record: Annotated[
+        Name, Field(description="PlacementPlan that records the plan; empty if none does.")
+    ] = ""
     explanation: Annotated[
         Explanation | None,
         Field(

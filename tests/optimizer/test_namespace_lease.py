@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from dsf.kube.embedded import EmbeddedHub
-from dsf.kube.kinds import Kind
+from dsf.kube.kinds import PLACEMENT_PLAN, Kind
 from dsf.kube.port import Object, Subresource
 from optimizer.plan.plan import Plan
+from optimizer.record.recorded_plan import read_records
 from optimizer.service import Optimizer
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied
@@ -169,6 +170,9 @@ async def one_life(next_score: str, writes: int) -> bool:
     survivor = Optimizer(hub, now=lambda: NOW, lease_seconds=1)
     await apply_now(survivor, next_score)
     assert await bound(hub) == POLICIES[next_score]
+    newest, *older = read_records((await hub.list(PLACEMENT_PLAN, "default")).items)
+    assert newest.phase == "Applied"
+    assert {item.phase for item in older} <= {"Superseded", "Failed"}
     return True
 
 

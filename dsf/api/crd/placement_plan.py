@@ -72,6 +72,9 @@ class PlacementPlanSpec(WireModel):
         str, Field(description="SHA-256 of the decision and of the facts that it depends on.")
     ]
     request_digest: Annotated[str, Field(description="SHA-256 of the request.")]
+    objects_digest: Annotated[
+        str, Field(description="SHA-256 of the generated objects; equal plans have the same.")
+    ]
     requested_by: Annotated[
         str | None,
         Field(default=None, description="The authenticated user; absent if nobody is checked."),

@@ -401,7 +401,7 @@ def _constraints() -> Iterator[Constraint]:
 def _plans() -> Iterator[Constraint]:
     bare = {key: value for key, value in plan().items() if key != "spec"}
     yield Constraint("", "required spec", plan(), bare, "spec: Required value")
-    for key in ("digest", "requestDigest", "objective", "recordDigest"):
+    for key in ("digest", "requestDigest", "objectsDigest", "objective", "recordDigest"):
         bad = plan(**{key: None})
         yield Constraint("spec", f"required {key}", plan(), bad, f"spec.{key}: Required value")
     for key in ("optimization", "revision"):

@@ -37,6 +37,7 @@ def plan(optimization: str = "default", revision: int = 1, **spec: Any) -> Objec
         "revision": revision,
         "digest": "a" * 64,
         "requestDigest": "b" * 64,
+        "objectsDigest": "d" * 64,
         "objective": 115,
         "recordDigest": "c" * 64,
         **spec,

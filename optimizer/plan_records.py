@@ -1,0 +1,178 @@
+"""Keeps the record of applied plans on the hub: one PlacementPlan for each of them.
+
+A record is created before the first write of its plan, and its status is completed after the last.
+The caller holds the Lease of the namespace meanwhile, so a record that is found Applying belongs to
+a writer that died. On a hub that does not serve PlacementPlan, plans are applied without a record.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dsf.kube.access_reviews import missing_right
+from dsf.kube.apply import apply
+from dsf.kube.changes import Change
+from dsf.kube.errors import Forbidden, KubeError, NotFound
+from dsf.kube.kinds import PLACEMENT_PLAN
+from dsf.kube.port import Kube
+from dsf.kube.reads import list_objects
+from optimizer.domain.issue import Issue
+from optimizer.observe import retry_when_gone
+from optimizer.plan.plan import Plan
+from optimizer.record import plan_status
+from optimizer.record.plan_history import (
+    forgotten,
+    history_of,
+    interrupted,
+    is_recorded,
+    next_revision,
+    replaced,
+)
+from optimizer.record.recorded_plan import RecordedPlan, read_records, record_of
+from optimizer.snapshot.observation import Observation
+from optimizer.wire.result import FailedChange
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRecord:
+    """The record of a plan that is being applied; `issue` says why there is none.
+
+    `older`: the earlier plans of its optimization, the newest first. `complete`: it was completed
+    before, because the plan changes nothing.
+    """
+
+    record: RecordedPlan | None = None
+    older: tuple[RecordedPlan, ...] = ()
+    issue: Issue | None = None
+    complete: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the PlacementPlan; empty if there is none."""
+        return self.record.name if self.record else ""
+
+
+class PlanRecords:
+    """The PlacementPlans of a hub; `limit` of them are kept for each optimization."""
+
+    def __init__(self, kube: Kube, *, now: Callable[[], datetime], limit: int) -> None:
+        self._kube = kube
+        self._now = now
+        self._limit = limit
+
+    async def read(self, namespace: str) -> tuple[RecordedPlan, ...] | Issue:
+        """Return the recorded plans of a namespace, or why the hub has none.
+
+        Raises KubeError where the hub can't be read.
+        """
+        try:
+            found = await retry_when_gone(
+                lambda: list_objects(self._kube, PLACEMENT_PLAN, namespace)
+            )
+        except (NotFound, Forbidden) as error:
+            if isinstance(error, Forbidden) and missing_right(error) is None:
+                raise
+            return _not_recorded(error)
+        return await asyncio.to_thread(read_records, found)
+
+    async def open(self, plan: Plan, requested_by: str, observation: Observation) -> OpenRecord:
+        """Record a plan before its first write; statuses of plans whose writer died are settled.
+
+        A plan without placements is not recorded, because it changes nothing. Raises KubeError
+        where the record can't be written: then nothing is to be applied.
+        """
+        records = await self.read(plan.request.namespace)
+        if isinstance(records, Issue):
+            return OpenRecord(issue=records)
+        settled = list(interrupted(records, observation, self._now()))
+        if settled:
+            await self._write(settled)
+            records = await self._read_again(plan.request.namespace)
+        history = history_of(records, plan.optimization)
+        if not plan.manifests:
+            return OpenRecord()
+        if await asyncio.to_thread(is_recorded, plan, history):
+            return OpenRecord(history[0], history[1:], complete=True)
+        revision = next_revision(records, plan.optimization)
+        obj = await asyncio.to_thread(record_of, plan, revision, requested_by)
+        (record,) = read_records([await self._kube.create(PLACEMENT_PLAN, obj)])
+        await self._write([plan_status.applying(record, self._now())])
+        return OpenRecord(record, history)
+
+    async def close(self, opened: OpenRecord, failed: Sequence[FailedChange]) -> tuple[Issue, ...]:
+        """Complete a record after the last write of its plan; return what could not be recorded.
+
+        The plans that it replaced get their status, and the oldest records are deleted.
+        """
+        record = opened.record
+        if record is None:
+            return (opened.issue,) if opened.issue else ()
+        try:
+            await self._write(self._completion(opened, record, failed))
+        except KubeError as error:
+            return (_incomplete(record, error),)
+        return (_too_large(record),) if record.spec.content is None else ()
+
+    async def forget_current(self, namespace: str, optimization: str | None) -> None:
+        """Mark the applied plan of an optimization, or of all, after its objects were deleted."""
+        records = await self.read(namespace)
+        if isinstance(records, Issue):
+            return
+        await self._write(
+            plan_status.reset(item, self._now())
+            for item in records
+            if item.phase in ("Applied", "Applying")
+            and optimization in (None, item.spec.optimization)
+        )
+
+    def _completion(
+        self, opened: OpenRecord, record: RecordedPlan, failed: Sequence[FailedChange]
+    ) -> Iterator[Change]:
+        now = self._now()
+        if failed:
+            yield plan_status.refused(record, failed, now)
+            return
+        if not opened.complete:
+            yield plan_status.applied(record, now)
+        yield from replaced(record, opened.older, now)
+        yield from forgotten((record, *opened.older), self._limit)
+
+    async def _read_again(self, namespace: str) -> tuple[RecordedPlan, ...]:
+        records = await self.read(namespace)
+        return () if isinstance(records, Issue) else records
+
+    async def _write(self, changes: Iterable[Change]) -> None:
+        """Apply changes of records; raises the first error."""
+        for outcome in await apply(self._kube, changes):
+            if outcome.error and not isinstance(outcome.error, NotFound):
+                raise outcome.error
+
+
+def _not_recorded(error: KubeError) -> Issue:
+    _log.warning("plans are not recorded", extra={"error": str(error)})
+    return Issue(
+        reason="PlanNotRecorded",
+        message="the plan is not recorded, because the hub serves no PlacementPlan or lets the"
+        " optimizer list none: upgrade the optimizer's chart, or apply `dsf crds placementplans`",
+    )
+
+
+def _incomplete(record: RecordedPlan, error: KubeError) -> Issue:
+    _log.warning("a record was not completed", extra={"plan": record.name, "error": str(error)})
+    return Issue(
+        reason="RecordIncomplete",
+        message=f"the plan was applied, but the status of PlacementPlan {record.name} could not be"
+        " written; the next plan or reset completes it",
+    )
+
+
+def _too_large(record: RecordedPlan) -> Issue:
+    return Issue(
+        reason="PlanTooLargeToKeep",
+        message=f"PlacementPlan {record.name} has no content, because it would be too large for"
+        " the hub; it can't be restored by a rollback",
+    )

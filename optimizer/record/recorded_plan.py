@@ -1,0 +1,163 @@
+"""Reads and writes PlacementPlans: the object of a plan, and the plans of a namespace."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from dsf.api.crd.placement_plan import (
+    LISTED_SCORE_VERSIONS,
+    PlacementPlanSpec,
+    PlacementPlanStatus,
+    PlanPhase,
+    RecordedChanges,
+    RecordedScores,
+    RecordedScoreVersion,
+)
+from dsf.api.invalid_input import InvalidInput
+from dsf.api.names import OPTIMIZATION_LABEL
+from dsf.kube.kinds import PLACEMENT_PLAN
+from dsf.kube.port import Object
+from optimizer.plan.digest import digest_of_json
+from optimizer.plan.generated_objects import describe
+from optimizer.plan.plan import Plan
+from optimizer.record.content import RecordContent, packed, unpacked
+from optimizer.snapshot.object_readers import name_of
+
+_WRITTEN: frozenset[PlanPhase] = frozenset({"Applied", "Superseded", "RolledBack"})
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPlan:
+    """A PlacementPlan of the hub. `intact`: nobody has changed the record by hand."""
+
+    name: str
+    namespace: str
+    uid: str
+    created: datetime | None
+    spec: PlacementPlanSpec
+    status: PlacementPlanStatus
+    intact: bool
+
+    @property
+    def phase(self) -> PlanPhase:
+        """The phase; a record without one is of a writer that died after its first write."""
+        return self.status.phase or "Applying"
+
+    @property
+    def was_written(self) -> bool:
+        """Whether every object of the plan was written."""
+        return self.phase in _WRITTEN
+
+    def content(self) -> RecordContent | InvalidInput:
+        """Unpack what the plan decided and generated."""
+        if self.spec.content is None:
+            return InvalidInput("NoContent", "its content was too large for the hub")
+        return unpacked(self.spec.content)
+
+
+def record_of(plan: Plan, revision: int, requested_by: str = "") -> Object:
+    """Return the PlacementPlan of a plan that is about to be written."""
+    request = recorded_request(plan)
+    content = RecordContent(
+        request=request,
+        policies=plan.solution.decision.policies,
+        assignments=plan.solution.decision.assignments,
+        objects=plan.manifests,
+        changes=tuple(map(describe, plan.changes)),
+        assumptions=plan.assumptions,
+    )
+    spec = PlacementPlanSpec(
+        optimization=plan.optimization,
+        revision=revision,
+        digest=plan.digest,
+        request_digest=digest_of_json(request),
+        objects_digest=digest_of_json(plan.manifests),
+        requested_by=requested_by or None,
+        objective=plan.solution.objective_value,
+        bound=plan.solution.bound,
+        gap=plan.solution.gap,
+        scores=_scores(plan.score_versions),
+        changes=_counted(content),
+        rollback=plan.rollback,
+        content=packed(content),
+        record_digest="",
+    ).model_dump(by_alias=True, exclude_none=True)
+    return {
+        "apiVersion": PLACEMENT_PLAN.api_version,
+        "kind": PLACEMENT_PLAN.kind,
+        "metadata": {
+            "name": f"{plan.optimization}-{revision}",
+            "namespace": plan.request.namespace,
+            "labels": {OPTIMIZATION_LABEL: plan.optimization},
+        },
+        "spec": {**spec, "recordDigest": record_digest(spec)},
+    }
+
+
+def recorded_request(plan: Plan) -> dict[str, Any]:
+    """Return the request of a plan as it is kept: the fields that it states, without dryRun."""
+    return plan.request.model_dump(
+        mode="json", by_alias=True, exclude_defaults=True, exclude={"dry_run"}
+    )
+
+
+def record_digest(spec: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of all fields of a spec except this digest itself.
+
+    Numbers count by value: the API server stores 115.0 as 115.
+    """
+    return digest_of_json(_by_value({k: v for k, v in spec.items() if k != "recordDigest"}))
+
+
+def read_records(objects: Iterable[Object]) -> tuple[RecordedPlan, ...]:
+    """Return the plans of PlacementPlans, the newest first."""
+    found = (_read(obj) for obj in objects)
+    return tuple(sorted(found, key=lambda item: (item.spec.optimization, -item.spec.revision)))
+
+
+def _read(obj: Object) -> RecordedPlan:
+    metadata, spec = obj["metadata"], PlacementPlanSpec.model_validate(obj["spec"])
+    created = metadata.get("creationTimestamp")
+    return RecordedPlan(
+        name=name_of(obj),
+        namespace=str(metadata.get("namespace") or ""),
+        uid=str(metadata.get("uid") or ""),
+        created=datetime.fromisoformat(created) if created else None,
+        spec=spec,
+        status=PlacementPlanStatus.model_validate(obj.get("status") or {}),
+        intact=record_digest(obj["spec"]) == spec.record_digest,
+    )
+
+
+def _scores(versions: Mapping[tuple[str, str], str]) -> RecordedScores:
+    every = [(*key, version) for key, version in sorted(versions.items())]
+    return RecordedScores(
+        count=len(every),
+        digest=digest_of_json(every),
+        versions=[
+            RecordedScoreVersion(cluster=cluster, name=name, resource_version=version)
+            for cluster, name, version in every[:LISTED_SCORE_VERSIONS]
+        ],
+    )
+
+
+def _counted(content: RecordContent) -> RecordedChanges:
+    actions = [change.action for change in content.changes]
+    return RecordedChanges(
+        create=actions.count("create"),
+        patch=actions.count("patch"),
+        delete=actions.count("delete"),
+    )
+
+
+def _by_value(part: Any) -> Any:
+    match part:
+        case dict():
+            return {key: _by_value(value) for key, value in part.items()}
+        case list():
+            return [_by_value(value) for value in part]
+        case float() if part.is_integer():
+            return int(part)
+        case _:
+            return part

@@ -1,0 +1,141 @@
+"""Rollback: which recorded plan is restored, from which request and with which decision."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from pydantic import ValidationError
+
+from dsf.api.crd.placement_plan import RecordedRollback
+from dsf.api.untrusted_text import UntrustedName
+from dsf.kube.kinds import POLICY
+from optimizer.domain.fleet import CandidatePolicy, Cluster
+from optimizer.record.content import RecordContent
+from optimizer.record.plan_history import PlanHistory
+from optimizer.record.recorded_plan import RecordedPlan
+from optimizer.snapshot.annotations import PREFIX
+from optimizer.snapshot.fleet_snapshot import FleetSnapshot
+from optimizer.snapshot.object_readers import read_policy
+from optimizer.wire.request import OptimizeRequest, RollbackRequest
+from optimizer.wire.request_problem import CONFLICT, NOT_FOUND, RequestProblem
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredPlan:
+    """A recorded plan that is to be restored: its request and what it decided."""
+
+    record: RecordedPlan
+    request: OptimizeRequest
+    content: RecordContent
+    rollback: RecordedRollback
+
+    @property
+    def lenient_request(self) -> OptimizeRequest:
+        """The request with which the hub is read: a place without a score is worth 0.
+
+        Scores decide which plan is best, and a rollback asks for no best plan.
+        """
+        if isinstance(self.request.missing_score, float):
+            return self.request
+        return self.request.model_copy(update={"missing_score": 0.0})
+
+
+def restored_plan(history: PlanHistory, asked: RollbackRequest) -> RestoredPlan | RequestProblem:
+    """Return the plan to restore; without a revision or digest, the plan before the current one.
+
+    That is the newest earlier plan that was written and generated other objects. After a reset, it
+    is the newest plan that was written.
+    """
+    record = next((item for item in _candidates(history, asked)), None)
+    if record is None:
+        return _unknown(history, asked)
+    content = record.content() if record.intact else None
+    request = _request(content, asked.namespace) if isinstance(content, RecordContent) else None
+    if request is None or not isinstance(content, RecordContent):
+        return _unusable(record)
+    rollback = RecordedRollback(
+        from_revision=history[0].spec.revision, to_revision=record.spec.revision
+    )
+    return RestoredPlan(record, request, content, rollback)
+
+
+def with_recorded_policies(snapshot: FleetSnapshot, content: RecordContent) -> FleetSnapshot:
+    """Return the fleet with the generated policies of a record, as if they were in force.
+
+    Candidates are then generated with their layouts too, if today's GPUs can have these.
+    """
+    recorded = [obj for obj in content.objects if obj["kind"] == POLICY.kind]
+    by_cluster: dict[str, list[CandidatePolicy]] = {}
+    for obj in recorded:
+        cluster = str((obj["metadata"].get("annotations") or {}).get(f"{PREFIX}cluster"))
+        found = read_policy(obj, cluster)
+        if isinstance(found, CandidatePolicy):
+            by_cluster.setdefault(cluster, []).append(found)
+    clusters = tuple(
+        _with_enforced(item, by_cluster.get(item.name, ())) for item in snapshot.fleet.clusters
+    )
+    return replace(snapshot, fleet=replace(snapshot.fleet, clusters=clusters))
+
+
+def _with_enforced(cluster: Cluster, policies: Iterable[CandidatePolicy]) -> Cluster:
+    known = {item.policy for item in (*cluster.candidates, *cluster.enforced)}
+    new = tuple(item for item in policies if item.policy not in known)
+    return replace(cluster, enforced=(*cluster.enforced, *new)) if new else cluster
+
+
+def _candidates(history: PlanHistory, asked: RollbackRequest) -> Iterator[RecordedPlan]:
+    """Yield the plans that a request may mean, the best first."""
+    if asked.to_revision is not None:
+        yield from (item for item in history if item.spec.revision == asked.to_revision)
+    elif asked.digest is not None:
+        yield from (item for item in history if item.spec.digest == asked.digest)
+    elif history:
+        newest, written = history[0], (item for item in history if item.was_written)
+        if newest.phase == "Superseded":
+            yield from written
+        yield from (
+            item for item in written if item.spec.objects_digest != newest.spec.objects_digest
+        )
+
+
+def _request(content: RecordContent, namespace: str) -> OptimizeRequest | None:
+    try:
+        request = OptimizeRequest.model_validate(content.request)
+    except ValidationError:
+        return None
+    return request if request.namespace == namespace else None
+
+
+def _unknown(history: PlanHistory, asked: RollbackRequest) -> RequestProblem:
+    kept = ", ".join(str(item.spec.revision) for item in history)
+    whose = f"optimization {UntrustedName(asked.optimization)} in namespace {asked.namespace}"
+    if asked.to_revision is None and asked.digest is None and history:
+        return RequestProblem(
+            status=CONFLICT,
+            reason="NoEarlierPlan",
+            title="There is no earlier plan",
+            detail=f"{whose} has no earlier plan that was written; kept are revisions {kept}",
+        )
+    named = f"revision {asked.to_revision}" if asked.to_revision is not None else "this digest"
+    return RequestProblem(
+        status=NOT_FOUND,
+        reason="UnknownPlan",
+        title="The plan is not recorded",
+        detail=f"{whose} has no plan of {named}; kept are revisions {kept}"
+        if history
+        else f"no plan of {whose} is recorded",
+    )
+
+
+def _unusable(record: RecordedPlan) -> RequestProblem:
+    why = (
+        "its content can't be read"
+        if record.intact
+        else "someone edited it: its recordDigest does not match"
+    )
+    return RequestProblem(
+        status=CONFLICT,
+        reason="UnusableRecord",
+        title="The record of the plan can't be used",
+        detail=f"PlacementPlan {record.name}: {why};"
+        " name another revision, or plan again with POST /optimize",
+    )
