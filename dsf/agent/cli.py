@@ -2,14 +2,13 @@
 
 import asyncio
 import os
-import re
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import FILE, Namespace, endpoint_option, flag_group, log_options
+from dsf.cli.options import FILE, Namespace, endpoint_option, flag_group, log_options, server_url
 from dsf.outbound.destination_flags import allowed_destinations, destination_options
 
 if TYPE_CHECKING:
@@ -19,12 +18,6 @@ if TYPE_CHECKING:
     from dsf.kube.port import Kube
 
 EXIT_FAILED = 1
-
-
-def _url(_: click.Context, __: click.Parameter, value: str) -> str:
-    if value and not re.match(r"https?://[^/\s?#]+(/[^\s?#]*)?$", value):
-        raise click.BadParameter(f"{value!r} is not an http or https URL of a server")
-    return value
 
 
 @click.command()
@@ -47,7 +40,7 @@ def _url(_: click.Context, __: click.Parameter, value: str) -> str:
 @click.option(
     "--prometheus-url",
     default="",
-    callback=_url,
+    callback=server_url,
     help="URL of this cluster's Prometheus; replaces the host that scorers name.",
 )
 @click.option(

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from dsf import __version__
 from dsf.agent.fetch.answer_budget import AnswerBudget
-from dsf.agent.fetch.credentials import IN_CLUSTER, AgentSecrets, ServiceAccount
+from dsf.agent.fetch.credentials import IN_CLUSTER, AgentSecrets, CallCredentials, ServiceAccount
 from dsf.agent.fetch.http_client import http_client
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.fetch.scoring_call import Observe, ScoringApi, unobserved
@@ -144,10 +144,14 @@ async def round_runner(
     received: ReceivedSource | None = None,
     observe: Observe = unobserved,
     watched: WatchedSecrets | None = None,
+    secrets: CallCredentials | None = None,
 ) -> AsyncIterator[RoundRunner]:
-    """Yield a runner of rounds with an open HTTP client."""
+    """Yield a runner of rounds with an open HTTP client.
+
+    Credentials are those of the Secrets of `managed`, unless `secrets` has others.
+    """
     own = ServiceAccount(settings.service_account_token_hosts)
-    secrets = AgentSecrets(managed, settings.namespace, own, watched)
+    secrets = secrets or AgentSecrets(managed, settings.namespace, own, watched)
     async with http_client(settings.destinations) as client:
         scoring = ScoringApi(client, secrets, settings.limits, observe, settings.max_series)
         sources = Sources(client, secrets, settings.limits, settings.prometheus_url, received)

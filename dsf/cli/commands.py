@@ -62,7 +62,7 @@ COMMANDS = {
         "dsf.cli.scores:scores", "Show scores: managed clusters by dimension.", section=LOOK
     ),
     "scorer": Command(
-        "dsf.scorer_kit.cli:scorer",
+        "dsf.scorer_kit.cli.group:scorer",
         "Write, check, try and register a scoring API.",
         section=AUTHORS,
     ),

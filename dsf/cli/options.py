@@ -1,5 +1,6 @@
 """Options that several commands share, with the same names and help everywhere."""
 
+import re
 from collections.abc import Callable, Mapping
 from math import isnan
 from pathlib import Path
@@ -30,6 +31,13 @@ class Namespace(click.ParamType[str]):
                 f"{text[:SHOWN]!r} is not a valid name of a namespace: {problems[0]}", param, ctx
             )
         return text
+
+
+def server_url(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Return the URL of a server, or an empty text; the callback of an option."""
+    if value and not re.match(r"https?://[^/\s?#]+(/[^\s?#]*)?$", value):
+        raise click.BadParameter(f"{value!r} is not an http or https URL of a server")
+    return value
 
 
 def options(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:

@@ -12,6 +12,9 @@ from dsf.api.scoring.scorer_summary import ScorerSummary
 UNGROUPED = ("node", "namespace", "pod")
 """Labels of invented series if the query groups by none."""
 
+TYPICAL_SERIES = 5
+"""Series of a typical request: enough to see whether names differ."""
+
 DEFAULT_STEP = 60
 MOST_SAMPLES = 60
 """Samples of an invented series, if the window of the scorer has no fewer."""

@@ -46,6 +46,11 @@ class ScorerTarget:
         return self.probed.config if isinstance(self.probed.config, ScorerConfig) else None
 
     @property
+    def why_unusable(self) -> str:
+        """Why the config is not usable; empty if it is."""
+        return self.probed.config.message if isinstance(self.probed.config, ProbeFailure) else ""
+
+    @property
     def unreachable(self) -> str:
         """Why neither the health nor the config endpoint answered; empty if one of them did."""
         config = self.probed.config

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.watched_secrets import WatchedSecrets
@@ -44,6 +44,18 @@ class EndpointCredentials:
     def headers(self) -> dict[str, str]:
         """The header that carries the token."""
         return self.token.headers if self.token else {}
+
+
+class CallCredentials(Protocol):
+    """Finds what a call needs to authenticate."""
+
+    async def credentials(self, endpoint: CalledEndpoint) -> EndpointCredentials | InvalidInput:
+        """Return the token and the authority for an endpoint."""
+        ...
+
+    def refused(self, endpoint: CalledEndpoint, failure: object) -> None:
+        """Take note of what a call with the token of an endpoint returned."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

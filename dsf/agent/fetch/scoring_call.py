@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.answer_budget import AnswerReservation
 from dsf.agent.fetch.answer_decoding import decode_within
-from dsf.agent.fetch.credentials import AgentSecrets, CalledEndpoint, scoring_endpoint
+from dsf.agent.fetch.credentials import CallCredentials, CalledEndpoint, scoring_endpoint
 from dsf.agent.fetch.http_client import HttpClient
 from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequest, exchange
 from dsf.agent.score.result_rules import MAX_SERIES
@@ -48,7 +48,7 @@ class ScoringApi:
     """Calls scoring APIs; `max_series` is the number of label sets that a score may have."""
 
     client: HttpClient
-    secrets: AgentSecrets
+    secrets: CallCredentials
     limits: CallLimits
     observe: Observe = unobserved
     max_series: int = MAX_SERIES

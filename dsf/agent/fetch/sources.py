@@ -8,7 +8,7 @@ from typing import Protocol
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.answer_budget import AnswerReservation
 from dsf.agent.fetch.answer_decoding import decode_within
-from dsf.agent.fetch.credentials import AgentSecrets, source_endpoint
+from dsf.agent.fetch.credentials import CallCredentials, source_endpoint
 from dsf.agent.fetch.http_client import HttpClient
 from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequest, exchange
 from dsf.agent.wire.foreign_text import NO_SECRETS
@@ -51,7 +51,7 @@ class Sources:
     """
 
     client: HttpClient
-    secrets: AgentSecrets
+    secrets: CallCredentials
     limits: CallLimits
     prometheus_url: str = ""
     received: ReceivedSource | None = None

@@ -8,10 +8,7 @@ from dsf.agent.wire.encoded_series import EncodedSeries, ScoringRequestBody
 from dsf.scorer_kit.conformance import judges
 from dsf.scorer_kit.conformance.evidence import CheckCall, CheckInput, Evidence
 from dsf.scorer_kit.conformance.judges import Findings
-from dsf.scorer_kit.invented_series import invented
-
-TYPICAL_SERIES = 5
-"""Series of a typical request: enough to see whether names differ."""
+from dsf.scorer_kit.invented_series import TYPICAL_SERIES, invented
 
 Need = Literal["nothing", "config", "endpoint", "answer", "results", "token"]
 """What a check needs: a usable config, the scoring endpoint, the answer to a typical request, the

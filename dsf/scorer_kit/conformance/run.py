@@ -13,7 +13,7 @@ from dsf.agent.wire.secret_data import Token
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.hub.observe.prober import Prober
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeTarget
-from dsf.scorer_kit.conformance.checks import CHECKS, TYPICAL_SERIES, ConformanceCheck, Need
+from dsf.scorer_kit.conformance.checks import CHECKS, ConformanceCheck, Need
 from dsf.scorer_kit.conformance.evidence import (
     CallOutcome,
     CheckCall,
@@ -23,7 +23,7 @@ from dsf.scorer_kit.conformance.evidence import (
 )
 from dsf.scorer_kit.conformance.report import CheckResult, ConformanceReport
 from dsf.scorer_kit.dimension_suggestion import suggested_format
-from dsf.scorer_kit.invented_series import form_of, invented
+from dsf.scorer_kit.invented_series import TYPICAL_SERIES, form_of, invented
 from dsf.scorer_kit.scorer_target import ScorerTarget
 
 _LATE = "no answer in time: see latency"

@@ -1,0 +1,45 @@
+"""Calls a scoring API with the token of its author, by the agent's own code."""
+
+from dataclasses import dataclass
+
+from dsf.agent.failure import Failure
+from dsf.agent.fetch.credentials import CalledEndpoint, EndpointCredentials
+from dsf.agent.fetch.http_client import http_client
+from dsf.agent.fetch.http_exchange import CallLimits
+from dsf.agent.fetch.scoring_call import ScoringApi
+from dsf.agent.wire.scoring_answer import ScoringResult
+from dsf.agent.wire.secret_data import Token
+from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.scorer_kit.invented_series import TYPICAL_SERIES, form_of, invented
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorCredentials:
+    """A token for one scoring endpoint, empty for none; none for any other endpoint."""
+
+    scoring_url: str
+    token: str
+
+    async def credentials(self, endpoint: CalledEndpoint) -> EndpointCredentials:
+        """Return the token for the scoring endpoint."""
+        wanted = self.token and endpoint.url == self.scoring_url
+        return EndpointCredentials(Token(self.token) if wanted else None)
+
+    def refused(self, endpoint: CalledEndpoint, failure: object) -> None:
+        """Do nothing: there is no cache of tokens."""
+
+
+async def typical_results(
+    summary: ScorerSummary, token: str, now: float
+) -> list[ScoringResult] | Failure:
+    """Return the results of a request with invented series that end at `now` (unix seconds)."""
+    series = invented(form_of(summary, int(now)), TYPICAL_SERIES)
+    async with http_client() as client:
+        credentials = AuthorCredentials(summary.scoring_endpoint, token)
+        api = ScoringApi(client, credentials, CallLimits())
+        deadline = api.deadline(summary)
+        sent = () if summary.source_type == "None" else series
+        answer = await api.call(summary, sent, deadline)
+        if isinstance(answer, Failure):
+            return answer
+        return await api.results(summary, answer, deadline)

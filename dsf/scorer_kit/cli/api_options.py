@@ -1,0 +1,85 @@
+"""What the commands ask about a scoring API, and how they reach it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dsf.cli.options import FILE, options
+
+if TYPE_CHECKING:
+    from dsf.scorer_kit.scorer_target import NamedApi, ScorerTarget
+
+
+class ApiUnreachable(click.ClickException):
+    """A scoring API can't be asked; mostly its URL is wrong, so the exit code is that of usage."""
+
+    exit_code = 2
+
+
+def _dimension_format(_: click.Context, __: click.Parameter, value: str) -> str:
+    from dsf.api.invalid_input import InvalidInput
+    from dsf.api.scoring.dimension_format import DimensionFormat
+
+    parsed = DimensionFormat.parse(value) if value else None
+    if isinstance(parsed, InvalidInput):
+        raise click.BadParameter(parsed.message)
+    return value
+
+
+def _token(_: click.Context, __: click.Parameter, value: Path | None) -> str:
+    from dsf.agent.wire.secret_data import TOKEN_LIMIT, parse_token
+
+    if value is None:
+        return ""
+    with value.open("rb") as file:
+        token = parse_token(file.read(TOKEN_LIMIT + 2))
+    if token is None:
+        raise click.BadParameter(f"{value} holds no token: one line of printable ASCII, no spaces")
+    return token.value
+
+
+api_options = options(
+    click.argument("url"),
+    click.option(
+        "--scoring-url",
+        default="",
+        help="Endpoint of the scoring call, instead of the one that the config names.",
+    ),
+    click.option(
+        "--dimension-format",
+        default="",
+        callback=_dimension_format,
+        help="scoreDimensionFormat of the DynamicScorer, such as '${app};${device}'.",
+    ),
+)
+"""The URL of a scoring API, and what a DynamicScorer or a network would change about it."""
+
+token_option = click.option(
+    "--token-file",
+    "token",
+    type=FILE,
+    callback=_token,
+    help="File with the bearer token for the scoring call.",
+)
+
+
+def named(url: str, scoring_url: str, dimension_format: str) -> "NamedApi":
+    """Return what an author says about a scoring API. Raises click.UsageError."""
+    from dsf.api.invalid_input import InvalidInput
+    from dsf.scorer_kit.scorer_target import named_api
+
+    found = named_api(url, scoring_url, dimension_format)
+    if isinstance(found, InvalidInput):
+        raise click.UsageError(found.message)
+    return found
+
+
+async def reached(named: "NamedApi") -> "ScorerTarget":
+    """Return what a scoring API answered. Raises ApiUnreachable."""
+    from dsf.scorer_kit.scorer_target import look_at
+
+    target = await look_at(named)
+    if target.unreachable:
+        raise ApiUnreachable(target.unreachable)
+    return target

@@ -1,0 +1,74 @@
+"""`dsf scorer register`."""
+
+import asyncio
+import json
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from dsf.scorer_kit.cli.api_options import api_options, named, reached, token_option
+
+if TYPE_CHECKING:
+    from dsf.scorer_kit.scorer_target import NamedApi, ScorerTarget
+
+
+def _object_name(_: click.Context, __: click.Parameter, value: str) -> str:
+    from dsf.kube.name_syntax import dns_label
+
+    if value and (problems := dns_label(value)):
+        raise click.BadParameter(f"{value!r} is not a valid name: {problems[0]}")
+    return value
+
+
+@click.command()
+@api_options
+@token_option
+@click.option(
+    "--name",
+    default="",
+    callback=_object_name,
+    help="Name of the DynamicScorer; default: that of the config.",
+)
+@click.option("--output", "-o", type=click.Choice(["yaml", "json"]), default="yaml")
+def register(
+    url: str, scoring_url: str, dimension_format: str, *, token: str, name: str, output: str
+) -> None:
+    """Write the DynamicScorer of a scoring API to standard output.
+
+    Nothing is applied. Comments say what to change; with `-o json` they are on standard error. One
+    request with invented series shows which labels results have.
+    """
+    from dsf.api.crd.dynamic_scorer import DEFAULT_FORMAT
+    from dsf.scorer_kit.registration import advice, as_yaml, dynamic_scorer
+    from dsf.scorer_kit.scorer_target import object_name
+
+    api = named(url, scoring_url, dimension_format)
+    target, suggested = asyncio.run(_asked(api, token))
+    config = target.config
+    if config is None:
+        raise click.ClickException(target.why_unusable)
+    form = suggested or DEFAULT_FORMAT
+    document = dynamic_scorer(name or object_name(config), config, api.config_url, form)
+    comments = advice(config, api.config_url, suggested=bool(suggested))
+    if output == "yaml":
+        click.echo(as_yaml(document, comments), nl=False)
+        return
+    click.echo(json.dumps(document, indent=2))
+    for line in comments:
+        click.echo(line, err=True)
+
+
+async def _asked(api: "NamedApi", token: str) -> "tuple[ScorerTarget, str]":
+    """Return what the API answered, and the format that was given or that its results suggest."""
+    from dsf.api.scoring.scorer_summary import ScorerSummary
+    from dsf.scorer_kit.author_call import typical_results
+    from dsf.scorer_kit.dimension_suggestion import suggested_format
+
+    target = await reached(api)
+    if api.dimension_format or not isinstance(target.summary, ScorerSummary):
+        return target, api.dimension_format
+    results = await typical_results(target.summary, token, time.time())
+    if not isinstance(results, list) or not results:
+        return target, ""
+    return target, suggested_format([result.metric for result in results]) or ""

@@ -1,0 +1,153 @@
+"""`dsf scorer try`."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dsf.cli.options import FILE, Namespace, server_url
+from dsf.scorer_kit.cli.api_options import api_options, named, reached, token_option
+
+if TYPE_CHECKING:
+    from dsf.agent.round import Round
+    from dsf.scorer_kit.scorer_target import ScorerTarget
+    from dsf.scorer_kit.trial_round import TrialSource
+
+MOST_METRICS = 10
+"""Metrics that are printed; the others are counted."""
+
+EXIT_FAILED = 1
+
+
+def _recording(_: click.Context, __: click.Parameter, value: str) -> Path | None:
+    from dsf.api.untrusted_text import listed
+    from dsf.scorer_kit.trial_round import RECORDINGS
+
+    if not value:
+        return None
+    path = RECORDINGS.get(value) or Path(value)
+    if not path.is_file():
+        raise click.BadParameter(f"no recording {value!r}; there are: {listed(RECORDINGS)}")
+    return path
+
+
+@click.command("try")
+@api_options
+@token_option
+@click.option(
+    "--prometheus",
+    "prometheus_url",
+    default="",
+    callback=server_url,
+    help="Prometheus to ask for the series.",
+)
+@click.option(
+    "--data",
+    type=FILE,
+    help="File with the series: a scoring request, or an answer of Prometheus.",
+)
+@click.option(
+    "--recording",
+    default="",
+    metavar="NAME|FILE",
+    callback=_recording,
+    help="Recorded series: build-machine, or a file of that form.",
+)
+@click.option(
+    "--cluster-name",
+    "cluster",
+    type=Namespace(),
+    default="cluster1",
+    show_default=True,
+    help="Stands for the managed cluster.",
+)
+@click.option("--plot", "plotted", is_flag=True, help="Draw the series and their scores.")
+def trial(
+    url: str,
+    scoring_url: str,
+    dimension_format: str,
+    *,
+    token: str,
+    cluster: str,
+    plotted: bool,
+    **source: Any,
+) -> None:
+    """Run one round as an agent would, and show what would be published.
+
+    Prints where each value came from, as `dsf agent --explain` does, and the metrics. Exits with 1
+    if the round failed, and with 2 if the API can't be asked.
+    """
+    from dsf.scorer_kit.trial_round import TrialSource
+
+    api, chosen = named(url, scoring_url, dimension_format), TrialSource(**source)
+
+    async def tried() -> "Round":
+        return await _round(await reached(api), chosen, cluster, token)
+
+    done = asyncio.run(tried())
+    _print(done, plotted=plotted)
+    if not dimension_format:
+        _hint(done)
+    if done.failure:
+        failure = done.failure
+        click.echo(f"Error: {failure.stage}: {failure.reason}: {failure.message}", err=True)
+        raise click.exceptions.Exit(EXIT_FAILED)
+
+
+async def _round(
+    target: "ScorerTarget", source: "TrialSource", cluster: str, token: str
+) -> "Round":
+    from dsf.api.invalid_input import InvalidInput
+    from dsf.scorer_kit.series_file import UnusableFile
+    from dsf.scorer_kit.trial_round import try_round
+
+    summary = target.summary
+    if isinstance(summary, InvalidInput):
+        raise click.ClickException(f"{summary.reason}: {summary.message}")
+    if (summary.source_type == "None") == source.given:
+        raise click.UsageError(
+            "the scorer has source type None: leave out --prometheus, --data and --recording"
+            if source.given
+            else "name the series with --prometheus, --data or --recording"
+        )
+    try:
+        return await try_round(summary, source, cluster=cluster, token=token)
+    except UnusableFile as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _print(done: "Round", *, plotted: bool) -> None:
+    from dsf.agent.dry_run import explained
+    from dsf.api.untrusted_text import escaped
+    from dsf.scorer_kit.plot import ASCII_LEVELS, LEVELS, plot
+    from dsf.scorer_kit.trial_round import metrics
+
+    click.echo(explained([done]), nl=False)
+    lines = metrics(done)
+    if lines:
+        click.echo("\nmetrics")
+    for line in lines[:MOST_METRICS]:
+        click.echo(f"  {escaped(line)}")
+    if len(lines) > MOST_METRICS:
+        click.echo(f"  ({len(lines) - MOST_METRICS} more)")
+    if plotted and done.evidence:
+        unicode = "utf" in (sys.stdout.encoding or "").lower()
+        click.echo()
+        click.echo(
+            plot(done.evidence.series, done.evidence.results, LEVELS if unicode else ASCII_LEVELS)
+        )
+
+
+def _hint(done: "Round") -> None:
+    """Name another dimension format if the default one loses results."""
+    from dsf.scorer_kit.dimension_suggestion import suggested_format
+
+    adjusted = done.report.scores.adjusted if done.report.scores else {}
+    if not done.evidence or not {"MissingLabel", "Duplicate"} & adjusted.keys():
+        return
+    suggested = suggested_format([result.metric for result in done.evidence.results])
+    if suggested:
+        said = "the default format does not tell results apart: use --dimension-format"
+        click.echo(f"{said} '{suggested}'", err=True)

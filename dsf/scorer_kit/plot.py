@@ -1,0 +1,90 @@
+"""Draws the series that were sent and the scores that came back, for a terminal."""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from dsf.agent.wire.encoded_series import EncodedSeries
+from dsf.agent.wire.scoring_answer import ScoringResult
+from dsf.api.scoring.dimension_format import PLACEHOLDERS
+from dsf.cli.text_table import TextTable
+
+WIDTH = 40
+"""Characters of the drawing of one series."""
+
+MOST_ROWS = 20
+"""Rows drawn; the others are counted."""
+
+LEVELS = "▁▂▃▄▅▆▇█"
+ASCII_LEVELS = "_.-:=+*#"
+"""Heights from the lowest to the highest, for terminals with and without Unicode."""
+
+Labels = tuple[tuple[str, str], ...]
+
+
+def plot(series: Sequence[EncodedSeries], results: Sequence[ScoringResult], levels: str) -> str:
+    """Return a table: each series as a line of levels with its range, and the scores of its labels.
+
+    Each series has a scale of its own. Results that belong to no series are rows without a line.
+    """
+    drawn = [(_labels(json.loads(bytes(one.metric))), _values(one)) for one in series]
+    scores = _scores(results)
+    rows = [_row(labels, values, scores.pop(labels, []), levels) for labels, values in drawn]
+    rows += [_row(labels, [], found, levels) for labels, found in scores.items()]
+    if len(rows) > MOST_ROWS:
+        rows = [*rows[:MOST_ROWS], [f"({len(rows) - MOST_ROWS} more)"]]
+    columns = ["labels", "series, oldest first", "lowest", "highest", "latest", "score"]
+    return str(TextTable(columns, [[*row, *[""] * (len(columns) - len(row))] for row in rows]))
+
+
+def line(values: Sequence[float], levels: str, width: int = WIDTH) -> str:
+    """Return values as at most `width` levels between their lowest and highest finite one.
+
+    Each character is the mean of its share of the values; a share without a finite one is a space.
+    """
+    count = min(width, len(values))
+    edges = [len(values) * index // count for index in range(count + 1)] if count else []
+    means = [_mean(values[start:end]) for start, end in pairwise(edges)]
+    finite = [mean for mean in means if mean is not None]
+    low, span = min(finite, default=0.0), max(finite, default=0.0) - min(finite, default=0.0)
+    return "".join(" " if mean is None else _level(mean - low, span, levels) for mean in means)
+
+
+def _level(above: float, span: float, levels: str) -> str:
+    return levels[min(int(above / span * len(levels)), len(levels) - 1)] if span else levels[0]
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    finite = [value for value in values if math.isfinite(value)]
+    return math.fsum(finite) / len(finite) if finite else None
+
+
+def _row(
+    labels: Labels, values: Sequence[float], scores: Iterable[float], levels: str
+) -> list[str]:
+    finite = [value for value in values if math.isfinite(value)]
+    numbers = [min(finite), max(finite), finite[-1]] if finite else []
+    return [
+        ",".join(f"{name}={value}" for name, value in labels) or "-",
+        line(values, levels) or "-",
+        *([f"{number:g}" for number in numbers] or ["-"] * 3),
+        " ".join(f"{score:g}" for score in scores) or "-",
+    ]
+
+
+def _scores(results: Iterable[ScoringResult]) -> dict[Labels, list[float]]:
+    found: dict[Labels, list[float]] = {}
+    for result in results:
+        found.setdefault(_labels(result.metric), []).append(result.score)
+    return found
+
+
+def _labels(metric: dict[str, str]) -> Labels:
+    """Return the labels that name an entry, without `meta`, which scorers add."""
+    return tuple((name, metric[name]) for name in PLACEHOLDERS if name != "meta" and name in metric)
+
+
+def _values(series: EncodedSeries) -> list[float]:
+    samples = json.loads(bytes(series.values))
+    return [float(value) for _, value in ([samples] if series.instant else samples)]

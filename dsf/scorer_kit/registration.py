@@ -1,0 +1,70 @@
+"""Writes the DynamicScorer of a scoring API, and what its author has to change in it."""
+
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+from dsf.api import names
+from dsf.api.scoring.scoring_api import ScorerConfig
+
+FALLBACK_DESCRIPTION = "What the score means"
+
+LONGEST_DESCRIPTION = 4096
+"""Characters that the CRD accepts."""
+
+_APPLY = "kubectl apply -f -"
+
+
+def dynamic_scorer(
+    name: str, config: ScorerConfig, config_url: str, dimension_format: str
+) -> dict[str, Any]:
+    """Return the DynamicScorer; source and scoring come from the config, which the hub polls."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": "DynamicScorer",
+        "metadata": {"name": name, "namespace": names.HUB_NAMESPACE},
+        "spec": {
+            "description": config.description[:LONGEST_DESCRIPTION] or FALLBACK_DESCRIPTION,
+            "configURL": config_url,
+            "configSyncMode": "Full",
+            "location": "Internal",
+            "scoreDestination": "AddOnPlacementScore",
+            "scoreDimensionFormat": dimension_format,
+        },
+    }
+
+
+def advice(config: ScorerConfig, config_url: str, *, suggested: bool) -> Iterator[str]:
+    """Yield what to change before the object is applied; each is one line."""
+    yield f"Nothing has been applied: look at it, then pipe it to {_APPLY} on the hub."
+    if _only_here(config_url):
+        yield "configURL is on this machine: write an address that the hub and all agents reach."
+    if not config.description:
+        yield "description: say what a score means, and in which unit."
+    if suggested:
+        yield "scoreDimensionFormat is suggested by the labels of the scorer's results."
+    else:
+        yield "scoreDimensionFormat is the default: write the labels that your results have."
+    if config.source.type.lower() == "prometheus":
+        yield "source.host of the config must be reachable from every managed cluster; the"
+        yield "  DynamicScoringConfig replaces it for some of them by sourceOverrides."
+    yield "If it wants a token, add spec.scoring.auth.tokenSecretRef {name, key}: a Secret in"
+    yield f"  namespace {names.AGENT_NAMESPACE} of each managed cluster."
+
+
+def as_yaml(document: dict[str, Any], comments: Iterator[str]) -> str:
+    """Return the object as YAML below its comments."""
+    head = "".join(f"# {line}\n" for line in comments)
+    return head + yaml.safe_dump(document, sort_keys=False, width=100)
+
+
+def _only_here(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return address.is_loopback or address.is_unspecified

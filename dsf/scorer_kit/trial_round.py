@@ -1,0 +1,111 @@
+"""Runs one round of a scorer as an agent would, and publishes nothing.
+
+Everything but the series and the token is the agent's own: fetch, call, rules, explanation.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, generate_latest
+
+from dsf.agent.round import Round
+from dsf.agent.run import AgentSettings, round_runner
+from dsf.agent.score.expiry import validity
+from dsf.agent.score_gauges import LatestScores
+from dsf.api.crd.dynamic_scorer import DEFAULT_SOURCE_PATH
+from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.kube.clock import utc_now
+from dsf.runtime.endpoints import serving
+from dsf.scorer_kit.author_call import AuthorCredentials
+from dsf.scorer_kit.series_file import UnusableFile, prometheus_answer
+from dsf.sim import prometheus_replay
+from dsf.sim.prometheus_replay import Recording, replaying
+
+RECORDINGS = {"build-machine": Path(prometheus_replay.__file__).with_name("recording.json")}
+"""The recordings that are shipped, by name."""
+
+_NODE = {"node": "node-1"}
+"""The label that a recording of one machine lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSource:
+    """Where the series of a trial come from: one of the three, or none of them."""
+
+    prometheus_url: str = ""
+    data: Path | None = None
+    recording: Path | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether there is any."""
+        return bool(self.prometheus_url or self.data or self.recording)
+
+
+async def try_round(
+    summary: ScorerSummary, source: TrialSource, *, cluster: str, token: str = ""
+) -> Round:
+    """Run one round, and keep its evidence. Raises UnusableFile."""
+    async with _serving(source) as url:
+        settings = AgentSettings(cluster, prometheus_url=url)
+        secrets = AuthorCredentials(summary.scoring_endpoint, token)
+        async with round_runner(settings, None, utc_now, secrets=secrets) as runner:
+            return await replace(runner, explaining=True).perform(_asking(summary, source))
+
+
+def metrics(done: Round) -> list[str]:
+    """Return the samples of `dynamic_score` that the agent would expose after a round."""
+    scores, now = done.report.scores, utc_now()
+    latest = LatestScores(now.timestamp)
+    if scores is not None:
+        valid_until = now + validity(done.summary.scoring_interval)
+        latest.replace(done.summary.score_name, scores.samples, valid_until.timestamp())
+    registry = CollectorRegistry()
+    registry.register(latest)
+    lines = generate_latest(registry).decode().splitlines()
+    return [line for line in lines if line.startswith("dynamic_score{")]
+
+
+def _asking(summary: ScorerSummary, source: TrialSource) -> ScorerSummary:
+    """Return the summary with a Prometheus to ask, where a file stands for pushed metrics."""
+    if summary.source_type != "OpenTelemetry" or not source.given:
+        return summary
+    return summary.model_copy(
+        update={"source_type": "Prometheus", "source_endpoint": f"http://file{DEFAULT_SOURCE_PATH}"}
+    )
+
+
+@asynccontextmanager
+async def _serving(source: TrialSource) -> AsyncIterator[str]:
+    """Yield the URL of the Prometheus to ask: the author's, or one on loopback for a file."""
+    if source.data:
+        async with serving(_answering(prometheus_answer(source.data)), "127.0.0.1:0") as url:
+            yield url
+    elif source.recording:
+        async with replaying(_recording(source.recording), labels=_NODE, shift=0) as url:
+            yield url
+    else:
+        yield source.prometheus_url
+
+
+def _recording(path: Path) -> Recording:
+    try:
+        return Recording.load(path)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        said = "write {step, queries: [{query, series: [{metric, values}]}]}"
+        raise UnusableFile(f"{path} is not a recording: {said}") from error
+
+
+def _answering(document: dict[str, Any]) -> web.Application:
+    """Return an application that has one answer to every query."""
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response(document)
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    return app

@@ -1,0 +1,83 @@
+"""`dsf scorer register`: a manifest that the hub accepts, and what to change in it."""
+
+import json
+
+import pytest
+import yaml
+
+from dsf.api import names
+from dsf.cli.root import root
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.kinds import DYNAMIC_SCORER, NAMESPACE
+from tests.command_line import invoked, invoked_meanwhile
+from tests.dsf.scorer_kit.scorers import TestApi, changed, config, protected, served
+
+
+async def registered(api: TestApi, *options: str) -> tuple[int, str, str]:
+    async with served({"api": api}) as url:
+        code, out, err = await invoked_meanwhile(
+            root, "scorer", "register", f"{url}/api/config", *options
+        )
+    return code, out.replace(url, "http://scorer"), err
+
+
+async def test_the_hub_accepts_the_manifest() -> None:
+    code, out, err = await registered(TestApi())
+    assert (code, err) == (0, "")
+    manifest = yaml.safe_load(out)
+    hub = EmbeddedHub()
+    await hub.create(NAMESPACE, {"metadata": {"name": names.HUB_NAMESPACE}})
+    created = await hub.create(DYNAMIC_SCORER, manifest)
+    assert created["spec"] == {
+        "description": "Percent of a core",
+        "configURL": "http://scorer/api/config",
+        "configSyncMode": "Full",
+        "location": "Internal",
+        "scoreDestination": "AddOnPlacementScore",
+        "scoreDimensionFormat": "${node};${namespace};${pod}",
+    }
+    assert created["metadata"]["name"] == "test-scorer"
+
+
+async def test_comments_say_what_to_change() -> None:
+    _, out, _ = await registered(TestApi(config=lambda base: config(base) | {"description": ""}))
+    comments = [line for line in out.splitlines() if line.startswith("#")]
+    for part in ("Nothing has been applied", "configURL is on this machine", "in which unit"):
+        assert any(part in line for line in comments)
+    assert yaml.safe_load(out)["spec"]["description"]
+
+
+async def test_json_has_no_comments() -> None:
+    code, out, err = await registered(TestApi(), "-o", "json", "--name", "mine")
+    assert code == 0
+    assert json.loads(out)["metadata"]["name"] == "mine"
+    assert "Nothing has been applied" in err
+
+
+async def test_the_format_follows_from_the_labels_of_results() -> None:
+    api = TestApi(
+        changed(lambda _: [{"metric": {"app": app, "device": "x"}, "score": 1} for app in "ab"])
+    )
+    _, out, _ = await registered(api)
+    assert yaml.safe_load(out)["spec"]["scoreDimensionFormat"] == "${app};${device}"
+    _, out, _ = await registered(api, "--dimension-format", "${app}")
+    assert yaml.safe_load(out)["spec"]["scoreDimensionFormat"] == "${app}"
+
+
+async def test_a_scorer_that_does_not_score_gets_the_default_format() -> None:
+    code, out, _ = await registered(TestApi(protected()))
+    assert code == 0
+    assert "scoreDimensionFormat is the default" in out
+
+
+async def test_an_unusable_config_is_one_line() -> None:
+    code, out, err = await registered(TestApi(config=lambda _: b"{}"))
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "name" in err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["http://127.0.0.1:9"], ["http://scorer", "--name", "A_B"], ["scorer"]]
+)
+def test_wrong_usage_and_silence_are_exit_code_2(arguments: list[str]) -> None:
+    assert invoked(root, "scorer", "register", *arguments)[0] == 2

@@ -1,0 +1,143 @@
+"""`dsf scorer try`: one round by the agent's own functions, with series from three places."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dsf.cli.root import root
+from tests.command_line import invoked, invoked_meanwhile
+from tests.dsf.agent.servers import matrix, replying, serving
+from tests.dsf.scorer_kit.scorers import QUERY, TOKEN, TestApi, changed, config, protected, served
+from tests.repository import ROOT
+
+SERIES = ({"node": "n", "namespace": "s", "pod": "p"}, [[0, "0.25"], [60, "NaN"], [120, "0.75"]])
+DATA = {"data": [{"metric": SERIES[0], "values": SERIES[1]}]}
+RECORDED_QUERY = json.loads((ROOT / "dsf/sim/recording.json").read_text())["queries"][0]["query"]
+OTHER_FORM = ("--dimension-format", "${pod}")
+
+
+async def tried(api: TestApi, *options: str) -> tuple[int, str, str]:
+    async with served({"api": api}) as url:
+        return await invoked_meanwhile(root, "scorer", "try", f"{url}/api/config", *options)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> str:
+    path = tmp_path / "data.json"
+    path.write_text(json.dumps(DATA))
+    return str(path)
+
+
+def shows_the_round(out: str) -> None:
+    assert "AddOnPlacementScore cluster1/test-score: 1 of 1 result, valid for 90 s" in out
+    row = next(line for line in out.splitlines() if line.startswith("node=n"))
+    assert row.split()[1:] == ["50", "-", "50", "50", "n;s;p", "-"]
+    assert 'ds_pod="p",ds_score_name="test_score"} 50.0' in out
+
+
+async def test_the_series_of_a_file_are_scored_as_an_agent_would(data: str) -> None:
+    code, out, err = await tried(TestApi(), "--data", data)
+    assert (code, err) == (0, "")
+    shows_the_round(out)
+
+
+async def test_a_prometheus_is_asked_instead_of_the_one_of_the_config() -> None:
+    async with serving(replying(matrix(SERIES))) as prometheus:
+        code, out, _ = await tried(TestApi(), "--prometheus", prometheus.url)
+    assert code == 0
+    shows_the_round(out)
+    (call,) = prometheus.calls
+    assert call.parameters["query"] == QUERY
+
+
+def recorded() -> TestApi:
+    source = {
+        "type": "Prometheus",
+        "host": "http://prometheus:9090",
+        "params": {"query": RECORDED_QUERY, "range": 600, "step": 60},
+    }
+    return TestApi(config=lambda base: config(base, source))
+
+
+async def test_a_recording_is_replayed_and_drawn() -> None:
+    code, out, _ = await tried(recorded(), "--recording", "build-machine", "--plot")
+    assert code == 0
+    assert "13 series" in out
+    drawing = out.split("SERIES, OLDEST FIRST")[1]
+    assert "node=node-1,namespace=build,pod=compiler-0" in drawing
+    assert len(drawing.splitlines()) == 14
+
+
+async def test_a_query_that_was_not_recorded_fails_and_says_which_were() -> None:
+    code, _, err = await tried(TestApi(), "--recording", "build-machine")
+    assert code == 1
+    assert err.startswith("Error: source: QueryRejected: ")
+    assert "the recording has no answer" in err
+
+
+async def test_pushed_metrics_come_from_a_file(data: str) -> None:
+    source = {"type": "OpenTelemetry", "params": {"query": "cpu"}}
+    code, out, _ = await tried(TestApi(config=lambda base: config(base, source)), "--data", data)
+    assert code == 0
+    shows_the_round(out)
+
+
+async def test_a_scorer_that_refuses_is_exit_code_1(data: str) -> None:
+    code, out, err = await tried(TestApi(protected()), "--data", data)
+    assert code == 1
+    assert "1 series, 3 samples sent" in out
+    assert err.startswith("Error: scoring: Unauthorized: ")
+
+
+async def test_the_token_is_sent_to_the_scoring_api_alone(data: str, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(TOKEN)
+    async with serving(replying(matrix(SERIES))) as prometheus:
+        code, out, _ = await tried(
+            TestApi(protected()),
+            *("--prometheus", prometheus.url, "--token-file", str(tmp_path / "token")),
+        )
+    assert code == 0
+    assert "Authorization" not in prometheus.calls[0].headers
+    assert TOKEN not in out
+
+
+async def test_a_better_format_is_named(data: str) -> None:
+    def without_node(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [{"metric": {"pod": pod}, "score": 1} for pod in ("a", "b") for _ in found]
+
+    code, out, err = await tried(TestApi(changed(without_node)), "--data", data)
+    assert code == 0
+    assert "MissingLabel" in out
+    assert "--dimension-format '${pod}'" in err
+    _, out, err = await tried(TestApi(changed(without_node)), "--data", data, *OTHER_FORM)
+    assert "MissingLabel" not in out + err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "name the series with --prometheus, --data or --recording"),
+        (["--recording", "yesterday"], "there are: build-machine"),
+        (["--recording", "{data}"], "is not a recording"),
+        (["--prometheus", "prometheus:9090"], "is not an http or https URL"),
+        (["--cluster-name", "A_B"], "is not a valid name"),
+    ],
+)
+async def test_wrong_usage_is_exit_code_2(data: str, options: list[str], said: str) -> None:
+    code, out, err = await tried(TestApi(), *(one.replace("{data}", data) for one in options))
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+async def test_a_scorer_without_a_source_takes_no_series(data: str) -> None:
+    api = TestApi(config=lambda base: config(base, {"type": "None"}))
+    code, _, err = await tried(api, "--data", data)
+    assert code == 2
+    assert "leave out" in err
+    assert (await tried(api))[0] == 0
+
+
+def test_an_api_that_does_not_answer_is_exit_code_2() -> None:
+    assert invoked(root, "scorer", "try", "http://127.0.0.1:9")[0] == 2
