@@ -18,6 +18,8 @@ from dsf.kube.kinds import (
 )
 from dsf.kube.port import Kube
 from optimizer.candidates.fleet_candidates import with_candidates
+from optimizer.domain.fleet import Fleet
+from optimizer.domain.issue import Issue
 from optimizer.domain.settings import DEFAULTS, OptimizerSettings
 from optimizer.domain.solution import Solution
 from optimizer.explain.case import Case, case_of
@@ -39,6 +41,15 @@ from optimizer.plan.manifests import GENERATED_SELECTOR
 from optimizer.plan.plan import Plan, plan, stale
 from optimizer.plan_records import PlanRecords
 from optimizer.record.plan_annotations import annotated
+from optimizer.record.plan_history import history_of
+from optimizer.record.recorded_plan import RecordedPlan
+from optimizer.record.rollback import (
+    RestoredPlan,
+    no_records,
+    restored_plan,
+    with_recorded_policies,
+)
+from optimizer.record.rollback_check import not_allowed, restored_solution
 from optimizer.snapshot.fleet_reader import FleetReader
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot, read_objects
 from optimizer.snapshot.object_readers import name_of
@@ -51,7 +62,7 @@ from optimizer.solve.solver_process import solve
 from optimizer.solve.supervised_process import start_fork_server
 from optimizer.wire.explanation import Explanation
 from optimizer.wire.placement_status import PlacementStatus
-from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request import OptimizeRequest, RollbackRequest
 from optimizer.wire.request_problem import (
     CALLER_GONE,
     TOO_MANY_REQUESTS,
@@ -141,13 +152,18 @@ class Optimizer:
 
     async def plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
         """Make a plan; write nothing."""
-        if self._solving >= self._settings.max_solves:
-            return _busy(self._settings.max_solves)
-        self._solving += 1
-        try:
-            return await self._plan(request)
-        finally:
-            self._solving -= 1
+        return await self._in_turn(lambda: self._plan(request))
+
+    async def plan_rollback(self, asked: RollbackRequest) -> Plan | RequestProblem:
+        """Make a plan that restores a recorded one; write nothing.
+
+        Refused, with the differences, where the hub no longer allows what that plan decided.
+        """
+        return await self._in_turn(lambda: self._plan_rollback(asked))
+
+    async def plans(self, namespace: str) -> tuple[RecordedPlan, ...] | Issue:
+        """Return the recorded plans of a namespace, the newest first, or why the hub has none."""
+        return await self._records.read(namespace)
 
     async def apply(
         self,
@@ -258,6 +274,18 @@ class Optimizer:
             for obj in page
         ]
 
+    async def _in_turn(
+        self, work: Callable[[], Awaitable[Plan | RequestProblem]]
+    ) -> Plan | RequestProblem:
+        """Return what the work returns; refused while `max_solves` plans are being made."""
+        if self._solving >= self._settings.max_solves:
+            return _busy(self._settings.max_solves)
+        self._solving += 1
+        try:
+            return await work()
+        finally:
+            self._solving -= 1
+
     async def _plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
         """Observe, read, generate candidates, formulate, solve, explain, plan."""
         start_fork_server()
@@ -265,14 +293,67 @@ class Optimizer:
         read = await retry_when_gone(lambda: self._read(observation, request))
         if isinstance(read, RequestProblem):
             return read
+        formulated = await self._formulate(read, request)
+        if isinstance(formulated, RequestProblem):
+            return formulated
+        fleet, problem = formulated
+        solution = await self._solve(problem, request)
+        made = await self._planned(observation, request, read, fleet, problem, solution)
+        if isinstance(made, RequestProblem) or not request.explained:
+            return made
+        case = case_of(request, fleet, problem, solution, read)
+        return replace(made, explanation=await self._explain(case))
+
+    async def _plan_rollback(self, asked: RollbackRequest) -> Plan | RequestProblem:
+        records = await self._records.read(asked.namespace)
+        if isinstance(records, Issue):
+            return no_records(records)
+        history = history_of(records, asked.optimization)
+        restored = await asyncio.to_thread(restored_plan, history, asked)
+        if isinstance(restored, RequestProblem):
+            return restored
+        made = await self._restore(restored)
+        return made if isinstance(made, RequestProblem) else replace(made, rollback=restored.of)
+
+    async def _restore(self, restored: RestoredPlan) -> Plan | RequestProblem:
+        """Observe, read, formulate, check the recorded decision, plan."""
+        request = restored.request
+        observation = await observe(self._kube, request.namespace, self._now())
+        if unknown := unknown_names(observation, request, request.score_names):
+            return not_allowed(restored, unknown.errors)
+        reader = await retry_when_gone(
+            lambda: self._read_scores(observation, restored.lenient_request)
+        )
+        if isinstance(reader, RequestProblem):
+            return reader
+        read = with_recorded_policies(reader.snapshot(), restored.content)
+        formulated = await self._formulate(read, request)
+        if isinstance(formulated, RequestProblem):
+            return formulated
+        solution = await asyncio.to_thread(restored_solution, restored, *formulated)
+        if isinstance(solution, RequestProblem):
+            return solution
+        return await self._planned(observation, request, read, *formulated, solution)
+
+    async def _formulate(
+        self, read: FleetSnapshot, request: OptimizeRequest
+    ) -> tuple[Fleet, Problem] | RequestProblem:
+        """Generate candidates, and formulate the problem unless it is too large."""
         fleet = await asyncio.to_thread(
             with_candidates, read.fleet, read.pools, mig_rules(request), read.enforced
         )
         refused = too_large(fleet, self._settings.max_places)
-        if refused:
-            return refused
-        problem = await asyncio.to_thread(formulate, fleet)
-        solution = await self._solve(problem, request)
+        return refused or (fleet, await asyncio.to_thread(formulate, fleet))
+
+    async def _planned(
+        self,
+        observation: Observation,
+        request: OptimizeRequest,
+        read: FleetSnapshot,
+        fleet: Fleet,
+        problem: Problem,
+        solution: Solution,
+    ) -> Plan | RequestProblem:
         made = await asyncio.to_thread(
             plan,
             observation,
@@ -284,11 +365,7 @@ class Optimizer:
         )
         if isinstance(made, RequestProblem):
             return made
-        made = replace(made, score_versions=read.score_versions)
-        if not request.explained:
-            return made
-        case = case_of(request, fleet, problem, solution, read)
-        return replace(made, explanation=await self._explain(case))
+        return replace(made, score_versions=read.score_versions)
 
     async def _solve(self, problem: Problem, request: OptimizeRequest) -> Solution:
         return await solve(
@@ -314,6 +391,18 @@ class Optimizer:
         unknown = unknown_names(observation, request, request.score_names)
         if unknown:
             return unknown_names(observation, request, await self._existing(request)) or unknown
+        reader = await self._read_scores(observation, request)
+        if isinstance(reader, RequestProblem):
+            return reader
+        if not request.score_names <= reader.seen:
+            unknown = unknown_names(observation, request, await self._existing(request))
+            if unknown is not None:
+                return unknown
+        return await asyncio.to_thread(reader.snapshot)
+
+    async def _read_scores(
+        self, observation: Observation, request: OptimizeRequest
+    ) -> FleetReader | RequestProblem:
         most = self._settings.max_places
         unscored = await asyncio.to_thread(read_objects, observation, request, self._settings)
         refused = too_large_to_read(unscored, len(request.read_scores), most)
@@ -322,11 +411,7 @@ class Optimizer:
         reader = FleetReader(unscored, request, settings=self._settings, now=self._now())
         async for page in score_pages(self._kube, request.score_names):
             await asyncio.to_thread(reader.add, page)
-        if not request.score_names <= reader.seen:
-            unknown = unknown_names(observation, request, await self._existing(request))
-            if unknown is not None:
-                return unknown
-        return await asyncio.to_thread(reader.snapshot)
+        return reader
 
     async def _existing(self, request: OptimizeRequest) -> frozenset[str]:
         """Return the names of all scores that clusters of the request have."""

@@ -16,13 +16,16 @@ from optimizer.access.rights import (
     describing_rights,
     listing_rights,
     planning_rights,
+    record_rights,
     status_rights,
     writing_rights,
 )
+from optimizer.domain.issue import Issue
 from optimizer.plan.plan import Plan
+from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.service import Optimizer, Writer
 from optimizer.wire.placement_status import PlacementStatus
-from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request import OptimizeRequest, RollbackRequest
 from optimizer.wire.request_problem import FORBIDDEN, UNAUTHORIZED, RequestProblem
 from optimizer.wire.result import Applied, ResetResult, ScoreObject
 
@@ -103,6 +106,23 @@ class AuthorizedOptimizer:
             self._audit("apply", request.namespace, refused.reason)
         return refused or await self._optimizer.plan(request)
 
+    async def plan_rollback(
+        self, asked: RollbackRequest, *, to_apply: bool = False
+    ) -> Plan | RequestProblem:
+        """Make a plan that restores a recorded one, if the caller may read both."""
+        rights = planning_rights(asked.namespace) + record_rights(asked.namespace)
+        if to_apply:
+            rights += writing_rights(asked.namespace)
+        refused = await self._refusal(rights)
+        if refused and to_apply:
+            self._audit("rollback", asked.namespace, refused.reason)
+        return refused or await self._optimizer.plan_rollback(asked)
+
+    async def plans(self, namespace: str) -> tuple[RecordedPlan, ...] | Issue | RequestProblem:
+        """Return the recorded plans of a namespace, or why the hub has none."""
+        refused = await self._refusal(record_rights(namespace))
+        return refused or await self._optimizer.plans(namespace)
+
     async def apply(
         self, plan: Plan, *, wanted: Callable[[], bool] = lambda: True
     ) -> Applied | RequestProblem:
@@ -115,7 +135,8 @@ class AuthorizedOptimizer:
                 return refused
             return await self._optimizer.apply(plan, self._writer(namespace), wanted=wanted)
 
-        return await self._audited("apply", namespace, write, digest=plan.digest)
+        action = "rollback" if plan.rollback else "apply"
+        return await self._audited(action, namespace, write, digest=plan.digest)
 
     async def reset(
         self,

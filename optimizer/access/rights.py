@@ -18,6 +18,7 @@ from dsf.kube.kinds import (
     PLACEMENT,
     PLACEMENT_BINDING,
     PLACEMENT_DECISION,
+    PLACEMENT_PLAN,
     POLICY,
     Kind,
 )
@@ -50,6 +51,12 @@ def status_rights(namespace: str) -> Rights:
     """Return the rights to see what OCM has made of the generated objects of a namespace."""
     kinds = (POLICY, MANIFEST_WORK_REPLICA_SET, PLACEMENT, PLACEMENT_BINDING, PLACEMENT_DECISION)
     return (right("list", MANAGED_CLUSTER), *(right("list", kind, namespace) for kind in kinds))
+
+
+def record_rights(namespace: str) -> Rights:
+    """Return the rights to see the recorded plans of a namespace: what they generated, too."""
+    kinds = (PLACEMENT_PLAN, POLICY, PLACEMENT, PLACEMENT_BINDING)
+    return tuple(right("list", kind, namespace) for kind in kinds)
 
 
 def writing_rights(namespace: str, kinds: Iterable[Kind] = ()) -> Rights:

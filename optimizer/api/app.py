@@ -18,6 +18,7 @@ from optimizer.api.body_limit import BodyLimit
 from optimizer.api.caller import caller_of
 from optimizer.api.examples import OPTIMIZE_EXAMPLES, RESET_EXAMPLES
 from optimizer.api.host_guard import HostGuard
+from optimizer.api.plan_routes import add_plan_routes
 from optimizer.api.problem_details import describe, documented, install, refusal
 from optimizer.plan.plan import refused_writes, result
 from optimizer.service import Optimizer
@@ -96,6 +97,7 @@ def create_app(
 
     _reading_routes(app, of)
     _writing_routes(app, of)
+    add_plan_routes(app, of)
     _health_routes(app, optimizer)
     _document(app)
     return app

@@ -50,3 +50,12 @@ OPTIMIZE_EXAMPLES = {
     ),
 }
 RESET_EXAMPLES = {"default": Example(summary="One namespace", value={"namespace": "default"})}
+ROLLBACK_EXAMPLES = {
+    "before": Example(
+        summary="Look at the plan before the current one",
+        value={"namespace": "default", "dryRun": True},
+    ),
+    "revision": Example(
+        summary="Restore a revision", value={"namespace": "default", "toRevision": 1}
+    ),
+}

@@ -19,7 +19,7 @@ from dsf.kube.errors import KubeError, Unreachable
 from optimizer.access.rights import lacking_own_right
 from optimizer.api.caller import CallerGone
 from optimizer.wire.field_problems import field_problems
-from optimizer.wire.request import REQUEST_FIELDS, ResetRequest
+from optimizer.wire.request import REQUEST_FIELDS, ResetRequest, RollbackRequest
 from optimizer.wire.request_problem import (
     CALLER_GONE,
     TOO_MANY_REQUESTS,
@@ -34,7 +34,11 @@ RETRY_AFTER_SECONDS = 5
 """Seconds to wait before a retry, when the hub could not be read or the optimizer was busy."""
 
 _TYPE = "urn:dynamic-scoring-framework:problem:"
-_FIELDS = {"/optimize": REQUEST_FIELDS, "/reset": known_fields(ResetRequest)}
+_FIELDS = {
+    "/optimize": REQUEST_FIELDS,
+    "/reset": known_fields(ResetRequest),
+    "/rollback": known_fields(RollbackRequest),
+}
 _BEARER = "A token that the hub verifies, such as that of `kubectl create token`."
 _INTERNAL = 500
 _TEMPORARY = frozenset({TOO_MANY_REQUESTS, UNAVAILABLE})
@@ -67,7 +71,7 @@ def documented(*codes: int) -> dict[int | str, dict[str, Any]]:
         400: "The request is not HTTP, or its body is not JSON in UTF-8.",
         401: "The caller is not authenticated.",
         403: "The caller, or the optimizer itself, lacks a right on the hub; `detail` says which.",
-        404: "The namespace does not exist on the hub.",
+        404: "The namespace does not exist on the hub, or the plan is not recorded.",
         408: "The request did not arrive in time.",
         409: "Objects on the hub, or another writer, prevent it.",
         413: "The body is too large.",

@@ -9,6 +9,7 @@ from dsf.api.crd.placement_plan import RecordedRollback
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.kinds import POLICY
 from optimizer.domain.fleet import CandidatePolicy, Cluster
+from optimizer.domain.issue import Issue
 from optimizer.record.content import RecordContent
 from optimizer.record.plan_history import PlanHistory
 from optimizer.record.recorded_plan import RecordedPlan
@@ -26,7 +27,7 @@ class RestoredPlan:
     record: RecordedPlan
     request: OptimizeRequest
     content: RecordContent
-    rollback: RecordedRollback
+    of: RecordedRollback
 
     @property
     def lenient_request(self) -> OptimizeRequest:
@@ -56,6 +57,16 @@ def restored_plan(history: PlanHistory, asked: RollbackRequest) -> RestoredPlan 
         from_revision=history[0].spec.revision, to_revision=record.spec.revision
     )
     return RestoredPlan(record, request, content, rollback)
+
+
+def no_records(why: Issue) -> RequestProblem:
+    """Return the refusal of a hub that keeps no plans."""
+    return RequestProblem(
+        status=CONFLICT,
+        reason=why.reason,
+        title="The hub keeps no plans",
+        detail=why.message,
+    )
 
 
 def with_recorded_policies(snapshot: FleetSnapshot, content: RecordContent) -> FleetSnapshot:

@@ -63,26 +63,30 @@ def not_allowed(restored: RestoredPlan, differences: Sequence[FieldProblem]) -> 
 def _differences(restored: RestoredPlan, fleet: Fleet, problem: Problem) -> Iterator[FieldProblem]:
     """Yield what forbids the recorded decision; then what changed of what it rested on."""
     decision = restored.content.decision
-    _, unknown = chosen_part(problem, decision)
-    if unknown:
-        index = ResourceIndex(fleet)
-        broken = [
-            _not_enforceable(fleet, item)
-            if isinstance(item, PolicyEnforcement)
-            else _not_assignable(fleet, index, item)
-            for item in unknown
-        ]
-    else:
-        broken = [FieldProblem("rule", said) for said in violations(problem, decision)]
+    broken = list(_not_candidates(fleet, problem, decision)) or [
+        FieldProblem("rule", said) for said in violations(problem, decision)
+    ]
     yield from broken
     if broken:
         yield from _changed(restored, fleet, decision)
 
 
+def _not_candidates(fleet: Fleet, problem: Problem, decision: Decision) -> Iterator[FieldProblem]:
+    """Yield what can't be chosen; not the workloads of a cluster whose policy can't be."""
+    _, unknown = chosen_part(problem, decision)
+    policies = [item for item in unknown if isinstance(item, PolicyEnforcement)]
+    without, index = {item.cluster for item in policies}, ResourceIndex(fleet)
+    for choice in policies:
+        yield _not_enforceable(fleet, choice)
+    for item in unknown:
+        if isinstance(item, Assignment) and item.cluster not in without:
+            yield _not_assignable(fleet, index, item)
+
+
 def _changed(restored: RestoredPlan, fleet: Fleet, decision: Decision) -> Iterator[FieldProblem]:
     today = assumptions(fleet, decision)
     for name, then in restored.content.assumptions.items():
-        now = today.get(name, "is not usable")
+        now = today.get(name, then)
         if now != then:
             yield FieldProblem(name, f"{name} {now} now; when the plan was made, it {then}")
 

@@ -39,7 +39,9 @@ class RequestProblem:
 
     Reasons: Unauthorized (401), Forbidden (403), OptimizerForbidden (403), UnknownNamespace (404),
     UnknownName (422), TooManyPlaces (422), TooManyScores (422), NotGenerated (409),
-    StalePlan (409), AnotherWriter (409), Busy (429), CallerGone (499), HubRefused (503).
+    StalePlan (409), AnotherWriter (409), RollbackRefused (409), NoEarlierPlan (409),
+    UnusableRecord (409), PlanNotRecorded (409), UnknownPlan (404), Busy (429), CallerGone (499),
+    HubRefused (503).
     """
 
     status: int

@@ -337,7 +337,10 @@ async def test_the_documentation_is_complete() -> None:
         "/addonplacementscores",
         "/optimize",
         "/placements/status",
+        "/plans",
+        "/plans/{digest}",
         "/reset",
+        "/rollback",
         "/healthz",
         "/readyz",
     }

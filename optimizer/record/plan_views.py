@@ -1,0 +1,77 @@
+"""Recorded plans as the HTTP API, the command line and MCP tools show them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from optimizer.explain.wire_values import assignment_value, policy_value
+from optimizer.plan.plan import Plan, result
+from optimizer.record.content import RecordContent
+from optimizer.record.recorded_plan import RecordedPlan
+from optimizer.wire.plan_record import PlanRecord, PlanSummary, RollbackResult, ScoreVersion
+from optimizer.wire.request_problem import NOT_FOUND, RequestProblem
+from optimizer.wire.result import Applied
+
+
+def plan_summary(record: RecordedPlan) -> PlanSummary:
+    """Return a recorded plan without its content."""
+    return PlanSummary(**_summary(record))
+
+
+def plan_record(record: RecordedPlan) -> PlanRecord:
+    """Return a recorded plan as a whole."""
+    found, scores = record.content(), record.spec.scores
+    content = found if isinstance(found, RecordContent) else None
+    return PlanRecord(
+        **_summary(record),
+        request=content.request if content else {},
+        policies=tuple(map(policy_value, content.policies)) if content else (),
+        assignments=tuple(map(assignment_value, content.assignments)) if content else (),
+        objects=content.objects if content else (),
+        changes=content.changes if content else (),
+        scores=scores.count if scores else 0,
+        score_versions=tuple(
+            ScoreVersion(**item.model_dump()) for item in (scores and scores.versions) or ()
+        ),
+    )
+
+
+def rollback_result(made: Plan, applied: Applied | None) -> RollbackResult:
+    """Return the answer of POST /rollback; `applied` is None for a dry run."""
+    if made.rollback is None:
+        raise ValueError("the plan restores none")
+    return RollbackResult(**dict(result(made, applied)), **made.rollback.model_dump())
+
+
+def unknown_digest(namespace: str) -> RequestProblem:
+    """Return the problem of a digest that no recorded plan has."""
+    return RequestProblem(
+        status=NOT_FOUND,
+        reason="UnknownPlan",
+        title="The plan is not recorded",
+        detail=f"no recorded plan in namespace {namespace} has this digest; GET /plans lists them",
+    )
+
+
+def _summary(record: RecordedPlan) -> Mapping[str, Any]:
+    spec, conditions = record.spec, reversed(record.status.conditions or ())
+    latest = max(conditions, key=lambda item: item.last_transition_time, default=None)
+    return {
+        "name": record.name,
+        "optimization": spec.optimization,
+        "revision": spec.revision,
+        "digest": spec.digest,
+        "request_digest": spec.request_digest,
+        "requested_by": spec.requested_by or "",
+        "created": record.created,
+        "phase": record.phase,
+        "reason": latest.reason if latest else "",
+        "message": latest.message if latest else "",
+        "objective": spec.objective,
+        "bound": spec.bound,
+        "gap": spec.gap,
+        "created_objects": spec.changes.create if spec.changes else 0,
+        "patched_objects": spec.changes.patch if spec.changes else 0,
+        "deleted_objects": spec.changes.delete if spec.changes else 0,
+        "restored_revision": spec.rollback.to_revision if spec.rollback else None,
+        "intact": record.intact,
+    }

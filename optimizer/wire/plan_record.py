@@ -1,0 +1,81 @@
+"""The responses of GET /plans and GET /plans/{digest}: the recorded plans of a namespace."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from dsf.api.crd.placement_plan import PlanPhase
+from optimizer.domain.issue import Issue
+from optimizer.wire.base import Name, ResultPart, Sentence
+from optimizer.wire.explanation import AssignmentRef, EnforcedPolicy
+from optimizer.wire.result import OptimizeResult, PlannedChange
+
+
+class PlanSummary(ResultPart):
+    """A recorded plan without its content, and what became of it."""
+
+    name: Annotated[Name, Field(description="Name of the PlacementPlan.")]
+    optimization: Name
+    revision: int
+    digest: Name
+    request_digest: Name
+    requested_by: Annotated[Name, Field(description="Empty if nobody was authenticated.")]
+    created: datetime | None
+    phase: PlanPhase
+    reason: Annotated[Name, Field(description="Reason of the condition that changed last.")]
+    message: Sentence
+    objective: float
+    bound: float | None
+    gap: float | None
+    created_objects: int
+    patched_objects: int
+    deleted_objects: int
+    restored_revision: Annotated[
+        int | None, Field(description="The revision that a rollback restored by this plan.")
+    ]
+    intact: Annotated[bool, Field(description="False if somebody changed the record by hand.")]
+
+
+class ScoreVersion(ResultPart):
+    """The version of an AddOnPlacementScore that a plan rested on."""
+
+    cluster: Name
+    name: Name
+    resource_version: Name
+
+
+class PlanRecord(PlanSummary):
+    """A recorded plan as a whole; without a readable content its lists are empty."""
+
+    request: Annotated[
+        Mapping[str, Any], Field(description="The body of POST /optimize, without dryRun.")
+    ]
+    policies: tuple[EnforcedPolicy, ...]
+    assignments: tuple[AssignmentRef, ...]
+    objects: Annotated[
+        tuple[Mapping[str, Any], ...], Field(description="The generated objects, as planned.")
+    ]
+    changes: tuple[PlannedChange, ...]
+    scores: Annotated[int, Field(description="Number of AddOnPlacementScores that were read.")]
+    score_versions: Annotated[
+        tuple[ScoreVersion, ...], Field(description="The first of them, by cluster and name.")
+    ]
+
+
+class PlanList(ResultPart):
+    """The response of GET /plans: the plans of each optimization, the newest first."""
+
+    namespace: Name
+    items: tuple[PlanSummary, ...]
+    issues: Annotated[
+        tuple[Issue, ...], Field(description="Why the hub keeps no plans, if it keeps none.")
+    ] = ()
+
+
+class RollbackResult(OptimizeResult):
+    """The response of POST /rollback: a plan that restores an earlier one."""
+
+    from_revision: Annotated[int, Field(description="The revision that was current.")]
+    to_revision: Annotated[int, Field(description="The revision that is restored.")]
