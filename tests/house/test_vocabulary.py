@@ -26,7 +26,15 @@ SHARED_NAMES = {
 }
 """Class names that two modules define on purpose, each with the reason."""
 
-MODULES = [path for package in PRODUCT for path in sorted((ROOT / package).rglob("*.py"))]
+TEMPLATES = ROOT / "dsf" / "scorer_kit" / "templates"
+"""Programs that are copied, and no part of the product's own."""
+
+MODULES = [
+    path
+    for package in PRODUCT
+    for path in sorted((ROOT / package).rglob("*.py"))
+    if not path.is_relative_to(TEMPLATES)
+]
 FOLDERS = sorted({path.parent for path in MODULES})
 
 

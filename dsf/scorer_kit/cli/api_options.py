@@ -17,6 +17,15 @@ class ApiUnreachable(click.ClickException):
     exit_code = 2
 
 
+def dns_label_value(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Return the name of an object, or an empty text; the callback of a parameter."""
+    from dsf.kube.name_syntax import dns_label
+
+    if value and (problems := dns_label(value)):
+        raise click.BadParameter(f"{value!r} is not a valid name: {problems[0]}")
+    return value
+
+
 def _dimension_format(_: click.Context, __: click.Parameter, value: str) -> str:
     from dsf.api.invalid_input import InvalidInput
     from dsf.api.scoring.dimension_format import DimensionFormat

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dsf.scorer_kit.cli.api_options import api_options, named, reached, token_option
+from dsf.scorer_kit.cli.api_options import (
+    api_options,
+    dns_label_value,
+    named,
+    reached,
+    token_option,
+)
 
 if TYPE_CHECKING:
     from dsf.scorer_kit.scorer_target import NamedApi, ScorerTarget
-
-
-def _object_name(_: click.Context, __: click.Parameter, value: str) -> str:
-    from dsf.kube.name_syntax import dns_label
-
-    if value and (problems := dns_label(value)):
-        raise click.BadParameter(f"{value!r} is not a valid name: {problems[0]}")
-    return value
 
 
 @click.command()
@@ -27,7 +25,7 @@ def _object_name(_: click.Context, __: click.Parameter, value: str) -> str:
 @click.option(
     "--name",
     default="",
-    callback=_object_name,
+    callback=dns_label_value,
     help="Name of the DynamicScorer; default: that of the config.",
 )
 @click.option("--output", "-o", type=click.Choice(["yaml", "json"]), default="yaml")

@@ -3,21 +3,32 @@
 import json
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
 from dsf.cli.root import root
-from tests.command_line import invoked_meanwhile
+from dsf.scorer_kit.cli.group import scorer
+from tests.command_line import invoked, invoked_meanwhile
 from tests.dsf.scorer_kit.scorers import TestApi, config, served
 from tests.repository import ROOT
 
 PAGE = (ROOT / "docs" / "scorer-kit.md").read_text()
-COMMANDS = re.findall(r"```bash\n(dsf .*?)\n```", PAGE, re.DOTALL)
+NEW, *COMMANDS = re.findall(r"```bash\n(dsf .*?)\n```", PAGE, re.DOTALL)
 RECORDED = json.loads((ROOT / "dsf/sim/recording.json").read_text())["queries"][0]["query"]
 
 
-def test_the_page_shows_each_command_for_a_running_scorer() -> None:
-    assert [shlex.split(command)[2] for command in COMMANDS] == ["check", "try", "register"]
+def test_the_page_shows_each_command_of_the_kit() -> None:
+    shown = {shlex.split(command)[2] for command in (NEW, *COMMANDS)}
+    assert shown == set(scorer.commands) - {"openapi"}
+
+
+def test_a_scorer_is_started_as_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert invoked(root, *shlex.split(NEW)[1:])[0] == 0
+    assert (tmp_path / "my-scorer" / "score.py").is_file()
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -1,0 +1,3 @@
+module my-scorer
+
+go 1.22

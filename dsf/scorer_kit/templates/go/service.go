@@ -1,0 +1,137 @@
+// The scoring API around score.go: GET /healthz, GET /config, POST /scoring.
+//
+// HOST, PORT and SCORING_TOKEN set the address and the bearer token that the scoring call must
+// carry; without SCORING_TOKEN it needs none. It needs nothing but Go's standard library.
+package main
+
+import (
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"mime"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const maxBodyBytes = 8 << 20
+
+// Series is one time series: its labels and its samples.
+type Series struct {
+	Metric map[string]string `json:"metric"`
+	Values []Sample          `json:"values"`
+}
+
+// Sample is a time in unix seconds and a value, which may be NaN or infinite.
+type Sample struct {
+	Time, Value float64
+}
+
+// UnmarshalJSON reads [seconds, "number"].
+func (sample *Sample) UnmarshalJSON(encoded []byte) error {
+	var text string
+	pair := []any{&sample.Time, &text}
+	if err := json.Unmarshal(encoded, &pair); err != nil {
+		return err
+	}
+	if len(pair) != 2 {
+		return errors.New("a sample must be [seconds, \"number\"]")
+	}
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return fmt.Errorf("the value %q of a sample is not a number", text)
+	}
+	sample.Value = value
+	return nil
+}
+
+// Result is one score and its labels.
+type Result struct {
+	Metric map[string]string `json:"metric"`
+	Score  float64           `json:"score"`
+}
+
+func seriesOf(body []byte) ([]Series, int, error) {
+	var request struct {
+		Data *[]Series `json:"data"`
+	}
+	if !json.Valid(body) {
+		return nil, http.StatusBadRequest, errors.New("the body is not JSON")
+	}
+	if err := json.Unmarshal(body, &request); err != nil {
+		return nil, http.StatusUnprocessableEntity, err
+	}
+	if request.Data == nil {
+		return nil, http.StatusUnprocessableEntity, errors.New("data: a list of series is needed")
+	}
+	return *request.Data, http.StatusOK, nil
+}
+
+func scoring(token string) http.HandlerFunc {
+	expected := []byte("Bearer " + token)
+	return func(answer http.ResponseWriter, request *http.Request) {
+		sent := []byte(request.Header.Get("Authorization"))
+		if token != "" && subtle.ConstantTimeCompare(sent, expected) != 1 {
+			answer.Header().Set("WWW-Authenticate", "Bearer")
+			problem(answer, http.StatusUnauthorized, "the Authorization header must be: Bearer, and the scorer's token")
+			return
+		}
+		if kind, _, _ := mime.ParseMediaType(request.Header.Get("Content-Type")); kind != "application/json" {
+			problem(answer, http.StatusUnsupportedMediaType, "the body must be JSON: send it as application/json")
+			return
+		}
+		body, err := io.ReadAll(http.MaxBytesReader(answer, request.Body, maxBodyBytes))
+		if err != nil {
+			problem(answer, http.StatusRequestEntityTooLarge, "the body is longer than 8 MiB, or ended early")
+			return
+		}
+		data, status, err := seriesOf(body)
+		if err != nil {
+			problem(answer, status, err.Error())
+			return
+		}
+		write(answer, http.StatusOK, "application/json", map[string]any{"results": Score(data)})
+	}
+}
+
+func problem(answer http.ResponseWriter, status int, detail string) {
+	document := map[string]any{"title": http.StatusText(status), "status": status, "detail": detail}
+	write(answer, status, "application/problem+json", document)
+}
+
+func write(answer http.ResponseWriter, status int, kind string, document any) {
+	body, err := json.Marshal(document)
+	if err != nil {
+		log.Print(err)
+		http.Error(answer, "the scorer failed; its log has the details", http.StatusInternalServerError)
+		return
+	}
+	answer.Header().Set("Content-Type", kind)
+	answer.WriteHeader(status)
+	_, _ = answer.Write(body)
+}
+
+func serving(document any) http.HandlerFunc {
+	return func(answer http.ResponseWriter, _ *http.Request) {
+		write(answer, http.StatusOK, "application/json", document)
+	}
+}
+
+func main() {
+	routes := http.NewServeMux()
+	routes.HandleFunc("GET /healthz", serving(map[string]string{"status": "ok"}))
+	routes.HandleFunc("GET /config", serving(Config))
+	routes.HandleFunc("POST /scoring", scoring(environment("SCORING_TOKEN", "")))
+	address := net.JoinHostPort(environment("HOST", "127.0.0.1"), environment("PORT", "8000"))
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("my-scorer listens on http://%s\n", listener.Addr())
+	server := http.Server{Handler: routes, ReadTimeout: 30 * time.Second}
+	log.Fatal(server.Serve(listener))
+}

@@ -1,0 +1,115 @@
+// The scoring API around score.js: GET /healthz, GET /config, POST /scoring.
+//
+// HOST, PORT and SCORING_TOKEN set the address and the bearer token that the scoring call must
+// carry; without SCORING_TOKEN it needs none. It needs nothing but Node.js 20.
+
+import { createHash, timingSafeEqual } from "node:crypto";
+import { createServer, STATUS_CODES } from "node:http";
+
+import { CONFIG, score } from "./score.js";
+
+const MAX_BODY_BYTES = 8 * 1024 * 1024;
+const NUMBER = /^([-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|NaN|[-+]?Inf)$/i;
+const { HOST = "127.0.0.1", PORT = "8000", SCORING_TOKEN = "" } = process.env;
+
+class Refused extends Error {
+  constructor(status, detail) {
+    super(detail);
+    this.status = status;
+  }
+}
+
+const digest = (text) => createHash("sha256").update(text).digest();
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+const isSample = (value) =>
+  Array.isArray(value) &&
+  value.length === 2 &&
+  typeof value[0] === "number" &&
+  typeof value[1] === "string" &&
+  NUMBER.test(value[1]);
+const isSeries = (value) =>
+  isObject(value) &&
+  isObject(value.metric) &&
+  Object.values(value.metric).every((text) => typeof text === "string") &&
+  Array.isArray(value.values) &&
+  value.values.every(isSample);
+
+async function bodyOf(request) {
+  const sent = request.headers.authorization ?? "";
+  if (SCORING_TOKEN && !timingSafeEqual(digest(sent), digest(`Bearer ${SCORING_TOKEN}`))) {
+    throw new Refused(401, "the Authorization header must be: Bearer, and the scorer's token");
+  }
+  const kind = (request.headers["content-type"] ?? "").split(";")[0].trim().toLowerCase();
+  if (kind !== "application/json") {
+    throw new Refused(415, "the body must be JSON: send it as application/json");
+  }
+  const chunks = [];
+  let size = 0;
+  for await (const chunk of request) {
+    size += chunk.length;
+    if (size > MAX_BODY_BYTES) {
+      throw new Refused(413, `the body is longer than ${MAX_BODY_BYTES} bytes: ask for less`);
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function seriesOf(body) {
+  let document;
+  try {
+    document = JSON.parse(body);
+  } catch (error) {
+    throw new Refused(400, `the body is not JSON: ${error.message}`);
+  }
+  if (!isObject(document) || !Array.isArray(document.data)) {
+    throw new Refused(422, "data: a list of series is needed");
+  }
+  const wrong = document.data.findIndex((series) => !isSeries(series));
+  if (wrong >= 0) {
+    const form = '{"metric": {label: text}, "values": [[seconds, "number"], ...]}';
+    throw new Refused(422, `data[${wrong}]: a series must be ${form}`);
+  }
+  return document.data;
+}
+
+async function answerOf(request) {
+  const known = {
+    "GET /healthz": () => ({ status: "ok" }),
+    "GET /config": () => CONFIG,
+    "POST /scoring": async () => ({ results: score(seriesOf(await bodyOf(request))) }),
+  }[`${request.method} ${request.url}`];
+  if (!known) {
+    throw new Refused(404, "there is nothing at this path");
+  }
+  return known();
+}
+
+function write(response, status, kind, document, headers = {}) {
+  response.writeHead(status, { "Content-Type": `application/${kind}`, ...headers });
+  response.end(JSON.stringify(document));
+}
+
+const server = createServer(async (request, response) => {
+  try {
+    write(response, 200, "json", await answerOf(request));
+  } catch (error) {
+    const refused = error instanceof Refused;
+    if (!refused) {
+      console.error(error);
+    }
+    const status = refused ? error.status : 500;
+    const detail = refused ? error.message : "the scorer failed; its log has the details";
+    const headers = status === 401 ? { "WWW-Authenticate": "Bearer" } : {};
+    const document = { title: STATUS_CODES[status], status, detail };
+    write(response, status, "problem+json", document, headers);
+  }
+});
+
+server.listen(Number(PORT), HOST, () => {
+  const { address, port } = server.address();
+  console.log(`my-scorer listens on http://${address}:${port}`);
+});
+for (const signal of ["SIGINT", "SIGTERM"]) {
+  process.on(signal, () => process.exit(0));
+}

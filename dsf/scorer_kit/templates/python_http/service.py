@@ -1,0 +1,139 @@
+"""The scoring API around `score.py`: GET /healthz, GET /config, POST /scoring.
+
+HOST, PORT and SCORING_TOKEN set the address and the bearer token that the scoring call must carry;
+without SCORING_TOKEN it needs none. It needs nothing but Python 3.11.
+"""
+
+import hmac
+import json
+import os
+import signal
+import sys
+import traceback
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from score import CONFIG, score
+
+MAX_BODY_BYTES = 8 * 1024 * 1024
+TOKEN = os.environ.get("SCORING_TOKEN", "")
+
+
+class Refused(Exception):
+    """A request that is answered with a status of 4xx and a sentence."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+
+
+def series_of(body: bytes) -> list[dict[str, Any]]:
+    """Return the series of a scoring request; raises Refused."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Refused(400, f"the body is not JSON: {error}") from error
+    data = document.get("data") if isinstance(document, dict) else None
+    if not isinstance(data, list):
+        raise Refused(422, "data: a list of series is needed")
+    for index, series in enumerate(data):
+        if not _is_series(series):
+            form = '{"metric": {label: text}, "values": [[seconds, "number"], ...]}'
+            raise Refused(422, f"data[{index}]: a series must be {form}")
+    return data
+
+
+def _is_series(series: Any) -> bool:
+    if not isinstance(series, dict):
+        return False
+    metric, values = series.get("metric"), series.get("values")
+    return (
+        isinstance(metric, dict)
+        and all(isinstance(text, str) for text in metric.values())
+        and isinstance(values, list)
+        and all(map(_is_sample, values))
+    )
+
+
+def _is_sample(sample: Any) -> bool:
+    if not (isinstance(sample, list) and [type(part) for part in sample[1:]] == [str]):
+        return False
+    try:
+        float(sample[1])
+    except ValueError:
+        return False
+    return isinstance(sample[0], int | float)
+
+
+class Service(BaseHTTPRequestHandler):
+    """Answers one request."""
+
+    timeout = 30
+
+    def do_GET(self) -> None:
+        """Answer /healthz and /config."""
+        known = {"/healthz": {"status": "ok"}, "/config": CONFIG}
+        if self.path in known:
+            self._answer(200, known[self.path])
+        else:
+            self._problem(404, "there is nothing at this path")
+
+    def do_POST(self) -> None:
+        """Answer /scoring; any error of `score` is logged and becomes 500."""
+        try:
+            self._answer(200, {"results": score(series_of(self._body()))})
+        except Refused as refused:
+            self._problem(refused.status, str(refused))
+        except Exception:
+            traceback.print_exc()
+            self._problem(500, "the scorer failed; its log has the details")
+
+    def _body(self) -> bytes:
+        if self.path != CONFIG["scoring"]["path"]:
+            raise Refused(404, "there is nothing at this path")
+        sent = self.headers.get("Authorization", "")
+        if TOKEN and not hmac.compare_digest(sent.encode(), f"Bearer {TOKEN}".encode()):
+            raise Refused(401, "the Authorization header must be: Bearer, and the scorer's token")
+        if self.headers.get_content_type() != "application/json":
+            raise Refused(415, "the body must be JSON: send it as application/json")
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal():
+            raise Refused(411, "the request needs a Content-Length")
+        if int(length) > MAX_BODY_BYTES:
+            raise Refused(413, f"the body is longer than {MAX_BODY_BYTES} bytes: ask for less")
+        return self.rfile.read(int(length))
+
+    def _problem(self, status: int, detail: str) -> None:
+        title = HTTPStatus(status).phrase
+        self._answer(status, {"title": title, "status": status, "detail": detail}, "problem+json")
+
+    def _answer(self, status: int, document: Any, kind: str = "json") -> None:
+        body = json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", f"application/{kind}")
+        self.send_header("Content-Length", str(len(body)))
+        if status == HTTPStatus.UNAUTHORIZED:
+            self.send_header("WWW-Authenticate", "Bearer")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Write no line for each request."""
+
+
+def main() -> None:
+    """Serve until a signal stops it."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    address = os.environ.get("HOST", "127.0.0.1"), int(os.environ.get("PORT", "8000"))
+    server = ThreadingHTTPServer(address, Service)
+    host, port = server.server_address[:2]
+    print(f"my-scorer listens on http://{host}:{port}", flush=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        pass
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""`dsf scorer new`: each scaffold works, its README's commands work, and it passes the check."""
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dsf.api import names
+from dsf.cli.root import root
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK, NAMESPACE
+from dsf.scorer_kit.cli.new import new
+from dsf.scorer_kit.scaffold import LANGUAGES, files_of
+from tests.command_line import invoked
+
+TOKEN = "a-token-of-the-test"
+NEEDS = {"python": [], "shell": ["jq", "sh"], "node": ["node"], "go": ["go"]}
+LANGS = [
+    pytest.param(
+        lang,
+        marks=[
+            pytest.mark.skipif(
+                not all(map(shutil.which, programs)), reason=f"needs {' and '.join(programs)}"
+            ),
+            # A first build compiles a part of Go's standard library: half a minute of CPU time.
+            *([pytest.mark.exhaustive] if lang == "go" else []),
+        ],
+    )
+    for lang, programs in NEEDS.items()
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder in which commands are typed."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def typed(command: str) -> str:
+    """Type a `dsf` command; return what it prints."""
+    code, out, err = invoked(root, *shlex.split(command)[1:])
+    assert code == 0, out + err
+    return out
+
+
+def commands(readme: str) -> list[str]:
+    return re.findall(r"```bash\n(.*?)\n```", readme, re.DOTALL)
+
+
+@contextmanager
+def started(command: str, folder: Path, **env: str) -> Iterator[str]:
+    """Start a service, yield its URL, and stop it as a kubelet does."""
+    python = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    with subprocess.Popen(
+        shlex.split(command),
+        cwd=folder,
+        env={**os.environ, "PATH": python, "PORT": "0", **env},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout
+        try:
+            yield process.stdout.readline().split(" listens on ")[1].strip()
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_a_scaffold_passes_its_tests_and_the_check_at_once(
+    folder: Path, lang: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed(f"dsf scorer new cpu-mean --lang {lang}")
+    own = folder / "cpu-mean"
+    tests, start, check_and_try, _deploy = commands((own / "README.md").read_text())
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    subprocess.run(shlex.split(tests), cwd=own, env=env, check=True, capture_output=True)
+    monkeypatch.chdir(own)
+    with started(start, own) as url:
+        for command in check_and_try.splitlines():
+            out = typed(command.replace("http://127.0.0.1:8000", url))
+            assert "cpu-mean" in out
+    assert "AddOnPlacementScore cluster1/cpu-mean: 2 of 2 results" in out
+    (folder / "token").write_text(TOKEN)
+    with started(start, own, SCORING_TOKEN=TOKEN) as url:
+        small = "--series 20 --samples 5"
+        report = typed(f"dsf scorer check {url} --token-file {folder / 'token'} {small}")
+    assert report.splitlines()[-1].startswith("18 passed, 0 warnings, 0 failed, 0 skipped")
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+async def test_the_hub_accepts_the_manifests(lang: str) -> None:
+    files = files_of(lang, "cpu-mean")
+    hub = EmbeddedHub()
+    for namespace in (names.HUB_NAMESPACE, "worker01"):
+        await hub.create(NAMESPACE, {"metadata": {"name": namespace}})
+    text = files["manifests/dynamicscorer.yaml"].replace("${NODE_IP}", "10.0.0.1")
+    await hub.create(DYNAMIC_SCORER, yaml.safe_load(text))
+    text = files["manifests/manifestwork.yaml"].replace("${CLUSTER_NAME}", "worker01")
+    work = await hub.create(MANIFEST_WORK, yaml.safe_load(text))
+    deployment, service = work["spec"]["workload"]["manifests"]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "localhost/cpu-mean:latest"
+    assert service["spec"]["ports"][0]["nodePort"] == 30080
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_image_holds_files_that_exist(lang: str) -> None:
+    files = files_of(lang, "cpu-mean")
+    lines = files["Dockerfile"].splitlines()
+    copied = [
+        word
+        for line in lines
+        if line.startswith("COPY ") and "--from" not in line
+        for word in line.split()[1:-1]
+    ]
+    assert copied
+    assert [word for word in copied if not any(Path(name).match(word) for name in files)] == []
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_nothing_keeps_the_name_of_the_template(lang: str) -> None:
+    text = "".join(files_of(lang, "cpu-mean").values())
+    assert "my-scorer" not in text
+    assert "my_scorer" not in text
+    assert "<!--" not in text
+
+
+@pytest.mark.parametrize("name", ["A", "a_b", "a.b", "-a", "a" * 64, "9a", "../a", ""])
+def test_a_name_is_that_of_a_service(folder: Path, name: str) -> None:
+    code, _, err = invoked(root, "scorer", "new", "--", name)
+    assert code == 2
+    assert "must" in err
+    assert list(folder.iterdir()) == []
+
+
+def test_an_existing_folder_is_kept_unless_asked(folder: Path) -> None:
+    typed("dsf scorer new mine")
+    (folder / "mine" / "score.py").write_text("# mine")
+    (folder / "mine" / "notes").write_text("mine")
+    code, _, err = invoked(root, "scorer", "new", "mine")
+    assert (code, err) == (
+        1,
+        "Error: mine exists and is not an empty folder; --force overwrites its files\n",
+    )
+    assert (folder / "mine" / "score.py").read_text() == "# mine"
+    typed("dsf scorer new mine --force")
+    assert (folder / "mine" / "score.py").read_text() != "# mine"
+    assert (folder / "mine" / "notes").read_text() == "mine"
+
+
+def test_a_folder_that_cannot_be_made_is_told_in_one_line(folder: Path) -> None:
+    (folder / "file").touch()
+    code, _, err = invoked(root, "scorer", "new", "mine", "--output-dir", "file/below")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "cannot write to" in err
+
+
+def test_the_command_offers_every_language() -> None:
+    (lang,) = (parameter for parameter in new.params if parameter.name == "lang")
+    assert list(lang.type.choices) == list(LANGUAGES) == sorted(NEEDS, key=list(LANGUAGES).index)
+
+
+def test_scripts_can_be_executed(folder: Path) -> None:
+    typed("dsf scorer new mine --lang shell")
+    assert os.access(folder / "mine" / "score.sh", os.X_OK)
