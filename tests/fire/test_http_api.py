@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 schemathesis = pytest.importorskip("schemathesis", reason="in the dependency group `fire`")
 
-EXAMPLES = int(os.environ.get("FIRE_EXAMPLES", "300"))
-"""Requests to each operation; FIRE_EXAMPLES sets another number."""
+EXAMPLES = int(os.environ.get("FIRE_EXAMPLES", "100"))
+"""Requests to each operation, with and without a token; FIRE_EXAMPLES sets another number."""
 OPERATIONS = ("POST /optimize", "POST /reset", "GET /addonplacementscores")
 
 
