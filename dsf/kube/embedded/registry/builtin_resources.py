@@ -5,6 +5,7 @@ Source: https://kubernetes.io/docs/reference/kubernetes-api/
 
 import base64
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from dsf.kube import kinds, name_syntax
@@ -23,9 +24,10 @@ _SIZE_LIMIT = 1024 * 1024
 """Bytes of data in a ConfigMap or a Secret, as in kube-apiserver."""
 
 
-def resources() -> list[Resource]:
+@cache
+def resources() -> tuple[Resource, ...]:
     """Return the built-in resources."""
-    return [
+    return (
         _config_map(),
         _event(),
         _namespace(),
@@ -34,7 +36,7 @@ def resources() -> list[Resource]:
         _secret(),
         _lease(),
         _custom_resource_definition(),
-    ]
+    )
 
 
 def built_in(

@@ -3,7 +3,9 @@
 Source: https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/custom-resource-definition-v1/
 """
 
+import json
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from dsf.api.conditions import Condition, merged
@@ -24,9 +26,19 @@ _ESTABLISHED = (
 )
 
 
-def resources(crd: Object) -> list[Resource]:
+DEFINITIONS = 128
+"""CRDs that are read and checked once for all hubs of a process: these mostly have the same ones."""
+
+
+def resources(crd: Object) -> tuple[Resource, ...]:
     """Return the resources of a valid CRD, one per served version."""
-    return [_resource(crd, version) for version in crd["spec"]["versions"] if version["served"]]
+    return _resources(json.dumps(crd["spec"]))
+
+
+@lru_cache(DEFINITIONS)
+def _resources(text: str) -> tuple[Resource, ...]:
+    spec = json.loads(text)
+    return tuple(_resource(spec, version) for version in spec["versions"] if version["served"])
 
 
 def prepared(crd: Object) -> Object:
@@ -56,13 +68,13 @@ def errors(crd: Object, old: Object | None) -> list[ObjectFieldError]:
     spec = crd.get("spec", {})
     return [
         *_name_errors(crd, spec),
-        *_version_errors(spec.get("versions") or []),
+        *_version_errors(json.dumps(spec.get("versions") or [])),
         *(_immutable_errors(spec, old.get("spec", {})) if old else []),
     ]
 
 
-def _resource(crd: Object, version: Object) -> Resource:
-    spec, names = crd["spec"], crd["spec"]["names"]
+def _resource(spec: Object, version: Object) -> Resource:
+    names = spec["names"]
     schema = version["schema"]["openAPIV3Schema"]
     status = "status" in (version.get("subresources") or {})
     kind = Kind(
@@ -119,7 +131,12 @@ def _name_errors(crd: Object, spec: Mapping[str, Any]) -> Iterator[ObjectFieldEr
         yield wrong("metadata.name", crd["metadata"].get("name", ""), problem)
 
 
-def _version_errors(versions: list[Object]) -> Iterator[ObjectFieldError]:
+@lru_cache(DEFINITIONS)
+def _version_errors(text: str) -> tuple[ObjectFieldError, ...]:
+    return tuple(_errors_of_versions(json.loads(text)))
+
+
+def _errors_of_versions(versions: list[Object]) -> Iterator[ObjectFieldError]:
     if sum(bool(version.get("storage")) for version in versions) != 1:
         problem = "must have exactly one version marked as storage version"
         yield wrong("spec.versions", [v.get("name") for v in versions], problem)

@@ -32,7 +32,7 @@ class Column:
 AGE = Column("Age", "date", ".metadata.creationTimestamp")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Resource:
     """One version of one kind, and how writes of its objects behave.
 

@@ -5,15 +5,19 @@ https://kubernetes.io/docs/reference/using-api/api-concepts/ and the behaviour o
 server, against which the contract suite runs too.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+from dsf.kube.embedded.registry.custom_resource_definitions import DEFINITIONS
 from dsf.kube.embedded.registry.resource_catalog import Resource
 from dsf.kube.embedded.schema import embedded_resources, field_errors, object_metadata
 from dsf.kube.embedded.schema.field_errors import ObjectFieldError
 from dsf.kube.embedded.schema.pruning import UnknownField, defaulted, pruned, without_nulls
 from dsf.kube.errors import BadRequest
+from dsf.kube.kinds import CUSTOM_RESOURCE_DEFINITION
 from dsf.kube.port import Object
 
 _SYSTEM = (
@@ -36,6 +40,17 @@ class DecodedObject:
 
 def decoded(resource: Resource, sent: Mapping[str, Any]) -> DecodedObject:
     """Prune and default an object; raises BadRequest if it is of another kind or malformed."""
+    if resource.kind == CUSTOM_RESOURCE_DEFINITION:
+        return _decoded_definition(resource, json.dumps(sent))
+    return _decoded(resource, sent)
+
+
+@lru_cache(DEFINITIONS)
+def _decoded_definition(resource: Resource, text: str) -> DecodedObject:
+    return _decoded(resource, json.loads(text))
+
+
+def _decoded(resource: Resource, sent: Mapping[str, Any]) -> DecodedObject:
     kind = resource.kind
     described = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
     api_version = sent.get("apiVersion") or kind.api_version
