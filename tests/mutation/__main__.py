@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.mutation.mutant_runs import MutantRuns
+from tests.mutation.mutant_runs import LIMITS, MutantRuns
 from tests.mutation.mutants import Mutant, mutants_of, sample
 from tests.mutation.packages import PACKAGES
 from tests.repository import ROOT
@@ -27,12 +27,13 @@ GOAL = 0.95
 
 @dataclass(frozen=True)
 class PackageFigure:
-    """What became of one package's sample."""
+    """What became of one package's sample; `endless`: noticed only because they ran for too long."""
 
     package: str
     sampled: int
     equivalent: int
     survivors: tuple[Mutant, ...]
+    endless: tuple[Mutant, ...]
 
     @property
     def noticed(self) -> int:
@@ -56,11 +57,12 @@ def equivalents() -> dict[tuple[str, str, str, str], str]:
 def figure_table(figures: Iterable[PackageFigure]) -> str:
     """Return a Markdown table with one row for each package."""
     rows = [
-        "| package | sampled | noticed | equivalent | survivors | figure |",
-        "|---|---|---|---|---|---|",
+        "| package | sampled | noticed | of these by a limit | equivalent | survivors | figure |",
+        "|---|---|---|---|---|---|---|",
     ]
     for each in figures:
-        cells = [each.package, each.sampled, each.noticed, each.equivalent, len(each.survivors)]
+        counts = (each.noticed, len(each.endless), each.equivalent, len(each.survivors))
+        cells = [each.package, each.sampled, *counts]
         rows.append(f"| {' | '.join(map(str, cells))} | {100 * each.share:.1f}% |")
     return "\n".join(rows)
 
@@ -97,7 +99,8 @@ def run_package(tree: Path, options: argparse.Namespace, name: str) -> PackageFi
     possible = [mutant for mutant in chosen if mutant.key not in known]
     noticed_by = runs.noticed_by(possible)
     survivors = tuple(mutant for mutant in possible if not noticed_by[mutant.name])
-    return PackageFigure(name, len(chosen), len(chosen) - len(possible), survivors)
+    endless = tuple(mutant for mutant in possible if noticed_by[mutant.name] in LIMITS)
+    return PackageFigure(name, len(chosen), len(chosen) - len(possible), survivors, endless)
 
 
 def main() -> int:
@@ -113,9 +116,12 @@ def main() -> int:
     if "MUTATED_TREE" not in os.environ:
         return in_copy()
     figures = [run_package(ROOT, options, name) for name in options.package or PACKAGES]
-    survivors = [mutant.described for figure in figures for mutant in figure.survivors]
-    parts = ["", *(["survivors:", *survivors] if survivors else []), figure_table(figures), ""]
-    sys.stdout.write("\n".join(parts))
+    named = {
+        "survivors": [mutant.described for figure in figures for mutant in figure.survivors],
+        "noticed by a limit": [mutant.described for figure in figures for mutant in figure.endless],
+    }
+    lists = (line for title, each in named.items() if each for line in (f"{title}:", *each))
+    sys.stdout.write("\n".join(["", *lists, figure_table(figures), ""]))
     return int(any(figure.share < GOAL for figure in figures))
 
 

@@ -36,6 +36,10 @@ PATIENCE = 5.0
 LEAST_CPU_SECONDS = 20
 STANDSTILL_SECONDS = 60.0
 """Seconds in which a process used no CPU, after which it waits for what never comes."""
+STOOD_STILL = "the process stood still"
+OUT_OF_TIME = "the process reached its limit of CPU time"
+LIMITS = (STOOD_STILL, OUT_OF_TIME)
+"""What became of a mutant that no assertion noticed: it ran for too long, as an endless loop does."""
 NOT_REPLACED = "not replaced"
 """The code of the mutant runs on import, so the tests that are collected already can't see it."""
 
@@ -143,12 +147,14 @@ def _wait(child: int, standstill: float | None) -> str:
     used, reason = -1, ""
     while not reason and not select.select([ended], [], [], standstill)[0]:
         now_used = group_cpu_ticks(child)
-        reason = "the process stood still" if now_used == used else ""
+        reason = STOOD_STILL if now_used == used else ""
         used = now_used
     os.close(ended)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
     status = os.waitpid(child, 0)[1]
+    if not reason and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
+        return OUT_OF_TIME
     return reason or (f"the process ended with status {status}" if status else "")
 
 

@@ -32,8 +32,8 @@ class ManagedCluster:
     """A ManagedCluster; `accepted` is its `spec.hubAcceptsClient`."""
 
     name: str
-    accepted: bool = True
-    being_deleted: bool = False
+    accepted: bool
+    being_deleted: bool
     labels: Mapping[str, str] = field(default_factory=dict)
     failure: ClusterFailure | None = None
 
@@ -42,8 +42,8 @@ class ManagedCluster:
 class AddOn:
     """The ManagedClusterAddOn of the framework on one managed cluster."""
 
-    being_deleted: bool = False
-    failure: ClusterFailure | None = None
+    being_deleted: bool
+    failure: ClusterFailure | None
 
 
 def read_managed_cluster(obj: Object) -> ManagedCluster:

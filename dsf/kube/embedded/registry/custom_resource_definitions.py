@@ -27,7 +27,7 @@ _ESTABLISHED = (
 
 
 DEFINITIONS = 128
-"""CRDs that are read and checked once for all hubs of a process: these mostly have the same ones."""
+"""CRDs that are read and checked once for all hubs of a process, which mostly have the same."""
 
 
 def resources(crd: Object) -> tuple[Resource, ...]:

@@ -1,6 +1,6 @@
 """Which source override wins on which managed cluster."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -30,6 +30,10 @@ clusters = st.builds(
     st.sampled_from(["c1", "c2"]),
     labels=st.dictionaries(keys, st.sampled_from(["eu", "us", "asia"])),
 )
+
+
+def managed(name: str, labels: Mapping[str, str] | None = None) -> ManagedCluster:
+    return ManagedCluster(name, accepted=True, being_deleted=False, labels=labels or {})
 
 
 @st.composite
@@ -64,7 +68,7 @@ def test_the_first_that_matches_counts(given_: list[Override], cluster: ManagedC
 def test_clusters_with_the_same_hosts_are_alike_whatever_chose_them() -> None:
     named = [Override(place, f"c{place}", None, None, "http://near") for place in range(2)]
     found = index_overrides(named)
-    assert found.hosts(ManagedCluster("c0"), SCORES) == found.hosts(ManagedCluster("c1"), SCORES)
+    assert found.hosts(managed("c0"), SCORES) == found.hosts(managed("c1"), SCORES)
 
 
 class Counted(dict[str, str]):
@@ -98,6 +102,6 @@ def test_thousands_of_overrides_by_label_are_not_all_tried_for_each_cluster(
 ) -> None:
     labels = Counted({"rack": "r7", "rack-7": "", "region": "eu"})
     found = many(asked)
-    assert found.hosts(ManagedCluster("c1", labels=labels), SCORES) == ((None, "http://near"),)
-    assert len([*found.idle([ManagedCluster("c1", labels=labels)])]) == MANY - 1
+    assert found.hosts(managed("c1", labels), SCORES) == ((None, "http://near"),)
+    assert len([*found.idle([managed("c1", labels)])]) == MANY - 1
     assert labels.asked < 20
