@@ -61,7 +61,7 @@ def _client(folder: Path, answer: ElicitResult[Any], *, era: str) -> Client[Any]
     return Client(transport, mode=era, elicitation_handler=handler)
 
 
-@pytest.mark.parametrize("era", ["auto", "legacy"])
+@pytest.mark.parametrize("era", ["auto", pytest.param("legacy", marks=pytest.mark.exhaustive)])
 async def test_on_stdio_a_person_is_asked(hub: EmbeddedHub, tmp_path: Path, era: str) -> None:
     answer = ElicitResult(action="decline")
     async with _client(tmp_path, answer, era=era) as client:

@@ -27,7 +27,7 @@ GOAL = 0.95
 
 @dataclass(frozen=True)
 class PackageFigure:
-    """What became of one package's sample; `endless`: noticed only because they ran for too long."""
+    """What became of one package's sample; `endless`: only a limit of time noticed them."""
 
     package: str
     sampled: int

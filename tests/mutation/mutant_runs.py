@@ -39,7 +39,7 @@ STANDSTILL_SECONDS = 60.0
 STOOD_STILL = "the process stood still"
 OUT_OF_TIME = "the process reached its limit of CPU time"
 LIMITS = (STOOD_STILL, OUT_OF_TIME)
-"""What became of a mutant that no assertion noticed: it ran for too long, as an endless loop does."""
+"""Fates of mutants that no assertion noticed: they ran for too long, as an endless loop does."""
 NOT_REPLACED = "not replaced"
 """The code of the mutant runs on import, so the tests that are collected already can't see it."""
 

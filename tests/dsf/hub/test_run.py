@@ -388,6 +388,7 @@ class DyingAt(Wrapper):
         self.left -= 1
 
 
+@pytest.mark.exhaustive
 async def test_killed_between_any_two_writes_the_next_one_ends_where_the_first_would(
     hub: EmbeddedHub,
 ) -> None:

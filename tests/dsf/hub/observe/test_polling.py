@@ -22,7 +22,7 @@ from tests.dsf.hub.test_run import (
 from tests.eventually import eventually
 
 # So many that a turn of them all takes long, however slowly the good API's own turns come.
-HANGING = 6 * AT_ONCE
+HANGING = 3 * AT_ONCE
 
 
 @dataclass

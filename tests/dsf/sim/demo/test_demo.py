@@ -159,7 +159,9 @@ def test_a_used_port_is_one_line_and_says_how_to_choose_another(tmp_path: Path) 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive), signal.SIGTERM]
+)
 def test_told_to_stop_it_leaves_neither_processes_nor_files(
     tmp_path: Path, number: signal.Signals
 ) -> None:
