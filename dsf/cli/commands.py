@@ -55,6 +55,18 @@ COMMANDS = {
         "optimizer",
         LOOK,
     ),
+    "plans": Command(
+        "optimizer.cli.records:plans",
+        "Show what was applied to a namespace before.",
+        "optimizer",
+        LOOK,
+    ),
+    "rollback": Command(
+        "optimizer.cli.records:rollback",
+        "Restore a plan that was applied before.",
+        "optimizer",
+        PLAN,
+    ),
     "mig": Command(
         "optimizer.cli.mig:mig", "Show what fits on a GPU divided by MIG.", "optimizer", PLAN
     ),

@@ -163,7 +163,7 @@ def optimizer(hub: Hub, framework: str) -> Iterator[Part]:
     """The optimizer with rights in the workloads' namespace only."""
     hub.namespace(WORKLOADS)
     chart = CHARTS / "dynamic-scoring-optimizer"
-    install_chart(hub, chart, framework, values={"namespaces": [WORKLOADS]})
+    install_chart(hub, chart, framework, values={"namespaces": [WORKLOADS], "planHistoryLimit": 1})
     part = run_optimizer(hub, framework)
     yield part
     part.stop()

@@ -1,0 +1,175 @@
+"""`dsf plans` and `dsf rollback`: what was applied before, and restore it."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dsf.cli.options import Namespace, cluster_options, options
+from optimizer.cli.commands import history_option, model_options, settings_of
+
+if TYPE_CHECKING:
+    from dsf.kube.port import Kube
+    from optimizer.plan.plan import Plan
+    from optimizer.record.recorded_plan import RecordedPlan
+    from optimizer.service import Optimizer
+    from optimizer.wire.request import RollbackRequest
+    from optimizer.wire.result import Applied
+
+namespace_option = options(
+    cluster_options("the hub"),
+    click.option(
+        "--namespace", "-n", type=Namespace(), required=True, help="Namespace of the workloads."
+    ),
+)
+
+
+@click.command()
+@namespace_option
+@click.option(
+    "--optimization",
+    type=Namespace(),
+    help="Only the plans of this optimization; default: those of all.",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["table", "json", "yaml"]),
+    default="table",
+    show_default=True,
+    help="json and yaml show request, decision, objects and changes too.",
+)
+def plans(
+    *,
+    kubeconfig: Path | None,
+    context: str | None,
+    namespace: str,
+    optimization: str | None,
+    output: str,
+) -> None:
+    """List the recorded plans of a namespace, the newest first. Writes nothing."""
+    found = asyncio.run(_read(kubeconfig, context, namespace))
+    kept = [item for item in found if optimization in (None, item.spec.optimization)]
+    click.echo(_text(namespace, kept, output), nl=False)
+
+
+@click.command()
+@namespace_option
+@click.option(
+    "--optimization",
+    type=Namespace(),
+    default="default",
+    show_default=True,
+    help="The optimization whose plan is restored.",
+)
+@click.option("--to-revision", type=click.IntRange(min=1), help="Revision to restore.")
+@click.option(
+    "--digest", help="Digest of the plan to restore; default: the plan before the current one."
+)
+@click.option("--dry-run", is_flag=True, help="Show the plan and write nothing.")
+@history_option
+@model_options
+def rollback(
+    *,
+    kubeconfig: Path | None,
+    context: str | None,
+    namespace: str,
+    optimization: str,
+    to_revision: int | None,
+    digest: str | None,
+    dry_run: bool,
+    **rest: Any,
+) -> None:
+    """Restore a recorded plan: show what changes, apply it, record it as a new revision.
+
+    Refused, with the differences, if the hub no longer allows it. Start it with the options of the
+    optimizer, because they shape the generated objects.
+    """
+    from pydantic import ValidationError
+
+    from optimizer.wire.request import RollbackRequest
+
+    try:
+        asked = RollbackRequest(
+            namespace=namespace,
+            optimization=optimization,
+            to_revision=to_revision,
+            digest=digest,
+            dry_run=dry_run,
+        )
+    except ValidationError as error:
+        raise click.UsageError(str(error.errors()[0]["msg"])) from error
+    asyncio.run(_rollback(kubeconfig, context, asked, rest))
+
+
+async def _read(
+    kubeconfig: Path | None, context: str | None, namespace: str
+) -> "tuple[RecordedPlan, ...]":
+    from dsf.kube.client.connect import connect
+    from optimizer.domain.issue import Issue
+
+    async with connect(kubeconfig, context) as kube:
+        found = await _optimizer(kube, {}).plans(namespace)
+    if isinstance(found, Issue):
+        raise click.ClickException(found.message)
+    return found
+
+
+async def _rollback(
+    kubeconfig: Path | None, context: str | None, asked: "RollbackRequest", rest: dict[str, Any]
+) -> None:
+    from dsf.kube.client.connect import connect
+    from optimizer.plan.text.tables import render
+    from optimizer.wire.request_problem import RequestProblem
+
+    async with connect(kubeconfig, context) as kube:
+        optimizer = _optimizer(kube, rest)
+        made = await optimizer.plan_rollback(asked)
+        if isinstance(made, RequestProblem):
+            raise click.ClickException(f"{made.title}: {made.detail}")
+        click.echo(render(made))
+        applied = None if asked.dry_run else await optimizer.apply(made)
+    if isinstance(applied, RequestProblem):
+        raise click.ClickException(f"{applied.title}: {applied.detail}")
+    click.echo(_said(made, applied))
+
+
+def _optimizer(kube: "Kube", rest: dict[str, Any]) -> "Optimizer":
+    from dsf.kube.clock import utc_now
+    from optimizer.domain.settings import DEFAULTS
+    from optimizer.service import Optimizer
+
+    return Optimizer(kube, settings_of(rest) if rest else DEFAULTS, now=utc_now)
+
+
+def _said(made: "Plan", applied: "Applied | None") -> str:
+    """Return what was done, in a sentence; raises ClickException if the hub refused writes."""
+    from optimizer.plan.plan import refused_writes
+
+    revision = made.rollback.to_revision if made.rollback else 0
+    if applied is None:
+        return f"Dry run: revision {revision} would be restored, and nothing was written."
+    failed = refused_writes(applied.failed)
+    if failed:
+        raise click.ClickException(f"{failed.title}: {failed.detail}")
+    said = f"Revision {revision} was restored and recorded as PlacementPlan {applied.record}."
+    return "\n".join([said, *(issue.message for issue in applied.issues)])
+
+
+def _text(namespace: str, found: "list[RecordedPlan]", output: str) -> str:
+    from optimizer.record.plan_views import plan_record, plan_summary
+    from optimizer.record.text import plans_table
+
+    if output == "table":
+        return plans_table(namespace, map(plan_summary, found))
+    whole = [plan_record(item).model_dump(mode="json") for item in found]
+    if output == "yaml":
+        import yaml
+
+        return yaml.safe_dump(whole, sort_keys=False)
+    import json
+
+    from dsf.api.untrusted_text import escaped_json
+
+    return escaped_json(json.dumps(whole, indent=2)) + "\n"
