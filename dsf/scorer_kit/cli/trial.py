@@ -64,6 +64,13 @@ def _recording(_: click.Context, __: click.Parameter, value: str) -> Path | None
     help="Stands for the managed cluster.",
 )
 @click.option("--plot", "plotted", is_flag=True, help="Draw the series and their scores.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["text", "yaml"]),
+    default="text",
+    help="yaml: only the AddOnPlacementScore, as for dsf plan -f.",
+)
 def trial(
     url: str,
     scoring_url: str,
@@ -72,6 +79,7 @@ def trial(
     token: str,
     cluster: str,
     plotted: bool,
+    output: str,
     **source: Any,
 ) -> None:
     """Run one round as an agent would, and show what would be published.
@@ -87,7 +95,10 @@ def trial(
         return await _round(await reached(api), chosen, cluster, token)
 
     done = asyncio.run(tried())
-    _print(done, plotted=plotted)
+    if output == "yaml":
+        _print_object(done, cluster)
+    else:
+        _print(done, plotted=plotted)
     if not dimension_format:
         _hint(done)
     if done.failure:
@@ -138,6 +149,14 @@ def _print(done: "Round", *, plotted: bool) -> None:
         click.echo(
             plot(done.evidence.series, done.evidence.results, LEVELS if unicode else ASCII_LEVELS)
         )
+
+
+def _print_object(done: "Round", cluster: str) -> None:
+    from dsf.agent.dry_run import render
+    from dsf.kube.clock import utc_now
+
+    if not done.failure:
+        click.echo(render(cluster, [done], utc_now()), nl=False)
 
 
 def _hint(done: "Round") -> None:

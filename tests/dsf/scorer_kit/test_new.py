@@ -4,11 +4,7 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,6 +17,7 @@ from dsf.kube.kinds import DYNAMIC_SCORER, MANIFEST_WORK, NAMESPACE
 from dsf.scorer_kit.cli.new import new
 from dsf.scorer_kit.scaffold import LANGUAGES, files_of
 from tests.command_line import invoked
+from tests.dsf.scorer_kit.programs import started
 
 TOKEN = "a-token-of-the-test"
 NEEDS = {"python": [], "shell": ["jq", "sh"], "node": ["node"], "go": ["go"]}
@@ -55,25 +52,6 @@ def typed(command: str) -> str:
 
 def commands(readme: str) -> list[str]:
     return re.findall(r"```bash\n(.*?)\n```", readme, re.DOTALL)
-
-
-@contextmanager
-def started(command: str, folder: Path, **env: str) -> Iterator[str]:
-    """Start a service, yield its URL, and stop it as a kubelet does."""
-    python = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    with subprocess.Popen(
-        shlex.split(command),
-        cwd=folder,
-        env={**os.environ, "PATH": python, "PORT": "0", **env},
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        assert process.stdout
-        try:
-            yield process.stdout.readline().split(" listens on ")[1].strip()
-        finally:
-            os.killpg(process.pid, signal.SIGTERM)
 
 
 @pytest.mark.parametrize("lang", LANGS)
