@@ -65,8 +65,10 @@ def explanation(plan: Plan) -> str:
         plan_sections.unplaced(plan),
         plan_sections.issues(plan),
     )
+    removed = _capped(plan_sections.removals(plan).sentences, "removals")
     told = [line for section in sections for line in _capped(section.sentences, section.name)]
-    return "\n".join([plan_sections.verdict(plan), *told, *_reasons(plan), _writes(plan)])
+    said = [plan_sections.verdict(plan), *told, *_reasons(plan), _writes(plan)]
+    return "\n".join([*removed, *said])
 
 
 def _reasons(plan: Plan) -> Iterable[str]:

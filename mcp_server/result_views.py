@@ -18,6 +18,7 @@ from optimizer.wire.result import (
     FailedChange,
     ObjectRef,
     PlannedChange,
+    Removal,
     ResetResult,
     ScoreEntry,
     ScoreObject,
@@ -57,6 +58,9 @@ class PlanView(ResultPart):
     policies: Annotated[dict[str, str], Field(description="The policy enforced, by cluster.")]
     placements: tuple[Placed, ...]
     unplaced: tuple[Unplaced, ...]
+    removals: Annotated[
+        tuple[Removal, ...], Field(description="Placed workloads that the plan removes.")
+    ]
     gaps: Annotated[tuple[Issue, ...], Field(description="What could not be used, and why.")]
     changes: Annotated[
         tuple[PlannedChange, ...], Field(description="The writes that applying the plan makes.")
@@ -139,12 +143,14 @@ def plan_view(plan: Plan, explanation: str) -> PlanView:
         policies=dict(policies[:LIST_LIMIT]),
         placements=plan.placements[:LIST_LIMIT],
         unplaced=plan.unplaced[:LIST_LIMIT],
+        removals=plan.removals[:LIST_LIMIT],
         gaps=plan.issues[:LIST_LIMIT],
         changes=changes[:LIST_LIMIT],
         omitted=_omitted(
             policies=policies,
             placements=plan.placements,
             unplaced=plan.unplaced,
+            removals=plan.removals,
             gaps=plan.issues,
             changes=changes,
         ),

@@ -66,7 +66,17 @@ Digest = Annotated[
 ]
 
 
-_MORE = ("optimization", "objectives", "limits", "missingScore", "gap", "mig", "whyNot", "pareto")
+_MORE = (
+    "optimization",
+    "prune",
+    "objectives",
+    "limits",
+    "missingScore",
+    "gap",
+    "mig",
+    "whyNot",
+    "pareto",
+)
 
 
 OnlyOptimization = Annotated[

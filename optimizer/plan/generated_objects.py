@@ -9,17 +9,22 @@ from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
 from optimizer.snapshot.object_readers import generated_by, labels_of, name_of
 from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.ownership.kept_objects import KeptObjects
 from optimizer.wire.result import Action, FailedChange, PlannedChange
 
 _ACTIONS: Mapping[type[Change], Action] = {Create: "create", Patch: "patch", Delete: "delete"}
 
 
 def changes(
-    desired: Iterable[Object], observation: Observation, optimization: str | None
+    desired: Iterable[Object],
+    observation: Observation,
+    optimization: str | None,
+    kept: KeptObjects = frozenset(),
 ) -> tuple[Change, ...]:
     """Return the changes that make the objects of an optimization equal to the desired ones.
 
-    With None as optimization, all generated objects of the namespace are its own.
+    With None as optimization, all generated objects of the namespace are its own. What is `kept`
+    is not deleted.
 
     Equal objects have no change. Deletes come first, bindings before Placements, so that no cluster
     is ever bound to two policies. A binding is created after its Placement and its generated
@@ -28,15 +33,23 @@ def changes(
     """
     objects = list(desired)
     own = generated_by(observation.bindings, optimization)
-    others = [obj for obj in observation.bindings if obj not in own]
-    named = {subject["name"] for obj in (*objects, *others) for subject in _subjects(obj)}
+    staying = [
+        obj
+        for obj in observation.bindings
+        if obj not in own or (PLACEMENT_BINDING, name_of(obj)) in kept
+    ]
+    named = {subject["name"] for obj in (*objects, *staying) for subject in _subjects(obj)}
     made = {name_of(obj) for obj in objects if obj["kind"] == POLICY.kind}
     unneeded = [obj for obj in observation.policies if name_of(obj) not in named - made]
     policies = _diff(POLICY, objects, generated_by(unneeded, optimization))
     placements = _diff(PLACEMENT, objects, generated_by(observation.placements, optimization))
     bindings = _diff(PLACEMENT_BINDING, objects, own)
     every = (*policies, *placements, *bindings)
-    deletes = [change for change in reversed(every) if isinstance(change, Delete)]
+    deletes = [
+        change
+        for change in reversed(every)
+        if isinstance(change, Delete) and (change.kind, change.name) not in kept
+    ]
     return (*deletes, *(change for change in every if not isinstance(change, Delete)))
 
 

@@ -22,10 +22,12 @@ from optimizer.plan.assumptions import assumptions
 from optimizer.plan.digest import basis_of, digest_of
 from optimizer.plan.generated_objects import changes, describe, taken_names
 from optimizer.plan.manifests import manifests
+from optimizer.plan.removals import removal_issues, removals
 from optimizer.plan.unplaced_reasons import unplaced
 from optimizer.snapshot.fleet_reader import MAX_ISSUES
 from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.ownership.kept_objects import kept_objects, own_decisions
 from optimizer.snapshot.unknown_names import unknown_names
 from optimizer.wire.explanation import Explanation, Placed
 from optimizer.wire.request import OptimizeRequest
@@ -42,6 +44,7 @@ from optimizer.wire.result import (
     FailedChange,
     OptimizeResult,
     PriorityValue,
+    Removal,
     Unplaced,
 )
 
@@ -68,6 +71,7 @@ class Plan:
     issues: tuple[Issue, ...]
     manifests: tuple[Object, ...]
     changes: tuple[Change, ...]
+    removals: tuple[Removal, ...] = ()
     explanation: Explanation | None = None
     assumptions: Mapping[str, str] = field(default_factory=dict)
     score_versions: Mapping[tuple[str, str], str] = field(default_factory=dict)
@@ -98,10 +102,17 @@ def plan(
     refused = _taken(objects, observation, request)
     if refused:
         return refused
-    implied = changes(objects, observation, request.optimization) if objects else ()
+    running = own_decisions(observation, request, settings)
+    kept = kept_objects(observation, request, running)
+    implied = changes(objects, observation, request.optimization, kept) if objects else ()
+    removed = tuple(removals(implied, observation, request, running))
     wide = bounded_over_all_layouts(fleet, solution)
     more = (wide.bound or 0.0) - (solution.bound or 0.0)
-    issues = (*fleet.issues, *omitted_layout_issues(fleet.omitted_layouts, more))
+    issues = (
+        *removal_issues(removed),
+        *fleet.issues,
+        *omitted_layout_issues(fleet.omitted_layouts, more),
+    )
     return Plan(
         digest=digest_of(fleet, objects, implied),
         basis=_basis(observation, request, settings),
@@ -114,6 +125,7 @@ def plan(
         manifests=objects,
         changes=implied,
         assumptions=assumptions(fleet, solution.decision),
+        removals=removed,
     )
 
 
@@ -130,7 +142,10 @@ def stale(
         return refused
     if _basis(observation, made.request, settings) != made.basis:
         return _stale("the policies, workloads or managed clusters that it depends on have changed")
-    implied = changes(made.manifests, observation, made.request.optimization)
+    kept = kept_objects(
+        observation, made.request, own_decisions(observation, made.request, settings)
+    )
+    implied = changes(made.manifests, observation, made.request.optimization, kept)
     if made.manifests and implied != made.changes:
         return _stale(f"the generated objects of {made.request.owner} have changed")
     return _taken(made.manifests, observation, made.request)
@@ -156,6 +171,7 @@ def result(made: Plan, applied: Applied | None) -> OptimizeResult:
         placements=made.placements,
         unplaced=made.unplaced,
         gaps=(*made.issues, *applied.issues) if applied else made.issues,
+        removals=made.removals,
         changes=tuple(describe(change) for change in made.changes),
         applied=applied is not None,
         record=applied.record if applied else "",

@@ -284,6 +284,13 @@ class OptimizeRequest(RequestPart):
             description="Only these ManagedClusterSets; else all that the namespace is bound to.",
         ),
     ] = ()
+    prune: Annotated[
+        bool,
+        Field(
+            description="Remove placed workloads of the same optimization that the request does not"
+            " name. With false they stay, and what they use is not planned again."
+        ),
+    ] = True
     dry_run: Annotated[bool, Field(description="Return the plan and write nothing.")] = False
     explain: Annotated[
         bool,

@@ -50,6 +50,14 @@ class Unplaced(ResultPart):
     message: Sentence
 
 
+class Removal(ResultPart):
+    """A placed workload whose Placement a plan deletes, and the clusters that it leaves."""
+
+    workload: Name
+    clusters: tuple[Name, ...]
+    message: Sentence
+
+
 class ObjectRef(ResultPart):
     """A Kubernetes object by name."""
 
@@ -137,6 +145,9 @@ class OptimizeResult(ResultPart):
     ]
     placements: tuple[Placed, ...]
     unplaced: tuple[Unplaced, ...]
+    removals: Annotated[
+        tuple[Removal, ...], Field(description="Placed workloads that the plan removes.")
+    ] = ()
     gaps: tuple[Issue, ...]
     changes: tuple[PlannedChange, ...]
     applied: Annotated[bool, Field(description="False for a dry run.")]

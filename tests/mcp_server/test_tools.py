@@ -245,7 +245,7 @@ async def test_scores_come_in_pages_and_by_cluster_and_name(untouched: Service) 
         (
             "plan_placement",
             {**request(), "more": {"dryRun": False}},
-            ['more: "dryRun" is not one of optimization, objectives, limits, '],
+            ['more: "dryRun" is not one of optimization, prune, objectives, limits, '],
         ),
         ("apply_plan", {"digest": "0" * 64}, ["no plan with digest 000", "plan_placement"]),
         ("reset_placements", {"namespace": "Not_A_Name"}, ["namespace: "]),

@@ -8,7 +8,9 @@ from dsf.api.names import OPTIMIZATION_LABEL
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.port import Object
+from mcp_server.result_text import question
 from optimizer.plan.plan import Plan, result
+from optimizer.plan.text.tables import render
 from optimizer.service import Optimizer
 from optimizer.wire.request import OptimizeRequest, ResetRequest
 from optimizer.wire.request_problem import RequestProblem
@@ -130,3 +132,30 @@ def test_a_name_is_a_dns_label(name: Any) -> None:
         OptimizeRequest.model_validate({**body(), "optimization": name})
     with pytest.raises(ValueError, match="optimization"):
         ResetRequest.model_validate({"namespace": "default", "optimization": name})
+
+
+async def test_a_plan_says_first_and_in_words_which_workloads_it_removes() -> None:
+    service = Optimizer(await hub_of(), now=lambda: NOW)
+    await applied(service, request())
+    made = await service.plan(FIRST)
+    assert isinstance(made, Plan)
+    (removed,) = result(made, None).removals
+    assert (removed.workload, removed.clusters) == ("mwrs-app02", ("worker02",))
+    words = "removes mwrs-app02 from worker02: the request of optimization default"
+    assert removed.message.startswith(words)
+    assert (made.issues[0].reason, made.issues[0].message) == ("RemovesWorkload", removed.message)
+    assert render(made).index(words) < render(made).index("mwrs-app01")
+    assert question(made).splitlines()[1].startswith(f'The plan "{words}')
+
+
+async def test_a_request_without_pruning_keeps_what_it_does_not_name() -> None:
+    hub = await hub_of()
+    service = Optimizer(hub, now=lambda: NOW)
+    await applied(service, request())
+    before = await objects(hub)
+    asked = request("performance", ["worker01"], ["mwrs-app01"], prune=False)
+    made = await service.plan(asked)
+    assert isinstance(made, Plan)
+    assert (made.removals, made.changes) == ((), ())
+    await applied(service, asked)
+    assert await objects(hub) == before

@@ -60,6 +60,14 @@ def placements(plan: Plan) -> Section:
     return Section("clusters", columns, tuple(rows), tuple(sentences))
 
 
+def removals(plan: Plan) -> Section:
+    """Return the placed workloads that the plan removes; first, because people must notice."""
+    rows = [(item.workload, listed(item.clusters), item.message) for item in plan.removals]
+    sentences = [f"The plan {quoted(item.message)}" for item in plan.removals]
+    columns = ("removed workload", "clusters", "message")
+    return Section("removals", columns, tuple(rows), tuple(sentences))
+
+
 def unplaced(plan: Plan) -> Section:
     """Return every workload with fewer places than it asked for, and why."""
     placed = {item.workload for item in plan.placements}

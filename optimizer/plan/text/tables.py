@@ -20,6 +20,7 @@ def render(plan: Plan) -> str:
 
 
 def _sections(plan: Plan) -> Iterator[Section]:
+    yield plan_sections.removals(plan)
     yield plan_sections.placements(plan)
     yield plan_sections.unplaced(plan)
     yield plan_sections.issues(plan)
