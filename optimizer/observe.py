@@ -1,14 +1,23 @@
 """Reads the hub: each kind is listed once, and scores page by page."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from dsf.kube.errors import Gone, NotFound
+from dsf.api.names import ROOT_POLICY_LABEL
+from dsf.kube.errors import Forbidden, Gone, NotFound
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
     MANAGED_CLUSTER,
@@ -24,6 +33,7 @@ from dsf.kube.kinds import (
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import list_objects
 from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.ownership.resource_usage import USAGE_SCORE
 
 T = TypeVar("T")
 
@@ -39,45 +49,98 @@ ENTRIES_PER_PAGE = 50_000
 MAX_NAMES_LISTED_ONE_BY_ONE = 3
 """The API server selects up to 3 score names by field selector; for more, all scores are listed."""
 
+SHARED_KINDS = (POLICY, MANIFEST_WORK_REPLICA_SET, PLACEMENT, PLACEMENT_BINDING, PLACEMENT_DECISION)
+"""The kinds of which objects in other namespaces count too."""
+
 MAX_READS = 3
 """Attempts to read a list whose continue token expires."""
 
 
-async def observe(kube: Kube, namespace: str, now: datetime) -> Observation:
+async def observe(kube: Kube, namespace: str, now: datetime, *, named: bool = True) -> Observation:
     """Return the objects that a plan depends on, except scores: there can be millions of them.
+
+    The copies of policies that OCM makes for clusters are left out: there can be very many.
+    `named`: whether the plan may name what is in other namespaces. Kinds that may be listed in
+    single namespaces only are `unread` elsewhere. Raises KubeError if the hub can't be read.
+    """
+    hub, usage_scores, shared = await asyncio.gather(
+        _observe_hub(kube, namespace, now),
+        _list_everywhere(kube, ADD_ON_PLACEMENT_SCORE, fields=f"metadata.name={USAGE_SCORE}"),
+        asyncio.gather(
+            _list_everywhere(kube, POLICY, labels=f"!{ROOT_POLICY_LABEL}"),
+            *(_list_everywhere(kube, kind) for kind in SHARED_KINDS[1:]),
+        ),
+    )
+    lists = dict(zip(SHARED_KINDS, shared, strict=True))
+    unread = [kind for kind, found in lists.items() if found is None]
+    own = {kind: await list_all(kube, kind, namespace) for kind in unread}
+    by_namespace = _by_namespace(
+        {kind: own[kind] if found is None else found for kind, found in lists.items()}
+    )
+    return replace(
+        _with_objects(hub, by_namespace.pop(namespace, {})),
+        usage_scores=usage_scores or (),
+        elsewhere={
+            name: _with_objects(Observation(named=named), found)
+            for name, found in by_namespace.items()
+        },
+        unread=tuple(kind.kind for kind in unread),
+    )
+
+
+async def observe_namespace(kube: Kube, namespace: str, now: datetime) -> Observation:
+    """Return what `observe` returns, without what is elsewhere on the hub.
 
     Raises KubeError if the hub can't be read.
     """
-    managed, policies, workloads, placements, bindings, sets, set_bindings = await asyncio.gather(
+    hub, own = await asyncio.gather(
+        _observe_hub(kube, namespace, now),
+        asyncio.gather(*(list_all(kube, kind, namespace) for kind in SHARED_KINDS)),
+    )
+    return _with_objects(hub, dict(zip(SHARED_KINDS, own, strict=True)))
+
+
+async def _observe_hub(kube: Kube, namespace: str, now: datetime) -> Observation:
+    """Return the managed clusters, and the cluster sets with their bindings to a namespace."""
+    managed, sets, set_bindings = await asyncio.gather(
         list_all(kube, MANAGED_CLUSTER),
-        list_all(kube, POLICY, namespace),
-        list_all(kube, MANIFEST_WORK_REPLICA_SET, namespace),
-        list_all(kube, PLACEMENT, namespace),
-        list_all(kube, PLACEMENT_BINDING, namespace),
         list_all(kube, MANAGED_CLUSTER_SET),
         list_all(kube, MANAGED_CLUSTER_SET_BINDING, namespace),
     )
     return Observation(
-        managed_clusters=managed,
-        policies=policies,
-        workloads=workloads,
-        placements=placements,
-        bindings=bindings,
-        cluster_sets=sets,
-        set_bindings=set_bindings,
-        observed_at=now,
+        managed_clusters=managed, cluster_sets=sets, set_bindings=set_bindings, observed_at=now
     )
 
 
-async def observe_decisions(kube: Kube, namespace: str, now: datetime) -> Observation:
-    """Return what `observe` returns, and the PlacementDecisions of the namespace.
+async def _list_everywhere(kube: Kube, kind: Kind, **selectors: str) -> tuple[Object, ...] | None:
+    """Return all objects of a kind; None if they may be listed in single namespaces only."""
+    try:
+        return await list_all(kube, kind, **selectors)
+    except Forbidden:
+        return None
 
-    Raises KubeError if the hub can't be read.
-    """
-    observation, decisions = await asyncio.gather(
-        observe(kube, namespace, now), list_all(kube, PLACEMENT_DECISION, namespace)
+
+def _by_namespace(lists: Mapping[Kind, Iterable[Object]]) -> dict[str, dict[Kind, list[Object]]]:
+    found: dict[str, dict[Kind, list[Object]]] = {}
+    for kind, objects in lists.items():
+        for obj in objects:
+            there = found.setdefault(str(obj["metadata"].get("namespace")), {})
+            there.setdefault(kind, []).append(obj)
+    return found
+
+
+def _with_objects(
+    observation: Observation, objects: Mapping[Kind, Sequence[Object]]
+) -> Observation:
+    """Return an observation with the objects of one namespace."""
+    return replace(
+        observation,
+        policies=tuple(objects.get(POLICY, ())),
+        workloads=tuple(objects.get(MANIFEST_WORK_REPLICA_SET, ())),
+        placements=tuple(objects.get(PLACEMENT, ())),
+        bindings=tuple(objects.get(PLACEMENT_BINDING, ())),
+        decisions=tuple(objects.get(PLACEMENT_DECISION, ())),
     )
-    return replace(observation, decisions=decisions)
 
 
 async def score_pages(
@@ -124,11 +187,11 @@ def _next_limit(items: Sequence[Object], limit: int, entries: int) -> int:
 
 
 async def list_all(
-    kube: Kube, kind: Kind, namespace: str | None = None, *, labels: str = ""
+    kube: Kube, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = ""
 ) -> tuple[Object, ...]:
     """Return all objects of a kind; none if the hub does not serve the kind."""
     try:
-        read = partial(list_objects, kube, kind, namespace, labels=labels)
+        read = partial(list_objects, kube, kind, namespace, labels=labels, fields=fields)
         return tuple(await retry_when_gone(read))
     except NotFound:
         return ()

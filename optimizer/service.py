@@ -31,7 +31,7 @@ from optimizer.namespace_lease import LEASE_SECONDS, NamespaceLease, write_alone
 from optimizer.observe import (
     list_all,
     observe,
-    observe_decisions,
+    observe_namespace,
     retry_when_gone,
     score_pages,
 )
@@ -84,12 +84,13 @@ class Writer:
 
     `permit` is called with the changes before the first write; it returns a problem if they are
     refused. Without `kube` they are written with the optimizer's own rights. `user`: who asked, for
-    the record of the plan.
+    the record of the plan. `name_others`: whether a refusal may name what other namespaces have.
     """
 
     permit: Callable[[Sequence[Change]], Awaitable[RequestProblem | None]] = _anything
     kube: Kube | None = None
     user: str = ""
+    name_others: bool = True
 
 
 OWN_RIGHTS = Writer()
@@ -147,19 +148,26 @@ class Optimizer:
 
         With `optimization`, only of the objects that were generated for it.
         """
-        observation = await observe_decisions(self._kube, namespace, self._now())
+        observation = await observe_namespace(self._kube, namespace, self._now())
         return await asyncio.to_thread(placement_status, observation, namespace, optimization)
 
-    async def plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
-        """Make a plan; write nothing."""
-        return await self._in_turn(lambda: self._plan(request))
+    async def plan(
+        self, request: OptimizeRequest, *, name_others: bool = True
+    ) -> Plan | RequestProblem:
+        """Make a plan; write nothing.
 
-    async def plan_rollback(self, asked: RollbackRequest) -> Plan | RequestProblem:
+        `name_others`: whether the plan names what other namespaces have; it counts in any case.
+        """
+        return await self._in_turn(lambda: self._plan(request, name_others=name_others))
+
+    async def plan_rollback(
+        self, asked: RollbackRequest, *, name_others: bool = True
+    ) -> Plan | RequestProblem:
         """Make a plan that restores a recorded one; write nothing.
 
         Refused, with the differences, where the hub no longer allows what that plan decided.
         """
-        return await self._in_turn(lambda: self._plan_rollback(asked))
+        return await self._in_turn(lambda: self._plan_rollback(asked, name_others=name_others))
 
     async def plans(self, namespace: str) -> tuple[RecordedPlan, ...] | Issue:
         """Return the recorded plans of a namespace, the newest first, or why the hub has none."""
@@ -207,7 +215,9 @@ class Optimizer:
     async def _apply(
         self, plan: Plan, lease: NamespaceLease, writer: Writer, wanted: Callable[[], bool]
     ) -> Applied | RequestProblem:
-        observation = await observe(self._kube, plan.request.namespace, self._now())
+        observation = await observe(
+            self._kube, plan.request.namespace, self._now(), named=writer.name_others
+        )
         refused = await asyncio.to_thread(stale, plan, observation, self._settings)
         if refused:
             return lease.name_last_plan(refused)
@@ -286,10 +296,10 @@ class Optimizer:
         finally:
             self._solving -= 1
 
-    async def _plan(self, request: OptimizeRequest) -> Plan | RequestProblem:
+    async def _plan(self, request: OptimizeRequest, *, name_others: bool) -> Plan | RequestProblem:
         """Observe, read, generate candidates, formulate, solve, explain, plan."""
         start_fork_server()
-        observation = await observe(self._kube, request.namespace, self._now())
+        observation = await observe(self._kube, request.namespace, self._now(), named=name_others)
         read = await retry_when_gone(lambda: self._read(observation, request))
         if isinstance(read, RequestProblem):
             return read
@@ -304,7 +314,9 @@ class Optimizer:
         case = case_of(request, fleet, problem, solution, read)
         return replace(made, explanation=await self._explain(case))
 
-    async def _plan_rollback(self, asked: RollbackRequest) -> Plan | RequestProblem:
+    async def _plan_rollback(
+        self, asked: RollbackRequest, *, name_others: bool
+    ) -> Plan | RequestProblem:
         records = await self._records.read(asked.namespace)
         if isinstance(records, Issue):
             return no_records(records)
@@ -312,13 +324,13 @@ class Optimizer:
         restored = await asyncio.to_thread(restored_plan, history, asked)
         if isinstance(restored, RequestProblem):
             return restored
-        made = await self._restore(restored)
+        made = await self._restore(restored, name_others=name_others)
         return made if isinstance(made, RequestProblem) else replace(made, rollback=restored.of)
 
-    async def _restore(self, restored: RestoredPlan) -> Plan | RequestProblem:
+    async def _restore(self, restored: RestoredPlan, *, name_others: bool) -> Plan | RequestProblem:
         """Observe, read, formulate, check the recorded decision, plan."""
         request = restored.request
-        observation = await observe(self._kube, request.namespace, self._now())
+        observation = await observe(self._kube, request.namespace, self._now(), named=name_others)
         if unknown := unknown_names(observation, request, request.score_names):
             return not_allowed(restored, unknown.errors)
         reader = await retry_when_gone(

@@ -22,6 +22,19 @@ SUMMARIES_KEY = "summaries"
 GENERATED_LABEL = "dynamic-scoring-framework-mcp/generated"
 OPTIMIZATION_LABEL = f"{GROUP}/optimization"
 DEFAULT_OPTIMIZATION = "default"
+
+ROOT_POLICY_LABEL = "policy.open-cluster-management.io/root-policy"
+"""The label of a policy that OCM has replicated for a cluster.
+
+Source: https://github.com/open-cluster-management-io/governance-policy-propagator
+"""
+
+PLACEMENT_LABEL = "cluster.open-cluster-management.io/placement"
+"""The label of a PlacementDecision that names its Placement.
+
+Source: open-cluster-management.io/api, cluster/v1beta1, PlacementLabel.
+"""
+
 CLUSTER_CLAIM = "policy-watcher-claim"
 SCORE_NAME_LABEL = f"{GROUP}/score-name"
 PLAN_DIGEST_ANNOTATION = f"{GROUP}/plan-digest"

@@ -19,12 +19,14 @@ async def find_object(
 
 
 async def list_objects(
-    kube: Kube, kind: Kind, namespace: str | None = None, *, labels: str = ""
+    kube: Kube, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = ""
 ) -> list[Object]:
     """Return all objects of a kind, read page by page; raises Gone if a page comes too late."""
     objects, token = list[Object](), ""
     while True:
-        page = await kube.list(kind, namespace, labels=labels, limit=PAGE, continue_token=token)
+        page = await kube.list(
+            kind, namespace, labels=labels, fields=fields, limit=PAGE, continue_token=token
+        )
         objects += page.items
         token = page.continue_token
         if not token:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from dsf.kube.access_reviews import UserInfo
@@ -15,6 +15,7 @@ from optimizer.access.rights import (
     changing_rights,
     describing_rights,
     listing_rights,
+    naming_rights,
     planning_rights,
     record_rights,
     status_rights,
@@ -104,7 +105,9 @@ class AuthorizedOptimizer:
         refused = await self._refusal(rights)
         if refused and to_apply:
             self._audit("apply", request.namespace, refused.reason)
-        return refused or await self._optimizer.plan(request)
+        if refused:
+            return refused
+        return await self._optimizer.plan(request, name_others=await self._may_name_others())
 
     async def plan_rollback(
         self, asked: RollbackRequest, *, to_apply: bool = False
@@ -116,7 +119,10 @@ class AuthorizedOptimizer:
         refused = await self._refusal(rights)
         if refused and to_apply:
             self._audit("rollback", asked.namespace, refused.reason)
-        return refused or await self._optimizer.plan_rollback(asked)
+        if refused:
+            return refused
+        named = await self._may_name_others()
+        return await self._optimizer.plan_rollback(asked, name_others=named)
 
     async def plans(self, namespace: str) -> tuple[RecordedPlan, ...] | Issue | RequestProblem:
         """Return the recorded plans of a namespace, or why the hub has none."""
@@ -133,7 +139,8 @@ class AuthorizedOptimizer:
             refused = await self._refusal(changing_rights(namespace, plan.changes))
             if refused:
                 return refused
-            return await self._optimizer.apply(plan, self._writer(namespace), wanted=wanted)
+            writer = replace(self._writer(namespace), name_others=await self._may_name_others())
+            return await self._optimizer.apply(plan, writer, wanted=wanted)
 
         action = "rollback" if plan.rollback else "apply"
         return await self._audited(action, namespace, write, digest=plan.digest)
@@ -159,6 +166,10 @@ class AuthorizedOptimizer:
             )
 
         return await self._audited("reset", namespace, write)
+
+    async def _may_name_others(self) -> bool:
+        """Return whether the user may list in all namespaces what others' parts are read from."""
+        return await self._refusal(naming_rights()) is None
 
     def _writer(self, namespace: str) -> Writer:
         async def permit(changes: Sequence[Change]) -> RequestProblem | None:

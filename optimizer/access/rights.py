@@ -47,6 +47,12 @@ def planning_rights(namespace: str) -> Rights:
     )
 
 
+def naming_rights() -> Rights:
+    """Return the rights to see by name what other namespaces enforce and use."""
+    kinds = (POLICY, MANIFEST_WORK_REPLICA_SET, PLACEMENT, PLACEMENT_BINDING, PLACEMENT_DECISION)
+    return tuple(right("list", kind) for kind in kinds)
+
+
 def status_rights(namespace: str) -> Rights:
     """Return the rights to see what OCM has made of the generated objects of a namespace."""
     kinds = (POLICY, MANIFEST_WORK_REPLICA_SET, PLACEMENT, PLACEMENT_BINDING, PLACEMENT_DECISION)

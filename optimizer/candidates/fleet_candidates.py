@@ -16,7 +16,7 @@ from optimizer.candidates.layout_relaxation import mean_pattern_counts
 from optimizer.candidates.pool_candidates import composed_candidate
 from optimizer.candidates.tuning import CANDIDATES_PER_PRICED_ONE, PRICED_CANDIDATES
 from optimizer.domain.arrays import Floats
-from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply
+from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Supply, net_supplies
 from optimizer.domain.gpu_layout import GPU_KIND, OmittedLayouts
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import PolicyEnforcement
@@ -57,7 +57,7 @@ def with_candidates(
             found = _generated(fleet.owner, cluster, pool, demand, rules)
             if cluster.no_new_policies:
                 found = _in_force(cluster.name, found, running)
-            own = _joined(own, pool, found.items, running)
+            own = _joined(own, cluster, pool, found.items, running)
             issues += [] if found.items else [_not_asked(cluster.name)]
             omitted += [found.omitted_layouts] if found.omitted_layouts else []
         clusters.append(replace(cluster, candidates=own))
@@ -98,7 +98,7 @@ def _with_priced(
         cluster = clusters[item.cluster]
         known = {each.policy for each in cluster.candidates}
         new = [each for each in made if each.supplies and each.name not in known]
-        joined = _joined(cluster.candidates, pool, new, running)
+        joined = _joined(cluster.candidates, cluster, pool, new, running)
         clusters[item.cluster] = replace(cluster, candidates=joined)
         omitted.append(item._replace(kept=item.kept + len(new)))
     return replace(fleet, clusters=tuple(clusters.values()), omitted_layouts=tuple(omitted))
@@ -150,6 +150,7 @@ def _in_force(
 
 def _joined(
     own: tuple[CandidatePolicy, ...],
+    cluster: Cluster,
     pool: GpuPool,
     found: Iterable[mig.GeneratedPolicy],
     running: Collection[PolicyEnforcement],
@@ -157,7 +158,7 @@ def _joined(
     made = [
         CandidatePolicy(
             item.name,
-            tuple(Supply(GPU_KIND, device, amount) for device, amount in item.supplies),
+            _net(cluster, item.supplies),
             pool.name,
             current=not item.changed or PolicyEnforcement(pool.cluster, item.name) in running,
             cost=item.cost,
@@ -167,6 +168,12 @@ def _joined(
     ]
     names = {item.policy for item in made}
     return (*(item for item in own if item.policy not in names), *made)
+
+
+def _net(cluster: Cluster, supplies: Iterable[tuple[str, int]]) -> tuple[Supply, ...]:
+    """Return what a generated policy supplies besides what others use on the cluster."""
+    made = (Supply(GPU_KIND, device, amount) for device, amount in supplies)
+    return net_supplies(made, cluster.used_by_others)[0]
 
 
 def _request_counts(fleet: Fleet, cluster: Cluster, needing: Dependents) -> RequestCounts:

@@ -18,6 +18,7 @@ from dsf.kube.kinds import (
     NAMESPACE,
     PLACEMENT,
     PLACEMENT_BINDING,
+    PLACEMENT_DECISION,
     POLICY,
     Kind,
     find,
@@ -34,6 +35,7 @@ _READ: dict[Kind, tuple[tuple[str, ...], ...]] = {
     MANIFEST_WORK_REPLICA_SET: (_METADATA, ("spec", "placementRefs")),
     PLACEMENT: (_METADATA, ("spec",), ("status",)),
     PLACEMENT_BINDING: (_METADATA, ("placementRef",), ("subjects",)),
+    PLACEMENT_DECISION: (_METADATA, ("status", "decisions")),
     POLICY: (_METADATA,),
 }
 """The kinds that planning reads, and the parts of their objects that it reads."""

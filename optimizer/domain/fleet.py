@@ -1,6 +1,6 @@
 """The fleet as the optimizer sees it: frozen values, no Kubernetes objects."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -34,6 +34,26 @@ class Supply(NamedTuple):
     amount: float
 
 
+def net_supplies(
+    supplies: Iterable[Supply], used: Iterable[Supply]
+) -> tuple[tuple[Supply, ...], tuple[Supply, ...]]:
+    """Return the supplies less what is used, without empty ones, and what they don't cover."""
+    rest: dict[tuple[str, str], float] = {}
+    for item in used:
+        key = item.kind, item.device
+        rest[key] = rest.get(key, 0.0) + item.amount
+    left = []
+    for item in supplies:
+        key = item.kind, item.device
+        taken = min(item.amount, rest.get(key, 0.0))
+        if taken:
+            rest[key] -= taken
+        if item.amount > taken or not taken:
+            left.append(item._replace(amount=item.amount - taken))
+    uncovered = (Supply(*key, amount) for key, amount in sorted(rest.items()) if amount > 0)
+    return tuple(left), tuple(uncovered)
+
+
 @dataclass(frozen=True, slots=True)
 class CandidatePolicy:
     """A policy that a cluster may enforce, and what the policy supplies.
@@ -61,7 +81,8 @@ class Cluster:
 
     `base`: what the cluster supplies without any policy. `enforced`: policies in force that the
     request does not list. `no_new_policies`: OCM can't select it for a policy that is generated
-    now; one that was generated and is in force may stay.
+    now; one that was generated and is in force may stay. `used_by_others`: what others' workloads
+    use of what policies supply; the supplies of listed candidates are already less by it.
     """
 
     name: str
@@ -71,6 +92,7 @@ class Cluster:
     base: tuple[Supply, ...] = ()
     enforced: tuple[CandidatePolicy, ...] = ()
     no_new_policies: bool = False
+    used_by_others: tuple[Supply, ...] = ()
 
     def label(self, key: str) -> str:
         """Return the value of a label, empty where there is none; CLUSTER_NAME_KEY is the name."""

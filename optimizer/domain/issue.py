@@ -37,3 +37,6 @@ UNSELECTABLE_REASONS = frozenset(
     }
 )
 """The reasons of issues that name a cluster which OCM can't select, at least for some."""
+
+OTHERS_REASONS = frozenset({"HeldByOthers", "UsedByOthers", "UsedWithoutTheHub"})
+"""The reasons of issues that name what others have of a cluster."""

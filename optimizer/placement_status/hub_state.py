@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from dsf.api.names import CLUSTER_CLAIM
+from dsf.api.names import CLUSTER_CLAIM, ROOT_POLICY_LABEL
 from dsf.api.optimization import generating_optimization
 from dsf.kube.port import Object
 from dsf.placement.cluster_sets import bound_sets, sets_of
@@ -18,12 +18,6 @@ from optimizer.placement_status.observed_placements import (
 )
 from optimizer.snapshot.object_readers import generated_by, labels_of, name_of
 from optimizer.snapshot.observation import Observation
-
-ROOT_POLICY_LABEL = "policy.open-cluster-management.io/root-policy"
-"""The label of a policy that OCM has replicated; it is nobody's to bind.
-
-Source: https://github.com/open-cluster-management-io/governance-policy-propagator
-"""
 
 
 class Enforcement(NamedTuple):

@@ -6,17 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsf.api.conditions import conditions_of, find
+from dsf.api.names import PLACEMENT_LABEL
 from dsf.kube.port import Object
 from dsf.kube.selectors import LabelSelector, Requirement, label_selector_of
 from dsf.placement.taints import Toleration, read_tolerations
 from optimizer.snapshot.current_decisions import CEL_CLUSTER_NAME
 from optimizer.snapshot.object_readers import labels_of, name_of
-
-PLACEMENT_LABEL = "cluster.open-cluster-management.io/placement"
-"""The label of a PlacementDecision that names its Placement.
-
-Source: open-cluster-management.io/api, cluster/v1beta1, PlacementLabel.
-"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,11 @@ from optimizer.plan.removals import removal_issues, removals
 from optimizer.plan.unplaced_reasons import unplaced
 from optimizer.snapshot.fleet_reader import MAX_ISSUES
 from optimizer.snapshot.fleet_snapshot import read_objects
+from optimizer.snapshot.object_readers import cluster_selectors
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.ownership.kept_objects import kept_objects, own_decisions
+from optimizer.snapshot.ownership.others import others_on_clusters
+from optimizer.snapshot.ownership.others_part import contradictions
 from optimizer.snapshot.unknown_names import unknown_names
 from optimizer.wire.explanation import Explanation, Placed
 from optimizer.wire.request import OptimizeRequest
@@ -49,6 +52,8 @@ from optimizer.wire.result import (
 )
 
 _OTHERS_STAY = "the writes that the hub accepted stay"
+MAX_NAMED = 5
+"""Contradictions that a refusal names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,7 @@ class Plan:
     facts that must not change between planning and applying. `assumptions`: what each enforced
     policy supplies and each assigned workload requests. `score_versions`: the resource version of
     each AddOnPlacementScore that was read, by cluster and name. `rollback`: what it restores.
+    `enforced`: the cluster, policy and pool of each policy that is enforced.
     """
 
     digest: str
@@ -72,6 +78,7 @@ class Plan:
     manifests: tuple[Object, ...]
     changes: tuple[Change, ...]
     removals: tuple[Removal, ...] = ()
+    enforced: tuple[tuple[str, str, str], ...] = ()
     explanation: Explanation | None = None
     assumptions: Mapping[str, str] = field(default_factory=dict)
     score_versions: Mapping[tuple[str, str], str] = field(default_factory=dict)
@@ -126,6 +133,7 @@ def plan(
         changes=implied,
         assumptions=assumptions(fleet, solution.decision),
         removals=removed,
+        enforced=_enforced(fleet, solution.decision.policies),
     )
 
 
@@ -141,7 +149,10 @@ def stale(
     if refused:
         return refused
     if _basis(observation, made.request, settings) != made.basis:
-        return _stale("the policies, workloads or managed clusters that it depends on have changed")
+        against = _contradicted(made, observation, settings)
+        return against or _stale(
+            "the policies, workloads or managed clusters that it depends on have changed"
+        )
     kept = kept_objects(
         observation, made.request, own_decisions(observation, made.request, settings)
     )
@@ -249,6 +260,39 @@ def _policies(choices: Iterable[PolicyEnforcement]) -> dict[str, str]:
     for choice in choices:
         by_cluster.setdefault(choice.cluster, []).append(choice.policy)
     return {cluster: ", ".join(policies) for cluster, policies in by_cluster.items()}
+
+
+def _enforced(
+    fleet: Fleet, choices: Iterable[PolicyEnforcement]
+) -> tuple[tuple[str, str, str], ...]:
+    chosen = frozenset(choices)
+    return tuple(
+        (cluster.name, item.policy, item.pool)
+        for cluster in fleet.clusters
+        for item in cluster.candidates
+        if PolicyEnforcement(cluster.name, item.policy) in chosen
+    )
+
+
+def _contradicted(
+    made: Plan, observation: Observation, settings: OptimizerSettings
+) -> RequestProblem | None:
+    """Return a refusal with both names if others enforce policies that the plan's contradict."""
+    others = others_on_clusters(
+        observation,
+        made.request,
+        cluster_selectors(observation.managed_clusters, settings.cluster_label_key),
+        own_decisions(observation, made.request, settings),
+    )
+    against = list(contradictions(made.enforced, others, made.request))
+    if not against:
+        return None
+    return RequestProblem(
+        status=CONFLICT,
+        reason="HeldByOthers",
+        title="Somebody else enforces policies that contradict the plan",
+        detail=f"{'; '.join(f'{text}' for text in against[:MAX_NAMED])}; plan again",
+    )
 
 
 def _taken(

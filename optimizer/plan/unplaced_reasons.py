@@ -1,6 +1,6 @@
 """The workloads without all of their replicas, each with a reason and a message."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from optimizer.domain.arrays import Floats
 from optimizer.domain.fleet import Fleet, Workload
+from optimizer.domain.issue import OTHERS_REASONS
 from optimizer.domain.solution import Solution
 from optimizer.model.predicates import ineligible
 from optimizer.model.problem import Problem, ProblemWorkload
@@ -29,6 +30,12 @@ SAYS: Mapping[str, str] = {
 }
 """How a message describes the devices that each predicate rules out."""
 
+_LACKS_ROOM = {"NoSupply", "NoExtraSupply", "NoCapacityLeft", "NoRoomLeft", "FewerReplicas"}
+"""The reasons that the parts of others can cause."""
+
+_SHOWN_OTHERS = 3
+"""Parts of others that one message names."""
+
 
 def unplaced(
     request: OptimizeRequest, fleet: Fleet, problem: Problem, solution: Solution
@@ -38,6 +45,7 @@ def unplaced(
     for place in solution.decision.assignments:
         on.setdefault(place.workload, set()).add(place.cluster)
     issues = {issue.workload: issue for issue in fleet.issues if issue.workload}
+    others = [issue.message for issue in fleet.issues if issue.reason in OTHERS_REASONS]
     workloads = {workload.name: workload for workload in fleet.workloads}
     reasons = _Reasons(fleet, problem, solution)
     found: list[Unplaced] = []
@@ -48,9 +56,18 @@ def unplaced(
             found.append(Unplaced(workload=name, reason=issue.reason, message=issue.message))
         elif len(there) < workloads[name].replicas:
             reason, message = reasons.of(workloads[name], there)
-            said = f"workload {name}: {message}"
+            said = f"workload {name}: {message}{_of_others(reason, others)}"
             found.append(Unplaced(workload=name, reason=reason, message=said))
     return tuple(found)
+
+
+def _of_others(reason: str, messages: Sequence[str]) -> str:
+    """Return what others have of the clusters, if a workload lacks room."""
+    if reason not in _LACKS_ROOM or not messages:
+        return ""
+    more = len(messages) - _SHOWN_OTHERS
+    shown = "; ".join(f"{message}" for message in messages[:_SHOWN_OTHERS])
+    return f"; {shown}" + (f"; and {more} more parts of others" if more > 0 else "")
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,9 +26,12 @@ class CurrentDecisions:
 
 
 def read_current_decisions(
-    observation: Observation, selectors: Mapping[str, Selector], optimization: str
+    observation: Observation, selectors: Mapping[str, Selector], optimization: str | None
 ) -> CurrentDecisions:
-    """Return the decision in force of one optimization; objects of others are ignored."""
+    """Return the decision in force of one optimization, or of all of a namespace.
+
+    What was not generated is ignored.
+    """
     by_label = {(item.key, item.cluster): name for name, item in selectors.items()}
     placements = {
         name_of(obj): tuple(

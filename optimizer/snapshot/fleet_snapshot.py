@@ -41,6 +41,8 @@ from optimizer.snapshot.object_readers import (
     tolerations_of,
 )
 from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.ownership.others import others_on_clusters
+from optimizer.snapshot.ownership.others_part import without_others_part
 from optimizer.snapshot.requested_gpus import mig_rules, read_gpu_pools
 from optimizer.snapshot.scores.score_index import ScoreIndex, score_index
 from optimizer.wire.request import OptimizeRequest, RequestedCluster
@@ -73,7 +75,16 @@ def read_objects(
     listed, cluster_issues = _clusters(observation, request, select, running)
     workloads, workload_issues = _workloads(observation.workloads, request, running)
     pools, pool_issues = read_gpu_pools(observation.managed_clusters, request)
-    clusters, workloads, pools, lost = selectable_fleet(listed, workloads, pools, eligible, asked)
+    others = others_on_clusters(observation, request, select, running)
+    unshared, pools, of_others = without_others_part(
+        listed,
+        pools,
+        others,
+        namespace=request.namespace,
+        workloads=workloads,
+        observation=observation,
+    )
+    clusters, workloads, pools, lost = selectable_fleet(unshared, workloads, pools, eligible, asked)
     limits = _limits(request)
     relevant = _relevant(clusters, workloads, limits)
     fleet = Fleet(
@@ -95,7 +106,8 @@ def read_objects(
             *lost,
             *cluster_issues,
             *workload_issues,
-            *unknown_kinds(clusters, pools, workloads),
+            *of_others,
+            *unknown_kinds(listed, pools, workloads),
             *unknown_annotations(observation, request),
             *ineffective_constraints(clusters, workloads, limits),
             *pool_issues,

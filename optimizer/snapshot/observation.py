@@ -1,6 +1,7 @@
 """The objects that a plan for one namespace depends on, as the hub returned them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from dsf.kube.port import Object
@@ -13,7 +14,9 @@ class Observation:
     Policies, workloads, Placements, PlacementBindings and ManagedClusterSetBindings are those of
     the request's namespace; managed clusters, cluster sets and AddOnPlacementScores are the whole
     hub's. Scores are left out where they are read page by page. `decisions` are the namespace's
-    PlacementDecisions; plans need none. `observed_at` is aware.
+    PlacementDecisions. `elsewhere`: by namespace, the policies, workloads, Placements, bindings and
+    decisions of the others; `unread`: the kinds that could not be listed there. `named`: whether
+    a plan may name them. `usage_scores`: OCM's resource usage scores. `observed_at` is aware.
     """
 
     managed_clusters: tuple[Object, ...] = ()
@@ -26,3 +29,7 @@ class Observation:
     set_bindings: tuple[Object, ...] = ()
     observed_at: datetime = datetime(1970, 1, 1, tzinfo=UTC)
     decisions: tuple[Object, ...] = ()
+    elsewhere: Mapping[str, "Observation"] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    named: bool = True
+    usage_scores: tuple[Object, ...] = ()

@@ -124,7 +124,8 @@ async def test_a_score_that_is_gone_when_all_is_read_again_is_forgotten() -> Non
 
 
 async def test_scores_of_a_request_that_is_too_large_are_not_read() -> None:
-    hub = Faulty(await hub_of(guide(CLUSTERS)), Old(*range(1, 9)))
+    # The first list is that of the resource usage scores.
+    hub = Faulty(await hub_of(guide(CLUSTERS)), Old(*range(2, 9)))
     service = Optimizer(hub, OptimizerSettings(max_places=1), now=lambda: NOW)
     refused = await service.plan(request("performance", CLUSTERS))
     assert isinstance(refused, RequestProblem)

@@ -4,7 +4,7 @@ import numpy as np
 
 from dsf.api.untrusted_text import listed
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.issue import UNSELECTABLE_REASONS
+from optimizer.domain.issue import OTHERS_REASONS, UNSELECTABLE_REASONS
 from optimizer.domain.solution import PolicyEnforcement, Solution
 from optimizer.explain.margins.forced_problems import (
     ForcedSolution,
@@ -75,7 +75,7 @@ def why_not_policy(
     number = problem.policy_index.get(PolicyEnforcement(cluster, policy))
     if number is None:
         message = "it is no candidate there, or supplies nothing that a workload can use"
-        message = ". ".join((message, *_unselectable(fleet, cluster)))
+        message = ". ".join((message, *_taken_away(fleet, cluster)))
         return WhyNotAnswer(asked=asked, possible=False, message=message)
     forced = forcing_policy(problem, number)
     return _answer(
@@ -132,10 +132,11 @@ def _why_ineligible(fleet: Fleet, workload: str, cluster: str) -> str:
     found = [name for name, some in ineligible(index, target).items() if some[there].any()]
     words = "; ".join(f"{reason}: {_MEANINGS[reason]}" for reason in found)
     words = words or f"cluster {cluster} supplies no {target.kind}"
-    return ". ".join((words, *_unselectable(fleet, cluster)))
+    return ". ".join((words, *_taken_away(fleet, cluster)))
 
 
-def _unselectable(fleet: Fleet, cluster: str) -> list[str]:
-    """Return why OCM can't select a cluster, and what would change it."""
+def _taken_away(fleet: Fleet, cluster: str) -> list[str]:
+    """Return why OCM can't select a cluster, what would change it, and what others have of it."""
     reasons = [item for item in fleet.issues if item.cluster == cluster]
-    return [item.message for item in reasons if item.reason in UNSELECTABLE_REASONS]
+    told = UNSELECTABLE_REASONS | OTHERS_REASONS
+    return [item.message for item in reasons if item.reason in told]

@@ -1,0 +1,207 @@
+"""Reads what others enforce and use on the clusters of a request, each with its owner.
+
+Others are every other optimization, every other namespace, and people who wrote a PlacementBinding
+or a Placement by hand. What a generated Placement names counts before OCM has decided it; a
+Placement by hand counts where OCM has decided it.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from dsf.api.names import PLACEMENT_LABEL
+from dsf.api.optimization import Optimization, generating_optimization
+from dsf.api.untrusted_text import UntrustedName
+from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY
+from dsf.kube.port import Object
+from optimizer.domain.fleet import CandidatePolicy, Selector, Workload
+from optimizer.snapshot.current_decisions import CurrentDecisions, read_current_decisions
+from optimizer.snapshot.object_readers import (
+    labels_of,
+    name_of,
+    placement_of,
+    read_policy,
+    read_workload,
+)
+from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.ownership.kept_objects import KeptObjects, kept_objects
+from optimizer.wire.request import OptimizeRequest
+
+UNNAMED = "another namespace"
+"""The owner of what a caller may not list."""
+
+
+class OthersPolicy(NamedTuple):
+    """A policy that somebody else enforces on a cluster."""
+
+    owner: str
+    namespace: str
+    policy: CandidatePolicy
+
+
+class ResourceUse(NamedTuple):
+    """What a workload of somebody else uses on a cluster: an amount of each kind."""
+
+    owner: str
+    workload: str
+    amounts: tuple[tuple[str, float], ...]
+
+
+@dataclass(slots=True)
+class OthersOnCluster:
+    """What others enforce and use on one cluster; `selected_use`: of decided workloads of anybody.
+
+    `selected_use` are amounts by kind of everything that OCM has selected the cluster for, the
+    request's own workloads included.
+    """
+
+    enforced: list[OthersPolicy] = field(default_factory=list)
+    uses: list[ResourceUse] = field(default_factory=list)
+    selected_use: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+
+def others_on_clusters(
+    observation: Observation,
+    request: OptimizeRequest,
+    select: Mapping[str, Selector],
+    running: CurrentDecisions,
+) -> Mapping[str, OthersOnCluster]:
+    """Return what others enforce and use, by cluster; `running` is the request's own decision."""
+    kept = kept_objects(observation, request, running)
+    found = defaultdict[str, OthersOnCluster](OthersOnCluster)
+    own = _NamespaceReader(request.namespace, observation, request, select, kept)
+    elsewhere = (
+        _NamespaceReader(namespace, seen, request, select, frozenset())
+        for namespace, seen in sorted(observation.elsewhere.items())
+    )
+    for reader in (own, *elsewhere):
+        for cluster, policy in reader.enforced():
+            if policy not in found[cluster].enforced:
+                found[cluster].enforced.append(policy)
+        for cluster, use in reader.uses():
+            found[cluster].uses.append(use)
+        for cluster, workload in reader.selected():
+            for kind, amount in amounts_of(workload):
+                found[cluster].selected_use[kind] += amount
+    return {name: item for name, item in found.items() if name in request.cluster_names}
+
+
+def amounts_of(workload: Workload) -> tuple[tuple[str, float], ...]:
+    """Return what one replica of a workload requests, by kind."""
+    return ((workload.kind, workload.amount), *workload.requests)
+
+
+class _NamespaceReader:
+    """Reads one namespace, without what is the request's own."""
+
+    def __init__(
+        self,
+        namespace: str,
+        seen: Observation,
+        request: OptimizeRequest,
+        select: Mapping[str, Selector],
+        kept: KeptObjects,
+    ) -> None:
+        self._namespace = namespace
+        self._seen = seen
+        self._own = request.owner if namespace == request.namespace else None
+        self._targets = {item.name for item in request.target_workloads} if self._own else set()
+        self._kept = kept
+        self._policies = {name_of(obj): obj for obj in seen.policies}
+        self._placements = {name_of(obj): obj for obj in seen.placements}
+        self._named = read_current_decisions(seen, select, None).placements
+        self._selected = _selected_clusters(seen.decisions)
+
+    def enforced(self) -> Iterator[tuple[str, OthersPolicy]]:
+        """Yield the policies that bindings enforce, with the clusters."""
+        for binding in self._seen.bindings:
+            name, optimization = name_of(binding), generating_optimization(labels_of(binding))
+            if self._is_own(optimization) and (PLACEMENT_BINDING, name) not in self._kept:
+                continue
+            reference = binding.get("placementRef") or {}
+            clusters = self._clusters(str(reference.get("name")))
+            for policy in self._bound_policies(binding):
+                for cluster in clusters:
+                    read = read_policy(policy, cluster)
+                    if isinstance(read, CandidatePolicy):
+                        owner = self._owner(optimization, f"PlacementBinding {UntrustedName(name)}")
+                        yield cluster, OthersPolicy(owner, self._namespace, read)
+
+    def uses(self) -> Iterator[tuple[str, ResourceUse]]:
+        """Yield what workloads use that are not the request's, with the clusters."""
+        for workload, name, first in self._placed():
+            placement = self._placements[name]
+            optimization = generating_optimization(labels_of(placement))
+            own = self._is_own(optimization) and (PLACEMENT, name) not in self._kept
+            if own or (first and workload.name in self._targets):
+                continue
+            owner = self._owner(optimization, f"Placement {UntrustedName(name)}")
+            for cluster in self._clusters(name):
+                yield cluster, ResourceUse(owner, workload.name, amounts_of(workload))
+
+    def selected(self) -> Iterator[tuple[str, Workload]]:
+        """Yield every workload that OCM has selected a cluster for, with the cluster."""
+        for workload, name, _ in self._placed():
+            for cluster in self._selected.get(name, ()):
+                yield cluster, workload
+
+    def _placed(self) -> Iterator[tuple[Workload, str, bool]]:
+        """Yield each workload with each Placement that it refers to, and whether it is the first.
+
+        The first one is the one that a decision writes.
+        """
+        for obj in self._seen.workloads:
+            workload = read_workload(obj)
+            if not isinstance(workload, Workload):
+                continue
+            for reference in (obj.get("spec") or {}).get("placementRefs") or ():
+                name = str(reference.get("name") or "")
+                if name in self._placements:
+                    yield workload, name, name == placement_of(obj)
+
+    def _is_own(self, optimization: str | None) -> bool:
+        return self._own is not None and optimization == self._own.name
+
+    def _owner(self, optimization: str | None, by_hand: str) -> str:
+        if self._is_own(optimization):
+            return f"{self._own}, which keeps it without `prune`"
+        if self._own is None and not self._seen.named:
+            return UNNAMED
+        if optimization is not None:
+            return str(Optimization(self._namespace, optimization))
+        return f"{by_hand} of namespace {self._namespace}, made by hand,"
+
+    def _clusters(self, placement: str) -> list[str]:
+        """Return the clusters that a Placement names, if it is generated, or that OCM selected."""
+        named, selected = self._named.get(placement, ()), self._selected.get(placement, ())
+        return list(dict.fromkeys((*named, *selected)))
+
+    def _bound_policies(self, binding: Object) -> Iterator[Object]:
+        """Yield the enforced policies of a binding, those of bound policy sets included.
+
+        OCM writes into a policy's status which bindings its sets are bound by.
+        """
+        subjects = binding.get("subjects") or ()
+        names = [str(item.get("name")) for item in subjects if item.get("kind") == POLICY.kind]
+        if any(item.get("kind") == "PolicySet" for item in subjects):
+            names += [
+                name
+                for name, policy in self._policies.items()
+                for item in (policy.get("status") or {}).get("placement") or ()
+                if item.get("placementBinding") == name_of(binding) and item.get("policySet")
+            ]
+        for name in dict.fromkeys(names):
+            spec = (self._policies.get(name) or {}).get("spec") or {}
+            informs = str(spec.get("remediationAction", "")).lower() == "inform"
+            if name in self._policies and not spec.get("disabled") and not informs:
+                yield self._policies[name]
+
+
+def _selected_clusters(decisions: tuple[Object, ...]) -> Mapping[str, list[str]]:
+    found = defaultdict[str, list[str]](list)
+    for decision in decisions:
+        listed = (decision.get("status") or {}).get("decisions") or ()
+        owner = labels_of(decision).get(PLACEMENT_LABEL, "")
+        found[owner] += [str(item["clusterName"]) for item in listed if item.get("clusterName")]
+    return found

@@ -1,0 +1,211 @@
+"""Takes the part of others out of clusters and their GPUs, and names each part with its owner."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from dsf.api.untrusted_text import UntrustedName, listed
+from dsf.kube.port import Object
+from optimizer.domain.fleet import Cluster, Supply, Workload, net_supplies
+from optimizer.domain.issue import Issue
+from optimizer.domain.quantity import format_quantity, parse_quantity
+from optimizer.mig.gpu_pools import GpuPools
+from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.ownership.others import (
+    UNNAMED,
+    OthersOnCluster,
+    OthersPolicy,
+    ResourceUse,
+)
+from optimizer.snapshot.ownership.resource_usage import unexplained_use
+from optimizer.wire.request import OptimizeRequest
+
+Found = tuple[tuple[Cluster, ...], GpuPools, tuple[Issue, ...]]
+
+
+def without_others_part(
+    clusters: Iterable[Cluster],
+    pools: GpuPools,
+    others: Mapping[str, OthersOnCluster],
+    *,
+    namespace: str,
+    workloads: Iterable[Workload],
+    observation: Observation,
+) -> Found:
+    """Return clusters and GPUs without what others hold of them, and an issue of each part.
+
+    A pool on which somebody else enforces a policy has no other candidate. What others' workloads
+    use is taken from what the cluster supplies, then from each candidate that supplies it.
+    """
+    kinds = {kind for item in workloads for kind in (item.kind, *dict(item.requests))}
+    managed = {str(obj["metadata"]["name"]): obj for obj in observation.managed_clusters}
+    left, issues = list[Cluster](), list[Issue]()
+    for cluster in clusters:
+        there = others.get(cluster.name, OthersOnCluster())
+        kept, excluded = _without_contradicting(cluster, there.enforced, namespace)
+        used, found = _used(cluster, there, kinds)
+        issues += [*excluded, *found]
+        more, unexplained = _unexplained(cluster, there, kinds, managed[cluster.name], observation)
+        issues += unexplained
+        left.append(_net(kept, [*used, *more]))
+    held = {(name, item.policy.pool) for name, there in others.items() for item in there.enforced}
+    free = {
+        name: [pool for pool in own if (name, pool.name) not in held] for name, own in pools.items()
+    }
+    issues += _held_pools(pools, others)
+    issues += _unread(observation)
+    return tuple(left), {name: own for name, own in free.items() if own}, tuple(issues)
+
+
+def contradictions(
+    chosen: Iterable[tuple[str, str, str]],
+    others: Mapping[str, OthersOnCluster],
+    request: OptimizeRequest,
+) -> Iterator[str]:
+    """Yield both sides, in words, of each chosen (cluster, policy, pool) that others contradict."""
+    for cluster, policy, pool in chosen:
+        for item in others.get(cluster, OthersOnCluster()).enforced:
+            same = (item.namespace, item.policy.policy) == (request.namespace, policy)
+            if item.policy.pool == pool and not same:
+                yield (
+                    f"{request.owner} would enforce policy {UntrustedName(policy)} on cluster"
+                    f" {UntrustedName(cluster)}, where {_enforces(item)}"
+                )
+
+
+def _without_contradicting(
+    cluster: Cluster, enforced: Iterable[OthersPolicy], namespace: str
+) -> tuple[Cluster, list[Issue]]:
+    issues, excluded = list[Issue](), set[str]()
+    for item in enforced:
+        against = [
+            policy.policy
+            for policy in cluster.candidates
+            if policy.pool == item.policy.pool
+            and (item.namespace, item.policy.policy) != (namespace, policy.policy)
+        ]
+        excluded.update(against)
+        if against:
+            issues.append(
+                Issue(
+                    reason="HeldByOthers",
+                    message=f"cluster {cluster.name}: {_enforces(item)} in the same pool, so"
+                    f" {listed(against)} can't be enforced",
+                    cluster=cluster.name,
+                )
+            )
+    left = tuple(policy for policy in cluster.candidates if policy.policy not in excluded)
+    return replace(cluster, candidates=left), issues
+
+
+def _held_pools(pools: GpuPools, others: Mapping[str, OthersOnCluster]) -> Iterator[Issue]:
+    for name, own in pools.items():
+        for item in others.get(name, OthersOnCluster()).enforced:
+            if any(pool.name == item.policy.pool for pool in own):
+                yield Issue(
+                    reason="HeldByOthers",
+                    message=f"cluster {name}: {_enforces(item)} for the GPUs, so no policy is"
+                    " generated for them",
+                    cluster=name,
+                )
+
+
+def _enforces(item: OthersPolicy) -> str:
+    what = "a policy" if item.owner == UNNAMED else f"policy {UntrustedName(item.policy.policy)}"
+    return f"{item.owner} enforces {what}"
+
+
+def _used(
+    cluster: Cluster, there: OthersOnCluster, kinds: Iterable[str]
+) -> tuple[list[Supply], list[Issue]]:
+    """Return what others use of the kinds that the request asks for, and an issue of each user.
+
+    Which device a workload of others runs on is not recorded: what it may run on counts as used.
+    """
+    used, by_owner = list[Supply](), defaultdict[tuple[str, str], list[ResourceUse]](list)
+    asked = set(kinds)
+    for use in there.uses:
+        for kind, amount in use.amounts:
+            if kind in asked and amount:
+                devices = _devices(cluster, there.enforced, kind)
+                used += [Supply(kind, device, amount) for device in devices]
+                by_owner[use.owner, kind].append(use)
+    return used, [
+        Issue(
+            reason="UsedByOthers",
+            message=f"cluster {cluster.name}: {_users(owner, found)} uses"
+            f" {_sum(found, kind)} {UntrustedName(kind)}, which is not planned again",
+            cluster=cluster.name,
+        )
+        for (owner, kind), found in by_owner.items()
+    ]
+
+
+def _users(owner: str, uses: Iterable[ResourceUse]) -> str:
+    return owner if owner == UNNAMED else f"{listed([use.workload for use in uses])} of {owner}"
+
+
+def _sum(uses: Iterable[ResourceUse], kind: str) -> str:
+    return format_quantity(float(sum(dict(use.amounts)[kind] for use in uses)))
+
+
+def _devices(cluster: Cluster, enforced: Iterable[OthersPolicy], kind: str) -> list[str]:
+    """Return the devices that a workload may run on, of those that policies in force supply."""
+    in_force = [item.policy for item in enforced]
+    in_force += [item for item in (*cluster.candidates, *cluster.enforced) if item.current]
+    supplied = [*cluster.base, *(supply for item in in_force for supply in item.supplies)]
+    found = {supply.device for supply in supplied if supply.kind == kind}
+    return sorted(found or {item.device for item in cluster.supplies if item.kind == kind})
+
+
+def _unexplained(
+    cluster: Cluster,
+    there: OthersOnCluster,
+    kinds: Iterable[str],
+    managed: Object,
+    observation: Observation,
+) -> tuple[list[Supply], list[Issue]]:
+    used = list[Supply]()
+    issues = list[Issue]()
+    for kind, amount in unexplained_use(managed, observation.usage_scores, there.selected_use):
+        if kind in kinds and not _stated(cluster, managed, kind):
+            used.append(Supply(kind, "", amount))
+            issues.append(
+                Issue(
+                    reason="UsedWithoutTheHub",
+                    message=f"cluster {cluster.name}: about {format_quantity(amount)} {kind} are"
+                    " requested by pods that no workload of the hub explains"
+                    " (resource-usage-score), which is not planned again",
+                    cluster=cluster.name,
+                )
+            )
+    return used, issues
+
+
+def _stated(cluster: Cluster, managed: Object, kind: str) -> bool:
+    """Return whether the request or an annotation states what is allocatable of a kind."""
+    text = ((managed.get("status") or {}).get("allocatable") or {}).get(kind)
+    amount = parse_quantity(str(text))
+    return [item.amount for item in cluster.base if item.kind == kind] != [amount]
+
+
+def _net(cluster: Cluster, used: Iterable[Supply]) -> Cluster:
+    base, rest = net_supplies(cluster.base, used)
+    candidates = (
+        replace(item, supplies=net_supplies(item.supplies, rest)[0]) for item in cluster.candidates
+    )
+    return replace(
+        cluster,
+        base=base,
+        used_by_others=rest,
+        candidates=tuple(item for item in candidates if item.supplies or item.current),
+    )
+
+
+def _unread(observation: Observation) -> Iterator[Issue]:
+    if observation.unread:
+        yield Issue(
+            reason="OthersNotRead",
+            message="the optimizer may not list these kinds in other namespaces, so what these"
+            f" enforce and use on the clusters is not known: {listed(observation.unread)}",
+        )
