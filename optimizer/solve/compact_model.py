@@ -37,11 +37,12 @@ def solve_compact_model(
     seconds: float,
     start: Decision | None = None,
     gap: float = 0.0,
+    nodes: int | None = None,
 ) -> CompactResult:
     """Maximise `weights` over the variables of a problem subject to rows.
 
     `weights` [policies + assignments]. `start`: a decision to begin with. `gap`: relative
-    optimality gap that is good enough.
+    optimality gap that is good enough. `nodes`: branch-and-bound nodes at most.
     """
     answer = maximise(
         weights,
@@ -51,6 +52,7 @@ def solve_compact_model(
         seconds=seconds,
         start=None if start is None else variable_values(problem, start),
         gap=gap,
+        nodes=nodes,
     )
     if answer.status == "NotSolved":
         return CompactResult("NotSolved", Decision(), answer.bound)

@@ -1,7 +1,8 @@
 """Large problems: tier by tier, the search over blocks, then a solver on what it leaves unfixed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 import numpy as np
 
@@ -19,17 +20,22 @@ from optimizer.solve.pricing.lagrangian_dual import lagrangian_bound
 from optimizer.solve.pricing.lagrangian_relaxation import price_blocks
 from optimizer.solve.pricing.priority_floor import priority_floor_prices
 from optimizer.solve.pricing.reduced_cost_fixing import unfixed_variables
-from optimizer.solve.search.block_search import SearchResult, search_blocks
+from optimizer.solve.pricing.restricted_master import is_feasible
+from optimizer.solve.search.block_search import SearchResult, search_blocks, search_further
 from optimizer.solve.single_model import is_zero_tier, solve_single_model, solve_tier, value_floors
 from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import (
     FIXED_TIER_TIME_SHARE,
     FLOOR_PRICES_TIME_SHARE,
     FLOOR_ROW_VARIABLES,
+    RESTRICTED_CORE_NODES,
     RESTRICTED_CORE_VARIABLES,
     TIER_TIME_SHARE,
     WRITING_SECONDS,
 )
+
+_MOST_DOUBLINGS = 10
+"""Doublings of the effort at most, so that the limits of solvers stay whole numbers of 32 bits."""
 
 Unfixed = tuple[Bools, Bools]
 """Places [workloads, resources] and options [options]."""
@@ -48,27 +54,41 @@ def solve_decomposed(
     problem: Problem, known: Decision | None, context: SolveContext
 ) -> tuple[Decision | None, list[float]]:
     """Return a decision no worse than `known`, and a bound of each tier."""
-    bounds: list[float] = []
-    unfixed: Unfixed | None = None
-    for tier in range(len(problem.tiers)):
-        share = TIER_TIME_SHARE if tier + 1 < len(problem.tiers) else 1.0
-        served = _solve_tier(problem, tier, known, unfixed, context.with_share_of_time(share))
-        known = better(problem, known, served.decision)
-        unfixed = _intersection(unfixed, served.unfixed)
-        bounds.append(served.bound)
-        if not context.is_over():
-            context.report_decision(known, bounds)
-    proven = known is not None and all(map(context.is_close, tier_values(problem, known), bounds))
-    if (
-        not proven
-        and len(problem.tiers) > 1
-        and problem.size <= RESTRICTED_CORE_VARIABLES
-        and not context.is_over()
-    ):
-        exact, closer = solve_single_model(problem, known, context)
-        known = better(problem, known, exact)
-        bounds[: len(closer)] = [min(pair) for pair in zip(bounds, closer, strict=False)]
+    solved = [_TierResult(None, np.inf) for _ in problem.tiers]
+    for turn in count():
+        known = _solve_tiers(problem, known, replace(context, seed=context.seed + turn), solved)
+        bounds = [tier.bound for tier in solved]
+        if _is_proven(problem, known, bounds, context) or context.is_over():
+            break
+        if len(solved) > 1 and problem.size <= RESTRICTED_CORE_VARIABLES:
+            exact, closer = solve_single_model(problem, known, context)
+            known = better(problem, known, exact)
+            for tier, bound in enumerate(closer):
+                solved[tier] = replace(solved[tier], bound=min(bound, solved[tier].bound))
     return known, bounds
+
+
+def _solve_tiers(
+    problem: Problem, known: Decision | None, context: SolveContext, solved: list[_TierResult]
+) -> Decision | None:
+    """Solve each tier that is not within the gap yet, in its share of the time that is left."""
+    unfixed: Unfixed | None = None
+    for tier, before in enumerate(solved):
+        if not context.is_close(_value(problem, tier, known), before.bound):
+            share = TIER_TIME_SHARE if tier + 1 < len(solved) else 1.0
+            found = _solve_tier(problem, tier, known, unfixed, context.with_share_of_time(share))
+            known = better(problem, known, found.decision)
+            solved[tier] = replace(found, bound=min(found.bound, before.bound))
+        unfixed = _intersection(unfixed, solved[tier].unfixed)
+        if not context.is_over():
+            context.report_decision(known, [found.bound for found in solved[: tier + 1]])
+    return known
+
+
+def _is_proven(
+    problem: Problem, known: Decision | None, bounds: Sequence[float], context: SolveContext
+) -> bool:
+    return known is not None and all(map(context.is_close, tier_values(problem, known), bounds))
 
 
 def _solve_tier(
@@ -159,7 +179,10 @@ def _search_tier(
     context: SolveContext,
     prices: Prices | None = None,
 ) -> _TierResult:
-    """Search the blocks of a tier; give the solver what a better decision could still use."""
+    """Search the blocks of a tier; give the solver what a better decision could still use.
+
+    Both go on in turn, with ever more effort, until the gap is closed or the time is up.
+    """
 
     def told(incumbent: ColumnSelection, bound: float) -> None:
         own = [bound] if tier == 0 else []
@@ -173,19 +196,47 @@ def _search_tier(
         on_incumbent=told,
     )
     decision = better(problem, known, reduction.decision(problem, result.incumbent))
-    value = 0.0 if decision is None else tier_values(problem, decision)[tier]
-    if context.is_over():
-        return _TierResult(decision, result.bound)
-    last = tier == len(problem.tiers) - 1
     bound = result.bound
-    if not context.is_close(value, bound):
+    for effort in _efforts():
+        value = _value(problem, tier, decision)
+        if context.is_close(value, bound) or context.is_over():
+            break
         unfixed = _unfixed_in_problem(reduction, result, value, problem)
-        decision, bound = _solve_restricted_core(problem, tier, unfixed, bound, decision, context)
-        value = 0.0 if decision is None else tier_values(problem, decision)[tier]
+        decision, bound = _solve_restricted_core(
+            problem, tier, unfixed, bound, decision, context, effort
+        )
+        if context.is_close(_value(problem, tier, decision), bound) or context.is_over():
+            break
+        start = _with_decision(reduction, replace(result, bound=bound), problem, decision)
+        result = search_further(reduction.blocks, start, context, effort, told)
+        decision = better(problem, decision, reduction.decision(problem, result.incumbent))
+        bound = min(bound, result.bound)
+    last, value = tier == len(problem.tiers) - 1, _value(problem, tier, decision)
     if last or context.is_over():
         return _TierResult(decision, bound)
     unfixed = _unfixed_in_problem(reduction, result, value, problem)
     return _TierResult(decision, bound, _with_other_tiers(problem, tier, reduction, unfixed))
+
+
+def _efforts() -> Iterator[int]:
+    """Yield 1, 2, 4 and so on, then the largest again and again."""
+    yield from (1 << min(turn, _MOST_DOUBLINGS) for turn in count())
+
+
+def _value(problem: Problem, tier: int, decision: Decision | None) -> float:
+    return 0.0 if decision is None else tier_values(problem, decision)[tier]
+
+
+def _with_decision(
+    reduction: Reduction, result: SearchResult, problem: Problem, decision: Decision | None
+) -> SearchResult:
+    """Return the result with a decision as its incumbent, where blocks contain it as it is."""
+    start, blocks = _start_of(reduction, problem, decision), reduction.blocks
+    if start is None or not is_feasible(blocks, start.columns, start.multiplicities):
+        return result
+    if start.value(blocks) <= result.incumbent.value(blocks):
+        return result
+    return replace(result, incumbent=start)
 
 
 def _start_of(
@@ -227,8 +278,12 @@ def _solve_restricted_core(
     bound: float,
     decision: Decision | None,
     context: SolveContext,
+    effort: int,
 ) -> tuple[Decision | None, float]:
-    """Solve the compact model over the unfixed variables (the restricted core), if it is small."""
+    """Solve the compact model over the unfixed variables (the restricted core), if it is small.
+
+    Ends after RESTRICTED_CORE_NODES nodes, `effort` times as many.
+    """
     values = [0.0] * (tier + 1) if decision is None else tier_values(problem, decision)
     assignments, policies = unfixed
     size = int(np.count_nonzero(assignments)) + int(np.count_nonzero(policies))
@@ -243,6 +298,7 @@ def _solve_restricted_core(
         seconds=context.seconds_left(),
         start=decision,
         gap=context.gap,
+        nodes=effort * RESTRICTED_CORE_NODES,
     )
     best = better(problem, decision, outcome.decision)
     if outcome.status == "Optimal" and best is not None:

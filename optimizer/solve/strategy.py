@@ -13,7 +13,7 @@ from optimizer.domain.settings import SolverName
 from optimizer.domain.solution import Decision, Solution
 from optimizer.model.current_state import incumbent_from_current_state
 from optimizer.model.decision_comparison import better, equal
-from optimizer.model.problem import Problem, upper_bounds
+from optimizer.model.problem import Problem, tier_values, upper_bounds
 from optimizer.model.rules import violations
 from optimizer.solve.decomposition import solve_decomposed
 from optimizer.solve.heuristics.greedy import fill_remaining, greedy
@@ -26,7 +26,7 @@ from optimizer.solve.independent_components import (
 from optimizer.solve.single_model import solve_single_model
 from optimizer.solve.solver_adapters import is_available
 from optimizer.solve.time_limit import SolveContext, SolveProgress
-from optimizer.solve.tuning import FILLING_SECONDS, SINGLE_MODEL_VARIABLES
+from optimizer.solve.tuning import FILLING_SECONDS, FINISHING_TIME_SHARE, SINGLE_MODEL_VARIABLES
 
 
 def solve_problem(
@@ -57,7 +57,8 @@ def solve_problem(
     if known is not None and violations(problem, known):
         known = None
     progress.report(lambda: known, [])
-    decision, bounds = _solve_by_size(problem, known, context, small)
+    searching = context.with_share_of_time(1.0 - FINISHING_TIME_SHARE * (problem.size > small))
+    decision, bounds = _solve_by_size(problem, known, searching, small)
     if decision is not None and problem.size > small and not context.is_over():
         stayed = reduce_moves(problem, decision, context.is_over)
         decision = stayed if equal(problem, decision, stayed) else decision
@@ -88,26 +89,46 @@ def _solve_components(
     context: SolveContext,
     small: int,
 ) -> tuple[Decision, Sequence[float]]:
-    """Solve independent components in turn, each in its share of the time that is left."""
+    """Solve independent components in turn, each in its share of the time that is left.
+
+    Goes round again with what is left while one of them is neither proven nor close enough.
+    """
     decisions = [Decision() if known is None else within_component(part, known) for part in split]
     limits = [list(upper_bounds(part)) for part in split]
-    sizes = [part.size for part in split]
-    for number, part in enumerate(split):
+    left = list(range(len(split)))
+    while left:
+        sizes = [split[number].size for number in left]
+        for turn, number in enumerate(left):
 
-        def tell(
-            made: Callable[[], Decision | None], _: Sequence[float], number: int = number
-        ) -> None:
-            def every() -> Decision | None:
-                decision = made()
-                if decision is None:
-                    return None
-                return combined(problem, [*decisions[:number], decision, *decisions[number + 1 :]])
+            def tell(
+                made: Callable[[], Decision | None], _: Sequence[float], number: int = number
+            ) -> None:
+                def every() -> Decision | None:
+                    decision = made()
+                    if decision is None:
+                        return None
+                    parts = [*decisions[:number], decision, *decisions[number + 1 :]]
+                    return combined(problem, parts)
 
-            context.report(every, [])
+                context.report(every, [])
 
-        share = context.with_share_of_time(sizes[number] / sum(sizes[number:]))
-        found, own = _solve_by_size(part, decisions[number], replace(share, report=tell), small)
-        decisions[number] = decisions[number] if found is None else found
-        # A tier without a proven bound keeps its upper bound: every workload at its best.
-        limits[number][: len(own)] = map(min, own, limits[number])
+            share = context.with_share_of_time(sizes[turn] / sum(sizes[turn:]))
+            own = replace(share, report=tell)
+            found, bounds = _solve_by_size(split[number], decisions[number], own, small)
+            decisions[number] = decisions[number] if found is None else found
+            # A tier without a proven bound keeps its upper bound: every workload at its best.
+            limits[number][: len(bounds)] = map(min, bounds, limits[number])
+        left = [
+            number
+            for number in left
+            if not _is_close(split[number], decisions[number], limits[number], context)
+        ]
+        if context.is_over():
+            break
     return combined(problem, decisions), [sum(most) for most in zip(*limits, strict=True)]
+
+
+def _is_close(
+    problem: Problem, decision: Decision, bounds: Sequence[float], context: SolveContext
+) -> bool:
+    return all(map(context.is_close, tier_values(problem, decision), bounds))

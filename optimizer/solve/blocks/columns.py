@@ -98,6 +98,13 @@ class ColumnSelection:
         """Return the value of the decision, in objective units."""
         return float(self.columns.values(blocks) @ self.multiplicities)
 
+    def merged(self) -> "ColumnSelection":
+        """Return the same decision with each column once."""
+        times: dict[tuple[int, bytes, bytes], int] = {}
+        for key, more in zip(_keys(self.columns), self.multiplicities.tolist(), strict=True):
+            times[key] = times.get(key, 0) + more
+        return ColumnSelection(_decoded(times), np.array(list(times.values()), np.int64))
+
 
 class ColumnPool:
     """Distinct columns in the order in which they were added, and how often each was generated."""

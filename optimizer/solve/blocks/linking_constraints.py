@@ -85,13 +85,38 @@ def _capacity_rows(problem: Problem, inexact: frozenset[str]) -> Iterator[Row]:
 
 
 def _once_per_cluster_rows(problem: Problem) -> Iterator[Row]:
-    """Yield the rows that keep replicas apart where a cluster has several resources for them."""
-    if any(workload.replicas > 1 for workload in problem.workloads):
-        several = {workload.name for workload in problem.workloads if workload.replicas > 1}
-        for row in rules.once_per_cluster(problem):
-            assignment = int(row.columns[0]) - len(problem.policies)
-            if problem.workloads[int(problem.assignments.workload[assignment])].name in several:
-                yield row
+    """Yield the rows that keep replicas apart where a cluster has several resources for them.
+
+    Where each mode supplies one of these resources, the knapsack keeps them apart already.
+    """
+    if not any(workload.replicas > 1 for workload in problem.workloads):
+        return
+    exclusive = _exclusive_resources(problem)
+    first = len(problem.policies)
+    for row in rules.once_per_cluster(problem):
+        resources = problem.assignments.resource[row.columns - first].tolist()
+        pools = {exclusive.get(resource) for resource in resources}
+        if len(pools) > 1 or None in pools:
+            yield row
+
+
+def _exclusive_resources(problem: Problem) -> dict[int, tuple[int, str]]:
+    """Return the cluster and pool of resources that no other policy and nothing else supplies.
+
+    Of the resources of one pool, at most one exists in every decision.
+    """
+    pools: dict[int, set[tuple[int, str]]] = {}
+    shared = set(np.flatnonzero(problem.base > 0).tolist())
+    for policy in problem.policies:
+        supplied = {resource for resource, _ in policy.supplies}
+        shared |= supplied if len(supplied) > 1 else set()
+        for resource in supplied:
+            pools.setdefault(resource, set()).add((policy.cluster, policy.pool))
+    return {
+        resource: next(iter(own))
+        for resource, own in pools.items()
+        if len(own) == 1 and resource not in shared
+    }
 
 
 def _entries(problem: Problem, rows: list[Row]) -> LinkingRows:

@@ -70,13 +70,17 @@ def dive(
 def _price_again(
     blocks: BlockProblem, prices: Prices, most: int, stop: Callable[[], bool]
 ) -> tuple[Columns, Floats, Prices]:
-    """Descend from prices; return the columns of the last steps, their shares, and the prices."""
-    pool, steps = ColumnPool(blocks), 0
+    """Descend from prices; return the columns of the last steps, their shares, and the prices.
+
+    Where the descent ends sooner, because prices are optimal already, the last step counts alone.
+    """
+    pool, steps, last = ColumnPool(blocks), 0, list[PricingResult]()
     first = most // 2
 
     def seen(pricing: PricingResult, _prices: Prices) -> None:
         nonlocal steps
         steps += 1
+        last[:] = [pricing]
         if steps > first:
             pool.add(pricing.modes, pricing.workloads, pricing.resources)
 
@@ -89,6 +93,9 @@ def _price_again(
         on_pricing=seen,
         stop=lambda: steps >= most or stop(),
     )
+    if steps <= first:
+        for pricing in last:
+            pool.add(pricing.modes, pricing.workloads, pricing.resources)
     columns, met = pool.counted()
     return columns, met / max(1, steps - first), learnt
 

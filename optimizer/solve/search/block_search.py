@@ -1,4 +1,7 @@
-"""The search over blocks: Lagrangian dual, dive, large neighbourhoods, and a cheap proof."""
+"""The search over blocks: Lagrangian dual, dive, large neighbourhoods, and a cheap proof.
+
+After that, rounds with ever more effort go on until the gap is closed or the time is up.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +27,7 @@ from optimizer.solve.time_limit import SolveContext
 from optimizer.solve.tuning import (
     FIRST_COLUMN_LIMITS,
     FIRST_COLUMN_LIMITS_REPEATED,
+    LARGEST_MASTER_COLUMNS,
     LAST_COLUMN_LIMIT,
     LAST_COLUMN_LIMIT_REPEATED,
     SMALL_CORE,
@@ -69,6 +73,50 @@ def search_blocks(
     return SearchResult(incumbent, max(bound, incumbent.value(blocks)), dual)
 
 
+def search_further(
+    blocks: BlockProblem,
+    known: SearchResult,
+    context: SolveContext,
+    effort: int,
+    on_incumbent: OnIncumbent = ignore,
+) -> SearchResult:
+    """Return the result after one more round of neighbourhoods and of a proof, `effort` times each.
+
+    Rounds of different effort draw different neighbourhoods.
+    """
+    dual, bound = known.dual, known.bound
+    pricing = price_blocks(blocks, dual.items, dual.prices)
+    incumbent = improve_by_large_neighbourhoods(
+        blocks,
+        dual.prices,
+        pricing.site_profits,
+        known.incumbent,
+        bound,
+        context,
+        on_incumbent,
+        effort=effort,
+    )
+    incumbent, bound = close_gap(
+        blocks,
+        dual,
+        pricing,
+        incumbent,
+        bound,
+        context,
+        (min(effort * _last_column_limit(blocks), LARGEST_MASTER_COLUMNS),),
+        on_incumbent,
+        needs_all=True,
+    )
+    return SearchResult(incumbent, max(bound, incumbent.value(blocks)), dual)
+
+
+def _last_column_limit(blocks: BlockProblem) -> int:
+    """Return up to how many columns a master that is to prove the optimum has at first."""
+    core = blocks.copies.sum() + blocks.counts.sum() <= SMALL_CORE
+    repeated = has_repeated_classes(blocks)
+    return LAST_COLUMN_LIMIT_REPEATED if core and repeated else LAST_COLUMN_LIMIT
+
+
 def _improvements(
     blocks: BlockProblem,
     context: SolveContext,
@@ -95,8 +143,7 @@ def _improvements(
         blocks, dual.prices, pricing.site_profits, incumbent, bound, context, on_incumbent
     )
     yield incumbent, bound
-    core = blocks.copies.sum() + blocks.counts.sum() <= SMALL_CORE
-    last = LAST_COLUMN_LIMIT_REPEATED if core and repeated else LAST_COLUMN_LIMIT
+    last = (_last_column_limit(blocks),)
     yield close_gap(
-        blocks, dual, pricing, incumbent, bound, context, (last,), on_incumbent, needs_all=True
+        blocks, dual, pricing, incumbent, bound, context, last, on_incumbent, needs_all=True
     )

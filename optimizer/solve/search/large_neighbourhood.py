@@ -4,6 +4,8 @@ P. Shaw, "Using constraint programming and local search methods to solve vehicle
 CP 1998. Sites with the largest regret against their prices are destroyed more probably.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from optimizer.domain.arrays import Floats, Ints
@@ -46,6 +48,13 @@ from optimizer.solve.tuning import (
 )
 
 
+class _Destroyed(NamedTuple):
+    """How often each column of the incumbent is given up, [columns], and the sites, [sites]."""
+
+    multiplicities: Ints
+    copies: Ints
+
+
 def improve_by_large_neighbourhoods(
     blocks: BlockProblem,
     prices: Prices,
@@ -54,31 +63,33 @@ def improve_by_large_neighbourhoods(
     bound: float,
     context: SolveContext,
     on_incumbent: OnIncumbent,
+    *,
+    effort: int = 0,
 ) -> ColumnSelection:
     """Return a decision that is at least as good as the incumbent.
 
     Ends when its value is close enough to the bound, the time is up, or NEIGHBOURHOOD_FAILURES
-    neighbourhoods in a row do not improve it.
+    neighbourhoods in a row do not improve it, `effort` times as many where it is given. `effort`
+    also draws other neighbourhoods.
     """
-    size, failed, random = float(NEIGHBOURHOOD_SITES), 0, np.random.default_rng(context.seed)
-    sites = len(blocks.copies)
+    random = np.random.default_rng([context.seed, effort] if effort else context.seed)
+    size, failed, patience = float(NEIGHBOURHOOD_SITES), 0, NEIGHBOURHOOD_FAILURES * max(1, effort)
+    sites, incumbent = int(blocks.copies.sum()), incumbent.merged()
     while not (
-        context.is_close(incumbent.value(blocks), bound)
-        or context.is_over()
-        or failed >= NEIGHBOURHOOD_FAILURES
+        context.is_close(incumbent.value(blocks), bound) or context.is_over() or failed >= patience
     ):
-        freed = _destroyed_sites(
+        destroyed = _destroyed(
             blocks, prices, site_profits, incumbent, min(int(size), sites), random
         )
-        other, proven = _repair(blocks, prices, incumbent, freed, context)
+        other, proven = _repair(blocks, prices, incumbent, destroyed, context)
         if other.value(blocks) > incumbent.value(blocks) + NEIGHBOURHOOD_IMPROVEMENT * abs(
             incumbent.value(blocks)
         ):
-            incumbent, failed = other, 0
+            incumbent, failed = other.merged(), 0
             on_incumbent(incumbent, bound)
         else:
             failed += 1
-            if proven and freed.all():
+            if proven and int(size) >= sites:
                 return incumbent
             size = (
                 min(size * NEIGHBOURHOOD_GROWTH, sites)
@@ -88,47 +99,54 @@ def improve_by_large_neighbourhoods(
     return incumbent
 
 
-def _destroyed_sites(
+def _destroyed(
     blocks: BlockProblem,
     prices: Prices,
     site_profits: Floats,
     incumbent: ColumnSelection,
     size: int,
     random: np.random.Generator,
-) -> Ints:
-    """Return 1 for the chosen sites, else 0, [sites].
+) -> _Destroyed:
+    """Choose `size` sites, copies of equal ones each for itself.
 
-    The probability of site s grows with its regret: copies_s * profit_s less the profit of its
-    columns.
+    The probability of a site grows with its regret: its profit less the profit of its column.
     """
     sites = blocks.mode_sites[incumbent.columns.modes]
-    profits = incumbent.columns.profits(blocks, prices) * incumbent.multiplicities
-    regret = site_profits * blocks.copies - np.bincount(sites, profits, len(blocks.copies))
+    idle = blocks.copies - np.bincount(sites, incumbent.multiplicities, len(blocks.copies))
+    columns = np.repeat(np.arange(len(sites)), incumbent.multiplicities)
+    empty = np.repeat(np.arange(len(blocks.copies)), idle.astype(np.int64))
+    of_sites = np.concatenate([sites[columns], empty])
+    order = np.argsort(of_sites, kind="stable")
+    profits = incumbent.columns.profits(blocks, prices)[columns]
+    regret = site_profits[of_sites] - np.concatenate([profits, np.zeros(len(empty))])
+    regret = regret[order]
     weight = np.maximum(regret, 0.0) + NEIGHBOURHOOD_RANDOMNESS * max(
         float(np.abs(regret).mean()), 1e-6
     )
-    chosen = random.choice(len(weight), size, replace=False, p=weight / weight.sum())
-    freed = np.zeros(len(weight), np.int64)
-    freed[chosen] = 1
-    return freed
+    chosen = order[random.choice(len(weight), size, replace=False, p=weight / weight.sum())]
+    taken = columns[chosen[chosen < len(columns)]]
+    return _Destroyed(
+        np.bincount(taken, minlength=len(sites)).astype(np.int64),
+        np.bincount(of_sites[chosen], minlength=len(blocks.copies)).astype(np.int64),
+    )
 
 
 def _repair(
     blocks: BlockProblem,
     prices: Prices,
     incumbent: ColumnSelection,
-    freed: Ints,
+    destroyed: _Destroyed,
     context: SolveContext,
 ) -> tuple[ColumnSelection, bool]:
     """Solve the destroyed sites with what the others leave; tell whether the optimum is proven."""
-    inside = freed[blocks.mode_sites[incumbent.columns.modes]] > 0
-    outside = incumbent.columns.pick(np.flatnonzero(~inside)), incumbent.multiplicities[~inside]
-    rest = residual_problem(blocks, *outside, freed * blocks.copies)
+    kept = incumbent.multiplicities - destroyed.multiplicities
+    outside = incumbent.columns.taken(kept)
+    rest = residual_problem(blocks, outside.columns, outside.multiplicities, destroyed.copies)
     if not len(rest.workloads):
         return incumbent, True
     pool = ColumnPool(rest.blocks)
-    start = np.flatnonzero(inside)
-    own = to_subproblem(incumbent.columns.pick(start), rest)
+    inside = incumbent.columns.taken(destroyed.multiplicities)
+    own = to_subproblem(inside.columns, rest)
     pool.extend(own)
     steps = 0
 
@@ -149,7 +167,7 @@ def _repair(
         stop=lambda: steps >= NEIGHBOURHOOD_PRICING_STEPS or context.is_over(),
     )
     pricing = price_blocks(rest.blocks, items, learnt)
-    slack = max(0.0, bound - float(own.values(rest.blocks) @ incumbent.multiplicities[inside]))
+    slack = max(0.0, bound - float(own.values(rest.blocks) @ inside.multiplicities))
     if items is not None:
         enumerated = best_columns_within(
             rest.blocks,
@@ -163,7 +181,7 @@ def _repair(
     pool.extend(feasible_columns(rest.blocks, pool.columns(), rest.blocks.linking.limits)[0])
     columns = pool.columns()
     times = np.zeros(len(columns), np.int64)
-    times[: len(start)] = incumbent.multiplicities[inside]
+    times[: len(own)] = inside.multiplicities
     taken = solve_master(
         rest.blocks,
         columns,
@@ -177,8 +195,8 @@ def _repair(
     hit = np.flatnonzero(taken.multiplicities)
     inner = to_whole_problem(columns.pick(hit), rest)
     found = ColumnSelection(
-        concatenated_columns([outside[0], inner]),
-        np.concatenate([outside[1], taken.multiplicities[hit]]),
+        concatenated_columns([outside.columns, inner]),
+        np.concatenate([outside.multiplicities, taken.multiplicities[hit]]),
     )
     return found, taken.proven
 

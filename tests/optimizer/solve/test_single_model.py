@@ -211,25 +211,6 @@ def test_a_lower_priority_is_not_lost_to_the_rounding_of_a_higher_one() -> None:
         assert [round(tier.value, 6) for tier in solution.tiers] == [0.6, 1.0]
 
 
-class Ticking:
-    """A clock that ticks whenever it is looked at."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 1.0
-        return self.now
-
-
-@pytest.mark.parametrize("limit", [60.0, 120.0, 180.0])
-def test_the_search_asks_for_the_time_and_ends_when_it_is_up(limit: float) -> None:
-    clock = Ticking()
-    given = problem(instance(10, 24, "dist"))
-    solve_problem(given, solver="highs", time_limit_seconds=limit, small=0, clock=clock)
-    assert 0.8 * limit <= clock.now <= 1.1 * limit
-
-
 @pytest.mark.parametrize("seed", [5, 9])
 def test_nothing_worse_than_what_is_known_is_returned_whenever_time_is_up(seed: int) -> None:
     """Also between two priorities, where the solver's optimum of the first has none of the next."""

@@ -8,7 +8,7 @@ import pytest
 
 from optimizer.domain.arrays import Ints
 from optimizer.model.decision_comparison import SAME_VALUE
-from optimizer.model.problem import ClusterResource, Problem, ProblemWorkload
+from optimizer.model.problem import ClusterResource, Problem, ProblemPolicy, ProblemWorkload
 from optimizer.solve.blocks.block_problem import LinkingRows
 from optimizer.solve.blocks.linking_constraints import (
     linked_workloads,
@@ -76,3 +76,34 @@ def test_workloads_in_rules_between_clusters_or_workloads_are_linked() -> None:
     apart = replace(given.workloads[0], workload_anti_affinity=("w2",))
     linked = replace(given, workloads=(apart, *given.workloads[1:]))
     assert linked_workloads(linked) == {0, 2}
+
+
+def replicated(*policies: tuple[str, tuple[int, ...]], base: float = 0.0) -> Problem:
+    """Two devices of a cluster for two replicas; policies by pool and the devices they supply."""
+    return Problem(
+        ("c",),
+        (ClusterResource(0, "gpu", "d"), ClusterResource(0, "gpu", "e")),
+        tuple(
+            ProblemPolicy(0, pool, f"p{at}", tuple((device, 2.0) for device in devices))
+            for at, (pool, devices) in enumerate(policies)
+        ),
+        (ProblemWorkload("w", "w", "gpu", 1.0, replicas=2),),
+        np.array([[4.0, 8.0]]),
+        np.array([base, 0.0]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "rows"),
+    [
+        (replicated(("", (0,)), ("", (1,))), 0),
+        (replicated(("", (0, 1)), ("", (1,))), 1),
+        (replicated(("a", (0,)), ("b", (1,))), 1),
+        (replicated(("", (0,)), ("", (1,)), base=1.0), 1),
+    ],
+    ids=["one pool", "one policy supplies both", "two pools", "one is there anyway"],
+)
+def test_replicas_need_a_row_where_a_cluster_can_have_two_devices(
+    given: Problem, rows: int
+) -> None:
+    assert len(linking_constraints(given, frozenset()).limits) == rows
