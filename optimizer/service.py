@@ -42,6 +42,7 @@ from optimizer.plan.plan import Plan, plan, stale
 from optimizer.plan_records import PlanRecords
 from optimizer.record.plan_annotations import annotated
 from optimizer.record.plan_history import history_of
+from optimizer.record.record_drift import plans_in_force, with_record_drift
 from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.record.rollback import (
     RestoredPlan,
@@ -149,7 +150,10 @@ class Optimizer:
         With `optimization`, only of the objects that were generated for it.
         """
         observation = await observe_namespace(self._kube, namespace, self._now())
-        return await asyncio.to_thread(placement_status, observation, namespace, optimization)
+        records = await self._records.read(namespace)
+        in_force = [] if isinstance(records, Issue) else plans_in_force(records, optimization)
+        found = await asyncio.to_thread(placement_status, observation, namespace, optimization)
+        return await asyncio.to_thread(with_record_drift, found, in_force, observation)
 
     async def plan(
         self, request: OptimizeRequest, *, name_others: bool = True

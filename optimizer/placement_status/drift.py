@@ -1,7 +1,7 @@
 """What differs from the decision and does not heal by waiting: edits by hand, lost clusters.
 
-No record of the plan exists. The digits at the end of a generated name are a hash of optimization,
-cluster and policy, so they still tell which cluster and policy an object was made for.
+No record of the plan is needed. The digits at the end of a generated name are a hash of
+optimization, cluster and policy, so they tell which cluster and policy an object was made for.
 """
 
 from collections.abc import Collection, Iterator, Mapping
