@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 
 from dsf.api.crd.placement_plan import RecordedRollback
+from dsf.api.invalid_input import InvalidInput
 from dsf.api.untrusted_text import UntrustedName
 from dsf.kube.kinds import POLICY
 from optimizer.domain.fleet import CandidatePolicy, Cluster
@@ -46,13 +47,17 @@ def restored_plan(history: PlanHistory, asked: RollbackRequest) -> RestoredPlan 
     That is the newest earlier plan that was written and generated other objects. After a reset, it
     is the newest plan that was written.
     """
-    record = next((item for item in _candidates(history, asked)), None)
+    record = next(_candidates(history, asked), None)
     if record is None:
         return _unknown(history, asked)
-    content = record.content() if record.intact else None
-    request = _request(content, asked.namespace) if isinstance(content, RecordContent) else None
-    if request is None or not isinstance(content, RecordContent):
-        return _unusable(record)
+    if not record.intact:
+        return _unusable(record, "someone edited it: its recordDigest does not match")
+    content = record.content()
+    if isinstance(content, InvalidInput):
+        return _unusable(record, content.message)
+    request = _request(content, asked)
+    if isinstance(request, InvalidInput):
+        return _unusable(record, request.message)
     rollback = RecordedRollback(
         from_revision=history[0].spec.revision, to_revision=record.spec.revision
     )
@@ -108,12 +113,15 @@ def _candidates(history: PlanHistory, asked: RollbackRequest) -> Iterator[Record
         )
 
 
-def _request(content: RecordContent, namespace: str) -> OptimizeRequest | None:
+def _request(content: RecordContent, asked: RollbackRequest) -> OptimizeRequest | InvalidInput:
+    """Return the recorded request; it must be of the namespace and optimization asked for."""
     try:
         request = OptimizeRequest.model_validate(content.request)
     except ValidationError:
-        return None
-    return request if request.namespace == namespace else None
+        return InvalidInput("UnreadableRecord", "its request is none that this version knows")
+    if request.owner != (asked.namespace, asked.optimization):
+        return InvalidInput("UnreadableRecord", f"its request is of {request.owner}")
+    return request
 
 
 def _unknown(history: PlanHistory, asked: RollbackRequest) -> RequestProblem:
@@ -137,12 +145,7 @@ def _unknown(history: PlanHistory, asked: RollbackRequest) -> RequestProblem:
     )
 
 
-def _unusable(record: RecordedPlan) -> RequestProblem:
-    why = (
-        "its content can't be read"
-        if record.intact
-        else "someone edited it: its recordDigest does not match"
-    )
+def _unusable(record: RecordedPlan, why: str) -> RequestProblem:
     return RequestProblem(
         status=CONFLICT,
         reason="UnusableRecord",

@@ -1,4 +1,4 @@
-"""The tables that the demo prints, made of Kubernetes objects and of answers of POST /optimize."""
+"""The tables that the demo prints, made of Kubernetes objects and of the optimizer's answers."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,6 +11,9 @@ from dsf.kube.port import Object
 
 SHOWN_DIMENSIONS = 8
 """Rows of a table of scores; a table then fits a terminal of 24 lines, and the rest is counted."""
+
+DIGEST_SHOWN = 12
+"""Characters of a digest in a table: enough to tell plans apart."""
 
 OptimizeAnswer = Mapping[str, Any]
 """The JSON answer of POST /optimize."""
@@ -76,6 +79,36 @@ def workload_table(works: Iterable[Object]) -> TextTable:
         for work in works
     ]
     return TextTable(("workload", "cluster", "running there"), rows)
+
+
+def landing_table(status: Mapping[str, Any]) -> TextTable:
+    """Return a table of how far OCM is with each workload, of GET /placements/status."""
+    columns = ("workload", "cluster", "state", "reason")
+    rows = [tuple(str(item[column]) for column in columns) for item in status["workloads"]]
+    return TextTable(columns, rows)
+
+
+def change_table(answer: OptimizeAnswer) -> TextTable:
+    """Return a table of the writes that a plan implies."""
+    columns = ("action", "kind", "name")
+    return TextTable(
+        columns, [tuple(item[column] for column in columns) for item in answer["changes"]]
+    )
+
+
+def history_table(plans: Mapping[str, Any]) -> TextTable:
+    """Return a table of recorded plans, of GET /plans."""
+    rows = [
+        (
+            str(item["revision"]),
+            item["phase"],
+            format(item["objective"], "g"),
+            item["digest"][:DIGEST_SHOWN],
+            item["message"],
+        )
+        for item in plans["items"]
+    ]
+    return TextTable(("revision", "phase", "objective", "digest", "what became of it"), rows)
 
 
 def comparison_table(answers: Mapping[str, OptimizeAnswer]) -> TextTable:

@@ -1,4 +1,4 @@
-"""The demo's steps: score, optimise for performance, reset, optimise for power, plan by hardware.
+"""The demo's steps: score, optimise for performance and for power, roll back, plan by hardware.
 
 Only the last score differs between the clusters, so it chooses clusters as well as profiles.
 """
@@ -67,6 +67,8 @@ async def _run_steps(demo: RunningDemo) -> dict[str, dict[str, Any]]:
         answers[name] = await _optimize(demo, name, score)
         await _comply(demo)
         await _land(demo)
+    await _show_status(demo)
+    await _roll_back(demo)
     answers["throughput"] = await _plan_by_hardware(demo)
     return answers
 
@@ -151,6 +153,30 @@ async def _reset(demo: RunningDemo) -> None:
     await _until(demo, _claims(demo, "empty"), "clusters to report empty")
 
 
+async def _show_status(demo: RunningDemo) -> None:
+    path = f"/placements/status?namespace={WORKLOAD_NAMESPACE}"
+    demo.output.step(f"GET {path}: wanted and real, side by side")
+    demo.output.show([tables.landing_table(await _get(demo, path))])
+
+
+async def _roll_back(demo: RunningDemo) -> None:
+    demo.output.step("POST /rollback: back to the plan for performance")
+    asked = {"namespace": WORKLOAD_NAMESPACE}
+    planned = await _post(demo, "/rollback", {**asked, "dryRun": True})
+    demo.output.note("a dry run shows first what it would change")
+    demo.output.show([tables.change_table(planned)])
+    answer = await _post(demo, "/rollback", asked)
+    demo.output.note(
+        f"revision {answer['to_revision']} is restored, objective {answer['objective_value']:g}"
+    )
+    demo.output.show(tables.plan_tables(answer))
+    await _comply(demo)
+    await _land(demo)
+    path = f"/plans?namespace={WORKLOAD_NAMESPACE}"
+    demo.output.step(f"GET {path}: every applied plan is on record")
+    demo.output.show([tables.history_table(await _get(demo, path))])
+
+
 def _claims(demo: RunningDemo, value: str) -> Callable[[], Awaitable[bool]]:
     async def reached() -> bool:
         claims = await _claim_values(demo)
@@ -188,14 +214,22 @@ async def _until(demo: RunningDemo, reached: Callable[[], Awaitable[bool]], what
         await asyncio.sleep(POLL_SECONDS)
 
 
+async def _get(demo: RunningDemo, path: str) -> dict[str, Any]:
+    return await _call(demo, "GET", path)
+
+
 async def _post(demo: RunningDemo, path: str, body: Any) -> dict[str, Any]:
+    return await _call(demo, "POST", path, json=body)
+
+
+async def _call(demo: RunningDemo, method: str, path: str, **body: Any) -> dict[str, Any]:
     async with httpx.AsyncClient(trust_env=False, timeout=STEP_SECONDS) as client:
         try:
-            response = await client.post(demo.optimizer_url + path, json=body)
+            response = await client.request(method, demo.optimizer_url + path, **body)
         except httpx.HTTPError as error:
-            raise DemoError(f"POST {path}: {type(error).__name__}: {error}") from error
+            raise DemoError(f"{method} {path}: {type(error).__name__}: {error}") from error
     if not response.is_success:
-        raise DemoError(f"POST {path} answered {response.status_code}: {response.text}")
+        raise DemoError(f"{method} {path} answered {response.status_code}: {response.text}")
     answer: dict[str, Any] = response.json()
     return answer
 

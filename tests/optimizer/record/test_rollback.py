@@ -1,5 +1,7 @@
 """Rollback restores a recorded plan by a plan of its own, or says what no longer allows it."""
 
+import base64
+import gzip
 import json
 from dataclasses import replace
 from typing import Any
@@ -11,7 +13,6 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.port import Object
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.plan.plan import Plan
-from optimizer.record.content import packed, unpacked
 from optimizer.record.recorded_plan import RecordedPlan, read_records, record_digest
 from optimizer.service import Optimizer
 from optimizer.wire.request import OptimizeRequest, RollbackRequest
@@ -236,15 +237,19 @@ async def test_a_record_that_was_edited_by_hand_is_refused() -> None:
     assert "default-1: someone edited it" in refused.detail
 
 
+def zipped(document: object) -> str:
+    return base64.b64encode(gzip.compress(json.dumps(document).encode(), mtime=0)).decode()
+
+
 @pytest.mark.parametrize(
-    "content", ["", "no base64", "H4sI", "bm90IGd6aXA=", "x" * 99, {"kind": "no record"}]
+    "content",
+    ["", "no base64", "H4sI", "bm90IGd6aXA=", "x" * 99, zipped({"kind": "none"}), zipped([[]] * 9)],
 )
-async def test_a_content_that_can_not_be_read_is_refused(content: str | Object) -> None:
+async def test_a_content_that_can_not_be_read_is_refused(content: str) -> None:
     """Even where the digest was made to match."""
     hub, service = await two_plans()
     found = await hub.get(kinds.PLACEMENT_PLAN, "default-1", "default")
-    text = content if isinstance(content, str) else json.dumps(content)
-    spec = {**found["spec"], "content": text}
+    spec = {**found["spec"], "content": content}
     await replaced(hub, found, {**spec, "recordDigest": record_digest(spec)})
     refused = await refusal(service)
     assert (refused.status, refused.reason) == (409, "UnusableRecord")
@@ -259,12 +264,28 @@ async def replaced(hub: EmbeddedHub, found: Object, spec: Object) -> None:
     await hub.patch(kinds.PLACEMENT_PLAN, "default-1", status, "default", subresource="status")
 
 
-async def test_a_packed_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
-    hub, _ = await two_plans()
-    (record, *_) = await recorded(hub)
-    content = record.content()
+async def test_a_content_that_unpacks_to_too_much_is_not_unpacked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, service = await two_plans()
     monkeypatch.setattr("optimizer.record.content.MAX_CONTENT_BYTES", 100)
-    assert getattr(unpacked(packed(content) or ""), "reason", "") == "UnreadableRecord"  # type: ignore[arg-type]
+    refused = await refusal(service)
+    assert (refused.status, refused.reason) == (409, "UnusableRecord")
+
+
+async def test_a_plan_whose_content_was_too_large_to_keep_can_not_be_restored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("optimizer.record.content.MAX_CONTENT_CHARACTERS", 100)
+    hub = await hub_of()
+    service = optimizer(hub)
+    outcome = await applied(service, await planned(service, request("performance")))
+    assert [issue.reason for issue in outcome.issues] == ["PlanTooLargeToKeep"]
+    assert (await recorded(hub))[0].phase == "Applied"
+    await applied(service, await planned(service, request("power")))
+    refused = await refusal(service)
+    assert (refused.status, refused.reason) == (409, "UnusableRecord")
+    assert "too large for the hub" in refused.detail
 
 
 async def test_a_set_binding_that_vanishes_between_plan_and_apply_stops_the_plan() -> None:

@@ -94,6 +94,16 @@ def test_scores_that_differ_choose_clusters_as_well_as_profiles(kept: KeptDemo) 
     }
 
 
+def test_the_rollback_is_on_record_after_both_plans(kept: KeptDemo) -> None:
+    answer = httpx.get(
+        f"{kept.optimizer}/plans?namespace=default", timeout=REQUEST_SECONDS, trust_env=False
+    )
+    found = [
+        (item["revision"], item["phase"], item["objective"]) for item in answer.json()["items"]
+    ]
+    assert found == [(3, "Applied", 115), (2, "RolledBack", 170), (1, "Superseded", 115)]
+
+
 async def test_a_kept_demo_carries_out_requests_of_its_user(kept: KeptDemo) -> None:
     async with connect(kept.hub) as hub:
 
