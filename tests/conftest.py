@@ -44,6 +44,7 @@ def one_public_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ssl.SSLContext, "set_default_verify_paths", lambda _: None)
         patch.setattr(certifi, "where", lambda: str(file))
+        patch.delenv("SSL_CERT_FILE", raising=False)
         yield
 
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,19 @@ async def scenario_hub(access: AccessTable | None = None) -> EmbeddedHub:
     hub = EmbeddedHub(crds=crds(), access=access or AccessTable())
     for name in NAMESPACES:
         await put(hub, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    for path in sorted(SCENARIO.rglob("*.yaml")):
-        for obj in yaml.safe_load_all(path.read_text()):
-            await put(hub, obj)
+    for obj in _scenario():
+        await put(hub, obj)
     return hub
+
+
+@cache
+def _scenario() -> list[Object]:
+    """The scenario's objects, which a hub copies when it stores them."""
+    return [
+        obj
+        for path in sorted(SCENARIO.rglob("*.yaml"))
+        for obj in yaml.safe_load_all(path.read_text())
+    ]
 
 
 async def put(hub: EmbeddedHub, obj: Object) -> None:
