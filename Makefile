@@ -14,7 +14,7 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-exhaustive lint types check crds hub test-hub test-sources fire fire-hub mutants audit benchmarks benchmark-tuning clean
+.PHONY: help setup demo test test-exhaustive lint types check crds hub test-hub test-sources fire fire-hub mutants audit advisories benchmarks benchmark-tuning clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ audit: setup ## Offline: secrets in the repository, licences of the packages, an
 	@$(UV) export --quiet --locked --offline --no-dev --all-extras --format cyclonedx1.5 \
 	  --preview-features sbom-export --output-file .build/sbom.json
 	@echo "SBOM (CycloneDX 1.5): .build/sbom.json"
+
+advisories: setup ## Ask OSV for published vulnerabilities of the locked packages (needs the internet)
+	@$(RUN)/python -m tests.audit.advisories $(ARGS)
 
 test-sources: setup ## Run the agent against real Prometheus and VictoriaMetrics servers
 	@$(RUN)/python -m pytest $(or $(TESTS),tests/real_sources) $(ARGS)

@@ -1,1 +1,1 @@
-"""What `make audit` checks without a network: secrets in the repository, licences of packages."""
+"""`make audit`: secrets in the repository and licences of packages; `make advisories` asks OSV."""

@@ -1,8 +1,7 @@
 """Find secrets that are no known test values, and packages whose licence is not permitted.
 
 `python -m tests.audit --accept` writes what looks like a secret now to `known_values.json`. Look at
-each of them first. Advisories about packages need a service on the network (pip-audit); nothing
-here asks one.
+each of them first. Advisories about packages need a service on the network: see `advisories.py`.
 """
 
 import json
