@@ -71,6 +71,7 @@ from optimizer.wire.request_problem import (
     RequestProblem,
 )
 from optimizer.wire.result import Applied, ObjectRef, ResetResult, ScoreObject
+from optimizer.writers_elsewhere import WritersElsewhere
 
 T = TypeVar("T")
 
@@ -116,6 +117,7 @@ class Optimizer:
         self._now = now
         self._solving = 0
         self._lease_seconds = lease_seconds
+        self._elsewhere = WritersElsewhere(kube)
         self._records = PlanRecords(kube, now=now, limit=settings.plan_history_limit)
 
     async def ready(self) -> None:
@@ -187,11 +189,13 @@ class Optimizer:
         """Apply exactly the changes of a plan.
 
         Refused if the facts that it depends on have changed, or while another optimizer, of this
-        process or another one, writes to the namespace. `wanted` is called before the first write;
+        process or another one, writes to any namespace. `wanted` is called before the first write;
         if it returns False, nothing is written.
         """
         return await self._write_alone(
-            plan.request.namespace, lambda lease: self._apply(plan, lease, writer, wanted)
+            plan.request.namespace,
+            lambda lease: self._apply(plan, lease, writer, wanted),
+            elsewhere=self._elsewhere,
         )
 
     async def reset(
@@ -208,13 +212,20 @@ class Optimizer:
         `wanted` is called before the first deletion; if it returns False, nothing is deleted.
         """
         return await self._write_alone(
-            namespace, lambda lease: self._reset(namespace, optimization, lease, writer, wanted)
+            namespace,
+            lambda lease: self._reset(namespace, optimization, lease, writer, wanted),
+            elsewhere=None,
         )
 
     async def _write_alone(
-        self, namespace: str, work: Callable[[NamespaceLease], Awaitable[T]]
+        self,
+        namespace: str,
+        work: Callable[[NamespaceLease], Awaitable[T]],
+        elsewhere: WritersElsewhere | None,
     ) -> T | RequestProblem:
-        return await write_alone(self._kube, namespace, work, lease_seconds=self._lease_seconds)
+        return await write_alone(
+            self._kube, namespace, work, elsewhere=elsewhere, lease_seconds=self._lease_seconds
+        )
 
     async def _apply(
         self, plan: Plan, lease: NamespaceLease, writer: Writer, wanted: Callable[[], bool]
@@ -222,6 +233,8 @@ class Optimizer:
         observation = await observe(
             self._kube, plan.request.namespace, self._now(), named=writer.name_others
         )
+        if lease.unseen and not observation.unread:
+            raise lease.unseen
         refused = await asyncio.to_thread(stale, plan, observation, self._settings)
         if refused:
             return lease.name_last_plan(refused)

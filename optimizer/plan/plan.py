@@ -12,7 +12,7 @@ from dsf.kube.changes import Change
 from dsf.kube.port import Object
 from optimizer.candidates.layout_bounds import bounded_over_all_layouts, omitted_layout_issues
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.issue import Issue
+from optimizer.domain.issue import OTHERS_REASONS, Issue
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import PolicyEnforcement, Solution
 from optimizer.explain.wire_values import placed
@@ -26,11 +26,8 @@ from optimizer.plan.removals import removal_issues, removals
 from optimizer.plan.unplaced_reasons import unplaced
 from optimizer.snapshot.fleet_reader import MAX_ISSUES
 from optimizer.snapshot.fleet_snapshot import read_objects
-from optimizer.snapshot.object_readers import cluster_selectors
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.ownership.kept_objects import kept_objects, own_decisions
-from optimizer.snapshot.ownership.others import others_on_clusters
-from optimizer.snapshot.ownership.others_part import contradictions
 from optimizer.snapshot.unknown_names import unknown_names
 from optimizer.wire.explanation import Explanation, Placed
 from optimizer.wire.request import OptimizeRequest
@@ -53,7 +50,7 @@ from optimizer.wire.result import (
 
 _OTHERS_STAY = "the writes that the hub accepted stay"
 MAX_NAMED = 5
-"""Contradictions that a refusal names."""
+"""Parts of others that a refusal names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +61,6 @@ class Plan:
     facts that must not change between planning and applying. `assumptions`: what each enforced
     policy supplies and each assigned workload requests. `score_versions`: the resource version of
     each AddOnPlacementScore that was read, by cluster and name. `rollback`: what it restores.
-    `enforced`: the cluster, policy and pool of each policy that is enforced.
     """
 
     digest: str
@@ -78,7 +74,6 @@ class Plan:
     manifests: tuple[Object, ...]
     changes: tuple[Change, ...]
     removals: tuple[Removal, ...] = ()
-    enforced: tuple[tuple[str, str, str], ...] = ()
     explanation: Explanation | None = None
     assumptions: Mapping[str, str] = field(default_factory=dict)
     score_versions: Mapping[tuple[str, str], str] = field(default_factory=dict)
@@ -133,7 +128,6 @@ def plan(
         changes=implied,
         assumptions=assumptions(fleet, solution.decision),
         removals=removed,
-        enforced=_enforced(fleet, solution.decision.policies),
     )
 
 
@@ -148,9 +142,9 @@ def stale(
     refused = unknown_names(observation, made.request, scores)
     if refused:
         return refused
-    if _basis(observation, made.request, settings) != made.basis:
-        against = _contradicted(made, observation, settings)
-        return against or _stale(
+    read = read_objects(observation, made.request, settings)
+    if basis_of(read.fleet, read.pools) != made.basis:
+        return _others_since(made, read.fleet) or _stale(
             "the policies, workloads or managed clusters that it depends on have changed"
         )
     kept = kept_objects(
@@ -262,36 +256,21 @@ def _policies(choices: Iterable[PolicyEnforcement]) -> dict[str, str]:
     return {cluster: ", ".join(policies) for cluster, policies in by_cluster.items()}
 
 
-def _enforced(
-    fleet: Fleet, choices: Iterable[PolicyEnforcement]
-) -> tuple[tuple[str, str, str], ...]:
-    chosen = frozenset(choices)
-    return tuple(
-        (cluster.name, item.policy, item.pool)
-        for cluster in fleet.clusters
-        for item in cluster.candidates
-        if PolicyEnforcement(cluster.name, item.policy) in chosen
-    )
-
-
-def _contradicted(
-    made: Plan, observation: Observation, settings: OptimizerSettings
-) -> RequestProblem | None:
-    """Return a refusal with both names if others enforce policies that the plan's contradict."""
-    others = others_on_clusters(
-        observation,
-        made.request,
-        cluster_selectors(observation.managed_clusters, settings.cluster_label_key),
-        own_decisions(observation, made.request, settings),
-    )
-    against = list(contradictions(made.enforced, others, made.request))
-    if not against:
+def _others_since(made: Plan, fleet: Fleet) -> RequestProblem | None:
+    """Return a refusal with both names if others have come to the plan's clusters since."""
+    found = [
+        item.message
+        for item in fleet.issues
+        if item.reason in OTHERS_REASONS and item not in made.issues
+    ]
+    if not found:
         return None
     return RequestProblem(
         status=CONFLICT,
         reason="HeldByOthers",
-        title="Somebody else enforces policies that contradict the plan",
-        detail=f"{'; '.join(f'{text}' for text in against[:MAX_NAMED])}; plan again",
+        title="Others have what the plan counts on",
+        detail=f"since {made.request.owner} was planned:"
+        f" {'; '.join(f'{text}' for text in found[:MAX_NAMED])}; plan again",
     )
 
 

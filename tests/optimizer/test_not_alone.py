@@ -159,7 +159,7 @@ async def test_a_plan_that_somebody_contradicts_meanwhile_is_refused_with_both_n
     refused = await service(hub).apply(plan)
     assert isinstance(refused, RequestProblem)
     assert (refused.status, refused.reason) == (409, "HeldByOthers")
-    assert "optimization default of namespace default would enforce" in refused.detail
+    assert "since optimization default of namespace default was planned" in refused.detail
     assert "optimization default of namespace team-b enforces policy 2g" in refused.detail
 
 

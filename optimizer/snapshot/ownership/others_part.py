@@ -18,7 +18,6 @@ from optimizer.snapshot.ownership.others import (
     ResourceUse,
 )
 from optimizer.snapshot.ownership.resource_usage import unexplained_use
-from optimizer.wire.request import OptimizeRequest
 
 Found = tuple[tuple[Cluster, ...], GpuPools, tuple[Issue, ...]]
 
@@ -55,22 +54,6 @@ def without_others_part(
     issues += _held_pools(pools, others)
     issues += _unread(observation)
     return tuple(left), {name: own for name, own in free.items() if own}, tuple(issues)
-
-
-def contradictions(
-    chosen: Iterable[tuple[str, str, str]],
-    others: Mapping[str, OthersOnCluster],
-    request: OptimizeRequest,
-) -> Iterator[str]:
-    """Yield both sides, in words, of each chosen (cluster, policy, pool) that others contradict."""
-    for cluster, policy, pool in chosen:
-        for item in others.get(cluster, OthersOnCluster()).enforced:
-            same = (item.namespace, item.policy.policy) == (request.namespace, policy)
-            if item.policy.pool == pool and not same:
-                yield (
-                    f"{request.owner} would enforce policy {UntrustedName(policy)} on cluster"
-                    f" {UntrustedName(cluster)}, where {_enforces(item)}"
-                )
 
 
 def _without_contradicting(
