@@ -12,23 +12,15 @@ MOST_BYTES = 32 << 20
 """The largest answer that an agent reads from a source."""
 
 
-class UnusableFile(ValueError):
+class UnusableFile(Exception):
     """A file is no document with series; the message says why."""
 
 
 def prometheus_answer(path: Path) -> dict[str, Any]:
     """Return the content of a file as an answer of Prometheus. Raises UnusableFile."""
     try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise UnusableFile(f"{path} is larger than {MOST_BYTES >> 20} MiB")
-        document = json.loads(content)
-    except OSError as error:
-        raise UnusableFile(f"{path} can't be read: {error.strerror}") from error
+        document = json.loads(_content(path))
     except (ValueError, RecursionError) as error:
-        if isinstance(error, UnusableFile):
-            raise
         raise UnusableFile(f"{path} is not JSON: {error}") from error
     if isinstance(document, dict) and isinstance(document.get("data"), list):
         data = {"resultType": "matrix", "result": document["data"]}
@@ -48,3 +40,14 @@ def read_series(path: Path) -> FetchedSeries:
     if isinstance(found, Failure):
         raise UnusableFile(f"{path}: {found.message.partition('but not ')[2] or found.message}")
     return found
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise UnusableFile(f"{path} can't be read: {error.strerror}") from error
+    if len(content) > MOST_BYTES:
+        raise UnusableFile(f"{path} is larger than {MOST_BYTES >> 20} MiB")
+    return content

@@ -29,6 +29,16 @@ def test_a_sample_with_a_source_passes_the_check(create: Callable[[], FastAPI]) 
         passes(url)
 
 
+def test_a_sample_tells_that_a_request_is_too_large() -> None:
+    """It used to close the connection while the body arrived, so nobody saw its answer."""
+    with served(sample_app()) as url:
+        size = ("--series", "4000", "--samples", "120")
+        code, out, _ = invoked(root, "scorer", "check", url, *size)
+    assert code == 0
+    assert "answered 413" in out
+    assert "shorten its range" in out
+
+
 def test_the_static_scorers_pass_the_check() -> None:
     with served(static_app()) as url:
         passes(f"{url}/performance/config", *STATIC)

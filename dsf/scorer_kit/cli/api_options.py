@@ -84,11 +84,11 @@ def named(url: str, scoring_url: str, dimension_format: str) -> "NamedApi":
     return found
 
 
-async def reached(named: "NamedApi") -> "ScorerTarget":
+async def reached(api: "NamedApi") -> "ScorerTarget":
     """Return what a scoring API answered. Raises ApiUnreachable."""
     from dsf.scorer_kit.scorer_target import look_at
 
-    target = await look_at(named)
+    target = await look_at(api)
     if target.unreachable:
         raise ApiUnreachable(target.unreachable)
     return target

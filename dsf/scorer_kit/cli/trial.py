@@ -116,7 +116,7 @@ async def _round(
 
     summary = target.summary
     if isinstance(summary, InvalidInput):
-        raise click.ClickException(f"{summary.reason}: {summary.message}")
+        raise click.ClickException(target.why_unusable or f"{summary.reason}: {summary.message}")
     if (summary.source_type == "None") == source.given:
         raise click.UsageError(
             "the scorer has source type None: leave out --prometheus, --data and --recording"

@@ -10,9 +10,9 @@ from dsf.scorer_kit.conformance.evidence import CheckCall, CheckInput, Evidence
 from dsf.scorer_kit.conformance.judges import Findings
 from dsf.scorer_kit.invented_series import TYPICAL_SERIES, invented
 
-Need = Literal["nothing", "config", "endpoint", "answer", "results", "token"]
+Need = Literal["nothing", "config", "endpoint", "answer", "results", "own series", "token"]
 """What a check needs: a usable config, the scoring endpoint, the answer to a typical request, the
-results in it, or a token."""
+results in it, results of series that nobody invented, or a token."""
 
 _NOT_FINITE = ("NaN", "+Inf", "-Inf", "0.5")
 
@@ -149,7 +149,10 @@ CHECKS = (
         "dimensions", "the labels of each result make a name of its own", judges.dimensions
     ),
     ConformanceCheck(
-        "values", "values lie in -100..100, and are not all 0 after rounding down", judges.values
+        "values",
+        "with --data: values lie in -100..100, and are not all 0 after rounding down",
+        judges.values,
+        needs="own series",
     ),
     ConformanceCheck(
         "content-type",

@@ -78,19 +78,48 @@ class CallOutcome:
         return 0 if isinstance(self.answer, Failure) else self.answer.status
 
 
+NO_CALL = CallOutcome(Failure("scoring", "NotCalled", "no call was made"), [], 0.0)
+
+
+@dataclass(slots=True)
+class CallCounts:
+    """All calls of a run so far: how many, the slowest, and whether one had no answer in time.
+
+    Of their answers only the first is kept, because each may have megabytes.
+    """
+
+    typical: CallOutcome = NO_CALL
+    number: int = 0
+    slowest_seconds: float = 0.0
+    late: bool = False
+
+    def add(self, outcome: CallOutcome) -> None:
+        """Count a call; the first is the typical request."""
+        if not self.number:
+            self.typical = outcome
+        self.number += 1
+        self.slowest_seconds = max(self.slowest_seconds, outcome.seconds)
+        self.late = self.late or outcome.late
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a check judges: the target, its own calls, and all calls so far.
+    """What a check judges: the target, the outcomes of its own calls, and all calls so far.
 
-    `health` is why the health endpoint failed after the check's calls; None if it did not.
+    `seconds` is the time of a call. `health` is why the health endpoint failed after the check's
+    calls; None if it did not.
     """
 
     target: ScorerTarget
-    settings: CheckSettings
     seconds: float
+    calls: CallCounts
     outcomes: Sequence[CallOutcome] = ()
-    before: Sequence[CallOutcome] = ()
     health: ProbeFailure | None = None
+
+    @property
+    def typical(self) -> CallOutcome:
+        """The outcome of the typical request."""
+        return self.calls.typical
 
     @property
     def summary(self) -> ScorerSummary:

@@ -66,8 +66,7 @@ def registration(evidence: Evidence) -> Findings:
 
 def scoring(evidence: Evidence) -> Findings:
     """Judge the status of the answer to a typical request."""
-    (outcome,) = evidence.outcomes
-    failure = _refusal(outcome)
+    failure = _refusal(evidence.typical)
     if failure and failure.reason == UNAUTHORIZED:
         yield error(failure.message, "name the file with the token by --token-file")
     elif failure:
@@ -76,7 +75,7 @@ def scoring(evidence: Evidence) -> Findings:
 
 def schema(evidence: Evidence) -> Findings:
     """Judge the document that answered a typical request."""
-    outcome = evidence.before[0]
+    outcome = evidence.typical
     if isinstance(outcome.results, Failure):
         yield error(
             outcome.results.message,
@@ -107,7 +106,7 @@ def not_finite(evidence: Evidence) -> Findings:
         wrong = sum(not math.isfinite(result.score) for result in _results(outcome))
         if wrong:
             yield error(
-                f"{counted(wrong, 'score')} of the answer are NaN or infinite",
+                f"{counted(wrong, 'score')} in the answer, NaN or infinite",
                 "ignore such samples, and leave out a series that has no other: agents drop it",
             )
 
@@ -119,14 +118,17 @@ def large(evidence: Evidence) -> Findings:
     if failure and (outcome.status in _CLIENT_ERROR or outcome.status == _BUSY):
         yield warning(failure.message, "accept more, or say in the README what it accepts")
     elif failure:
-        yield error(failure.message, "accept more series, or refuse them with 413 and a sentence")
+        yield error(
+            failure.message,
+            "accept more, or read the body to its end and answer 413",
+        )
 
 
 def latency(evidence: Evidence) -> Findings:
     """Judge the slowest call so far against the time that the agent allows."""
     limit = f"{evidence.seconds:g} s"
-    slowest = max((outcome.seconds for outcome in evidence.before), default=0.0)
-    if any(outcome.late for outcome in evidence.before):
+    slowest = evidence.calls.slowest_seconds
+    if evidence.calls.late:
         yield error(
             f"a call had no complete answer within {limit}",
             "compute less, ask for less in the query, or lengthen the interval (at most 120 s)",
@@ -182,7 +184,7 @@ def survival(evidence: Evidence) -> Findings:
 
 def dimensions(evidence: Evidence) -> Findings:
     """Judge whether the labels of results make a name of its own for each."""
-    results = _results(evidence.before[0])
+    results = _results(evidence.typical)
     form = evidence.target.named.dimension_format
     if not form:
         if suggested_format([result.metric for result in results]) is None:
@@ -194,25 +196,27 @@ def dimensions(evidence: Evidence) -> Findings:
     adjusted = _published(evidence, results, form).adjusted
     if count := adjusted.get("MissingLabel"):
         yield error(
-            f"{counted(count, 'result')} lack a label that {form} names",
+            f"{counted(count, 'result')} without a label that {form} names",
             "set that label, or name another with --dimension-format",
         )
     if count := adjusted.get("Duplicate"):
         yield error(
-            f"{counted(count, 'result')} of {len(results)} have the name of another with {form}",
+            f"{counted(count, 'result')} with the name of another, by {form}",
             "name labels that differ: only the first result with a name is published",
         )
 
 
 def values(evidence: Evidence) -> Findings:
     """Judge whether the values of entries tell anything."""
-    results = _results(evidence.before[0])
-    form = evidence.target.named.dimension_format
-    form = form or suggested_format([result.metric for result in results]) or "${node}"
+    results = _results(evidence.typical)
+    given = evidence.target.named.dimension_format
+    form = given or suggested_format([result.metric for result in results])
+    if form is None:
+        return
     scores = _published(evidence, results, form)
     fix = "set scoring.normalize to the range that your scores can have"
     if count := scores.adjusted.get("OutOfRange"):
-        yield warning(f"{counted(count, 'value')} are clamped to -100..100", fix)
+        yield warning(f"{counted(count, 'value')} clamped to -100..100", fix)
     if len(scores.entries) > 1 and {entry.value for entry in scores.entries} == {0}:
         yield warning("all values are 0, because scores are rounded down", fix)
 

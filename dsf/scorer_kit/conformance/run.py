@@ -15,6 +15,7 @@ from dsf.hub.observe.prober import Prober
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeTarget
 from dsf.scorer_kit.conformance.checks import CHECKS, ConformanceCheck, Need
 from dsf.scorer_kit.conformance.evidence import (
+    CallCounts,
     CallOutcome,
     CheckCall,
     CheckInput,
@@ -32,6 +33,7 @@ _MISSING: Mapping[Need, str] = {
     "endpoint": "the scoring endpoint is not known: see config and registration",
     "answer": "a typical request was not answered: see scoring",
     "results": "a typical request has no usable answer: see scoring and schema",
+    "own series": "no --data: scores of invented series tell nothing about values",
     "token": "no --token-file",
 }
 """Why a check is skipped that needs what is not there."""
@@ -50,18 +52,18 @@ async def check(target: ScorerTarget, settings: CheckSettings, now: float) -> Co
         config.name if config else "",
         target.named.dimension_format or run.suggested_format(),
         results,
-        len(run.outcomes),
-        max((outcome.seconds for outcome in run.outcomes), default=0.0),
+        run.calls.number,
+        run.calls.slowest_seconds,
     )
 
 
 class _CheckRun:
-    """The checks of one target, one after the other; `outcomes` are those of all calls so far."""
+    """The checks of one target, one after the other."""
 
     def __init__(
         self, client: HttpClient, target: ScorerTarget, settings: CheckSettings, now: int
     ) -> None:
-        self.outcomes: list[CallOutcome] = []
+        self.calls = CallCounts()
         self._client = client
         self._target = target
         self._settings = settings
@@ -71,7 +73,7 @@ class _CheckRun:
 
     def suggested_format(self) -> str:
         """Return the format that the results of the typical request suggest; empty for none."""
-        results = self.outcomes[0].results if self.outcomes else []
+        results = self.calls.typical.results
         if isinstance(results, Failure) or not results:
             return ""
         return suggested_format([result.metric for result in results]) or ""
@@ -80,18 +82,11 @@ class _CheckRun:
         """Make the calls of one check, and judge them."""
         if why := self._why_skipped(item):
             return CheckResult(item.name, item.promise, skipped=why)
-        before = tuple(self.outcomes)
         outcomes = await self._made(item)
         if any(outcome.late for outcome in outcomes):
             return CheckResult(item.name, item.promise, skipped=_LATE)
-        evidence = Evidence(
-            self._target,
-            self._settings,
-            self._seconds(),
-            outcomes,
-            before,
-            await self._health() if item.probes else None,
-        )
+        health = await self._health() if item.probes else None
+        evidence = Evidence(self._target, self._seconds(), self.calls, outcomes, health)
         return CheckResult(item.name, item.promise, tuple(item.judge(evidence)))
 
     def _why_skipped(self, item: ConformanceCheck) -> str:
@@ -99,26 +94,26 @@ class _CheckRun:
             return "by --skip"
         if not self._has(item.needs):
             return _MISSING[item.needs]
-        if item.calls and any(outcome.late for outcome in self.outcomes):
+        if item.calls and self.calls.late:
             return _LATE
         if item.calls and self._clock() >= self._end:
             return f"--time-limit of {self._settings.total:g} s is over"
         return ""
 
     def _has(self, need: Need) -> bool:
-        match need:
-            case "nothing":
-                return True
-            case "config":
-                return self._target.config is not None
-            case "endpoint":
-                return isinstance(self._target.summary, ScorerSummary)
-            case "answer":
-                return any(outcome.ok for outcome in self.outcomes[:1])
-            case "results":
-                return any(isinstance(outcome.results, list) for outcome in self.outcomes[:1])
-            case "token":
-                return bool(self._settings.token)
+        summary, typical = self._target.summary, self.calls.typical
+        sourceless = isinstance(summary, ScorerSummary) and summary.source_type == "None"
+        results = typical.ok and not isinstance(typical.results, Failure)
+        there: Mapping[Need, bool] = {
+            "nothing": True,
+            "config": self._target.config is not None,
+            "endpoint": isinstance(summary, ScorerSummary),
+            "answer": typical.ok,
+            "results": results,
+            "own series": results and (sourceless or self._settings.typical is not None),
+            "token": bool(self._settings.token),
+        }
+        return there[need]
 
     async def _health(self) -> ProbeFailure | None:
         target = ProbeTarget(self._target.named.config_url, full=False)
@@ -131,7 +126,7 @@ class _CheckRun:
             return outcomes
         for call in item.calls(self._input(self._target.summary)):
             outcomes.append(await self._call(self._target.summary, call))
-            self.outcomes.append(outcomes[-1])
+            self.calls.add(outcomes[-1])
             if outcomes[-1].late:
                 break
         return outcomes

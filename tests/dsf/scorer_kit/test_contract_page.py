@@ -89,6 +89,11 @@ def test_a_command_has_the_answer_shown(scorer: str, number: int) -> None:
     assert json.loads(answer.stdout) == json.loads(blocks("json")[number - 1])
 
 
+def test_the_scorer_of_the_page_passes_the_check(scorer: str) -> None:
+    code, out, _ = invoked(root, "scorer", "check", scorer, "--series", "20", "--samples", "5")
+    assert code == 0, out
+
+
 @pytest.mark.parametrize(("form", "labels", "entry"), rows("From labels to entries"))
 def test_a_row_of_the_format_table_is_true(form: str, labels: str, entry: str) -> None:
     results = {"results": [{"metric": json.loads(labels.strip("`")), "score": 1}]}

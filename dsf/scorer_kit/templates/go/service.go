@@ -18,7 +18,10 @@ import (
 	"time"
 )
 
-const maxBodyBytes = 8 << 20
+const (
+	maxBodyBytes      = 8 << 20
+	maxDiscardedBytes = 4 * maxBodyBytes
+)
 
 // Series is one time series: its labels and its samples.
 type Series struct {
@@ -84,9 +87,15 @@ func scoring(token string) http.HandlerFunc {
 			problem(answer, http.StatusUnsupportedMediaType, "the body must be JSON: send it as application/json")
 			return
 		}
-		body, err := io.ReadAll(http.MaxBytesReader(answer, request.Body, maxBodyBytes))
+		body, err := io.ReadAll(io.LimitReader(request.Body, maxBodyBytes+1))
 		if err != nil {
-			problem(answer, http.StatusRequestEntityTooLarge, "the body is longer than 8 MiB, or ended early")
+			problem(answer, http.StatusBadRequest, "the body ended early")
+			return
+		}
+		if len(body) > maxBodyBytes {
+			// Read on before the refusal: closing earlier would reset the connection.
+			_, _ = io.CopyN(io.Discard, request.Body, maxDiscardedBytes)
+			problem(answer, http.StatusRequestEntityTooLarge, "the body is longer than 8 MiB: ask for less")
 			return
 		}
 		data, status, err := seriesOf(body)

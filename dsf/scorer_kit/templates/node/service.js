@@ -9,6 +9,7 @@ import { createServer, STATUS_CODES } from "node:http";
 import { CONFIG, score } from "./score.js";
 
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
+const MAX_DISCARDED_BYTES = 4 * MAX_BODY_BYTES;
 const NUMBER = /^([-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|NaN|[-+]?Inf)$/i;
 const { HOST = "127.0.0.1", PORT = "8000", SCORING_TOKEN = "" } = process.env;
 
@@ -47,10 +48,16 @@ async function bodyOf(request) {
   let size = 0;
   for await (const chunk of request) {
     size += chunk.length;
-    if (size > MAX_BODY_BYTES) {
-      throw new Refused(413, `the body is longer than ${MAX_BODY_BYTES} bytes: ask for less`);
+    if (size > MAX_DISCARDED_BYTES) {
+      break;
     }
-    chunks.push(chunk);
+    if (size <= MAX_BODY_BYTES) {
+      chunks.push(chunk);
+    }
+  }
+  // Only now: closing before the end of the body would reset the connection.
+  if (size > MAX_BODY_BYTES) {
+    throw new Refused(413, `the body is longer than ${MAX_BODY_BYTES} bytes: ask for less`);
   }
   return Buffer.concat(chunks).toString("utf8");
 }

@@ -17,6 +17,8 @@ from typing import Any
 from score import CONFIG, score
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
+MAX_DISCARDED_BYTES = 4 * MAX_BODY_BYTES
+PIECE_BYTES = 64 * 1024
 TOKEN = os.environ.get("SCORING_TOKEN", "")
 
 
@@ -90,6 +92,11 @@ class Service(BaseHTTPRequestHandler):
             self._problem(500, "the scorer failed; its log has the details")
 
     def _body(self) -> bytes:
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal():
+            raise Refused(411, "the request needs a Content-Length")
+        # Read to its end before any refusal: closing earlier would reset the connection.
+        body = self._read(int(length))
         if self.path != CONFIG["scoring"]["path"]:
             raise Refused(404, "there is nothing at this path")
         sent = self.headers.get("Authorization", "")
@@ -97,12 +104,15 @@ class Service(BaseHTTPRequestHandler):
             raise Refused(401, "the Authorization header must be: Bearer, and the scorer's token")
         if self.headers.get_content_type() != "application/json":
             raise Refused(415, "the body must be JSON: send it as application/json")
-        length = self.headers.get("Content-Length", "")
-        if not length.isdecimal():
-            raise Refused(411, "the request needs a Content-Length")
-        if int(length) > MAX_BODY_BYTES:
-            raise Refused(413, f"the body is longer than {MAX_BODY_BYTES} bytes: ask for less")
-        return self.rfile.read(int(length))
+        return body
+
+    def _read(self, length: int) -> bytes:
+        if length <= MAX_BODY_BYTES:
+            return self.rfile.read(length)
+        for _ in range(min(length, MAX_DISCARDED_BYTES) // PIECE_BYTES):
+            self.rfile.read(PIECE_BYTES)
+        self.rfile.read(min(length, MAX_DISCARDED_BYTES) % PIECE_BYTES)
+        raise Refused(413, f"the body is longer than {MAX_BODY_BYTES} bytes: ask for less")
 
     def _problem(self, status: int, detail: str) -> None:
         title = HTTPStatus(status).phrase

@@ -12,6 +12,7 @@ from dsf.scorer_kit.conformance.checks import CHECKS, NAMES
 from dsf.scorer_kit.conformance.evidence import CheckSettings
 from dsf.scorer_kit.conformance.report import ConformanceReport
 from dsf.scorer_kit.conformance.run import check
+from dsf.scorer_kit.invented_series import SeriesForm, invented
 from dsf.scorer_kit.scorer_target import NamedApi, look_at, named_api
 from tests.dsf.scorer_kit.scorers import (
     TOKEN,
@@ -31,6 +32,7 @@ from tests.repository import ROOT
 SECTION = (ROOT / "docs" / "scorer-kit.md").read_text().split("\n## Check ")[1].split("\n## ")[0]
 TABLE = [line for line in SECTION.splitlines() if line.startswith("| `")]
 NOW = 1_700_000_000
+OWN = invented(SeriesForm(("node", "namespace", "pod"), 5, 60, NOW), 3)
 SMALL = {"series": 20, "samples": 5}
 
 
@@ -208,7 +210,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", WRONG)
 async def test_a_broken_promise_is_named_by_one_check(url: str, name: str) -> None:
     _, expected, part = WRONG[name]
-    report = await checked(f"{url}/{name}/config")
+    own = {"typical": OWN} if expected == "values" else {}
+    report = await checked(f"{url}/{name}/config", **own)
     found = told(report)
     assert list(found) == [expected]
     assert part in found[expected]
@@ -216,14 +219,14 @@ async def test_a_broken_promise_is_named_by_one_check(url: str, name: str) -> No
 
 
 async def test_a_correct_api_passes_every_check(url: str) -> None:
-    report = await checked(f"{url}/correct/config")
+    report = await checked(f"{url}/correct/config", typical=OWN)
     assert told(report) == {}
     assert statuses(report) == dict.fromkeys(NAMES, "passed") | {"token": "skipped"}
     assert report.dimension_format == "${node};${namespace};${pod}"
 
 
 async def test_a_token_is_required_where_one_is_named(url: str) -> None:
-    good = await checked(f"{url}/protected/config", token=TOKEN)
+    good = await checked(f"{url}/protected/config", token=TOKEN, typical=OWN)
     assert statuses(good) == dict.fromkeys(NAMES, "passed")
     open_ = await checked(f"{url}/correct/config", token=TOKEN)
     assert list(told(open_)) == ["token"]
@@ -247,9 +250,9 @@ async def test_nothing_is_called_after_the_time_limit(url: str) -> None:
 
 async def test_the_format_of_a_scorer_is_checked_if_it_is_given(url: str) -> None:
     missing = await checked(f"{url}/correct/config", "${app}")
-    assert "lack a label" in told(missing)["dimensions"]
+    assert "without a label" in told(missing)["dimensions"]
     alike = await checked(f"{url}/correct/config", "${cluster}")
-    assert "have the name of another" in told(alike)["dimensions"]
+    assert "with the name of another" in told(alike)["dimensions"]
 
 
 async def test_a_check_can_be_left_out(url: str) -> None:
