@@ -26,13 +26,13 @@ def passes(url: str, *options: str) -> None:
 @pytest.mark.parametrize("create", [sample_app, simple_prediction_app])
 def test_a_sample_with_a_source_passes_the_check(create: Callable[[], FastAPI]) -> None:
     with served(create()) as url:
-        passes(url)
+        passes(url, "--series", "50")
 
 
 def test_a_sample_tells_that_a_request_is_too_large() -> None:
     """It used to close the connection while the body arrived, so nobody saw its answer."""
     with served(sample_app()) as url:
-        size = ("--series", "4000", "--samples", "120")
+        size = ("--series", "3300", "--samples", "120")
         code, out, _ = invoked(root, "scorer", "check", url, *size)
     assert code == 0
     assert "answered 413" in out

@@ -66,11 +66,11 @@ api_options = options(
 
 token_option = click.option(
     "--token-file",
-    "token",
     type=FILE,
     callback=_token,
     help="File with the bearer token for the scoring call.",
 )
+"""`--token-file`; a command gets the token itself, empty without a file."""
 
 
 def named(url: str, scoring_url: str, dimension_format: str) -> "NamedApi":

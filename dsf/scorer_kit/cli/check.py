@@ -78,6 +78,7 @@ def check(url: str, scoring_url: str, dimension_format: str, output: str, **flag
 def _settings(
     *,
     data: Path | None,
+    token_file: str,
     timeout: float | None,
     time_limit: float,
     skip: tuple[str, ...],
@@ -95,5 +96,10 @@ def _settings(
     except UnusableFile as error:
         raise click.UsageError(str(error)) from error
     return CheckSettings(
-        typical=typical, seconds=timeout, total=time_limit, skipped=frozenset(skip), **rest
+        typical=typical,
+        token=token_file,
+        seconds=timeout,
+        total=time_limit,
+        skipped=frozenset(skip),
+        **rest,
     )

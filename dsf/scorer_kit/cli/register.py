@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option("--output", "-o", type=click.Choice(["yaml", "json"]), default="yaml")
 def register(
-    url: str, scoring_url: str, dimension_format: str, *, token: str, name: str, output: str
+    url: str, scoring_url: str, dimension_format: str, *, token_file: str, name: str, output: str
 ) -> None:
     """Write the DynamicScorer of a scoring API to standard output.
 
@@ -42,7 +42,7 @@ def register(
     from dsf.scorer_kit.scorer_target import object_name
 
     api = named(url, scoring_url, dimension_format)
-    target, suggested = asyncio.run(_asked(api, token))
+    target, suggested = asyncio.run(_asked(api, token_file))
     config = target.config
     if config is None:
         raise click.ClickException(target.why_unusable)

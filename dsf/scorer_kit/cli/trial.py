@@ -76,7 +76,7 @@ def trial(
     scoring_url: str,
     dimension_format: str,
     *,
-    token: str,
+    token_file: str,
     cluster: str,
     plotted: bool,
     output: str,
@@ -92,7 +92,7 @@ def trial(
     api, chosen = named(url, scoring_url, dimension_format), TrialSource(**source)
 
     async def tried() -> "Round":
-        return await _round(await reached(api), chosen, cluster, token)
+        return await _round(await reached(api), chosen, cluster, token_file)
 
     done = asyncio.run(tried())
     if output == "yaml":

@@ -139,6 +139,13 @@ async def never(_: web.Request) -> web.StreamResponse:
     return web.Response()
 
 
+async def endless(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    while True:
+        await response.write(b" " * (1 << 20))
+
+
 def counting() -> Respond:
     """Respond with scores that grow from call to call."""
     calls = count()

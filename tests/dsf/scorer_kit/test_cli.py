@@ -94,6 +94,23 @@ async def test_the_token_of_a_file_is_sent(tmp_path: Path) -> None:
     assert TOKEN not in out
 
 
+@pytest.mark.parametrize("command", ["check", "try"])
+async def test_a_token_that_is_sent_back_is_not_shown(tmp_path: Path, command: str) -> None:
+    async def echo(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=500, text=str(request.headers))
+
+    (tmp_path / "token").write_text(TOKEN)
+    (tmp_path / "data.json").write_text('{"data": []}')
+    options = ("--token-file", str(tmp_path / "token"), "--data", str(tmp_path / "data.json"))
+    async with served({"api": TestApi(echo)}) as url:
+        code, out, err = await invoked_meanwhile(
+            root, "scorer", command, f"{url}/api/config", *options
+        )
+    assert code == 1
+    assert "redacted" in out + err
+    assert TOKEN not in out + err
+
+
 @pytest.mark.parametrize("form", ["request", "prometheus"])
 async def test_the_series_of_a_file_are_sent(tmp_path: Path, form: str) -> None:
     sent = list[Any]()

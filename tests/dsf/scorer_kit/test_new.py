@@ -30,6 +30,9 @@ def found(program: str) -> str | None:
     return shutil.which(program) or (built[-1] if built else None)
 
 
+TOO_LARGE = "--series 3300 --samples 120"
+"""A body of 9 MB, where a scaffold takes 8 MiB."""
+
 TOKEN = "a-token-of-the-test"
 NEEDS = {"python": [], "shell": ["jq", "sh"], "node": ["node"], "go": ["go"]}
 LANGS = [
@@ -84,8 +87,7 @@ def test_a_scaffold_passes_its_tests_and_the_check_at_once(
     assert "AddOnPlacementScore cluster1/cpu-mean: 2 of 2 results" in out
     (folder / "token").write_text(TOKEN)
     with started(start, own, SCORING_TOKEN=TOKEN) as url:
-        size = "--series 4000 --samples 120"
-        report = typed(f"dsf scorer check {url} --token-file {folder / 'token'} {size}")
+        report = typed(f"dsf scorer check {url} --token-file {folder / 'token'} {TOO_LARGE}")
     assert "answered 413" in report
     assert report.splitlines()[-1].startswith("16 passed, 1 warning, 0 failed, 1 skipped")
 

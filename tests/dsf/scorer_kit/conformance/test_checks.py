@@ -21,6 +21,7 @@ from tests.dsf.scorer_kit.scorers import (
     changed,
     config,
     counting,
+    endless,
     never,
     parsed,
     protected,
@@ -87,6 +88,7 @@ WRONG: dict[str, tuple[TestApi, str, str]] = {
     "wrong-path": (scoring(path="/nowhere"), "scoring", "404"),
     "failing": (TestApi(unless(lambda *_: True, broken)), "scoring", "answered 500"),
     "redirecting": (replying(b"", status=307), "scoring", "redirects are not followed"),
+    "endless": (TestApi(endless), "scoring", "is larger than 10240000 bytes"),
     "html": (replying(b"<html>", "text/html"), "schema", "malformed JSON"),
     "other-field": (replying(b'{"scores": []}'), "schema", "results"),
     "text-score": (
