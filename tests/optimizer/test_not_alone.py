@@ -17,6 +17,7 @@ from tests.optimizer.neighbours import (
     TEAM,
     applied,
     bind_by_hand,
+    everything,
     hub_of_two_teams,
     in_namespace,
     of_team,
@@ -212,3 +213,17 @@ async def test_a_hub_of_one_team_reads_as_few_lists_as_kinds() -> None:
     assert isinstance(made, Plan)
     assert len({call.kind for call in lists}) == 9
     assert len(lists) <= 2 * 11
+
+
+async def test_objects_of_others_are_never_written() -> None:
+    hub = await hub_of_two_teams()
+    await applied(hub, of_team("power", ["worker02"], ["mwrs-app01"]))
+    await bind_by_hand(hub, "by-hand", "2g.24gb-worker01", "worker01")
+    await run_by_hand(hub, "alone", "worker01", 1)
+    before = await everything(hub)
+    asked = request("power", ["worker01", "worker02"], ["mwrs-app01"])
+    assert len((await applied(hub, asked)).changes) == 3
+    during = await everything(hub)
+    assert {key: during[key] for key in before} == before
+    await service(hub).reset("default", optimization="default")
+    assert await everything(hub) == before

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .harness.api import Object
     from .harness.cluster import ManagedCluster
 
+PLACEMENT = ("cluster.open-cluster-management.io/v1beta1", "Placement")
 LOGS = pytest.StashKey[Path]()
 NUMBERS = itertools.count(1)
 # The chart's own 30 s would make tests wait for nothing.
@@ -108,8 +109,11 @@ def namespace(hub: Hub) -> str:
 
 
 @pytest.fixture
-def bound_namespace(hub: Hub, namespace: str) -> str:
-    """A namespace of its own whose Placements can choose from every cluster."""
+def bound_namespace(hub: Hub, namespace: str) -> Iterator[str]:
+    """A namespace of its own whose Placements can choose from every cluster.
+
+    Afterwards its Placements are deleted, because what they hold counts for later tests.
+    """
     hub.apply(
         {
             "apiVersion": "cluster.open-cluster-management.io/v1beta2",
@@ -118,7 +122,9 @@ def bound_namespace(hub: Hub, namespace: str) -> str:
             "spec": {"clusterSet": "global"},
         }
     )
-    return namespace
+    yield namespace
+    for placement in hub.api.list(*PLACEMENT, namespace):
+        hub.api.delete(*PLACEMENT, placement["metadata"]["name"], namespace)
 
 
 def pytest_terminal_summary(
