@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from dsf.api.crd.placement_plan import RolloutPhase
 from dsf.kube.access_reviews import missing_right
 from dsf.kube.apply import apply
 from dsf.kube.changes import Change
@@ -116,6 +117,23 @@ class PlanRecords:
         except KubeError as error:
             return (_incomplete(record, error),)
         return (_too_large(record),) if record.spec.content is None else ()
+
+    async def end_rollout(self, namespace: str, name: str, phase: RolloutPhase) -> None:
+        """Say on the record of a rollout that has ended what became of its plan."""
+        records = await self.read(namespace)
+        if isinstance(records, Issue):
+            return
+        for record in records:
+            if record.name == name and record.phase == "Applying":
+                history = history_of(records, record.spec.optimization)
+                older = tuple(i for i in history if i.spec.revision < record.spec.revision)
+                match phase:
+                    case "Complete":
+                        await self._write(self._completion(OpenRecord(record, older), record, ()))
+                    case "TurnedBack":
+                        await self._write([plan_status.turned_back(record, self._now())])
+                    case "Cancelled":
+                        await self._write([plan_status.cancelled(record, self._now())])
 
     async def forget_current(self, namespace: str, optimization: str | None) -> None:
         """Mark the applied plan of an optimization, or of all, after its objects were deleted."""

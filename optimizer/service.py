@@ -1,9 +1,10 @@
 """The optimizer as a service: observe, read, generate candidates, formulate, solve, plan, apply."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from time import monotonic
 from typing import TypeVar
 
 from dsf.api.names import score_object_name
@@ -39,6 +40,7 @@ from optimizer.placement_status.comparison import placement_status
 from optimizer.plan.generated_objects import failures, reset_changes, successes
 from optimizer.plan.manifests import GENERATED_SELECTOR
 from optimizer.plan.plan import Plan, plan, stale
+from optimizer.plan.rollout_plan import RolloutPace, RolloutPlan
 from optimizer.plan_records import PlanRecords
 from optimizer.record.plan_annotations import annotated
 from optimizer.record.plan_history import history_of
@@ -51,10 +53,21 @@ from optimizer.record.rollback import (
     with_recorded_policies,
 )
 from optimizer.record.rollback_check import not_allowed, restored_solution
+from optimizer.rollout.rollout_problems import (
+    COMMANDS,
+    needs_own_rights,
+    needs_record,
+    no_rollout,
+    rollout_in_progress,
+)
+from optimizer.rollout.rollout_record import status_of
+from optimizer.rollout.rollout_steps import rollout_plan
+from optimizer.rollout_controller import RolloutController
 from optimizer.snapshot.fleet_reader import FleetReader
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot, read_objects
 from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.ownership.kept_objects import kept_objects, own_decisions
 from optimizer.snapshot.requested_gpus import mig_rules
 from optimizer.snapshot.scores.score_entries import score_object
 from optimizer.snapshot.scores.score_list import score_list
@@ -71,6 +84,7 @@ from optimizer.wire.request_problem import (
     RequestProblem,
 )
 from optimizer.wire.result import Applied, ObjectRef, ResetResult, ScoreObject
+from optimizer.wire.rollout import RolloutCommand, RolloutList, RolloutStatus
 from optimizer.writers_elsewhere import WritersElsewhere
 
 T = TypeVar("T")
@@ -119,6 +133,13 @@ class Optimizer:
         self._lease_seconds = lease_seconds
         self._elsewhere = WritersElsewhere(kube)
         self._records = PlanRecords(kube, now=now, limit=settings.plan_history_limit)
+        self.rollouts = RolloutController(
+            kube,
+            self._records,
+            now=now,
+            namespaces=settings.rollout_namespaces,
+            lease_seconds=lease_seconds,
+        )
 
     async def ready(self) -> None:
         """Raise KubeError where the hub can't be read."""
@@ -156,6 +177,32 @@ class Optimizer:
         in_force = [] if isinstance(records, Issue) else plans_in_force(records, optimization)
         found = await asyncio.to_thread(placement_status, observation, namespace, optimization)
         return await asyncio.to_thread(with_record_drift, found, in_force, observation)
+
+    async def rollouts_of(self, namespace: str) -> RolloutList:
+        """Return the newest rollout of each optimization of a namespace."""
+        records = await self.rollouts.of_namespace(namespace)
+        return RolloutList(items=tuple(map(status_of, records)))
+
+    async def rollout(self, namespace: str, optimization: str) -> RolloutStatus | RequestProblem:
+        """Return the newest rollout of an optimization."""
+        record = await self.rollouts.find(namespace, optimization)
+        return status_of(record) if record else no_rollout(namespace, optimization)
+
+    async def rollout_changes(
+        self, namespace: str, optimization: str
+    ) -> AsyncGenerator[RolloutStatus]:
+        """Yield the newest rollout of an optimization whenever it changes, until it ends."""
+        async for record in self.rollouts.changes(namespace, optimization):
+            yield status_of(record)
+
+    async def change_rollout(
+        self, namespace: str, optimization: str, command: RolloutCommand
+    ) -> RolloutStatus | RequestProblem:
+        """Pause, resume, undo or cancel the newest rollout of an optimization."""
+        changed = await self.rollouts.command(namespace, optimization, COMMANDS[command])
+        if changed is None:
+            return no_rollout(namespace, optimization)
+        return changed if isinstance(changed, RequestProblem) else status_of(changed)
 
     async def plan(
         self, request: OptimizeRequest, *, name_others: bool = True
@@ -235,13 +282,12 @@ class Optimizer:
         )
         if lease.unseen and not observation.unread:
             raise lease.unseen
-        refused = await asyncio.to_thread(stale, plan, observation, self._settings)
-        if refused:
-            return lease.name_last_plan(refused)
-        if refused := await writer.permit(plan.changes):
+        if refused := await self._refused(plan, observation, lease, writer):
             return refused
         if not wanted():
             return CALLER_GONE
+        if plan.rollout:
+            return await self._begin_rollout(plan, writer, observation)
         await lease.announce(plan.digest)
         record = await self._records.open(plan, writer.user, observation)
         outcomes = await apply(writer.kube or self._kube, annotated(plan))
@@ -254,6 +300,33 @@ class Optimizer:
             issues=await self._records.close(record, failed),
         )
 
+    async def _refused(
+        self, plan: Plan, observation: Observation, lease: NamespaceLease, writer: Writer
+    ) -> RequestProblem | None:
+        """Return why a plan is not written; None if it can be."""
+        if refused := await self._rolling_out(plan.request.namespace, plan.optimization):
+            return refused
+        if plan.rollout and writer.kube:
+            return needs_own_rights()
+        refused = await asyncio.to_thread(stale, plan, observation, self._settings)
+        return lease.name_last_plan(refused) if refused else await writer.permit(plan.changes)
+
+    async def _begin_rollout(
+        self, plan: Plan, writer: Writer, observation: Observation
+    ) -> Applied | RequestProblem:
+        """Record a rollout; its steps are written by `rollouts`, in this process or another one."""
+        await self.rollouts.check_rights()
+        opened = await self._records.open(plan, writer.user, observation)
+        if opened.issue:
+            return needs_record(opened.issue.message)
+        self.rollouts.nudge()
+        return Applied(digest=plan.digest, applied=(), record=opened.name)
+
+    async def _rolling_out(self, namespace: str, optimization: str | None) -> RequestProblem | None:
+        """Return a refusal while a rollout of an optimization, or of any one, is in progress."""
+        record = await self.rollouts.in_progress(namespace, optimization)
+        return rollout_in_progress(record) if record else None
+
     async def _reset(
         self,
         namespace: str,
@@ -262,6 +335,8 @@ class Optimizer:
         writer: Writer,
         wanted: Callable[[], bool],
     ) -> ResetResult | RequestProblem:
+        if refused := await self._rolling_out(namespace, optimization):
+            return refused
         placements, bindings, policies = await asyncio.gather(
             list_all(self._kube, PLACEMENT, namespace, labels=GENERATED_SELECTOR),
             list_all(self._kube, PLACEMENT_BINDING, namespace),
@@ -394,7 +469,37 @@ class Optimizer:
         )
         if isinstance(made, RequestProblem):
             return made
-        return replace(made, score_versions=read.score_versions)
+        made = replace(made, score_versions=read.score_versions)
+        if request.rollout == "AllAtOnce" or not made.changes:
+            return made
+        steps = await self._steps(made, observation, fleet, problem)
+        return steps if isinstance(steps, RequestProblem) else replace(made, rollout=steps)
+
+    async def _steps(
+        self, made: Plan, observation: Observation, fleet: Fleet, problem: Problem
+    ) -> RolloutPlan | RequestProblem:
+        """Return the steps of a plan; ordering them may take as long as solving."""
+        until = monotonic() + self._settings.time_limit_seconds
+        pace = RolloutPace(
+            progress_deadline_seconds=made.request.progress_deadline_seconds,
+            min_ready_seconds=made.request.min_ready_seconds,
+        )
+        return await asyncio.to_thread(
+            rollout_plan,
+            observation,
+            fleet,
+            problem,
+            made.solution.decision,
+            made.manifests,
+            kept=kept_objects(
+                observation,
+                made.request,
+                own_decisions(observation, made.request, self._settings),
+            ),
+            pace=pace,
+            settings=self._settings,
+            time_left=lambda: monotonic() < until,
+        )
 
     async def _solve(self, problem: Problem, request: OptimizeRequest) -> Solution:
         return await solve(

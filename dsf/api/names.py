@@ -35,6 +35,7 @@ PLACEMENT_LABEL = "cluster.open-cluster-management.io/placement"
 Source: open-cluster-management.io/api, cluster/v1beta1, PlacementLabel.
 """
 
+ROLLOUT_LABEL, IN_PROGRESS = f"{GROUP}/rollout", "in-progress"
 CLUSTER_CLAIM = "policy-watcher-claim"
 SCORE_NAME_LABEL = f"{GROUP}/score-name"
 PLAN_DIGEST_ANNOTATION = f"{GROUP}/plan-digest"

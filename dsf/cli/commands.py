@@ -67,6 +67,12 @@ COMMANDS = {
         "optimizer",
         PLAN,
     ),
+    "rollout": Command(
+        "optimizer.cli.rollout:rollout",
+        "Follow and control a plan that is applied step by step.",
+        "optimizer",
+        LOOK,
+    ),
     "mig": Command(
         "optimizer.cli.mig:mig", "Show what fits on a GPU divided by MIG.", "optimizer", PLAN
     ),

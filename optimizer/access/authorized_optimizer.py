@@ -1,7 +1,7 @@
 """The optimizer as one caller may use it: checks of rights, impersonation, an audit log."""
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -29,8 +29,9 @@ from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import OptimizeRequest, RollbackRequest
 from optimizer.wire.request_problem import FORBIDDEN, UNAUTHORIZED, RequestProblem
 from optimizer.wire.result import Applied, ResetResult, ScoreObject
+from optimizer.wire.rollout import RolloutCommand, RolloutList, RolloutStatus
 
-Written = TypeVar("Written", Applied, ResetResult)
+Written = TypeVar("Written", Applied, ResetResult, RolloutStatus)
 
 audit_log = logging.getLogger("audit")
 
@@ -94,6 +95,33 @@ class AuthorizedOptimizer:
         """Return what OCM has made of the generated objects of a namespace or an optimization."""
         refused = await self._refusal(status_rights(namespace))
         return refused or await self._optimizer.placement_status(namespace, optimization)
+
+    async def rollouts(self, namespace: str) -> RolloutList | RequestProblem:
+        """Return the newest rollout of each optimization of a namespace."""
+        refused = await self._refusal(record_rights(namespace))
+        return refused or await self._optimizer.rollouts_of(namespace)
+
+    async def rollout(self, namespace: str, optimization: str) -> RolloutStatus | RequestProblem:
+        """Return the newest rollout of an optimization."""
+        refused = await self._refusal(record_rights(namespace))
+        return refused or await self._optimizer.rollout(namespace, optimization)
+
+    def rollout_changes(self, namespace: str, optimization: str) -> AsyncGenerator[RolloutStatus]:
+        """Yield a rollout whenever it changes, until it ends; call `rollout` first."""
+        return self._optimizer.rollout_changes(namespace, optimization)
+
+    async def change_rollout(
+        self, namespace: str, optimization: str, command: RolloutCommand
+    ) -> RolloutStatus | RequestProblem:
+        """Pause, resume, undo or cancel a rollout."""
+
+        async def write() -> RolloutStatus | RequestProblem:
+            refused = await self._refusal(writing_rights(namespace))
+            if refused:
+                return refused
+            return await self._optimizer.change_rollout(namespace, optimization, command)
+
+        return await self._audited(f"rollout {command}", namespace, write)
 
     async def plan(
         self, request: OptimizeRequest, *, to_apply: bool = False
@@ -253,11 +281,13 @@ def _forbidden(user: UserInfo, missing: Rights) -> RequestProblem:
     )
 
 
-def _said(outcome: Applied | ResetResult | RequestProblem) -> str:
+def _said(outcome: Applied | ResetResult | RolloutStatus | RequestProblem) -> str:
     match outcome:
         case RequestProblem():
             return outcome.reason
         case Applied():
             return f"applied {len(outcome.applied)}, failed {len(outcome.failed)}"
+        case RolloutStatus():
+            return f"rollout of {outcome.record}: {outcome.reason}"
         case ResetResult():
             return f"deleted {len(outcome.deleted)}, failed {len(outcome.failed)}"

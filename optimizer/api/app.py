@@ -1,7 +1,8 @@
 """The HTTP API: routes only."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Annotated, Any
 
 from fastapi import Body, FastAPI, Query, Request, Response
@@ -20,6 +21,7 @@ from optimizer.api.examples import OPTIMIZE_EXAMPLES, RESET_EXAMPLES
 from optimizer.api.host_guard import HostGuard
 from optimizer.api.plan_routes import add_plan_routes
 from optimizer.api.problem_details import describe, documented, install, refusal
+from optimizer.api.rollouts import rollout_routes
 from optimizer.plan.plan import refused_writes, result
 from optimizer.service import Optimizer
 from optimizer.snapshot.unknown_names import unknown_filters
@@ -84,7 +86,8 @@ def create_app(
         title="Dynamic Scoring Framework optimizer",
         version=__version__,
         description=_DESCRIPTION,
-        openapi_tags=[{"name": "optimize"}, {"name": "health"}],
+        openapi_tags=[{"name": "optimize"}, {"name": "rollouts"}, {"name": "health"}],
+        lifespan=_advancing(optimizer),
     )
     if access:
         app.add_middleware(Authentication, auth=access.auth)
@@ -98,9 +101,25 @@ def create_app(
     _reading_routes(app, of)
     _writing_routes(app, of)
     add_plan_routes(app, of)
+    rollout_routes(app, of)
     _health_routes(app, optimizer)
     _document(app)
     return app
+
+
+def _advancing(optimizer: Optimizer) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    """Return the lifespan in which rollouts go on."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        task = asyncio.create_task(optimizer.rollouts.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
+
+    return lifespan
 
 
 def _reading_routes(app: FastAPI, of: Callable[[Request], AuthorizedOptimizer]) -> None:

@@ -183,6 +183,11 @@ approval_option = click.option(
     help="Whether MCP tools may write. POST /optimize and POST /reset always may.",
 )
 @approval_option
+@click.option(
+    "--rollout-namespace",
+    multiple=True,
+    help="Namespace whose Stepwise rollouts this server makes; repeatable. Default: all.",
+)
 @log_options
 def optimizer(
     *,
@@ -279,6 +284,7 @@ def settings_of(rest: Mapping[str, Any]) -> "OptimizerSettings":
         default_toleration_seconds=rest["default_toleration_seconds"],
         prefer_no_select_cost=rest["prefer_no_select_cost"],
         plan_history_limit=rest.get("plan_history_limit", DEFAULTS.plan_history_limit),
+        rollout_namespaces=tuple(rest.get("rollout_namespace", ())),
         mig=replace(labels, config_namespace=namespace, config_map=name),
     )
 

@@ -20,7 +20,8 @@ class OptimizerSettings:
     `max_listed`: score entries in one response. `default_toleration_seconds`: for so long what runs
     on a cluster that is lost stays there; 0 for not at all, and kube-apiserver's default is the
     same. `prefer_no_select_cost`: see Fleet.avoidance_cost. `plan_history_limit`: PlacementPlans
-    kept for each optimization, the current one included.
+    kept for each optimization, the current one included. `rollout_namespaces`: namespaces whose
+    Stepwise rollouts are executed; none: all.
     """
 
     cluster_label_key: str = "cluster-name"
@@ -37,6 +38,7 @@ class OptimizerSettings:
     default_toleration_seconds: int = 300
     prefer_no_select_cost: float = 10.0
     plan_history_limit: int = 10
+    rollout_namespaces: tuple[str, ...] = ()
     mig: MigLabels = GPU_OPERATOR
 
 

@@ -11,11 +11,19 @@ from dsf.kube.changes import Change
 from dsf.kube.port import Object
 from optimizer.domain.fleet import Cluster, Fleet
 from optimizer.mig.gpu_pools import GpuPools
+from optimizer.wire.rollout import RolloutStrategy
 
 
-def digest_of(fleet: Fleet, objects: Iterable[Object], changes: Iterable[Change]) -> str:
+def digest_of(
+    fleet: Fleet, objects: Iterable[Object], changes: Iterable[Change], rollout: RolloutStrategy
+) -> str:
     """Return the SHA-256 of the facts used, scores included, the objects and the changes."""
-    rest = {"objects": list(objects), "changes": [str(change) for change in changes]}
+    rest: dict[str, Any] = {
+        "objects": list(objects),
+        "changes": [str(change) for change in changes],
+    }
+    if rollout != "AllAtOnce":
+        rest["rollout"] = rollout
     return _sha256(chain(map(_text, [_facts(fleet), rest]), _scores(fleet)))
 
 

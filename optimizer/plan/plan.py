@@ -23,6 +23,7 @@ from optimizer.plan.digest import basis_of, digest_of
 from optimizer.plan.generated_objects import changes, describe, taken_names
 from optimizer.plan.manifests import manifests
 from optimizer.plan.removals import removal_issues, removals
+from optimizer.plan.rollout_plan import RolloutPlan
 from optimizer.plan.unplaced_reasons import unplaced
 from optimizer.snapshot.fleet_reader import MAX_ISSUES
 from optimizer.snapshot.fleet_snapshot import read_objects
@@ -61,6 +62,7 @@ class Plan:
     facts that must not change between planning and applying. `assumptions`: what each enforced
     policy supplies and each assigned workload requests. `score_versions`: the resource version of
     each AddOnPlacementScore that was read, by cluster and name. `rollback`: what it restores.
+    `rollout`: its steps, if it is not written all at once.
     """
 
     digest: str
@@ -78,6 +80,7 @@ class Plan:
     assumptions: Mapping[str, str] = field(default_factory=dict)
     score_versions: Mapping[tuple[str, str], str] = field(default_factory=dict)
     rollback: RecordedRollback | None = None
+    rollout: RolloutPlan | None = None
 
     @property
     def optimization(self) -> str:
@@ -116,7 +119,7 @@ def plan(
         *omitted_layout_issues(fleet.omitted_layouts, more),
     )
     return Plan(
-        digest=digest_of(fleet, objects, implied),
+        digest=digest_of(fleet, objects, implied, request.rollout),
         basis=_basis(observation, request, settings),
         request=request,
         solution=_net_of_stays(wide, staying(fleet)),
@@ -180,6 +183,7 @@ def result(made: Plan, applied: Applied | None) -> OptimizeResult:
         changes=tuple(describe(change) for change in made.changes),
         applied=applied is not None,
         record=applied.record if applied else "",
+        rollout_steps=made.rollout.actions if made.rollout else (),
         explanation=made.explanation,
     )
 

@@ -5,14 +5,13 @@ import binascii
 import gzip
 import zlib
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any, TypeVar
 
-from pydantic import AfterValidator, ValidationError
+from pydantic import ValidationError
 
 from dsf.api.invalid_input import InvalidInput
-from dsf.kube.port import Object
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
-from optimizer.wire.base import ResultPart
+from optimizer.wire.base import GeneratedObject, ResultPart
 from optimizer.wire.result import PlannedChange
 
 MAX_CONTENT_CHARACTERS = 1_000_000
@@ -22,17 +21,7 @@ MAX_CONTENT_BYTES = 64 * 1024 * 1024
 """Unpacked size of a content: 30 times that of 5,000 workloads, so that no record fills memory."""
 
 
-def _named(obj: Object) -> Object:
-    """Return an object that has what `changes` reads; a record may have been made by hand."""
-    named = [obj.get("metadata"), *(obj.get("subjects") or ())]
-    if not isinstance(obj.get("kind"), str) or not all(
-        isinstance(part, dict) and isinstance(part.get("name"), str) for part in named
-    ):
-        raise ValueError("no generated object")
-    return obj
-
-
-GeneratedObject = Annotated[Object, AfterValidator(_named)]
+Content = TypeVar("Content", bound=ResultPart)
 
 
 class RecordContent(ResultPart):
@@ -54,17 +43,17 @@ class RecordContent(ResultPart):
         return Decision(self.policies, self.assignments)
 
 
-def packed(content: RecordContent) -> str | None:
+def packed(content: ResultPart, most: int = MAX_CONTENT_CHARACTERS) -> str | None:
     """Return a content as JSON, compressed by gzip, in base64; None if that is too large."""
     text = content.model_dump_json().encode()
     found = base64.b64encode(gzip.compress(text, mtime=0)).decode()
-    return found if len(found) <= MAX_CONTENT_CHARACTERS else None
+    return found if len(found) <= most else None
 
 
-def unpacked(text: str) -> RecordContent | InvalidInput:
+def unpacked(text: str, of: type[Content]) -> Content | InvalidInput:
     """Return the content that was packed."""
     try:
-        return RecordContent.model_validate_json(_decompressed(base64.b64decode(text)))
+        return of.model_validate_json(_decompressed(base64.b64decode(text)))
     except (binascii.Error, zlib.error, ValidationError, ValueError) as error:
         return InvalidInput(
             "UnreadableRecord", f"its content can't be read: {type(error).__name__}"

@@ -47,7 +47,7 @@ def interrupted(
 ) -> Iterator[Patch]:
     """Yield the statuses of plans whose writer died. The caller holds the namespace's Lease."""
     for record in records:
-        if record.phase == "Applying":
+        if record.phase == "Applying" and not record.is_rolling_out:
             content = record.content()
             missing = (
                 changes(content.objects, observation, record.spec.optimization)

@@ -63,6 +63,18 @@ def superseded(record: RecordedPlan, by: RecordedPlan, now: datetime) -> Patch:
     return _replaced(record, "Superseded", "NewerPlan", message, now)
 
 
+def turned_back(record: RecordedPlan, now: datetime) -> Patch:
+    """Return the status of a plan whose rollout was turned back to its start."""
+    message = "its rollout was turned back to what ran before"
+    return _replaced(record, "RolledBack", "RolloutTurnedBack", message, now)
+
+
+def cancelled(record: RecordedPlan, now: datetime) -> Patch:
+    """Return the status of a plan whose rollout was cancelled on the way."""
+    message = "its rollout was cancelled before the last step; plan again from here"
+    return _status(record, "Failed", Condition(APPLIED, "False", "RolloutCancelled", message), now)
+
+
 def reset(record: RecordedPlan, now: datetime) -> Patch:
     """Return the status of an applied plan whose objects a reset deleted."""
     message = "a reset deleted the generated objects"

@@ -15,7 +15,7 @@ from dsf.api.crd.placement_plan import (
     RecordedScoreVersion,
 )
 from dsf.api.invalid_input import InvalidInput
-from dsf.api.names import OPTIMIZATION_LABEL
+from dsf.api.names import IN_PROGRESS, OPTIMIZATION_LABEL, ROLLOUT_LABEL
 from dsf.kube.kinds import PLACEMENT_PLAN
 from dsf.kube.port import Object
 from optimizer.plan.digest import digest_of_json
@@ -23,6 +23,9 @@ from optimizer.plan.generated_objects import describe
 from optimizer.plan.plan import Plan
 from optimizer.record.content import RecordContent, packed, unpacked
 from optimizer.snapshot.object_readers import name_of
+
+MAX_STEPS_CHARACTERS = 400_000
+"""Packed steps of a rollout: with the content they stay below the 1.5 MiB of a request to etcd."""
 
 _WRITTEN: frozenset[PlanPhase] = frozenset({"Applied", "Superseded", "RolledBack"})
 
@@ -45,6 +48,14 @@ class RecordedPlan:
         return self.status.phase or "Applying"
 
     @property
+    def is_rolling_out(self) -> bool:
+        """Whether its steps are still being made."""
+        progress = self.status.rollout
+        return self.spec.rollout is not None and (
+            progress is None or progress.phase == "Progressing"
+        )
+
+    @property
     def was_written(self) -> bool:
         """Whether every object of the plan was written."""
         return self.phase in _WRITTEN
@@ -53,7 +64,7 @@ class RecordedPlan:
         """Unpack what the plan decided and generated."""
         if self.spec.content is None:
             return InvalidInput("NoContent", "its content was too large for the hub")
-        return unpacked(self.spec.content)
+        return unpacked(self.spec.content, RecordContent)
 
 
 def record_of(plan: Plan, revision: int, requested_by: str = "") -> Object:
@@ -81,6 +92,7 @@ def record_of(plan: Plan, revision: int, requested_by: str = "") -> Object:
         changes=_counted(content),
         rollback=plan.rollback,
         content=packed(content),
+        rollout=packed(plan.rollout, MAX_STEPS_CHARACTERS) if plan.rollout else None,
         record_digest="",
     ).model_dump(by_alias=True, exclude_none=True)
     return {
@@ -89,7 +101,10 @@ def record_of(plan: Plan, revision: int, requested_by: str = "") -> Object:
         "metadata": {
             "name": f"{plan.optimization}-{revision}",
             "namespace": plan.request.namespace,
-            "labels": {OPTIMIZATION_LABEL: plan.optimization},
+            "labels": {
+                OPTIMIZATION_LABEL: plan.optimization,
+                **({ROLLOUT_LABEL: IN_PROGRESS} if plan.rollout else {}),
+            },
         },
         "spec": {**spec, "recordDigest": record_digest(spec)},
     }

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from dsf.kube.port import Object
 from optimizer.domain.solution import PolicyEnforcement
+from optimizer.plan.rollout_plan import RecordedStep, RolloutPlan
 from optimizer.wire.explanation import EnforcedPolicy
 from optimizer.wire.result import ObjectRef
-from optimizer.wire.rollout import RecordedStep, ReplicaRef, RolloutPlan, StepActions
+from optimizer.wire.rollout import ReplicaRef, StepActions
 
 ObjectKey = tuple[str, str]
 """Kind and name of a generated object; all are in one namespace."""

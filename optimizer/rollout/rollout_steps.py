@@ -26,6 +26,9 @@ from optimizer.model.current_state import current_state, with_enforced_candidate
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.plan.manifests import manifests, workload_placement
+from optimizer.plan.rollout_plan import RecordedStep, RolloutPace, RolloutPlan
+from optimizer.record.content import packed
+from optimizer.record.recorded_plan import MAX_STEPS_CHARACTERS
 from optimizer.rollout.rollout_state import (
     ObjectKey,
     Replica,
@@ -38,11 +41,11 @@ from optimizer.rollout.rollout_state import (
 from optimizer.snapshot.current_decisions import read_current_decisions
 from optimizer.snapshot.object_readers import cluster_selectors, generated_by, name_of
 from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.ownership.kept_objects import KeptObjects
 from optimizer.transition.policy_replacement import policy_replacements
 from optimizer.transition.transition import Transition, TransitionStage, plan_transition
 from optimizer.wire.explanation import GpusToDrain
 from optimizer.wire.request_problem import UNPROCESSABLE, RequestProblem
-from optimizer.wire.rollout import RecordedStep, RolloutPace, RolloutPlan
 
 _OWN_FIELDS = ("apiVersion", "kind", "spec", "placementRef", "subjects")
 """What a generated object has besides its metadata; the rest is the API server's or OCM's."""
@@ -55,11 +58,15 @@ def rollout_plan(
     goal: Decision,
     objects: Iterable[Object],
     *,
+    kept: KeptObjects,
     pace: RolloutPace,
     settings: OptimizerSettings,
     time_left: TimeLeft,
 ) -> RolloutPlan | RequestProblem:
-    """Return the steps from what the hub holds to the goal, whose objects are `objects`."""
+    """Return the steps from what the hub holds to the goal, whose objects are `objects`.
+
+    What is `kept` stays as it is in every state.
+    """
     wide = with_enforced_candidates(fleet)
     posed = problem if wide is fleet else formulate(wide)
     begin = current_state(posed, goal).decision
@@ -70,7 +77,8 @@ def rollout_plan(
     select = cluster_selectors(observation.managed_clusters, settings.cluster_label_key)
     start = _observed_state(observation, select, fleet.optimization)
     hidden = dict(unseen_replaced(wide, posed, goal))
-    path = _Path(wide, settings, select, start, hidden, begin, goal)
+    stays = _observed_state(_only(kept, observation), select, fleet.optimization)
+    path = _Path(wide, settings, select, start, stays, hidden, begin, goal)
     states = path.states(transition, {key_of(obj): obj for obj in objects})
     gpus = {
         frozenset(stage.enforced): tuple(
@@ -78,7 +86,7 @@ def rollout_plan(
         )
         for stage in transition.stages
     }
-    return RolloutPlan(
+    found = RolloutPlan(
         namespace=fleet.namespace,
         optimization=fleet.optimization,
         pace=pace,
@@ -87,6 +95,7 @@ def rollout_plan(
         objects=tuple(start.objects.values()),
         steps=tuple(_with_gpus(step, gpus) for step in recorded(states, fleet.namespace)),
     )
+    return found if packed(found, MAX_STEPS_CHARACTERS) else _too_large()
 
 
 def _hidden_pairs(
@@ -128,6 +137,16 @@ def _observed_state(
     )
 
 
+def _only(kept: KeptObjects, observation: Observation) -> Observation:
+    """Return an observation whose generated objects are only those that are kept."""
+    return replace(
+        observation,
+        policies=(),
+        placements=tuple(i for i in observation.placements if (PLACEMENT, name_of(i)) in kept),
+        bindings=tuple(i for i in observation.bindings if (PLACEMENT_BINDING, name_of(i)) in kept),
+    )
+
+
 def _written(kind: Kind, found: Iterable[Object]) -> Iterator[Object]:
     """Yield objects without what the API server and OCM added."""
     for obj in found:
@@ -151,14 +170,15 @@ def _selecting_nothing(placement: Object) -> Object:
 class _Path:
     """Makes the states of a transition.
 
-    `begin`: the part of the start that the rules allow; all else stops first. `hidden`: policies
-    that no workload can use, by the policy that replaces each of them.
+    `stays`: what no step changes. `begin`: the part of the start that the rules allow; all else
+    stops first. `hidden`: policies that no workload can use, by the policy that replaces each.
     """
 
     fleet: Fleet
     settings: OptimizerSettings
     select: Mapping[str, Selector]
     start: RolloutState
+    stays: RolloutState
     hidden: Mapping[PolicyEnforcement, PolicyEnforcement]
     begin: Decision
     goal: Decision
@@ -172,14 +192,22 @@ class _Path:
         for decision in decisions:
             found += self._towards(found[-1], decision)
         last = RolloutState(frozenset(self.goal.policies), _replicas(self.goal), goal)
-        needed = _needed(self.start, last)
+        needed = _needed(self.start, self._with_what_stays(last))
         different = [self.start]
-        for state in (*found, last):
+        for state in map(self._with_what_stays, (*found, last)):
             objects = _as_before(different[-1].objects, state.objects)
             if objects != different[-1].objects:
                 short = frozenset(needed - _counts(state))
                 different.append(replace(state, objects=objects, uncovered=short))
         return different
+
+    def _with_what_stays(self, state: RolloutState) -> RolloutState:
+        return replace(
+            state,
+            policies=state.policies | self.stays.policies,
+            replicas=state.replicas | self.stays.replicas,
+            objects={**self.stays.objects, **state.objects},
+        )
 
     def _prepared(self, decisions: Iterable[Decision]) -> RolloutState:
         """Return the start with a Placement for each workload that will run, so that it can stop.
@@ -201,7 +229,8 @@ class _Path:
         due = [old for new, old in self.hidden.items() if new not in decision.policies]
         policies = tuple(dict.fromkeys((*decision.policies, *due)))
         replicas = _replicas(decision)
-        changed = {choice.cluster for choice in before.policies ^ set(policies)}
+        moved = before.policies ^ set(policies)
+        changed = {choice.cluster for choice in moved - self.stays.policies}
         keep = frozenset(item for item in before.replicas & replicas if item.cluster in changed)
         if keep:
             yield replace(
@@ -221,12 +250,27 @@ class _Path:
             replicas,
             {
                 **_bound_policies(before, made),
-                **_stopped(before),
+                **self._stopped(before),
                 **objects,
                 **self._kept(replicas, policies, keep),
             },
             keep,
         )
+
+    def _stopped(self, before: RolloutState) -> dict[ObjectKey, Object]:
+        """Return Placements that select nothing, for all workloads that have had one so far."""
+        of_policies = {
+            str(obj["placementRef"]["name"])
+            for key, obj in before.objects.items()
+            if key[0] == PLACEMENT_BINDING.kind
+        }
+        return {
+            key: _selecting_nothing(obj)
+            for key, obj in before.objects.items()
+            if key[0] == PLACEMENT.kind
+            and key[1] not in of_policies
+            and key not in self.stays.objects
+        }
 
     def _kept(
         self,
@@ -249,20 +293,6 @@ class _Path:
             if workload.name in names
         )
         return {key_of(obj): obj for obj in made}
-
-
-def _stopped(before: RolloutState) -> dict[ObjectKey, Object]:
-    """Return Placements that select nothing, for all workloads that have had one so far."""
-    of_policies = {
-        str(obj["placementRef"]["name"])
-        for key, obj in before.objects.items()
-        if key[0] == PLACEMENT_BINDING.kind
-    }
-    return {
-        key: _selecting_nothing(obj)
-        for key, obj in before.objects.items()
-        if key[0] == PLACEMENT.kind and key[1] not in of_policies
-    }
 
 
 def _bound_policies(before: RolloutState, made: Iterable[Object]) -> dict[ObjectKey, Object]:
@@ -298,6 +328,15 @@ def _as_before(
         key: before[key] if key in before and not merge_patch(before[key], obj) else obj
         for key, obj in after.items()
     }
+
+
+def _too_large() -> RequestProblem:
+    return RequestProblem(
+        status=UNPROCESSABLE,
+        reason="RolloutTooLarge",
+        title="The steps are too large to be recorded",
+        detail="ask for fewer workloads or clusters, or for rollout AllAtOnce",
+    )
 
 
 def _too_many_moves() -> RequestProblem:

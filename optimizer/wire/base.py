@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from pydantic.alias_generators import to_camel
 
 from dsf.api.untrusted_text import UntrustedName, UntrustedText, listed, one_line
+from dsf.kube.port import Object
 
 MAX_FIELDS = 20
 """Fields that one object of a request may have; the largest has 18."""
@@ -34,6 +35,20 @@ Text = Annotated[str, AfterValidator(UntrustedText)]
 
 Sentence = Annotated[str, AfterValidator(one_line)]
 """Words of this program, which may quote others."""
+
+
+def _named(obj: Object) -> Object:
+    """Return an object that has what `changes` reads; a record may have been made by hand."""
+    named = [obj.get("metadata"), *(obj.get("subjects") or ())]
+    if not isinstance(obj.get("kind"), str) or not all(
+        isinstance(part, dict) and isinstance(part.get("name"), str) for part in named
+    ):
+        raise ValueError("no generated object")
+    return obj
+
+
+GeneratedObject = Annotated[Object, AfterValidator(_named)]
+"""An object that the optimizer generates, as a record has it."""
 
 
 class RequestPart(BaseModel):

@@ -24,6 +24,7 @@ from optimizer.wire.object_specs import (
     Tolerations,
     WorkloadSpec,
 )
+from optimizer.wire.rollout import RolloutStrategy
 from optimizer.wire.spelling_suggestions import known_fields
 
 DEFAULT_FORMAT = "${app};${device}"
@@ -47,6 +48,9 @@ OptimizationName = Annotated[
     Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"),
 ]
 
+
+MAX_ROLLOUT_SECONDS = 604_800
+"""The longest deadline of a step, a week: a node may wait for hands."""
 
 MAX_MISSING_SCORE = 1e6
 """The largest value of a missing score, positive or negative; scores are within -100..100."""
@@ -292,6 +296,31 @@ class OptimizeRequest(RequestPart):
         ),
     ] = True
     dry_run: Annotated[bool, Field(description="Return the plan and write nothing.")] = False
+    rollout: Annotated[
+        RolloutStrategy,
+        Field(
+            description="Stepwise: make the changes step by step; each step waits until the one"
+            " before it is in force."
+        ),
+    ] = "AllAtOnce"
+    progress_deadline_seconds: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=MAX_ROLLOUT_SECONDS,
+            description="Seconds that a step of a Stepwise rollout may take before it is reported"
+            " as ProgressDeadlineExceeded. It keeps waiting.",
+        ),
+    ] = 600
+    min_ready_seconds: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=MAX_ROLLOUT_SECONDS,
+            description="Seconds that policies which a step enforced must stay compliant, claims"
+            " included, before the next step.",
+        ),
+    ] = 60
     explain: Annotated[
         bool,
         Field(description="Add an explanation. It takes at most as long as solving may take."),

@@ -9,6 +9,7 @@ from optimizer.domain.issue import Issue
 from optimizer.domain.status import STATUS_MEANING, Status
 from optimizer.wire.base import Name, ResultPart, Sentence, Text
 from optimizer.wire.explanation import Explanation, Placed
+from optimizer.wire.rollout import StepActions
 
 Action = Literal["create", "patch", "delete"]
 
@@ -154,6 +155,13 @@ class OptimizeResult(ResultPart):
     record: Annotated[
         Name, Field(description="PlacementPlan that records the plan; empty if none does.")
     ] = ""
+    rollout_steps: Annotated[
+        tuple[StepActions, ...],
+        Field(
+            description="Only with rollout Stepwise: the steps, which a rollout makes one by one.",
+            exclude_if=lambda steps: not steps,
+        ),
+    ] = ()
     explanation: Annotated[
         Explanation | None,
         Field(

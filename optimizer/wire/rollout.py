@@ -1,15 +1,18 @@
 """Rollouts on the wire: the steps of a plan, how far they are, and what they wait for."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from dsf.api.crd.placement_plan import RolloutPhase
 from optimizer.wire.base import Name, ResultPart, Sentence
 from optimizer.wire.explanation import EnforcedPolicy, GpusToDrain
-from optimizer.wire.result import ObjectRef
 
-RolloutPhase = Literal["Progressing", "Complete", "TurnedBack", "Cancelled"]
+RolloutStrategy = Literal["AllAtOnce", "Stepwise"]
+
+
+RolloutCommand = Literal["pause", "resume", "undo", "cancel"]
 
 
 class ReplicaRef(ResultPart):
@@ -39,39 +42,40 @@ class StepActions(ResultPart):
     ] = ()
 
 
-class RecordedStep(ResultPart):
-    """A step as the record has it: its actions, and what it writes and deletes going forward."""
-
-    actions: StepActions
-    write: tuple[dict[str, Any], ...] = ()
-    delete: tuple[ObjectRef, ...] = ()
-
-
-class RolloutPace(ResultPart):
-    """How long a step may take, and how long what it enforced must stay compliant, in seconds."""
-
-    progress_deadline_seconds: int = 600
-    min_ready_seconds: int = 60
-
-
-class RolloutPlan(ResultPart):
-    """All steps of a rollout, decided when it was planned; the record on the hub carries it.
-
-    `policies`, `replicas` and `objects` are what there was at the start.
-    """
-
-    namespace: Name
-    optimization: Name
-    pace: RolloutPace
-    policies: tuple[EnforcedPolicy, ...]
-    replicas: tuple[ReplicaRef, ...]
-    objects: tuple[dict[str, Any], ...]
-    steps: tuple[RecordedStep, ...]
-
-
 class RolloutWait(ResultPart):
     """What a step waits for, with the reason that OCM gives, and since when it has that reason."""
 
     reason: Name
     message: Sentence
     since: datetime | None = None
+
+
+class RolloutStatus(ResultPart):
+    """How far a rollout is, and what it waits for."""
+
+    namespace: Name
+    optimization: Name
+    record: Annotated[Name, Field(description="The PlacementPlan that is rolled out.")]
+    digest: Annotated[Name, Field(description="Digest of the plan.")]
+    phase: RolloutPhase
+    paused: bool = False
+    turning_back: bool = False
+    step: Annotated[
+        int, Field(description="The step that is being made, or that was made last; 0: none.")
+    ]
+    steps: tuple[StepActions, ...]
+    waiting_for: tuple[RolloutWait, ...] = ()
+    reason: Annotated[Name, Field(description="Reason of the condition Progressing.")]
+    message: Sentence
+    last_progress: datetime | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing will be written any more."""
+        return self.phase != "Progressing"
+
+
+class RolloutList(ResultPart):
+    """The response of GET /rollouts: the newest rollout of each optimization."""
+
+    items: tuple[RolloutStatus, ...]

@@ -10,6 +10,8 @@ from dsf.api.wire_model import WireModel
 
 PlanPhase = Literal["Applying", "Applied", "Failed", "Superseded", "RolledBack"]
 
+RolloutPhase = Literal["Progressing", "Complete", "TurnedBack", "Cancelled"]
+
 LISTED_SCORE_VERSIONS = 100
 """AddOnPlacementScores that a record lists; more would make kubectl's output hard to read."""
 
@@ -106,8 +108,49 @@ class PlacementPlanSpec(WireModel):
             " Absent if it would be too large for the hub.",
         ),
     ]
+    rollout: Annotated[
+        str | None,
+        Field(
+            default=None,
+            description="The steps of a Stepwise rollout: JSON, gzip, base64. Absent if the plan is"
+            " written all at once.",
+        ),
+    ]
     record_digest: Annotated[
         str, Field(description="SHA-256 of all other fields; it tells an edit by hand.")
+    ]
+
+
+class RecordedWait(WireModel):
+    """What a step of a rollout waits for."""
+
+    reason: str
+    message: str
+    since: Annotated[str | None, Field(default=None, json_schema_extra={"format": "date-time"})]
+
+
+class RecordedProgress(WireModel):
+    """How far a Stepwise rollout is. Change it with `dsf rollout`, not by hand."""
+
+    phase: RolloutPhase = "Progressing"
+    source: Annotated[int, Field(ge=0, description="State that the step in progress leaves.")] = 0
+    target: Annotated[
+        int,
+        Field(ge=0, description="State that is being made; equal to source: no step in progress."),
+    ] = 0
+    steps: Annotated[int, Field(ge=0, description="Number of steps.")] = 0
+    turning_back: bool = False
+    paused: bool = False
+    overdue: Annotated[bool, Field(description="The progress deadline has passed.")] = False
+    ready_since: Annotated[
+        str | None, Field(default=None, json_schema_extra={"format": "date-time"})
+    ]
+    last_progress: Annotated[
+        str | None, Field(default=None, json_schema_extra={"format": "date-time"})
+    ]
+    waiting_for: Annotated[
+        list[RecordedWait],
+        Field(default_factory=list, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
     ]
 
 
@@ -122,5 +165,9 @@ class PlacementPlanStatus(WireModel):
             " refused or interrupted. Superseded: a later plan was applied, or the namespace was"
             " reset. RolledBack: a rollback replaced it.",
         ),
+    ]
+    rollout: Annotated[
+        RecordedProgress | None,
+        Field(default=None, description="Present if the plan is rolled out step by step."),
     ]
     conditions: ConditionList | None = None

@@ -341,6 +341,10 @@ async def test_the_documentation_is_complete() -> None:
         "/plans/{digest}",
         "/reset",
         "/rollback",
+        "/rollouts",
+        "/rollouts/{namespace}/{optimization}",
+        "/rollouts/{namespace}/{optimization}/events",
+        "/rollouts/{namespace}/{optimization}/{command}",
         "/healthz",
         "/readyz",
     }

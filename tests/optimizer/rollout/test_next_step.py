@@ -16,6 +16,7 @@ from optimizer.domain.stop_callback import unlimited
 from optimizer.model.formulate import formulate
 from optimizer.plan.generated_objects import changes
 from optimizer.plan.manifests import manifests
+from optimizer.plan.rollout_plan import RolloutPace, RolloutPlan
 from optimizer.rollout.next_step import (
     RolloutProgress,
     next_move,
@@ -24,7 +25,6 @@ from optimizer.rollout.next_step import (
 from optimizer.rollout.rollout_state import RolloutState, states_of
 from optimizer.rollout.rollout_steps import rollout_plan
 from optimizer.solve.strategy import solve_problem
-from optimizer.wire.rollout import RolloutPace, RolloutPlan
 from tests.optimizer.random_problems import draw_fleet
 from tests.optimizer.rollout.lagging_ocm import LaggingOcm, not_idle, started
 
@@ -105,6 +105,7 @@ def walk_to(goal: Decision, now: Fleet, ocm: LaggingOcm) -> Walk:
         formulate(now),
         goal,
         manifests(now, goal, claim_name=DEFAULTS.claim_name),
+        kept=frozenset(),
         pace=RolloutPace(),
         settings=DEFAULTS,
         time_left=unlimited,

@@ -439,6 +439,30 @@ def _plans() -> Iterator[Constraint]:
     for phase in ("Applying", "Applied", "Failed", "Superseded", "RolledBack"):
         good = with_status({"phase": phase}, plan("stored"))
         yield Constraint("status.phase", "enum", good, wrong, 'Unsupported value: "Done"')
+    yield from _rollouts()
+
+
+def _rollouts() -> Iterator[Constraint]:
+    def rolling(**fields: Any) -> Object:
+        return with_status({"rollout": fields}, plan("stored"))
+
+    for phase in ("Progressing", "Complete", "TurnedBack", "Cancelled"):
+        message = 'Unsupported value: "Done"'
+        field = "status.rollout.phase"
+        yield Constraint(field, "enum", rolling(phase=phase), rolling(phase="Done"), message)
+    for field in ("source", "target", "steps"):
+        where = f"status.rollout.{field}"
+        below = f"rollout.{field} in body should be greater than or equal to 0"
+        yield Constraint(where, "minimum", rolling(**{field: 0}), rolling(**{field: -1}), below)
+    wait = {"reason": "NonCompliant", "message": "m"}
+    for key in wait:
+        yield Constraint(
+            "status.rollout.waitingFor[]",
+            f"required {key}",
+            rolling(waitingFor=[wait]),
+            rolling(waitingFor=[_without(wait, key)]),
+            f"{key}: Required value",
+        )
 
 
 def _without(obj: Object, key: str) -> Object:

@@ -1,0 +1,151 @@
+"""`dsf rollout`: how far a Stepwise rollout is; pause, resume, undo and cancel it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dsf.cli.options import Namespace, cluster_options, options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from optimizer.service import Optimizer
+    from optimizer.wire.request_problem import RequestProblem
+    from optimizer.wire.rollout import RolloutCommand, RolloutStatus
+
+EXIT_NOT_COMPLETE = 1
+
+_which = options(
+    cluster_options("the hub"),
+    click.option(
+        "--namespace",
+        "-n",
+        type=Namespace(),
+        required=True,
+        help="Namespace of the workloads.",
+    ),
+    click.option(
+        "--optimization", default="default", show_default=True, help="Name of the optimization."
+    ),
+)
+
+
+@click.group()
+def rollout() -> None:
+    """Follow a plan that is applied step by step, and control it.
+
+    `POST /optimize` with `rollout: Stepwise` begins one; `dsf optimizer` makes its steps.
+    """
+
+
+@rollout.command()
+@_which
+@click.option("--watch", "-w", is_flag=True, help="Follow the rollout until it has ended.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+)
+def status(*, watch: bool, output: str, **which: Any) -> None:
+    """Show which step is made and what it waits for.
+
+    Exit code 0 if the rollout is complete, 1 otherwise. Writes nothing.
+    """
+    found = asyncio.run(_follow(which, output) if watch else _status(which, output))
+    if found.phase != "Complete":
+        raise click.exceptions.Exit(EXIT_NOT_COMPLETE)
+
+
+@rollout.command()
+@_which
+def pause(**which: Any) -> None:
+    """Write nothing more until the rollout is resumed."""
+    _change(which, "pause")
+
+
+@rollout.command()
+@_which
+def resume(**which: Any) -> None:
+    """Go on after a pause; the progress deadline starts again."""
+    _change(which, "resume")
+
+
+@rollout.command()
+@_which
+def undo(**which: Any) -> None:
+    """Walk back to the start of the rollout, step by step."""
+    _change(which, "undo")
+
+
+@rollout.command()
+@_which
+def cancel(**which: Any) -> None:
+    """End the rollout where it is; plan again from there."""
+    _change(which, "cancel")
+
+
+def _change(which: dict[str, Any], command: "RolloutCommand") -> None:
+    from optimizer.rollout.text import rollout_headline
+
+    async def changed(optimizer: "Optimizer", namespace: str, name: str) -> "RolloutStatus":
+        return _found(await optimizer.change_rollout(namespace, name, command))
+
+    click.echo(rollout_headline(asyncio.run(_with_optimizer(which, changed))))
+
+
+async def _status(which: dict[str, Any], output: str) -> "RolloutStatus":
+    async def shown(optimizer: "Optimizer", namespace: str, name: str) -> "RolloutStatus":
+        found = _found(await optimizer.rollout(namespace, name))
+        click.echo(_text(found, output), nl=False)
+        return found
+
+    return await _with_optimizer(which, shown)
+
+
+async def _follow(which: dict[str, Any], output: str) -> "RolloutStatus":
+    from optimizer.rollout.text import rollout_headline
+
+    async def followed(optimizer: "Optimizer", namespace: str, name: str) -> "RolloutStatus":
+        found = _found(await optimizer.rollout(namespace, name))
+        async for found in optimizer.rollout_changes(namespace, name):
+            line = rollout_headline(found) if output == "table" else _text(found, output).rstrip()
+            click.echo(line)
+        return found
+
+    return await _with_optimizer(which, followed)
+
+
+async def _with_optimizer(
+    which: dict[str, Any],
+    work: Callable[["Optimizer", str, str], Awaitable["RolloutStatus"]],
+) -> "RolloutStatus":
+    from dsf.kube.client.connect import connect
+    from dsf.kube.clock import utc_now
+    from optimizer.service import Optimizer
+
+    kubeconfig: Path | None = which["kubeconfig"]
+    async with connect(kubeconfig, which["context"]) as kube:
+        service = Optimizer(kube, now=utc_now)
+        return await work(service, which["namespace"], which["optimization"])
+
+
+def _found(found: "RolloutStatus | RequestProblem") -> "RolloutStatus":
+    from optimizer.wire.request_problem import RequestProblem
+
+    if isinstance(found, RequestProblem):
+        raise click.ClickException(f"{found.title}: {found.detail}")
+    return found
+
+
+def _text(found: "RolloutStatus", output: str) -> str:
+    if output == "json":
+        from dsf.api.untrusted_text import escaped_json
+
+        return escaped_json(found.model_dump_json(indent=2)) + "\n"
+    from optimizer.rollout.text import rollout_tables
+
+    return rollout_tables(found)

@@ -1,0 +1,347 @@
+"""Executes rollouts: writes what the next step needs, waits, and says so on the record.
+
+Any number of servers may do so at once. A server writes objects only while it holds the Lease of
+the namespace, and a progress only if nobody has written the record since it was read. Between two
+writes it keeps nothing: a server that is killed loses nothing, and another one goes on.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from prometheus_client import CollectorRegistry
+
+from dsf.api.invalid_input import InvalidInput
+from dsf.api.names import IN_PROGRESS, OPTIMIZATION_LABEL, ROLLOUT_LABEL
+from dsf.kube.apply import apply
+from dsf.kube.changes import ChangeResult, Patch
+from dsf.kube.errors import Conflict, Gone, KubeError
+from dsf.kube.kinds import MANIFEST_WORK, PLACEMENT_PLAN
+from dsf.kube.port import Kube, Object
+from dsf.kube.reads import find_object
+from dsf.runtime.backoff import Backoff
+from dsf.runtime.events import EventRecorder
+from optimizer.namespace_lease import LEASE_SECONDS, NamespaceLease, write_alone
+from optimizer.observe import list_all, observe_namespace
+from optimizer.plan.rollout_plan import RolloutPlan
+from optimizer.plan_records import PlanRecords
+from optimizer.rollout.next_step import RolloutMove, RolloutProgress, clusters_around, next_move
+from optimizer.rollout.rollout_events import rollout_event
+from optimizer.rollout.rollout_facts import REPLICA_SET_LABEL, RolloutFacts, rollout_facts
+from optimizer.rollout.rollout_record import (
+    RolloutRecord,
+    label_patch,
+    progress_patch,
+    rollout_record,
+)
+from optimizer.rollout.rollout_state import RolloutState, states_of
+from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.rollout import RolloutWait
+
+_log = logging.getLogger(__name__)
+
+POLL_SECONDS = 2.0
+"""Pause between two looks at the rollouts in progress; OCM itself takes seconds for each change."""
+
+MOVES_AT_ONCE = 50
+"""Moves of one rollout before another one has its turn."""
+
+ATTEMPTS = 5
+"""How often a command is tried again whose record somebody else wrote at the same time."""
+
+COMPONENT = "dynamic-scoring-optimizer"
+
+Command = Callable[[RolloutProgress, datetime], RolloutProgress | RequestProblem]
+"""What a person asks for: the progress after it, or why not."""
+
+
+class RolloutController:
+    """The rollouts of a hub, or of some of its namespaces."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        plans: PlanRecords,
+        *,
+        now: Callable[[], datetime],
+        namespaces: Collection[str] = (),
+        lease_seconds: float = LEASE_SECONDS,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> None:
+        self._kube = kube
+        self._now = now
+        self._plans = plans
+        self._namespaces = tuple(namespaces)
+        self._lease_seconds = lease_seconds
+        self._poll_seconds = poll_seconds
+        self._nudged = asyncio.Event()
+        self._events = EventRecorder(kube, COMPONENT, now=now, registry=CollectorRegistry())
+
+    async def run(self) -> None:
+        """Advance all rollouts until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._events.run())
+            group.create_task(self._advance_all())
+
+    def nudge(self) -> None:
+        """Look at the rollouts now: one has begun, or somebody has changed one."""
+        self._nudged.set()
+
+    async def check_rights(self) -> None:
+        """Raise Forbidden where the ManifestWorks, for which steps wait, can't be read."""
+        await self._kube.list(MANIFEST_WORK, labels=REPLICA_SET_LABEL, limit=1)
+
+    async def of_namespace(self, namespace: str) -> tuple[RolloutRecord, ...]:
+        """Return the newest rollout of each optimization of a namespace."""
+        newest = dict[str, RolloutRecord]()
+        for record in sorted(await self._records(namespace), key=lambda item: item.revision):
+            newest[record.optimization] = record
+        return tuple(newest[name] for name in sorted(newest))
+
+    async def find(self, namespace: str, optimization: str) -> RolloutRecord | None:
+        """Return the newest rollout of an optimization."""
+        found = await self._records(namespace, f"{OPTIMIZATION_LABEL}={optimization}")
+        return max(found, key=lambda item: item.revision, default=None)
+
+    async def in_progress(
+        self, namespace: str, optimization: str | None = None
+    ) -> RolloutRecord | None:
+        """Return a rollout that has not ended, of an optimization or of any one."""
+        for record in await self._records(namespace):
+            if optimization in (None, record.optimization) and not record.progress.ended:
+                return record
+        return None
+
+    async def command(
+        self, namespace: str, optimization: str, command: Command
+    ) -> RolloutRecord | RequestProblem | None:
+        """Change the progress of the newest rollout; None if there is no rollout."""
+        for _ in range(ATTEMPTS):
+            record = await self.find(namespace, optimization)
+            if record is None:
+                return None
+            changed = command(record.progress, self._now())
+            if isinstance(changed, RequestProblem):
+                return changed
+            with suppress(Conflict):
+                await self._record_progress(record, changed)
+                self.nudge()
+                return await self.find(namespace, optimization)
+        raise Conflict(f"the rollout of {optimization} changes all the time")
+
+    async def changes(self, namespace: str, optimization: str) -> AsyncGenerator[RolloutRecord]:
+        """Yield the newest rollout of an optimization, whenever it changes, until it has ended."""
+        record = await self.find(namespace, optimization)
+        while record is not None:
+            yield record
+            if record.progress.ended:
+                return
+            record = await self._changed(record)
+
+    async def _changed(self, record: RolloutRecord) -> RolloutRecord | None:
+        """Return the next version of a record; None if it was deleted."""
+        version = str(record.obj["metadata"]["resourceVersion"])
+        name = f"metadata.name={record.name}"
+        with suppress(Gone):
+            watch = self._kube.watch(
+                PLACEMENT_PLAN, record.namespace, fields=name, resource_version=version
+            )
+            async with aclosing(watch) as events:
+                async for event in events:
+                    if event.type == "DELETED":
+                        return None
+                    if event.type != "BOOKMARK":
+                        return rollout_record(event.object)
+        obj = await find_object(self._kube, PLACEMENT_PLAN, record.name, record.namespace)
+        return rollout_record(obj) if obj else None
+
+    async def advance(self, namespace: str, name: str) -> bool:
+        """Make one move of a rollout; return whether it changed anything."""
+        look = await self._look(namespace, name)
+        if look is None:
+            return False
+        if not look.move.changes:
+            return await self._settle(look)
+        done = await write_alone(
+            self._kube,
+            namespace,
+            lambda lease: self._write(lease, namespace, name),
+            lease_seconds=self._lease_seconds,
+        )
+        return done is True
+
+    async def _advance_all(self) -> None:
+        backoffs = dict[tuple[str, str], _Delay]()
+        while True:
+            self._nudged.clear()
+            try:
+                due = await self._due()
+            except KubeError as error:
+                _log.warning("rollouts not read", extra={"error": str(error)})
+                due = []
+            for key in due:
+                delay = backoffs.setdefault(key, _Delay())
+                if delay.over():
+                    await self._advance_one(*key, delay)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._nudged.wait(), self._poll_seconds)
+
+    async def _advance_one(self, namespace: str, name: str, delay: "_Delay") -> None:
+        try:
+            for _ in range(MOVES_AT_ONCE):
+                if not await self.advance(namespace, name):
+                    break
+            delay.reset()
+        except KubeError as error:
+            delay.grow()
+            _log.warning(
+                "rollout not advanced",
+                extra={"namespace": namespace, "plan": name, "error": str(error)},
+            )
+
+    async def _due(self) -> list[tuple[str, str]]:
+        """Return namespace and name of the records whose rollout has not ended."""
+        labels = f"{ROLLOUT_LABEL}={IN_PROGRESS}"
+        found = list[Object]()
+        for namespace in self._namespaces or (None,):
+            found += await list_all(self._kube, PLACEMENT_PLAN, namespace, labels=labels)
+        return [(str(obj["metadata"]["namespace"]), str(obj["metadata"]["name"])) for obj in found]
+
+    async def _look(self, namespace: str, name: str) -> "_Look | None":
+        """Read a rollout and decide its next move; None if there is nothing to decide."""
+        obj = await find_object(self._kube, PLACEMENT_PLAN, name, namespace)
+        record = rollout_record(obj) if obj else None
+        if record is None:
+            return None
+        if isinstance(record.plan, InvalidInput) or record.progress.ended:
+            return _Look(record, RolloutMove(record.progress))
+        states = states_of(record.plan)
+        facts = await self._facts(record.plan, states, record.progress)
+        move = next_move(record.plan, states, record.progress, facts, self._now())
+        return _Look(record, move)
+
+    async def _facts(
+        self, plan: RolloutPlan, states: Sequence[RolloutState], progress: RolloutProgress
+    ) -> RolloutFacts:
+        clusters = sorted(clusters_around(states, progress))
+        observation = await observe_namespace(self._kube, plan.namespace, self._now())
+        works = await asyncio.gather(
+            *(
+                list_all(self._kube, MANIFEST_WORK, cluster, labels=REPLICA_SET_LABEL)
+                for cluster in clusters
+            )
+        )
+        return await asyncio.to_thread(
+            rollout_facts,
+            observation,
+            [work for listed in works for work in listed],
+            owner=plan.owner,
+            workloads={item.workload for state in states for item in state.replicas},
+        )
+
+    async def _write(self, lease: NamespaceLease, namespace: str, name: str) -> bool:
+        """Make one move while no other writer is in the namespace."""
+        look = await self._look(namespace, name)
+        if look is None:
+            return False
+        if not look.move.changes:
+            return await self._settle(look)
+        await lease.announce(look.record.digest)
+        await self._settle(look)
+        refused = _refused(await apply(self._kube, look.move.changes))
+        if not refused:
+            return True
+        if written := await find_object(self._kube, PLACEMENT_PLAN, name, namespace):
+            record = rollout_record(written)
+            if record:
+                said = replace(record.progress, waiting_for=refused)
+                await self._record_progress(record, said)
+        return False
+
+    async def _settle(self, look: "_Look") -> bool:
+        """Record the progress of a move, and say what it is; return whether it changed."""
+        record, move = look.record, look.move
+        changed = await self._record_progress(record, move.progress)
+        event = rollout_event(record, move)
+        if event:
+            self._events.record(PLACEMENT_PLAN, record.obj, *event)
+        if move.progress.ended:
+            await self._finish(record, move.progress)
+        return changed
+
+    async def _finish(self, record: RolloutRecord, progress: RolloutProgress) -> None:
+        await self._plans.end_rollout(record.namespace, record.name, progress.phase)
+        patch = label_patch(replace(record, progress=progress))
+        if patch:
+            await self._patch(patch)
+
+    async def _record_progress(self, record: RolloutRecord, progress: RolloutProgress) -> bool:
+        """Write a progress, unless the record says the same; raises Conflict if it has changed."""
+        patch = progress_patch(record, progress, self._now())
+        before = record.obj.get("status") or {}
+        if all(before.get(field) == value for field, value in _stated(patch.body).items()):
+            return False
+        await self._patch(patch)
+        return True
+
+    async def _patch(self, patch: Patch) -> None:
+        await self._kube.patch(
+            patch.kind, patch.name, patch.body, patch.namespace, subresource=patch.subresource
+        )
+
+    async def _records(self, namespace: str, labels: str = "") -> list[RolloutRecord]:
+        found = await list_all(self._kube, PLACEMENT_PLAN, namespace, labels=labels)
+        read = [rollout_record(obj) for obj in found]
+        return [record for record in read if record]
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A record as it was read, and its next move."""
+
+    record: RolloutRecord
+    move: RolloutMove
+
+
+class _Delay:
+    """The pause of a rollout whose last move failed."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._until = 0.0
+        self._backoff = Backoff(1.0, 60.0)
+
+    def over(self) -> bool:
+        """Tell whether the pause is over."""
+        return asyncio.get_running_loop().time() >= self._until
+
+    def reset(self) -> None:
+        """End the pause."""
+        self._failures, self._until = 0, 0.0
+
+    def grow(self) -> None:
+        """Begin a longer pause than the last one."""
+        self._failures += 1
+        pause = self._backoff.delay(self._failures, 0.0)
+        self._until = asyncio.get_running_loop().time() + pause
+
+
+def _stated(body: Object) -> Object:
+    """Return a status without its nulls, which say that a field is absent."""
+    rollout = {k: v for k, v in body["status"]["rollout"].items() if v is not None}
+    waits = [{k: v for k, v in wait.items() if v is not None} for wait in rollout["waitingFor"]]
+    return {**body["status"], "rollout": {**rollout, "waitingFor": waits}}
+
+
+def _refused(outcomes: Sequence[ChangeResult]) -> tuple[RolloutWait, ...]:
+    return tuple(
+        RolloutWait(
+            reason="HubRefused",
+            message=f"the hub refused to {outcome.change}: {outcome.error}; it is tried again",
+        )
+        for outcome in outcomes
+        if outcome.error is not None
+    )

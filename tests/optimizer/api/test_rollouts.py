@@ -1,0 +1,69 @@
+"""Rollouts over HTTP: status, stream and commands."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+
+from optimizer.api.rollouts import event_stream
+from optimizer.wire.rollout import RolloutStatus
+from tests.optimizer.api.test_app import client, problem
+from tests.optimizer.rollout.guide_rollout import asked, guide_rollout
+
+
+async def test_a_rollout_is_begun_followed_and_changed() -> None:
+    rollout = await guide_rollout()
+    body = asked().model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    async with client(rollout.hub) as http:
+        dry = (await http.post("/optimize?dry_run=true", json=body)).json()
+        assert (dry["applied"], len(dry["rollout_steps"])) == (False, 8)
+        problem(await http.get("/rollouts/default/default"), 404, "NoRollout")
+        begun = (await http.post("/optimize", json=body)).json()
+        assert (begun["applied"], begun["record"]) == (True, "default-2")
+        problem(await http.post("/optimize", json=body), 409, "RolloutInProgress")
+
+        status = (await http.get("/rollouts/default/default")).json()
+        assert (status["phase"], status["step"], len(status["steps"])) == ("Progressing", 0, 8)
+        assert (await http.get("/rollouts?namespace=default")).json() == {"items": [status]}
+        problem(await http.get("/rollouts?namspace=default"), 422, "InvalidField")
+        assert (await http.post("/rollouts/default/default/stop")).status_code == 422
+
+        paused = (await http.post("/rollouts/default/default/pause")).json()
+        assert (paused["paused"], paused["reason"]) == (True, "RolloutPaused")
+        cancelled = (await http.post("/rollouts/default/default/cancel")).json()
+        assert cancelled["phase"] == "Cancelled"
+        problem(await http.post("/rollouts/default/default/undo"), 409, "RolloutEnded")
+        stream = await http.get("/rollouts/default/default/events")
+    assert stream.headers["content-type"].startswith("text/event-stream")
+    event, data, end = stream.text.split("\n", 2)
+    assert (event, end) == ("event: status", "\n")
+    assert json.loads(data.removeprefix("data: ")) == cancelled
+
+
+async def test_a_stream_follows_a_rollout_to_its_end_and_says_meanwhile_that_it_lives() -> None:
+    rollout = await guide_rollout()
+    name = await rollout.begin()
+    statuses = rollout.service().rollout_changes("default", "default")
+    stream = event_stream(statuses, heartbeat_seconds=0.001)
+    parts = [await anext(stream)]
+    assert "event: status" in parts[0]
+    assert await anext(stream) == ": waiting\n\n"
+    await rollout.command("cancel")
+    parts += [part async for part in stream]
+    assert '"phase":"Cancelled"' in parts[-1]
+    assert (await rollout.record(name)).progress.phase == "Cancelled"
+
+
+async def test_a_stream_that_nobody_reads_any_more_ends_what_it_follows() -> None:
+    ended = asyncio.Event()
+
+    async def forever() -> AsyncGenerator[RolloutStatus]:
+        try:
+            await asyncio.Event().wait()
+            yield RolloutStatus.model_construct()
+        finally:
+            ended.set()
+
+    stream = event_stream(forever(), heartbeat_seconds=0.001)
+    assert await anext(stream) == ": waiting\n\n"
+    await stream.aclose()
+    assert ended.is_set()

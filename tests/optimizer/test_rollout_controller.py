@@ -1,0 +1,162 @@
+"""Rollouts on the embedded hub and the simulated OCM: killed, paused, turned back, edited."""
+
+import contextlib
+
+from dsf.kube import kinds
+from optimizer.wire.request_problem import RequestProblem
+from tests.optimizer.rollout.guide_rollout import guide_rollout, words
+from tests.optimizer.test_namespace_lease import Killed, Mortal
+
+
+async def test_the_guides_change_is_made_step_by_step() -> None:
+    rollout = await guide_rollout()
+    since = await rollout.mark()
+    name = await rollout.begin()
+    assert await rollout.running() == {"mwrs-app01 on worker01", "mwrs-app02 on worker02"}
+    record = await rollout.finish(name)
+    assert " ".join(words(record)) == (
+        "-app01@1 -3g@1 +2g@1 +app02@1 -app02@2 -3g@2 +2g@2 +app02@2 -app02@1 +app01@1"
+    )
+    assert await rollout.running() == {"mwrs-app01 on worker01", "mwrs-app02 on worker02"}
+    assert await rollout.condition(name) == ("True", "RolloutComplete")
+    assert record.obj["status"]["phase"] == "Applied"
+    earlier = await rollout.hub.get(kinds.PLACEMENT_PLAN, "default-1", "default")
+    assert earlier["status"]["phase"] == "Superseded"
+    uncovered = await rollout.check_history(since, name)
+    assert set(uncovered) == {"mwrs-app01"}
+
+
+async def test_a_service_that_is_killed_after_each_write_loses_nothing() -> None:
+    rollout = await guide_rollout()
+    since = await rollout.mark()
+    name = await rollout.begin()
+    kills, writes = 0, 1
+    while not (await rollout.record(name)).progress.ended:
+        mortal = Mortal(rollout.hub, writes)
+        with contextlib.suppress(Killed, BaseExceptionGroup):
+            await rollout.service(mortal).rollouts.advance("default", name)
+        kills += mortal.dead
+        writes = writes + 1 if mortal.dead else 1
+        await rollout.bury()
+        if not mortal.dead:
+            await rollout.play()
+    await rollout.advance(name)
+    assert await rollout.condition(name) == ("True", "RolloutComplete")
+    assert set(await rollout.check_history(since, name)) == {"mwrs-app01"}
+    assert kills > 20
+
+
+async def test_a_rollout_is_paused_resumed_and_turned_back_and_others_are_refused() -> None:
+    rollout = await guide_rollout()
+    since = await rollout.mark()
+    name = await rollout.begin()
+    await rollout.advance(name)
+    await rollout.advance(name)
+    await rollout.play()
+    await rollout.command("pause")
+    assert await rollout.condition(name) == ("Unknown", "RolloutPaused")
+    held = await rollout.running()
+    for _ in range(3):
+        assert not await rollout.advance(name)
+        await rollout.play()
+    assert await rollout.running() == held
+
+    refused = await rollout.refused(rollout="AllAtOnce")
+    assert (refused.status, refused.reason) == (409, "RolloutInProgress")
+    assert "dsf rollout" in refused.detail
+    again = await rollout.refused()
+    assert again.reason == "RolloutInProgress"
+    reset = await rollout.service().reset("default")
+    assert isinstance(reset, RequestProblem)
+    assert reset.reason == "RolloutInProgress"
+
+    await rollout.command("resume")
+    await rollout.until(name, "StepWaiting")
+    await rollout.command("undo")
+    twice = await rollout.service().change_rollout("default", "default", "undo")
+    assert isinstance(twice, RequestProblem)
+    assert twice.reason == "AlreadyTurningBack"
+    record = await rollout.finish(name)
+    assert await rollout.condition(name) == ("False", "RolloutTurnedBack")
+    assert record.obj["status"]["phase"] == "RolledBack"
+    earlier = await rollout.hub.get(kinds.PLACEMENT_PLAN, "default-1", "default")
+    assert earlier["status"]["phase"] == "Applied"
+    assert await rollout.running() == {"mwrs-app01 on worker01", "mwrs-app02 on worker02"}
+    await rollout.check_history(since, name)
+    late = await rollout.service().change_rollout("default", "default", "pause")
+    assert isinstance(late, RequestProblem)
+    assert late.reason == "RolloutEnded"
+
+
+async def test_a_cluster_that_is_tainted_or_leaves_while_a_step_waits_is_named() -> None:
+    rollout = await guide_rollout()
+    name = await rollout.begin(progressDeadlineSeconds=300)
+    while "2g-worker01" not in str(await rollout.bound()):
+        await rollout.advance(name)
+        await rollout.play(mig=False)
+    taint = {"key": "maintenance", "effect": "NoSelect", "timeAdded": "2026-01-01T00:00:00Z"}
+    await rollout.hub.patch(kinds.MANAGED_CLUSTER, "worker01", {"spec": {"taints": [taint]}})
+    await rollout.until(name, "ProgressDeadlineExceeded", mig=False)
+    record = await rollout.record(name)
+    assert record.progress.waiting_for[0].reason == "ClusterTainted"
+    assert "waits for longer than its deadline" in str(record.obj["status"]["conditions"])
+    await rollout.hub.delete(kinds.MANAGED_CLUSTER, "worker01")
+    await rollout.advance(name)
+    assert (await rollout.record(name)).progress.waiting_for[0].reason == "ClusterLeft"
+    await rollout.command("cancel")
+    await rollout.advance(name)
+    assert await rollout.condition(name) == ("False", "RolloutCancelled")
+    assert (await rollout.record(name)).obj["status"]["phase"] == "Failed"
+
+
+async def test_edits_by_hand_are_put_back_and_an_edited_record_writes_nothing() -> None:
+    rollout = await guide_rollout()
+    name = await rollout.begin()
+    await rollout.until(name, "StepWaiting")
+    before = await rollout.bound()
+    wrong = {"status": {"rollout": {"source": 5, "target": 5}}}
+    await rollout.hub.patch(kinds.PLACEMENT_PLAN, name, wrong, "default", subresource="status")
+    await rollout.advance(name)
+    assert (await rollout.record(name)).progress.target < 5
+    assert await rollout.bound() == before
+
+    placement = (await rollout.hub.get(kinds.PLACEMENT, "app02-placement", "default"))["spec"]
+    edited = {"spec": {"numberOfClusters": 7}}
+    await rollout.hub.patch(kinds.PLACEMENT, "app02-placement", edited, "default")
+    await rollout.until(name, "StepWaiting")
+    assert (await rollout.hub.get(kinds.PLACEMENT, "app02-placement", "default"))["spec"] == (
+        placement
+    )
+
+    forged = (await rollout.record(name)).obj
+    await rollout.hub.delete(kinds.PLACEMENT_PLAN, name, "default")
+    kept = ("name", "namespace", "labels")
+    forged["metadata"] = {key: forged["metadata"][key] for key in kept}
+    forged["spec"]["objective"] = 1
+    await rollout.hub.create(kinds.PLACEMENT_PLAN, forged)
+    versions = await rollout.versions()
+    await rollout.advance(name)
+    assert await rollout.condition(name) == ("False", "RecordInvalid")
+    assert await rollout.versions() == versions
+    await rollout.command("cancel")
+
+
+async def test_a_binding_that_vanishes_is_restored_before_the_rollout_goes_on() -> None:
+    rollout = await guide_rollout()
+    name = await rollout.begin()
+    await rollout.until(name, "StepWaiting")
+    (binding,) = [i for i in await rollout.names(kinds.PLACEMENT_BINDING) if "worker02" in i]
+    await rollout.hub.delete(kinds.PLACEMENT_BINDING, binding, "default")
+    await rollout.finish(name)
+    assert await rollout.condition(name) == ("True", "RolloutComplete")
+
+
+async def test_what_is_not_pruned_stays_as_it_is_during_a_rollout() -> None:
+    """Only app02 is asked for; app01 keeps running where it is."""
+    rollout = await guide_rollout()
+    since = await rollout.mark()
+    only = [{"name": "mwrs-app02"}]
+    name = await rollout.begin(targetWorkloads=only, prune=False, missingScore=0.0)
+    await rollout.finish(name)
+    assert "mwrs-app01 on worker01" in await rollout.running()
+    assert set(await rollout.check_history(since, name)) <= {"mwrs-app02"}
