@@ -52,6 +52,8 @@ MAX_NAMES_LISTED_ONE_BY_ONE = 3
 SHARED_KINDS = (POLICY, MANIFEST_WORK_REPLICA_SET, PLACEMENT, PLACEMENT_BINDING, PLACEMENT_DECISION)
 """The kinds of which objects in other namespaces count too."""
 
+_MANIFESTS, _TEMPLATES = "manifestWorkTemplate", "policy-templates"
+
 MAX_READS = 3
 """Attempts to read a list whose continue token expires."""
 
@@ -81,7 +83,7 @@ async def observe(kube: Kube, namespace: str, now: datetime, *, named: bool = Tr
         _with_objects(hub, by_namespace.pop(namespace, {})),
         usage_scores=usage_scores or (),
         elsewhere={
-            name: _with_objects(Observation(named=named), found)
+            name: _with_objects(Observation(named=named), _without_manifests(found))
             for name, found in by_namespace.items()
         },
         unread=tuple(kind.kind for kind in unread),
@@ -127,6 +129,19 @@ def _by_namespace(lists: Mapping[Kind, Iterable[Object]]) -> dict[str, dict[Kind
             there = found.setdefault(str(obj["metadata"].get("namespace")), {})
             there.setdefault(kind, []).append(obj)
     return found
+
+
+def _without_manifests(
+    objects: Mapping[Kind, Sequence[Object]],
+) -> dict[Kind, Sequence[Object]]:
+    """Drop what workloads and policies deploy: nothing reads it, and it is most of an object."""
+    lean = dict(objects)
+    for kind, field in ((MANIFEST_WORK_REPLICA_SET, _MANIFESTS), (POLICY, _TEMPLATES)):
+        lean[kind] = [
+            {**obj, "spec": {k: v for k, v in (obj.get("spec") or {}).items() if k != field}}
+            for obj in objects.get(kind, ())
+        ]
+    return lean
 
 
 def _with_objects(

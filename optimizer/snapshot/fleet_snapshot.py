@@ -74,11 +74,11 @@ def read_objects(
     eligible = eligible_clusters(observation, request, defaults)
     listed, cluster_issues = _clusters(observation, request, select, running)
     workloads, workload_issues = _workloads(observation.workloads, request, running)
-    pools, pool_issues = read_gpu_pools(observation.managed_clusters, request)
+    described, pool_issues = read_gpu_pools(observation.managed_clusters, request)
     others = others_on_clusters(observation, request, select, running)
     unshared, pools, of_others = without_others_part(
         listed,
-        pools,
+        described,
         others,
         namespace=request.namespace,
         workloads=workloads,
@@ -107,7 +107,7 @@ def read_objects(
             *cluster_issues,
             *workload_issues,
             *of_others,
-            *unknown_kinds(listed, pools, workloads),
+            *unknown_kinds(listed, described, workloads),
             *unknown_annotations(observation, request),
             *ineffective_constraints(clusters, workloads, limits),
             *pool_issues,

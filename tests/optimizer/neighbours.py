@@ -77,15 +77,20 @@ async def place_by_hand(
 
 
 async def bind_by_hand(
-    hub: EmbeddedHub, name: str, policy_name: str, cluster: str, namespace: str = "default"
+    hub: EmbeddedHub,
+    name: str,
+    policy_name: str,
+    cluster: str,
+    namespace: str = "default",
+    subject: str = "Policy",
 ) -> None:
     """A PlacementBinding that a person wrote, with its Placement and OCM's decision."""
     await place_by_hand(hub, name, [cluster], namespace)
     reference = {"name": name, "kind": "Placement", "apiGroup": kinds.PLACEMENT.group}
-    subject = {"name": policy_name, "kind": "Policy", "apiGroup": kinds.POLICY.group}
+    bound = {"name": policy_name, "kind": subject, "apiGroup": kinds.POLICY.group}
     binding = obj(kinds.PLACEMENT_BINDING, name, namespace)
     await hub.create(
-        kinds.PLACEMENT_BINDING, {**binding, "placementRef": reference, "subjects": [subject]}
+        kinds.PLACEMENT_BINDING, {**binding, "placementRef": reference, "subjects": [bound]}
     )
 
 

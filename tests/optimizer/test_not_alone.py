@@ -68,6 +68,18 @@ async def test_a_binding_made_by_hand_excludes_others_of_its_pool() -> None:
     assert "PlacementBinding by-hand of namespace default, made by hand," in held
 
 
+async def test_a_bound_policy_set_counts_by_the_status_of_its_policies() -> None:
+    hub = await hub_of()
+    await bind_by_hand(hub, "set", "gold", "worker02", subject="PolicySet")
+    placement = [{"placement": "set", "placementBinding": "set", "policySet": "gold"}]
+    status = {"status": {"placement": placement}}
+    await hub.patch(kinds.POLICY, "3g.48gb-worker02", status, "default", subresource="status")
+    made = await planned(hub, request("power"))
+    assert made.policies["worker02"] == "3g.48gb-worker02"
+    (held,) = reasons(made)["HeldByOthers"]
+    assert "PlacementBinding set of namespace default, made by hand," in held
+
+
 async def test_a_policy_of_another_optimization_may_be_shared_and_its_rest_used() -> None:
     hub = await hub_of()
     await hub.create(

@@ -50,10 +50,10 @@ class ResourceUse(NamedTuple):
 
 @dataclass(slots=True)
 class OthersOnCluster:
-    """What others enforce and use on one cluster; `selected_use`: of decided workloads of anybody.
+    """What others enforce and use on one cluster.
 
-    `selected_use` are amounts by kind of everything that OCM has selected the cluster for, the
-    request's own workloads included.
+    `selected_use`: amounts by kind of all workloads that OCM has selected the cluster for, those of
+    the request included; empty unless the hub has resource usage scores.
     """
 
     enforced: list[OthersPolicy] = field(default_factory=list)
@@ -81,7 +81,7 @@ def others_on_clusters(
                 found[cluster].enforced.append(policy)
         for cluster, use in reader.uses():
             found[cluster].uses.append(use)
-        for cluster, workload in reader.selected():
+        for cluster, workload in reader.selected() if observation.usage_scores else ():
             for kind, amount in amounts_of(workload):
                 found[cluster].selected_use[kind] += amount
     return {name: item for name, item in found.items() if name in request.cluster_names}
@@ -130,35 +130,31 @@ class _NamespaceReader:
 
     def uses(self) -> Iterator[tuple[str, ResourceUse]]:
         """Yield what workloads use that are not the request's, with the clusters."""
-        for workload, name, first in self._placed():
-            placement = self._placements[name]
-            optimization = generating_optimization(labels_of(placement))
-            own = self._is_own(optimization) and (PLACEMENT, name) not in self._kept
-            if own or (first and workload.name in self._targets):
-                continue
-            owner = self._owner(optimization, f"Placement {UntrustedName(name)}")
-            for cluster in self._clusters(name):
-                yield cluster, ResourceUse(owner, workload.name, amounts_of(workload))
+        for obj in self._seen.workloads:
+            owners = dict(self._owners(obj))
+            workload = read_workload(obj) if owners else None
+            if isinstance(workload, Workload):
+                for placement, owner in owners.items():
+                    for cluster in self._clusters(placement):
+                        yield cluster, ResourceUse(owner, workload.name, amounts_of(workload))
 
     def selected(self) -> Iterator[tuple[str, Workload]]:
         """Yield every workload that OCM has selected a cluster for, with the cluster."""
-        for workload, name, _ in self._placed():
-            for cluster in self._selected.get(name, ()):
-                yield cluster, workload
-
-    def _placed(self) -> Iterator[tuple[Workload, str, bool]]:
-        """Yield each workload with each Placement that it refers to, and whether it is the first.
-
-        The first one is the one that a decision writes.
-        """
         for obj in self._seen.workloads:
-            workload = read_workload(obj)
-            if not isinstance(workload, Workload):
+            clusters = [name for item in _references(obj) for name in self._selected.get(item, ())]
+            workload = read_workload(obj) if clusters else None
+            if isinstance(workload, Workload):
+                yield from ((cluster, workload) for cluster in clusters)
+
+    def _owners(self, workload: Object) -> Iterator[tuple[str, str]]:
+        """Yield the Placements of a workload that are not the request's, with their owners."""
+        target = placement_of(workload) if name_of(workload) in self._targets else ""
+        for name in _references(workload):
+            if name == target or name not in self._placements:
                 continue
-            for reference in (obj.get("spec") or {}).get("placementRefs") or ():
-                name = str(reference.get("name") or "")
-                if name in self._placements:
-                    yield workload, name, name == placement_of(obj)
+            optimization = generating_optimization(labels_of(self._placements[name]))
+            if not self._is_own(optimization) or (PLACEMENT, name) in self._kept:
+                yield name, self._owner(optimization, f"Placement {UntrustedName(name)}")
 
     def _is_own(self, optimization: str | None) -> bool:
         return self._own is not None and optimization == self._own.name
@@ -205,3 +201,9 @@ def _selected_clusters(decisions: tuple[Object, ...]) -> Mapping[str, list[str]]
         owner = labels_of(decision).get(PLACEMENT_LABEL, "")
         found[owner] += [str(item["clusterName"]) for item in listed if item.get("clusterName")]
     return found
+
+
+def _references(workload: Object) -> list[str]:
+    """Return the names of the Placements that a ManifestWorkReplicaSet refers to."""
+    references = (workload.get("spec") or {}).get("placementRefs") or ()
+    return [str(item.get("name") or "") for item in references]

@@ -1,7 +1,7 @@
 """Takes the part of others out of clusters and their GPUs, and names each part with its owner."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dsf.api.untrusted_text import UntrustedName, listed
@@ -172,7 +172,10 @@ def _stated(cluster: Cluster, managed: Object, kind: str) -> bool:
     return [item.amount for item in cluster.base if item.kind == kind] != [amount]
 
 
-def _net(cluster: Cluster, used: Iterable[Supply]) -> Cluster:
+def _net(cluster: Cluster, used: Sequence[Supply]) -> Cluster:
+    """Return a cluster whose base and candidates supply less by what others use."""
+    if not used:
+        return cluster
     base, rest = net_supplies(cluster.base, used)
     candidates = (
         replace(item, supplies=net_supplies(item.supplies, rest)[0]) for item in cluster.candidates
