@@ -15,27 +15,31 @@ from dsf.scorer_kit.invented_series import TYPICAL_SERIES, form_of, invented
 
 @dataclass(frozen=True, slots=True)
 class AuthorCredentials:
-    """A token for one scoring endpoint, empty for none; none for any other endpoint."""
+    """A token and PEM certificates for one scoring endpoint, each empty for none.
+
+    Other endpoints get neither.
+    """
 
     scoring_url: str
     token: str
+    ca: str
 
     async def credentials(self, endpoint: CalledEndpoint) -> EndpointCredentials:
-        """Return the token for the scoring endpoint."""
-        wanted = self.token and endpoint.url == self.scoring_url
-        return EndpointCredentials(Token(self.token) if wanted else None)
+        """Return the token and the certificates for the scoring endpoint."""
+        if endpoint.url != self.scoring_url:
+            return EndpointCredentials()
+        return EndpointCredentials(Token(self.token) if self.token else None, self.ca)
 
     def refused(self, endpoint: CalledEndpoint, failure: object) -> None:
         """Do nothing: there is no cache of tokens."""
 
 
 async def typical_results(
-    summary: ScorerSummary, token: str, now: float
+    summary: ScorerSummary, credentials: AuthorCredentials, now: float
 ) -> list[ScoringResult] | Failure:
     """Return the results of a request with invented series that end at `now` (unix seconds)."""
     series = invented(form_of(summary, int(now)), TYPICAL_SERIES)
     async with http_client() as client:
-        credentials = AuthorCredentials(summary.scoring_endpoint, token)
         api = ScoringApi(client, credentials, CallLimits())
         deadline = api.deadline(summary)
         sent = () if summary.source_type == "None" else series

@@ -1,6 +1,7 @@
 """A scoring API that an author names by its URL, seen as the hub and the agent would see it."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from dsf.api import names
@@ -9,6 +10,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.assess.config_resolution import resolve
+from dsf.hub.observe.certificate_authorities import TrustedAuthorities
 from dsf.hub.observe.prober import Prober
 from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
@@ -24,12 +26,19 @@ class NamedApi:
     """What an author says about a scoring API.
 
     `scoring_url` replaces the endpoint that the config names; `dimension_format` is empty if it is
-    not decided yet.
+    `scoring_url` replaces the endpoint that the config names; `dimension_format` is empty if it is
+    not decided yet. `ca_file` has the PEM certificates to trust; None for public authorities.
     """
 
     config_url: str
     scoring_url: str = ""
     dimension_format: str = ""
+    ca_file: Path | None = None
+
+    @property
+    def ca(self) -> str:
+        """The PEM certificates for the agent's client; empty for public authorities."""
+        return self.ca_file.read_text("utf-8", "replace") if self.ca_file else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +73,7 @@ class ScorerTarget:
 
 
 def named_api(
-    url: str, scoring_url: str = "", dimension_format: str = ""
+    url: str, scoring_url: str = "", dimension_format: str = "", ca_file: Path | None = None
 ) -> NamedApi | InvalidInput:
     """Return what an author says; `/config` is added to a URL without a path."""
     for each in filter(None, (url, scoring_url)):
@@ -72,13 +81,23 @@ def named_api(
         if isinstance(checked, InvalidInput):
             return checked
     bare = urlsplit(url).path in {"", "/"}
-    return NamedApi(url.rstrip("/") + _CONFIG_PATH if bare else url, scoring_url, dimension_format)
+    config_url = url.rstrip("/") + _CONFIG_PATH if bare else url
+    return NamedApi(config_url, scoring_url, dimension_format, ca_file)
 
 
 async def look_at(named: NamedApi) -> ScorerTarget:
-    """Ask a scoring API for its health and its config, as the hub does."""
-    probed = await Prober().probe(ProbeTarget(named.config_url, full=True))
+    """Ask a scoring API for its health and its config, as the hub does.
+
+    Raises UnusableAuthorityFile.
+    """
+    probed = await probe(named, full=True)
     return ScorerTarget(named, probed, _summary(named, probed.config))
+
+
+async def probe(named: NamedApi, *, full: bool) -> ProbeResult:
+    """Ask for the health, and if `full` for the config. Raises UnusableAuthorityFile."""
+    prober = Prober(trust=TrustedAuthorities(named.ca_file))
+    return await prober.probe(ProbeTarget(named.config_url, full=full))
 
 
 def object_name(config: ScorerConfig) -> str:

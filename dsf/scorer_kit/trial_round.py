@@ -47,13 +47,12 @@ class TrialSource:
 
 
 async def try_round(
-    summary: ScorerSummary, source: TrialSource, *, cluster: str, token: str = ""
+    summary: ScorerSummary, source: TrialSource, credentials: AuthorCredentials, cluster: str
 ) -> Round:
     """Run one round, and keep its evidence. Raises UnusableFile."""
     async with _serving(source) as url:
         settings = AgentSettings(cluster, prometheus_url=url)
-        secrets = AuthorCredentials(summary.scoring_endpoint, token)
-        async with round_runner(settings, None, utc_now, secrets=secrets) as runner:
+        async with round_runner(settings, None, utc_now, secrets=credentials) as runner:
             return await replace(runner, explaining=True).perform(_asking(summary, source))
 
 

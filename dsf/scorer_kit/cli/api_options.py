@@ -61,6 +61,9 @@ api_options = options(
         callback=_dimension_format,
         help="scoreDimensionFormat of the DynamicScorer, such as '${app};${device}'.",
     ),
+    click.option(
+        "--ca-file", type=FILE, help="PEM certificates to trust, as tls.caSecretRef names them."
+    ),
 )
 """The URL of a scoring API, and what a DynamicScorer or a network would change about it."""
 
@@ -73,22 +76,26 @@ token_option = click.option(
 """`--token-file`; a command gets the token itself, empty without a file."""
 
 
-def named(url: str, scoring_url: str, dimension_format: str) -> "NamedApi":
+def named(url: str, scoring_url: str, dimension_format: str, ca_file: Path | None) -> "NamedApi":
     """Return what an author says about a scoring API. Raises click.UsageError."""
     from dsf.api.invalid_input import InvalidInput
     from dsf.scorer_kit.scorer_target import named_api
 
-    found = named_api(url, scoring_url, dimension_format)
+    found = named_api(url, scoring_url, dimension_format, ca_file)
     if isinstance(found, InvalidInput):
         raise click.UsageError(found.message)
     return found
 
 
 async def reached(api: "NamedApi") -> "ScorerTarget":
-    """Return what a scoring API answered. Raises ApiUnreachable."""
+    """Return what a scoring API answered. Raises ApiUnreachable, click.UsageError."""
+    from dsf.hub.observe.certificate_authorities import UnusableAuthorityFile
     from dsf.scorer_kit.scorer_target import look_at
 
-    target = await look_at(api)
+    try:
+        target = await look_at(api)
+    except UnusableAuthorityFile as error:
+        raise click.UsageError(str(error)) from error
     if target.unreachable:
         raise ApiUnreachable(target.unreachable)
     return target

@@ -53,7 +53,14 @@ MOST_SAMPLES = 120
 )
 @click.option("--skip", multiple=True, metavar="CHECK", help="Leave out a check; repeatable.")
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
-def check(url: str, scoring_url: str, dimension_format: str, output: str, **flags: Any) -> None:
+def check(
+    url: str,
+    scoring_url: str,
+    dimension_format: str,
+    ca_file: Path | None,
+    output: str,
+    **flags: Any,
+) -> None:
     """Check that a scoring API keeps the contract.
 
     Exits with 1 if a check fails, and with 2 if the API can't be asked. docs/scorer-kit.md lists
@@ -62,7 +69,7 @@ def check(url: str, scoring_url: str, dimension_format: str, output: str, **flag
     from dsf.scorer_kit.conformance.run import check as run_checks
 
     settings = _settings(**flags)
-    api = named(url, scoring_url, dimension_format)
+    api = named(url, scoring_url, dimension_format, ca_file)
 
     async def checked() -> Any:
         return await run_checks(await reached(api), settings, time.time())

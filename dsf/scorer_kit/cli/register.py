@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -30,7 +31,14 @@ if TYPE_CHECKING:
 )
 @click.option("--output", "-o", type=click.Choice(["yaml", "json"]), default="yaml")
 def register(
-    url: str, scoring_url: str, dimension_format: str, *, token_file: str, name: str, output: str
+    url: str,
+    scoring_url: str,
+    dimension_format: str,
+    ca_file: Path | None,
+    *,
+    token_file: str,
+    name: str,
+    output: str,
 ) -> None:
     """Write the DynamicScorer of a scoring API to standard output.
 
@@ -41,7 +49,7 @@ def register(
     from dsf.scorer_kit.registration import advice, as_yaml, dynamic_scorer
     from dsf.scorer_kit.scorer_target import object_name
 
-    api = named(url, scoring_url, dimension_format)
+    api = named(url, scoring_url, dimension_format, ca_file)
     target, suggested = asyncio.run(_asked(api, token_file))
     config = target.config
     if config is None:
@@ -60,13 +68,14 @@ def register(
 async def _asked(api: "NamedApi", token: str) -> "tuple[ScorerTarget, str]":
     """Return what the API answered, and the format that was given or that its results suggest."""
     from dsf.api.scoring.scorer_summary import ScorerSummary
-    from dsf.scorer_kit.author_call import typical_results
+    from dsf.scorer_kit.author_call import AuthorCredentials, typical_results
     from dsf.scorer_kit.dimension_suggestion import suggested_format
 
     target = await reached(api)
     if api.dimension_format or not isinstance(target.summary, ScorerSummary):
         return target, api.dimension_format
-    results = await typical_results(target.summary, token, time.time())
+    credentials = AuthorCredentials(target.summary.scoring_endpoint, token, api.ca)
+    results = await typical_results(target.summary, credentials, time.time())
     if not isinstance(results, list) or not results:
         return target, ""
     return target, suggested_format([result.metric for result in results]) or ""

@@ -75,6 +75,7 @@ def trial(
     url: str,
     scoring_url: str,
     dimension_format: str,
+    ca_file: Path | None,
     *,
     token_file: str,
     cluster: str,
@@ -89,7 +90,7 @@ def trial(
     """
     from dsf.scorer_kit.trial_round import TrialSource
 
-    api, chosen = named(url, scoring_url, dimension_format), TrialSource(**source)
+    api, chosen = named(url, scoring_url, dimension_format, ca_file), TrialSource(**source)
 
     async def tried() -> "Round":
         return await _round(await reached(api), chosen, cluster, token_file)
@@ -111,6 +112,7 @@ async def _round(
     target: "ScorerTarget", source: "TrialSource", cluster: str, token: str
 ) -> "Round":
     from dsf.api.invalid_input import InvalidInput
+    from dsf.scorer_kit.author_call import AuthorCredentials
     from dsf.scorer_kit.series_file import UnusableFile
     from dsf.scorer_kit.trial_round import try_round
 
@@ -124,7 +126,8 @@ async def _round(
             else "name the series with --prometheus, --data or --recording"
         )
     try:
-        return await try_round(summary, source, cluster=cluster, token=token)
+        credentials = AuthorCredentials(summary.scoring_endpoint, token, target.named.ca)
+        return await try_round(summary, source, credentials, cluster)
     except UnusableFile as error:
         raise click.UsageError(str(error)) from error
 

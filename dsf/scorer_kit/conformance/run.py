@@ -11,8 +11,7 @@ from dsf.agent.score.result_rules import MAX_SERIES
 from dsf.agent.wire.scoring_answer import parse_scoring_answer
 from dsf.agent.wire.secret_data import Token
 from dsf.api.scoring.scorer_summary import ScorerSummary
-from dsf.hub.observe.prober import Prober
-from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeTarget
+from dsf.hub.snapshot.probe_result import ProbeFailure
 from dsf.scorer_kit.conformance.checks import CHECKS, ConformanceCheck, Need
 from dsf.scorer_kit.conformance.evidence import (
     CallCounts,
@@ -25,7 +24,7 @@ from dsf.scorer_kit.conformance.evidence import (
 from dsf.scorer_kit.conformance.report import CheckResult, ConformanceReport
 from dsf.scorer_kit.dimension_suggestion import suggested_format
 from dsf.scorer_kit.invented_series import TYPICAL_SERIES, form_of, invented
-from dsf.scorer_kit.scorer_target import ScorerTarget
+from dsf.scorer_kit.scorer_target import ScorerTarget, probe
 
 _LATE = "no answer in time: see latency"
 _MISSING: Mapping[Need, str] = {
@@ -67,6 +66,7 @@ class _CheckRun:
         self._client = client
         self._target = target
         self._settings = settings
+        self._ca = target.named.ca
         self._now = now
         self._clock = asyncio.get_running_loop().time
         self._end = self._clock() + settings.total
@@ -116,8 +116,7 @@ class _CheckRun:
         return there[need]
 
     async def _health(self) -> ProbeFailure | None:
-        target = ProbeTarget(self._target.named.config_url, full=False)
-        return (await Prober().probe(target)).health
+        return (await probe(self._target.named, full=False)).health
 
     async def _made(self, item: ConformanceCheck) -> Sequence[CallOutcome]:
         """Make the calls of a check, until one of them is late."""
@@ -144,7 +143,7 @@ class _CheckRun:
         url, began = summary.scoring_endpoint, self._clock()
         answer = await exchange(
             self._client,
-            OutboundRequest("POST", url, call.body, headers),
+            OutboundRequest("POST", url, call.body, headers, self._ca),
             stage="scoring",
             deadline=CallDeadline.within(self._seconds()),
             max_bytes=MAX_SERIES * BYTES_PER_SERIES,

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -113,7 +114,9 @@ class TestApi:
 
 @asynccontextmanager
 async def served(
-    apis: Mapping[str, TestApi], health: Callable[[], int] = lambda: 200
+    apis: Mapping[str, TestApi],
+    health: Callable[[], int] = lambda: 200,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[str]:
     """Serve APIs below their names; yield the base URL."""
     app = web.Application(client_max_size=1 << 26)
@@ -128,8 +131,8 @@ async def served(
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
 

@@ -1,10 +1,12 @@
 """`dsf scorer check` as an author meets it: options, exit codes, output."""
 
 import json
+import ssl
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 from aiohttp import web
 
 from dsf.cli.root import root
@@ -71,6 +73,7 @@ async def test_an_address_that_agents_may_not_call_is_not_called() -> None:
         (["http://scorer", "--series", "10001"], "10001 is not in the range"),
         (["http://scorer", "--timeout", "soon"], "is not a duration"),
         (["http://scorer", "--token-file", "{tmp}/two-lines"], "holds no token"),
+        (["http://scorer", "--ca-file", "{tmp}/two-lines"], "holds no PEM certificate"),
         (["http://scorer", "--data", "{tmp}/two-lines"], "is not JSON"),
         (["http://scorer", "--data", "{tmp}/empty.json"], "has no series"),
         (["http://scorer", "--data", "{tmp}/text.json"], "series 0"),
@@ -109,6 +112,22 @@ async def test_a_token_that_is_sent_back_is_not_shown(tmp_path: Path, command: s
     assert code == 1
     assert "redacted" in out + err
     assert TOKEN not in out + err
+
+
+@pytest.mark.parametrize("command", ["check", "try", "register"])
+async def test_a_private_authority_is_trusted_if_it_is_named(tmp_path: Path, command: str) -> None:
+    authority, context = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(tmp_path / "ca.crt")
+    api = TestApi(config=lambda base: config(base, {"type": "None"}))
+    async with served({"api": api}, tls=context) as url:
+        typed = ("scorer", command, f"{url}/api/config")
+        code, _, err = await invoked_meanwhile(root, *typed)
+        assert code == 2
+        assert "certificate" in err
+        code, out, _ = await invoked_meanwhile(root, *typed, "--ca-file", str(tmp_path / "ca.crt"))
+    assert code == 0
+    assert out
 
 
 @pytest.mark.parametrize("form", ["request", "prometheus"])
