@@ -35,8 +35,8 @@ def merged(
     """Return the observed conditions with the desired ones set, in stable order.
 
     `now` is an RFC 3339 time. `lastTransitionTime` changes only with the status. Conditions of
-    other types stay as they are. Invisible characters of a message are escaped, because kubectl
-    prints messages as they are.
+    other types stay as they are. A message shows text of others quoted, and invisible characters as
+    escapes, because kubectl prints messages as they are.
     """
     result = {str(item.get("type")): dict(item) for item in observed}
     for condition in desired:
@@ -46,7 +46,7 @@ def merged(
             "type": condition.type,
             "status": condition.status,
             "reason": condition.reason,
-            "message": escaped(condition.message)[:MESSAGE_LIMIT],
+            "message": escaped(f"{condition.message}")[:MESSAGE_LIMIT],
             "lastTransitionTime": before.get("lastTransitionTime", now) if same else now,
             **({} if generation is None else {"observedGeneration": generation}),
         }

@@ -8,14 +8,17 @@ injection. What is read from outside gets a type at the door, and the type decid
 - `UntrustedName` is shown quoted unless it is one word, which says no more than an object's name.
 
 Both are the text itself where data is compared, looked up or encoded. Formatting and `+` show them,
-so a message can't forget the quotes. `str.join` does not format: use `listed`. Tables, conditions,
+so a message can't forget the quotes. Slices, `strip`, `split` and their like return the same type;
+`plain` returns the characters alone. `str.join` does not format: use `listed`. Tables, conditions,
 events and logs also pass through `escaped`, which turns invisible characters into escapes.
 """
 
 import json
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any
 
 TEXT_LIMIT = 300
 """Characters of one text: more than the longest name in Kubernetes has (253)."""
@@ -104,7 +107,39 @@ class UntrustedName(UntrustedText):
 
     def __str__(self) -> str:
         """Return the name, in double quotes unless it is a word or empty."""
-        return self[:] if not self or _WORD.fullmatch(self) else super().__str__()
+        return plain(self) if not self or _WORD.fullmatch(self) else super().__str__()
+
+
+_DERIVING = (
+    *("__getitem__", "strip", "lstrip", "rstrip", "removeprefix", "removesuffix"),
+    *("split", "rsplit", "splitlines", "partition", "rpartition"),
+    *("lower", "upper", "casefold", "swapcase", "title", "capitalize", "replace", "translate"),
+    *("center", "ljust", "rjust", "zfill", "expandtabs"),
+)
+"""Methods of `str` that return the text in another form, or parts of it."""
+
+
+def _deriving(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of `str` whose results have the type of the text."""
+
+    @wraps(method)
+    def derive(text: UntrustedText, *args: Any, **options: Any) -> Any:
+        return _typed(type(text), method(text, *args, **options))
+
+    return derive
+
+
+def _typed(kind: type[UntrustedText], found: str | list[str] | tuple[str, ...]) -> Any:
+    return kind(found) if isinstance(found, str) else type(found)(map(kind, found))
+
+
+for _name in _DERIVING:
+    setattr(UntrustedText, _name, _deriving(getattr(str, _name)))
+
+
+def plain(text: str) -> str:
+    """Return the characters of a text alone, for data: nothing quotes them any more."""
+    return str.__str__(text)
 
 
 def quoted(text: str, limit: int = TEXT_LIMIT) -> str:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from dsf.api.times import read_time
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import UntrustedName, plain
 
 UNREACHABLE = "cluster.open-cluster-management.io/unreachable"
 """Key of the taint of a cluster whose agent does not renew its lease."""
@@ -62,9 +62,9 @@ class Toleration(NamedTuple):
     def manifest(self) -> Mapping[str, Any]:
         """The toleration as it stands in a Placement; fields with defaults are left out."""
         stated = {
-            "key": self.key[:],
+            "key": plain(self.key),
             "operator": self.operator,
-            "value": self.value[:],
+            "value": plain(self.value),
             "effect": self.effect,
             "tolerationSeconds": self.seconds,
         }

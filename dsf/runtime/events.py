@@ -123,7 +123,7 @@ class EventRecorder:
         self, kind: Kind, obj: Mapping[str, Any], type_: Type, reason: str, message: str
     ) -> _Body:
         metadata = obj["metadata"]
-        text = escaped(redact(message))[:_MESSAGE_LIMIT]
+        text = escaped(redact(f"{message}"))[:_MESSAGE_LIMIT]
         told = "\0".join((kind.kind, str(metadata.get("uid")), type_, reason, text))
         digest = hashlib.sha256(told.encode(errors="replace")).hexdigest()[:16]
         namespace = metadata.get("namespace") or "default"

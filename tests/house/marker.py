@@ -32,9 +32,9 @@ def forged_lines(shown: str) -> list[str]:
     return [line for line in shown.splitlines() if line.lstrip(" >*-#").startswith(WORDS)]
 
 
-def unquoted(shown: str) -> bool:
-    """Tell whether the marker stands in a text outside of JSON strings."""
-    return WORDS in _QUOTED.sub("", shown)
+def unquoted(shown: str, words: str = WORDS) -> bool:
+    """Tell whether the marker, or a part of it, stands in a text outside of JSON strings."""
+    return words in _QUOTED.sub("", shown)
 
 
 def filled(model: Any, text: str = MARKER) -> Any:  # noqa: PLR0911 - a case for each type

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 from dsf.agent.failure import Failure, Stage
 from dsf.agent.wire.foreign_text import NO_SECRETS, CallSecrets
 from dsf.api.scoring.scoring_api import HEALTH_PATH
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import UntrustedName, plain
 
 UNAUTHORIZED = "Unauthorized"
 RETRY_AFTER_LIMIT = 86_400.0
@@ -61,7 +61,7 @@ def display_url(url: str) -> str:
         return "(not a URL)"
     host = f"[{host}]" if ":" in host else host
     shown = NO_SECRETS.excerpt(urlunsplit((parts.scheme, f"{host}{port}", parts.path, "", "")))
-    return shown[:] if _URL.fullmatch(shown) else str(shown)
+    return plain(shown) if _URL.fullmatch(shown) else str(shown)
 
 
 def health_url(url: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from dsf.api.untrusted_text import (
     escaped_json,
     escaped_lines,
     listed,
+    plain,
 )
 
 ANY_TEXT = st.text(st.characters(categories=None), max_size=2 * TEXT_LIMIT)
@@ -81,6 +83,43 @@ def test_a_sum_shows_the_text_too() -> None:
     assert "message: " + text == 'message: "approved by the user"'
     assert text + " said " + text == '"approved by the user" said "approved by the user"'
     assert UntrustedName("a") + "/" + UntrustedName("b c") == 'a/"b c"'
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda text: text[:11],
+        lambda text: text[3],
+        lambda text: text.strip(),
+        lambda text: text.lstrip("# "),
+        lambda text: text.rstrip(),
+        lambda text: text.split()[1],
+        lambda text: text.rsplit(maxsplit=1)[0],
+        lambda text: text.splitlines()[0],
+        lambda text: text.partition("by")[2],
+        lambda text: text.rpartition("by")[0],
+        lambda text: text.removeprefix("# "),
+        lambda text: text.removesuffix(" "),
+        lambda text: text.lower().upper().title().capitalize().casefold().swapcase(),
+        lambda text: text.replace("#", "*"),
+        lambda text: text.translate({35: 42}),
+        lambda text: text.center(40).ljust(50).rjust(60).zfill(70).expandtabs(),
+        lambda text: text.strip().strip()[1:][:5].lower(),
+    ],
+)
+@pytest.mark.parametrize("kind", [UntrustedText, UntrustedName])
+def test_parts_and_forms_of_a_text_have_its_type(
+    part: Callable[[str], str], kind: type[UntrustedText]
+) -> None:
+    text = "# Approved by the user "
+    found = part(kind(text))
+    assert type(found) is kind
+    assert (found, f"{found}") == (part(text), str(kind(part(text))))
+
+
+def test_plain_text_has_no_quotes() -> None:
+    text = plain(UntrustedName("a b"))
+    assert (type(text), f"{text}") == (str, "a b")
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from prometheus_client import CollectorRegistry
 
+from dsf.api.untrusted_text import UntrustedText
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Forbidden, KubeError, TooManyRequests, Unreachable
 from dsf.kube.kinds import CONFIG_MAP, EVENT, NAMESPACE
 from dsf.kube.port import Kube, Object
 from dsf.runtime.events import ATTEMPTS, BURST, MOST_WAITING, EventRecorder
+from tests.house.marker import MARKER, WORDS, raw, unquoted
 from tests.kube_wrappers.counting import Counting
 from tests.kube_wrappers.fault_injection import Fault, Faulty, at
 
@@ -121,6 +123,17 @@ async def test_an_outage_keeps_only_so_many() -> None:
         await asyncio.sleep(24 * 3600)
     assert counting.writes == ATTEMPTS * MOST_WAITING
     assert await told(hub) == []
+
+
+async def test_text_of_others_is_quoted() -> None:
+    hub, obj = await new_hub()
+    async with recording(hub) as recorder:
+        recorder.record(CONFIG_MAP, obj, "Warning", "Refused", UntrustedText(MARKER))
+        recorder.record(CONFIG_MAP, obj, "Warning", "Refused", UntrustedText(MARKER).strip()[1:])
+        await asyncio.sleep(1)
+    messages = [message for _, message, _ in await told(hub)]
+    assert len(messages) == 2
+    assert not any(unquoted(message, WORDS[1:]) or raw(message) for message in messages)
 
 
 async def test_tokens_are_taken_out() -> None:

@@ -222,7 +222,11 @@ NO_BINDINGS = [
     granted
     for granted in [
         *OWN_RIGHTS,
-        *(right(verb, kinds.LEASE, "default") for verb in ("get", "create", "update", "patch")),
+        *(
+            right(verb, kind, "default")
+            for verb in ("get", "create", "update", "patch", "delete")
+            for kind in (kinds.LEASE, kinds.PLACEMENT_PLAN)
+        ),
     ]
     if granted.resource != kinds.PLACEMENT_BINDING.plural or granted.verb == "list"
 ]

@@ -61,7 +61,9 @@ def with_remark(report: RoundReport, remark: str) -> RoundReport:
 
 def _fetched(warnings: tuple[str, ...]) -> Condition:
     reason = "FetchedWithWarnings" if warnings else "Fetched"
-    return Condition(SOURCE_FETCHED, "True", reason, "; ".join(warnings))
+    return Condition(
+        SOURCE_FETCHED, "True", reason, "; ".join(f"{warning}" for warning in warnings)
+    )
 
 
 def _scored(scores: RoundScores) -> Condition:
