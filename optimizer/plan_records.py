@@ -75,8 +75,6 @@ class PlanRecords:
                 lambda: list_objects(self._kube, PLACEMENT_PLAN, namespace)
             )
         except (NotFound, Forbidden) as error:
-            if isinstance(error, Forbidden) and missing_right(error) is None:
-                raise
             return _not_recorded(error)
         return await asyncio.to_thread(read_records, found)
 
@@ -100,7 +98,11 @@ class PlanRecords:
             return OpenRecord(history[0], history[1:], complete=True)
         revision = next_revision(records, plan.optimization)
         obj = await asyncio.to_thread(record_of, plan, revision, requested_by)
-        (record,) = read_records([await self._kube.create(PLACEMENT_PLAN, obj)])
+        try:
+            created = await self._kube.create(PLACEMENT_PLAN, obj)
+        except Forbidden as error:
+            return OpenRecord(issue=_not_recorded(error))
+        (record,) = read_records([created])
         await self._write([plan_status.applying(record, self._now())])
         return OpenRecord(record, history)
 
@@ -170,12 +172,19 @@ class PlanRecords:
                 raise outcome.error
 
 
-def _not_recorded(error: KubeError) -> Issue:
+def _not_recorded(error: NotFound | Forbidden) -> Issue:
+    """Return the issue of a hub without PlacementPlan, or without the rights of this chart.
+
+    Raises a Forbidden that no right prevents, such as that of a quota.
+    """
+    if isinstance(error, Forbidden) and missing_right(error) is None:
+        raise error
     _log.warning("plans are not recorded", extra={"error": str(error)})
     return Issue(
         reason="PlanNotRecorded",
-        message="the plan is not recorded, because the hub serves no PlacementPlan or lets the"
-        " optimizer list none: upgrade the optimizer's chart, or apply `dsf crds placementplans`",
+        message="the plan is not recorded, because the hub serves no PlacementPlan, or does not let"
+        " the optimizer list and create them: upgrade the optimizer's chart, or apply"
+        " `dsf crds placementplans`",
     )
 
 

@@ -23,7 +23,7 @@ def plan_record(record: RecordedPlan) -> PlanRecord:
     content = found if isinstance(found, RecordContent) else None
     return PlanRecord(
         **_summary(record),
-        request=content.request if content else {},
+        request=dict(content.request) if content else {},
         policies=tuple(map(policy_value, content.policies)) if content else (),
         assignments=tuple(map(assignment_value, content.assignments)) if content else (),
         objects=content.objects if content else (),

@@ -51,6 +51,23 @@ GeneratedObject = Annotated[Object, AfterValidator(_named)]
 """An object that the optimizer generates, as a record has it."""
 
 
+def _untrusted(part: Any) -> Any:
+    """Return a JSON value in which each text has the type of text that others wrote."""
+    match part:
+        case str():
+            return UntrustedText(part)
+        case Mapping():
+            return {UntrustedText(key): _untrusted(value) for key, value in part.items()}
+        case list() | tuple():
+            return [_untrusted(value) for value in part]
+        case _:
+            return part
+
+
+Document = Annotated[dict[str, Any], AfterValidator(_untrusted)]
+"""A whole JSON object that others wrote, such as a Kubernetes object or a recorded request."""
+
+
 class RequestPart(BaseModel):
     """A frozen part of a request; names are camelCase on the wire."""
 

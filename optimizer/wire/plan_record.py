@@ -1,14 +1,13 @@
 """The responses of GET /plans and GET /plans/{digest}: the recorded plans of a namespace."""
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from dsf.api.crd.placement_plan import PlanPhase
 from optimizer.domain.issue import Issue
-from optimizer.wire.base import Name, ResultPart, Sentence
+from optimizer.wire.base import Document, Name, ResultPart, Sentence
 from optimizer.wire.explanation import AssignmentRef, EnforcedPolicy
 from optimizer.wire.result import OptimizeResult, PlannedChange
 
@@ -49,13 +48,11 @@ class ScoreVersion(ResultPart):
 class PlanRecord(PlanSummary):
     """A recorded plan as a whole; without a readable content its lists are empty."""
 
-    request: Annotated[
-        Mapping[str, Any], Field(description="The body of POST /optimize, without dryRun.")
-    ]
+    request: Annotated[Document, Field(description="The body of POST /optimize, without dryRun.")]
     policies: tuple[EnforcedPolicy, ...]
     assignments: tuple[AssignmentRef, ...]
     objects: Annotated[
-        tuple[Mapping[str, Any], ...], Field(description="The generated objects, as planned.")
+        tuple[Document, ...], Field(description="The generated objects, as planned.")
     ]
     changes: tuple[PlannedChange, ...]
     scores: Annotated[int, Field(description="Number of AddOnPlacementScores that were read.")]

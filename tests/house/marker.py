@@ -60,6 +60,7 @@ def filled(model: Any, text: str = MARKER) -> Any:  # noqa: PLR0911 - a case for
         return model(**{name: filled(hint, text) for name, hint in hints.items()})
     values: dict[Any, Any] = {
         str: text,
+        Any: text,
         int: 1,
         float: 1.0,
         bool: True,

@@ -27,7 +27,9 @@ from tests.optimizer.hubs import bound, hub_of, names
 
 
 def optimizer(hub: Kube, limit: int = 10) -> Optimizer:
-    return Optimizer(hub, OptimizerSettings(plan_history_limit=limit), now=lambda: NOW)
+    """An optimizer whose Lease expires after a second, so that nobody waits long for a dead one."""
+    settings = OptimizerSettings(plan_history_limit=limit)
+    return Optimizer(hub, settings, now=lambda: NOW, lease_seconds=1)
 
 
 async def applied(service: Optimizer, score: str, user: str = "") -> tuple[Plan, Applied]:

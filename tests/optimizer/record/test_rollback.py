@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.port import Object
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.plan.plan import Plan
+from optimizer.record.content import MAX_CONTENT_BYTES, MAX_CONTENT_CHARACTERS
 from optimizer.record.recorded_plan import RecordedPlan, read_records, record_digest
 from optimizer.service import Optimizer
 from optimizer.wire.request import OptimizeRequest, RollbackRequest
@@ -264,22 +266,16 @@ async def replaced(hub: EmbeddedHub, found: Object, spec: Object) -> None:
     await hub.patch(kinds.PLACEMENT_PLAN, "default-1", status, "default", subresource="status")
 
 
-async def test_a_content_that_unpacks_to_too_much_is_not_unpacked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    _, service = await two_plans()
-    monkeypatch.setattr("optimizer.record.content.MAX_CONTENT_BYTES", 100)
-    refused = await refusal(service)
-    assert (refused.status, refused.reason) == (409, "UnusableRecord")
+async def test_a_content_that_unpacks_to_too_much_is_not_unpacked() -> None:
+    await test_a_content_that_can_not_be_read_is_refused(zipped(" " * MAX_CONTENT_BYTES))
 
 
-async def test_a_plan_whose_content_was_too_large_to_keep_can_not_be_restored(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("optimizer.record.content.MAX_CONTENT_CHARACTERS", 100)
+async def test_a_plan_whose_content_was_too_large_to_keep_can_not_be_restored() -> None:
     hub = await hub_of()
     service = optimizer(hub)
-    outcome = await applied(service, await planned(service, request("performance")))
+    plan = await planned(service, request("performance"))
+    noise = random.Random(1).randbytes(MAX_CONTENT_CHARACTERS).hex()  # noqa: S311 - incompressible
+    outcome = await applied(service, replace(plan, assumptions={"workload app": noise}))
     assert [issue.reason for issue in outcome.issues] == ["PlanTooLargeToKeep"]
     assert (await recorded(hub))[0].phase == "Applied"
     await applied(service, await planned(service, request("power")))
