@@ -8,7 +8,7 @@ Source: https://prometheus.io/docs/prometheus/latest/querying/api/
 
 import json
 import math
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +24,18 @@ MAX_POINTS = 11_000
 
 @dataclass(frozen=True, slots=True)
 class RecordedSeries:
-    """One recorded series: its labels and one value per step."""
+    """One recorded series: its labels and one value per step, None where there was no sample."""
 
     metric: dict[str, str]
-    values: tuple[float, ...]
+    values: tuple[float | None, ...]
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Self:
+        """Read a series; a hole is null. Raises KeyError, TypeError, ValueError."""
+        values = tuple(document["values"])
+        if not values or not all(value is None or math.isfinite(value) for value in values):
+            raise ValueError("values: at least one is needed, each a finite number or null")
+        return cls(document["metric"], values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +47,15 @@ class Recording:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a recording from a JSON file."""
+        """Read a recording from a JSON file. Raises OSError, KeyError, TypeError, ValueError."""
         document = json.loads(path.read_text(encoding="utf-8"))
         queries = {
-            item["query"]: tuple(
-                RecordedSeries(series["metric"], tuple(series["values"]))
-                for series in item["series"]
-            )
+            item["query"]: tuple(map(RecordedSeries.read, item["series"]))
             for item in document["queries"]
         }
-        return cls(document["step"], queries)
+        if not document["step"] >= 1:
+            raise ValueError("step: a whole number of seconds is needed")
+        return cls(int(document["step"]), queries)
 
 
 def matrix(
@@ -57,19 +64,18 @@ def matrix(
     """Return the series in matrix form at the given times in unix seconds.
 
     The recording repeats without end. `shift` moves it by that number of steps, so that clusters
-    with the same recording have different values.
+    with the same recording have different values. Holes are left out, and series without a sample.
     """
     indices = [(time, int(time // step) + shift) for time in times]
-    return [
-        {
-            "metric": one.metric,
-            "values": [
-                [time, format(one.values[index % len(one.values)], ".6g")]
-                for time, index in indices
-            ],
-        }
-        for one in series
-    ]
+    found = ({"metric": one.metric, "values": _samples(one.values, indices)} for one in series)
+    return [one for one in found if one["values"]]
+
+
+def _samples(
+    values: Sequence[float | None], indices: Iterable[tuple[float, int]]
+) -> list[list[float | str]]:
+    recorded = ((time, values[index % len(values)]) for time, index in indices)
+    return [[time, format(value, ".6g")] for time, value in recorded if value is not None]
 
 
 @asynccontextmanager

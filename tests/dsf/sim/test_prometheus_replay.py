@@ -1,6 +1,9 @@
 """The replaying Prometheus: over HTTP, as an agent asks."""
 
+import json
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -11,6 +14,7 @@ from dsf.sim.prometheus_replay import RecordedSeries, Recording, matrix, replayi
 
 QUERY = "sum by (pod) (rate(cpu[1m]))"
 RECORDING = Recording(30, {QUERY: (RecordedSeries({"pod": "a"}, (1.0, 2.0, 3.0)),)})
+HOLES = {"a": [1, None, 3], "b": [None, None, None], "c": [4, 5, 6]}
 
 
 @pytest.fixture
@@ -69,3 +73,37 @@ def test_the_recording_repeats_for_ever(time: int, shift: int) -> None:
     (now,) = matrix(series, [time], step=30, shift=shift)
     (later,) = matrix(series, [time + 90], step=30, shift=shift)
     assert now["values"][0][1] == later["values"][0][1]
+
+
+async def test_a_hole_is_no_sample(tmp_path: Path) -> None:
+    series = [{"metric": {"pod": pod}, "values": values} for pod, values in HOLES.items()]
+    document = {"step": 30, "queries": [{"query": QUERY, "series": series}]}
+    (tmp_path / "holes.json").write_text(json.dumps(document))
+    recording = Recording.load(tmp_path / "holes.json")
+    async with (
+        replaying(recording, labels={}, shift=0) as url,
+        httpx.AsyncClient(base_url=url, trust_env=False) as client,
+    ):
+        window = {"query": QUERY, "start": "0", "end": "60", "step": "30"}
+        ranged = (await client.get("/api/v1/query_range", params=window)).json()
+        instant = (await client.get("/api/v1/query", params={"query": QUERY, "time": "30"})).json()
+    assert ranged["data"]["result"] == [
+        {"metric": {"pod": "a"}, "values": [[0, "1"], [60, "3"]]},
+        {"metric": {"pod": "c"}, "values": [[0, "4"], [30, "5"], [60, "6"]]},
+    ]
+    assert [one["metric"] for one in instant["data"]["result"]] == [{"pod": "c"}]
+
+
+@pytest.mark.parametrize(
+    ("step", "values"),
+    [(0, [1]), (30, []), (30, ["1"]), (30, [float("nan")]), ("30", [1])],
+    ids=str,
+)
+def test_a_recording_that_cannot_be_replayed_is_refused(
+    tmp_path: Path, step: Any, values: list[Any]
+) -> None:
+    series = [{"metric": {}, "values": values}]
+    document = {"step": step, "queries": [{"query": QUERY, "series": series}]}
+    (tmp_path / "wrong.json").write_text(json.dumps(document))
+    with pytest.raises((ValueError, TypeError)):
+        Recording.load(tmp_path / "wrong.json")
