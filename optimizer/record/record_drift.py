@@ -16,11 +16,15 @@ from optimizer.wire.placement_status import PlacementDrift, PlacementStatus
 def plans_in_force(
     records: Iterable[RecordedPlan], optimization: str | None = None
 ) -> list[RecordedPlan]:
-    """Return the applied plans of an optimization, or of all."""
+    """Return the applied plans of an optimization, or of all; none while a rollout replaces it."""
+    every = list(records)
+    leaving = {record.spec.optimization for record in every if record.is_rolling_out}
     return [
         record
-        for record in records
-        if record.phase == "Applied" and optimization in (None, record.spec.optimization)
+        for record in every
+        if record.phase == "Applied"
+        and record.spec.optimization not in leaving
+        and optimization in (None, record.spec.optimization)
     ]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import PLACEMENT_PLAN, Kind
-from dsf.kube.port import Object, Subresource
+from dsf.kube.port import Kube, Object, Subresource
 from optimizer.plan.plan import Plan
 from optimizer.record.recorded_plan import read_records
 from optimizer.service import Optimizer
@@ -115,7 +115,7 @@ class Killed(BaseException):
 class Mortal(Wrapper):
     """A hub that a process reaches until it is killed: right after a number of its writes."""
 
-    def __init__(self, hub: EmbeddedHub, after: int) -> None:
+    def __init__(self, hub: Kube, after: int) -> None:
         super().__init__(hub)
         self._left = after
         self.dead = False

@@ -60,6 +60,8 @@ async def test_a_rollout_is_paused_resumed_and_turned_back_and_others_are_refuse
         assert not await rollout.advance(name)
         await rollout.play()
     assert await rollout.running() == held
+    status = await rollout.service().placement_status("default")
+    assert [item.reason for item in status.drift] == []
 
     refused = await rollout.refused(rollout="AllAtOnce")
     assert (refused.status, refused.reason) == (409, "RolloutInProgress")

@@ -4,8 +4,12 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 
+from dsf.kube import kinds
+from optimizer.api.app import create_app
 from optimizer.api.rollouts import event_stream
+from optimizer.wire.result import Applied
 from optimizer.wire.rollout import RolloutStatus
+from tests.eventually import eventually
 from tests.optimizer.api.test_app import client, problem
 from tests.optimizer.rollout.guide_rollout import asked, guide_rollout
 
@@ -67,3 +71,25 @@ async def test_a_stream_that_nobody_reads_any_more_ends_what_it_follows() -> Non
     assert await anext(stream) == ": waiting\n\n"
     await stream.aclose()
     assert ended.is_set()
+
+
+async def test_a_server_makes_the_steps_of_a_rollout_and_tells_them_as_events() -> None:
+    rollout = await guide_rollout()
+    service = rollout.service()
+    app = create_app(service)
+
+    async def reasons() -> set[str]:
+        found = (await rollout.hub.list(kinds.EVENT, "default")).items
+        return {item["reason"] for item in found if item["involvedObject"]["name"] == name}
+
+    async def waiting() -> bool:
+        status = (await rollout.record(name)).obj.get("status") or {}
+        told = {item["reason"] for item in status.get("conditions", ())}
+        return "StepWaiting" in told and "StepStarted" in await reasons()
+
+    async with app.router.lifespan_context(app):
+        applied = await service.apply(await rollout.plan())
+        assert isinstance(applied, Applied)
+        name = applied.record
+        await eventually(waiting)
+    assert "StepWritten" in await reasons()

@@ -14,13 +14,12 @@ from dsf.kube.apply import apply
 from dsf.kube.changes import diff
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import Kind
-from dsf.kube.port import Kube, Object
+from dsf.kube.port import Kube, WatchEvent
 from dsf.sim.controllers import mig_manager
 from optimizer.namespace_lease import LEASE_NAME
 from optimizer.plan.plan import Plan
 from optimizer.rollout.rollout_facts import REPLICA_SET_LABEL
 from optimizer.rollout.rollout_record import RolloutRecord, rollout_record
-from optimizer.rollout.rollout_state import states_of
 from optimizer.service import Optimizer
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import RequestProblem
@@ -28,10 +27,10 @@ from optimizer.wire.result import Applied
 from optimizer.wire.rollout import RolloutCommand, RolloutStatus
 from tests.dsf.sim.builders import NOW, make
 from tests.optimizer.placement_status.guide_run import SCENARIO, GuideRun, guide_run
+from tests.optimizer.rollout.coverage import uncovered_events
 
 POWER = "example-powerconsumption-score"
 PERFORMANCE = "example-performance-score"
-APPS = ("mwrs-app01", "mwrs-app02")
 
 
 @dataclass
@@ -151,43 +150,22 @@ class GuideRollout:
 
         Returns how many events each app was uncovered for.
         """
-        record = await self.record(name)
-        assert not isinstance(record.plan, InvalidInput)
-        states, uncovered = states_of(record.plan), Counter[str]()
-        running = {(app, at) for app, at in (i.split(" on ") for i in self.started)}
-        around = (states[0], states[0])
-        for obj, deleted in await self._events(since):
-            if obj["kind"] == kinds.PLACEMENT_PLAN.kind:
-                found = rollout_record(obj)
-                if found and found.name == name:
-                    around = (states[found.progress.source], states[found.progress.target])
-                continue
-            item = (obj["metadata"]["name"], obj["metadata"]["namespace"])
-            if deleted or obj["metadata"].get("deletionTimestamp"):
-                running.discard(item)
-            else:
-                running.add(item)
-            missing = {app for app in APPS if all(app != one for one, _ in running)}
-            assert missing <= around[0].uncovered | around[1].uncovered, missing
-            uncovered.update(missing)
-        return uncovered
+        started = (tuple(item.split(" on ")) for item in self.started)
+        pairs = [(app, cluster) for app, cluster in started]
+        return uncovered_events(await self._events(since), await self.record(name), pairs)
 
     async def mark(self) -> str:
         """Remember what runs; return the version from which `check_history` looks."""
         self.started = await self.running()
         return (await self.hub.list(kinds.MANIFEST_WORK)).resource_version
 
-    async def _events(self, since: str) -> list[tuple[Object, bool]]:
-        found = list[tuple[Object, bool]]()
+    async def _events(self, since: str) -> list[WatchEvent]:
+        found = list[WatchEvent]()
         for kind in (kinds.MANIFEST_WORK, kinds.PLACEMENT_PLAN):
             watch = self.hub.watch(kind, resource_version=since, timeout_seconds=0)
             async with aclosing(watch):
-                found += [
-                    (event.object, event.type == "DELETED")
-                    async for event in watch
-                    if event.type != "BOOKMARK"
-                ]
-        return sorted(found, key=lambda pair: int(pair[0]["metadata"]["resourceVersion"]))
+                found += [event async for event in watch if event.type != "BOOKMARK"]
+        return found
 
 
 def asked(score: str = POWER, **fields: object) -> OptimizeRequest:

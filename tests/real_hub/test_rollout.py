@@ -1,0 +1,230 @@
+"""The guide's change from performance to power, step by step on OCM; servers die at each write."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from contextlib import AsyncExitStack, aclosing
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dsf.api.invalid_input import InvalidInput
+from dsf.api.names import CLUSTER_CLAIM
+from dsf.kube import kinds
+from dsf.kube.apply import apply
+from dsf.kube.changes import diff
+from dsf.kube.client.connect import connect
+from dsf.kube.clock import utc_now
+from dsf.kube.port import WatchEvent
+from optimizer.namespace_lease import LEASE_NAME
+from optimizer.plan.plan import Plan
+from optimizer.rollout.rollout_facts import REPLICA_SET_LABEL
+from optimizer.rollout.rollout_record import RolloutRecord, rollout_record
+from optimizer.service import Optimizer
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.result import Applied
+from tests.eventually import eventually
+from tests.optimizer.rollout.coverage import uncovered_events
+from tests.optimizer.test_namespace_lease import Killed, Mortal
+
+from .harness.api import parse
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from dsf.kube.kinds import Kind
+    from dsf.kube.port import Kube, Object
+
+    from .harness.cluster import ManagedCluster
+    from .harness.hub import Hub
+
+NAMES = {"worker01": "east", "worker02": "west"}
+SCORES = {
+    "rollout-performance": {"3g.48gb": (60, 55), "2g.24gb": (10, 15), "all": (10, 10)},
+    "rollout-power": {"3g.48gb": (30, 55), "2g.24gb": (80, 90), "all": (20, 10)},
+}
+SECONDS = 0.1
+"""Pause between two looks of those who stand in for MIG managers and policy watchers."""
+
+pytestmark = pytest.mark.usefixtures("policies", "placement_plans")
+
+
+def adapted(text: str) -> str:
+    for name, here in NAMES.items():
+        text = text.replace(name, here)
+    return text
+
+
+def manifests(namespace: str) -> list[Object]:
+    folder = resources.files("dsf.sim") / "scenario" / "manifests"
+    files = sorted(folder.iterdir(), key=lambda file: file.name)
+    objects = [obj for file in files for obj in parse(adapted(file.read_text()))]
+    for obj in objects:
+        obj["metadata"]["namespace"] = namespace
+    return objects
+
+
+def request(namespace: str, score: str, **fields: object) -> OptimizeRequest:
+    text = (resources.files("dsf.sim") / "scenario" / "params.json").read_text()
+    body = json.loads(adapted(text)) | {"namespace": namespace, **fields}
+    body["preference"]["addonPlacementScore"] = score
+    return OptimizeRequest.model_validate(body)
+
+
+@pytest.fixture
+def place(hub: Hub, clusters: list[ManagedCluster], bound_namespace: str) -> str:
+    """A namespace with the guide's policies and workloads; both clusters have a node and scores."""
+    for obj in manifests(bound_namespace):
+        hub.apply(obj)
+    for cluster in clusters:
+        node = {"name": f"{cluster.name}-control-plane"}
+        cluster.apply({"apiVersion": "v1", "kind": "Node", "metadata": node})
+        for name, table in SCORES.items():
+            kind = kinds.ADD_ON_PLACEMENT_SCORE
+            metadata = {"name": name, "namespace": cluster.name}
+            hub.apply({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata})
+            scores = [
+                {"name": f"app0{number + 1};{device}", "value": value}
+                for device, values in table.items()
+                for number, value in enumerate(values)
+            ]
+            status = {"status": {"scores": scores}}
+            hub.api.patch(
+                kind.api_version, kind.kind, name, status, cluster.name, subresource="status"
+            )
+    return bound_namespace
+
+
+async def configure(name: str, cluster: Kube) -> None:
+    """Be the MIG manager and the policy watcher of a cluster, until cancelled."""
+    configured = ""
+    while True:
+        node = await cluster.get(kinds.NODE, f"{name}-control-plane")
+        wanted = (node["metadata"].get("labels") or {}).get("migsettinglabel", "")
+        if wanted and wanted != configured:
+            for result in ("false", "true"):
+                labels = {"metadata": {"labels": {"migresultlabel": result}}}
+                await cluster.patch(kinds.NODE, f"{name}-control-plane", labels)
+            configured = wanted
+        policies = (await cluster.list(kinds.POLICY, name)).items
+        done = [(item.get("status") or {}).get("compliant") == "Compliant" for item in policies]
+        value = ("compliant" if all(done) else "noncompliant") if done else "empty"
+        claim = {
+            "apiVersion": kinds.CLUSTER_CLAIM.api_version,
+            "kind": kinds.CLUSTER_CLAIM.kind,
+            "metadata": {"name": CLUSTER_CLAIM},
+            "spec": {"value": value},
+        }
+        there = [
+            item
+            for item in (await cluster.list(kinds.CLUSTER_CLAIM)).items
+            if item["metadata"]["name"] == CLUSTER_CLAIM
+        ]
+        await apply(cluster, diff(kinds.CLUSTER_CLAIM, [claim], there))
+        await asyncio.sleep(SECONDS)
+
+
+async def collect(hub: Kube, kind: Kind, version: str, found: list[WatchEvent]) -> None:
+    """Append every event of a kind, until cancelled."""
+    while True:
+        async with aclosing(hub.watch(kind, resource_version=version)) as events:
+            async for event in events:
+                version = event.object["metadata"]["resourceVersion"]
+                if event.type != "BOOKMARK":
+                    found.append(event)
+
+
+@contextlib.asynccontextmanager
+async def running(*work: object) -> AsyncIterator[None]:
+    tasks = [asyncio.ensure_future(item) for item in work]  # type: ignore[call-overload]
+    try:
+        yield
+        for task in tasks:
+            assert not task.done(), task.exception()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+def test_a_rollout_whose_server_is_killed_after_each_write_uncovers_nothing_else(
+    hub: Hub, clusters: list[ManagedCluster], place: str
+) -> None:
+    asyncio.run(_rolled_out(hub, clusters, place))
+
+
+async def _rolled_out(hub: Hub, clusters: list[ManagedCluster], namespace: str) -> None:
+    async with AsyncExitStack() as stack:
+        kube = await stack.enter_async_context(connect(hub.admin_kubeconfig))
+        for cluster in clusters:
+            own = await stack.enter_async_context(connect(cluster.admin_kubeconfig))
+            await stack.enter_async_context(running(configure(cluster.name, own)))
+        service = Optimizer(kube, now=utc_now)
+        await applied(service, request(namespace, "rollout-performance"))
+        await eventually(lambda: landed(service, namespace), every=0.5)
+        listed = await kube.list(kinds.MANIFEST_WORK)
+        started = [
+            (item["metadata"]["name"], item["metadata"]["namespace"])
+            for item in listed.items
+            if (item["metadata"].get("labels") or {})
+            .get(REPLICA_SET_LABEL, "")
+            .startswith(f"{namespace}.")
+        ]
+        events = list[WatchEvent]()
+        for kind in (kinds.MANIFEST_WORK, kinds.PLACEMENT_PLAN):
+            following = collect(kube, kind, listed.resource_version, events)
+            await stack.enter_async_context(running(following))
+        asked = request(namespace, "rollout-power", rollout="Stepwise", minReadySeconds=2)
+        name = (await applied(service, asked)).record
+        kills = await mortal_servers(kube, namespace, name)
+        record = await read(kube, namespace, name)
+        assert record.progress.phase == "Complete", record.obj["status"]
+        await eventually(lambda: landed(service, namespace), every=0.5)
+        assert not isinstance(record.plan, InvalidInput)
+        planned = {app for step in record.plan.actions for app in step.uncovered}
+        assert set(uncovered_events(events, record, started)) == planned != set()
+        assert kills > len(record.plan.actions)
+        back = await service.plan(asked)
+        assert isinstance(back, Plan)
+        assert back.changes == ()
+
+
+async def mortal_servers(kube: Kube, namespace: str, name: str) -> int:
+    """Let servers work that die, each after one write more, until one of them has nothing to do."""
+    kills, writes = 0, 1
+    async with asyncio.timeout(400):
+        while not (await read(kube, namespace, name)).progress.ended:
+            mortal = Mortal(kube, writes)
+            with contextlib.suppress(Killed, BaseExceptionGroup):
+                await Optimizer(mortal, now=utc_now).rollouts.advance(namespace, name)
+            if mortal.dead:
+                kills, writes = kills + 1, writes + 1
+                with contextlib.suppress(Exception):
+                    await kube.delete(kinds.LEASE, LEASE_NAME, namespace)
+            else:
+                writes = 1
+                await asyncio.sleep(SECONDS)
+    await Optimizer(kube, now=utc_now).rollouts.advance(namespace, name)
+    return kills
+
+
+async def applied(service: Optimizer, asked: OptimizeRequest) -> Applied:
+    plan = await service.plan(asked)
+    assert isinstance(plan, Plan), plan
+    done = await service.apply(plan)
+    assert isinstance(done, Applied), done
+    assert done.failed == ()
+    return done
+
+
+async def landed(service: Optimizer, namespace: str) -> bool:
+    return (await service.placement_status(namespace)).landed
+
+
+async def read(kube: Kube, namespace: str, name: str) -> RolloutRecord:
+    record = rollout_record(await kube.get(kinds.PLACEMENT_PLAN, name, namespace))
+    assert record is not None
+    return record
