@@ -159,6 +159,18 @@ def test_what_fits_but_does_not_pay_says_what_it_would_cost() -> None:
     assert changes(found) == ["raise second's score by more than 25 on every cluster"]
 
 
+def test_what_costs_only_its_own_priority_needs_a_higher_score() -> None:
+    scores = {("c", "first", "3g"): 50.0, ("c", "first", "2g"): 5.0, ("c", "second", "2g"): 20.0}
+    scores[("d", "third", "3g")] = 10.0
+    supplies = {"c": [("3g", 2), ("2g", 4)], "d": [("3g", 1)]}
+    given = fleet(supplies, {"first": 2, "second": 2, "third": 1}, scores)
+    first, second, third = given.workloads
+    found = explained(
+        replace(given, workloads=(first, second, replace(third, priority=1))), "second"
+    )
+    assert changes(found) == ["raise second's score by more than 25 on every cluster"]
+
+
 def test_what_fits_and_costs_nothing_is_worth_as_much() -> None:
     scores = {("c", "first", "3g"): 50.0, ("c", "first", "2g"): 30.0, ("c", "second", "2g"): 20.0}
     given = fleet({"c": [("3g", 2), ("2g", 4)]}, {"first": 2, "second": 2}, scores)

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.optimizer.instances import Kind, instance
 from benchmarks.optimizer.instances import problem as benchmark_problem
-from optimizer.domain.fleet import Fleet
+from optimizer.domain.fleet import Fleet, FleetLimit
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.domain.solution import (
     Assignment,
@@ -34,18 +34,14 @@ from tests.optimizer.build import fleet
 from tests.optimizer.explain.solvers import RESOLVE, close, spent
 from tests.optimizer.random_problems import draw_fleet, random_fleet
 
+GUIDE_VALUES = {("a", "3g"): 60.0, ("b", "3g"): 55.0, ("a", "2g"): 10.0, ("b", "2g"): 15.0}
 GUIDE = fleet(
     {"one": [("all", 1), ("3g", 2)], "two": [("3g", 2), ("2g", 3)]},
     {"a": 2, "b": 2},
     {
         (cluster, app, device): score
         for cluster in ("one", "two")
-        for (app, device), score in {
-            ("a", "3g"): 60.0,
-            ("b", "3g"): 55.0,
-            ("a", "2g"): 10.0,
-            ("b", "2g"): 15.0,
-        }.items()
+        for (app, device), score in GUIDE_VALUES.items()
     },
 )
 
@@ -135,6 +131,19 @@ def test_why_not_another_device_or_policy() -> None:
     found = why_not_policy(GUIDE, problem, solution, "two", "2g", RESOLVE)
     assert found.lost is not None
     assert found.lost.total == 115 - (60 + 15)
+
+
+def test_a_forced_workload_counts_towards_a_fleet_wide_limit() -> None:
+    """Only one of the two may run, and each has a priority of its own."""
+    scores = {(at, *key): value for at in ("one", "two") for key, value in GUIDE_VALUES.items()}
+    given = fleet({"one": [("3g", 2)], "two": [("3g", 2)]}, {"a": 2, "b": 2}, scores)
+    a, b = (replace(item, uses=(("watts", 5.0),)) for item in given.workloads)
+    limit = FleetLimit("power", 5.0, uses="watts")
+    given = replace(given, workloads=(replace(a, priority=1), b), limits=(limit,))
+    problem = formulate(given)
+    found = why_not_assignment(given, problem, RESOLVE(problem), "b", "one", "3g", RESOLVE)
+    assert found.lost is not None
+    assert found.lost.by_priority == {1: 60, 0: -55}
 
 
 def test_a_question_about_a_policy_is_answered_about_the_policy() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optimizer.domain.fleet import FleetLimit
+from optimizer.domain.fleet import CandidatePolicy, FleetLimit, Supply
 from optimizer.domain.solution import Decision
 from optimizer.explain.tradeoffs.dual_prices import binding_limits
 from optimizer.model.formulate import formulate
@@ -24,6 +24,16 @@ def test_the_price_of_one_more_device_is_what_the_next_workload_would_add() -> N
     (found,) = binding_limits(problem, RESOLVE(problem).decision, LINEAR)
     assert (found.cluster, found.limit, found.used) == ("c", "gpu 3g of cluster c", 2)
     assert found.price == {0: 8.0}
+
+
+def test_a_part_of_a_unit_is_used_in_full() -> None:
+    given = fleet({"c": [("3g", 1)]}, {"first": 1, "second": 1}, SCORES)
+    half = tuple(replace(item, amount=0.5) for item in given.workloads[:1])
+    policy = CandidatePolicy("half", (Supply("gpu", "3g", 0.5),))
+    clusters = (replace(given.clusters[0], candidates=(policy,)),)
+    problem = formulate(replace(given, workloads=half, clusters=clusters))
+    (found,) = binding_limits(problem, RESOLVE(problem).decision, LINEAR)
+    assert (found.limit, found.used) == ("gpu 3g of cluster c", 0.5)
 
 
 def test_what_is_not_used_up_is_not_binding() -> None:

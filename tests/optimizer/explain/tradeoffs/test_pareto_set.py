@@ -1,6 +1,7 @@
 """Pareto sets compared with brute force."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from optimizer.domain.fleet import Fleet, Objective
 from optimizer.domain.score_matrix import ScoreMatrix
 from optimizer.explain.solver_ports import LinearSolution
 from optimizer.explain.tradeoffs.pareto_set import (
+    FRACTIONAL_STEP,
     MultiObjectiveProblem,
     multi_objective,
     pareto_set,
@@ -103,6 +105,14 @@ def check(given: Fleet, names: list[str]) -> None:
     assert found.complete
     assert points(found) == undominated(made)
     assert len(points(found)) == len(found.points)
+
+
+@pytest.mark.parametrize(("scale", "step"), [(1.0, 1.0), (0.01, 0.6 * FRACTIONAL_STEP)])
+def test_a_step_of_fractional_scores_is_a_part_of_the_largest(scale: float, step: float) -> None:
+    scaled = {key: scale * value for key, value in guide().scores["performance"].items()}
+    given = replace(guide(), scores={**guide().scores, "performance": ScoreMatrix.of(scaled)})
+    made = multi_objective(given, formulate(given), ["performance", "power"])
+    assert made.steps.tolist() == pytest.approx([step, 1.0])
 
 
 def three_scores(seed: int) -> Fleet:
