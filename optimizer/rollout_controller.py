@@ -28,6 +28,7 @@ from optimizer.namespace_lease import LEASE_SECONDS, NamespaceLease, write_alone
 from optimizer.observe import list_all, observe_namespace
 from optimizer.plan.rollout_plan import RolloutPlan
 from optimizer.plan_records import PlanRecords
+from optimizer.record.plan_annotations import with_plan
 from optimizer.rollout.next_step import RolloutMove, RolloutProgress, clusters_around, next_move
 from optimizer.rollout.rollout_events import rollout_event
 from optimizer.rollout.rollout_facts import REPLICA_SET_LABEL, RolloutFacts, rollout_facts
@@ -251,7 +252,11 @@ class RolloutController:
             return await self._settle(look)
         await lease.announce(look.record.digest)
         await self._settle(look)
-        refused = _refused(await apply(self._kube, look.move.changes))
+        spec = look.record.obj["spec"]
+        writes = with_plan(
+            look.move.changes, spec["digest"], spec["objective"], spec["requestDigest"]
+        )
+        refused = _refused(await apply(self._kube, writes))
         if not refused:
             return True
         if written := await find_object(self._kube, PLACEMENT_PLAN, name, namespace):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from optimizer.service import Optimizer
     from optimizer.wire.request import RollbackRequest
     from optimizer.wire.result import Applied
+    from optimizer.wire.rollout import RolloutStrategy
 
 namespace_option = options(
     cluster_options("the hub"),
@@ -67,6 +68,12 @@ def plans(
 @click.option(
     "--digest", help="Digest of the plan to restore; default: the plan before the current one."
 )
+@click.option(
+    "--rollout",
+    "strategy",
+    type=click.Choice(["AllAtOnce", "Stepwise"]),
+    help="How the changes are made; default: as the restored request says.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the plan and write nothing.")
 @history_option
 @model_options
@@ -78,6 +85,7 @@ def rollback(
     optimization: str,
     to_revision: int | None,
     digest: str | None,
+    strategy: "RolloutStrategy | None",
     dry_run: bool,
     **rest: Any,
 ) -> None:
@@ -96,6 +104,7 @@ def rollback(
             optimization=optimization,
             to_revision=to_revision,
             digest=digest,
+            rollout=strategy,
             dry_run=dry_run,
         )
     except ValidationError as error:
@@ -154,6 +163,11 @@ def _said(made: "Plan", applied: "Applied | None") -> str:
     if failed:
         raise click.ClickException(f"{failed.title}: {failed.detail}")
     said = f"Revision {revision} was restored and recorded as PlacementPlan {applied.record}."
+    if made.rollout:
+        said = (
+            f"Revision {revision} is restored step by step, recorded as PlacementPlan"
+            f" {applied.record}; `dsf rollout status` shows how far it is."
+        )
     return "\n".join([said, *(issue.message for issue in applied.issues)])
 
 

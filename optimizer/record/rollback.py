@@ -121,7 +121,7 @@ def _request(content: RecordContent, asked: RollbackRequest) -> OptimizeRequest 
         return InvalidInput("UnreadableRecord", "its request is none that this version knows")
     if request.owner != (asked.namespace, asked.optimization):
         return InvalidInput("UnreadableRecord", f"its request is of {request.owner}")
-    return request
+    return request.model_copy(update={"rollout": asked.rollout}) if asked.rollout else request
 
 
 def _unknown(history: PlanHistory, asked: RollbackRequest) -> RequestProblem:

@@ -28,6 +28,7 @@ from optimizer.model.problem import Problem
 from optimizer.plan.manifests import manifests, workload_placement
 from optimizer.plan.rollout_plan import RecordedStep, RolloutPace, RolloutPlan
 from optimizer.record.content import packed
+from optimizer.record.plan_annotations import PLAN_ANNOTATIONS
 from optimizer.record.recorded_plan import MAX_STEPS_CHARACTERS
 from optimizer.rollout.rollout_state import (
     ObjectKey,
@@ -148,11 +149,15 @@ def _only(kept: KeptObjects, observation: Observation) -> Observation:
 
 
 def _written(kind: Kind, found: Iterable[Object]) -> Iterator[Object]:
-    """Yield objects without what the API server and OCM added."""
+    """Yield objects without what the API server, OCM and the writes of plans added."""
     for obj in found:
         own = {field: obj[field] for field in _OWN_FIELDS if field in obj}
-        kept = ("name", "namespace", "labels", "annotations")
+        kept = ("name", "namespace", "labels")
         metadata = {field: obj["metadata"][field] for field in kept if field in obj["metadata"]}
+        stated = (obj["metadata"].get("annotations") or {}).items()
+        annotations = {key: text for key, text in stated if key not in PLAN_ANNOTATIONS}
+        if annotations:
+            metadata["annotations"] = annotations
         yield {"apiVersion": kind.api_version, "kind": kind.kind, **own, "metadata": metadata}
 
 

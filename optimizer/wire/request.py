@@ -429,6 +429,10 @@ class RollbackRequest(RequestPart):
     digest: Annotated[
         str | None, Field(max_length=64, description="Digest of the plan to restore.")
     ] = None
+    rollout: Annotated[
+        RolloutStrategy | None,
+        Field(description="How the changes are made; default: as the restored request says."),
+    ] = None
     dry_run: Annotated[bool, Field(description="Return the plan and write nothing.")] = False
 
     @model_validator(mode="after")

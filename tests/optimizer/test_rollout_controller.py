@@ -2,6 +2,7 @@
 
 import contextlib
 
+from dsf.api.names import PLAN_DIGEST_ANNOTATION
 from dsf.kube import kinds
 from optimizer.wire.request_problem import RequestProblem
 from tests.optimizer.rollout.guide_rollout import guide_rollout, words
@@ -20,6 +21,9 @@ async def test_the_guides_change_is_made_step_by_step() -> None:
     assert await rollout.running() == {"mwrs-app01 on worker01", "mwrs-app02 on worker02"}
     assert await rollout.condition(name) == ("True", "RolloutComplete")
     assert record.obj["status"]["phase"] == "Applied"
+    written = (await rollout.hub.list(kinds.PLACEMENT_BINDING, "default")).items
+    digests = {item["metadata"]["annotations"][PLAN_DIGEST_ANNOTATION] for item in written}
+    assert digests == {record.digest}
     earlier = await rollout.hub.get(kinds.PLACEMENT_PLAN, "default-1", "default")
     assert earlier["status"]["phase"] == "Superseded"
     uncovered = await rollout.check_history(since, name)

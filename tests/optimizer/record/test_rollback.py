@@ -120,6 +120,21 @@ async def test_the_plan_before_is_restored_by_a_plan_that_can_be_looked_at_first
     ]
 
 
+async def test_a_rollback_is_made_step_by_step_if_that_is_asked_for() -> None:
+    hub, service = await two_plans()
+    plan = await service.plan_rollback(asked(rollout="Stepwise"))
+    assert isinstance(plan, Plan)
+    assert plan.rollout
+    outcome = await applied(service, plan)
+    assert (outcome.record, outcome.applied) == ("default-3", ())
+    assert await bound(hub) == POWER
+    newest = (await recorded(hub))[0]
+    assert (newest.phase, newest.spec.rollback is not None) == ("Applying", True)
+    refused = await service.apply(plan)
+    assert isinstance(refused, RequestProblem)
+    assert (refused.status, refused.reason) == (409, "RolloutInProgress")
+
+
 async def test_a_second_rollback_goes_back_to_what_the_first_one_left() -> None:
     hub, service = await two_plans()
     await rolled_back(service)
