@@ -25,6 +25,7 @@ from optimizer.domain.settings import DEFAULTS, OptimizerSettings
 from optimizer.domain.solution import Solution
 from optimizer.explain.case import Case, case_of
 from optimizer.explain.explanation_process.run import explain
+from optimizer.landing_watch import LandingWatch
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
 from optimizer.model.problem_size import too_large, too_large_to_read
@@ -133,6 +134,7 @@ class Optimizer:
         self._lease_seconds = lease_seconds
         self._elsewhere = WritersElsewhere(kube)
         self._records = PlanRecords(kube, now=now, limit=settings.plan_history_limit)
+        self.landings = LandingWatch(kube, now=now, namespaces=settings.rollout_namespaces)
         self.rollouts = RolloutController(
             kube,
             self._records,

@@ -87,7 +87,7 @@ def create_app(
         version=__version__,
         description=_DESCRIPTION,
         openapi_tags=[{"name": "optimize"}, {"name": "rollouts"}, {"name": "health"}],
-        lifespan=_advancing(optimizer),
+        lifespan=_background(optimizer),
     )
     if access:
         app.add_middleware(Authentication, auth=access.auth)
@@ -107,17 +107,19 @@ def create_app(
     return app
 
 
-def _advancing(optimizer: Optimizer) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """Return the lifespan in which rollouts go on."""
+def _background(optimizer: Optimizer) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    """Return the lifespan in which rollouts go on and the landing of plans is watched."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        task = asyncio.create_task(optimizer.rollouts.run())
+        loops = (optimizer.rollouts.run(), optimizer.landings.run())
+        tasks = {asyncio.create_task(loop) for loop in loops}
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.wait({task})
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
     return lifespan
 

@@ -1,0 +1,121 @@
+"""What the hub says of a plan that lands: conditions of its record, events of its workloads."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from dsf.api.conditions import conditions_of, find
+from dsf.kube import kinds
+from optimizer.landing_watch import LandingWatch
+from tests.dsf.sim.builders import NOW
+from tests.eventually import eventually
+from tests.kube_wrappers.counting import Counting
+from tests.optimizer.placement_status.guide_run import GuideRun, guide_run
+
+
+@pytest.fixture
+async def run() -> GuideRun:
+    return await guide_run()
+
+
+@asynccontextmanager
+async def watching(run: GuideRun) -> AsyncIterator[LandingWatch]:
+    """Yield a watch that looks when the test says so, while its events are written."""
+    watch = LandingWatch(run.hub, now=lambda: NOW)
+    task = asyncio.create_task(watch.write_events())
+    yield watch
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def condition(run: GuideRun, type_: str, record: str = "default-1") -> tuple[str, str, str]:
+    obj = await run.hub.get(kinds.PLACEMENT_PLAN, record, "default")
+    found = find(conditions_of(obj), type_)
+    return (found["status"], found["reason"], found["message"]) if found else ("", "", "")
+
+
+async def events(run: GuideRun, count: int) -> list[tuple[str, str, str]]:
+    """Type, reason and object of the first events, once there are so many."""
+
+    async def enough() -> list[tuple[str, str, str]] | None:
+        found = [
+            (item["type"], item["reason"], item["involvedObject"]["name"])
+            for item in (await run.hub.list(kinds.EVENT, "default")).items
+            if item["involvedObject"]["kind"] == "ManifestWorkReplicaSet"
+        ]
+        return sorted(found) if len(found) >= count else None
+
+    return await eventually(enough)
+
+
+async def test_a_plan_is_followed_until_it_has_landed(run: GuideRun) -> None:
+    async with watching(run) as watch:
+        await run.place()
+        await watch.look()
+        assert (await condition(run, "Landed"))[:2] == ("False", "Planned")
+        await run.settle()
+        await run.divide_gpus("worker01")
+        await watch.look()
+        status, reason, message = await condition(run, "Landed")
+        assert (status, reason) == ("False", "WaitingForPolicy")
+        assert message.startswith("0 of 2 replicas landed; 1 WaitingForPolicy, 1 WaitingForClaim")
+        await run.divide_gpus("worker02")
+        for cluster in ("worker01", "worker02"):
+            await run.claim(cluster, "compliant")
+        await watch.look()
+        assert await condition(run, "Landed") == ("True", "AllLanded", "2 replicas landed")
+        assert (await condition(run, "Drifted"))[:2] == ("False", "AsPlanned")
+        assert await events(run, 6) == [
+            ("Normal", reason, workload)
+            for reason, workload in (
+                ("Landed", "mwrs-app01"),
+                ("Landed", "mwrs-app02"),
+                ("Planned", "mwrs-app01"),
+                ("Planned", "mwrs-app02"),
+                ("WaitingForClaim", "mwrs-app01"),
+                ("WaitingForPolicy", "mwrs-app02"),
+            )
+        ]
+
+
+async def test_a_lost_cluster_shows_as_drift(run: GuideRun) -> None:
+    await run.land()
+    async with watching(run) as watch:
+        await watch.look()
+        lost = {
+            "type": "ManagedClusterConditionAvailable",
+            "status": "False",
+            "reason": "Stopped",
+            "message": "",
+            "lastTransitionTime": "2026-01-01T00:05:00Z",
+        }
+        status = {"status": {"conditions": [lost]}}
+        await run.hub.patch(kinds.MANAGED_CLUSTER, "worker02", status, subresource="status")
+        await watch.look()
+    assert await condition(run, "Drifted") == (
+        "True",
+        "ClusterLost",
+        "ManagedCluster worker02: cluster worker02 is not available: Stopped",
+    )
+
+
+async def test_a_look_that_finds_nothing_new_writes_nothing(run: GuideRun) -> None:
+    await run.land()
+    async with watching(run) as watch:
+        await watch.look()
+    counting = Counting(run.hub)
+    again = LandingWatch(counting, now=lambda: NOW)
+    await again.look()
+    read = sum(counting.calls.values())
+    await again.look(settled=False)
+    assert (counting.writes, sum(counting.calls.values())) == (0, read + 1)
+
+
+async def test_only_the_plan_in_force_is_followed(run: GuideRun) -> None:
+    await run.place()
+    assert isinstance(await run.optimizer.reset("default"), object)
+    async with watching(run) as watch:
+        await watch.look()
+    assert await condition(run, "Landed") == ("", "", "")
