@@ -13,14 +13,15 @@ _REMARK = ("meta",)
 def suggested_format(results: Iterable[Mapping[str, str]]) -> str | None:
     """Return a format that gives the labels of each result a name of its own; None without any.
 
-    It is the default format if that suffices, or if there are no results.
+    It is the default format if that suffices, or if there are no results. A single result without
+    labels, one score for the whole cluster, has the name of the score.
     """
     metrics = list(results)
     common = tuple(label for label in _NAMING if all(metric.get(label) for metric in metrics))
     for labels in (_DEFAULT, common, common + _REMARK):
-        if _distinct(metrics, labels):
+        if labels and _distinct(metrics, labels):
             return DEFAULT_FORMAT if labels == _DEFAULT else _joined(labels)
-    return None
+    return _joined(["scoreName"]) if len(metrics) == 1 else None
 
 
 def _distinct(metrics: Iterable[Mapping[str, str]], labels: Sequence[str]) -> bool:

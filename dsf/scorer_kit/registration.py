@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import yaml
@@ -14,6 +14,9 @@ FALLBACK_DESCRIPTION = "What the score means"
 
 LONGEST_DESCRIPTION = 4096
 """Characters that the CRD accepts."""
+
+FormatOrigin = Literal["given", "suggested", "default"]
+"""Where the dimension format comes from: the author, the labels of results, or neither."""
 
 _APPLY = "kubectl apply -f -"
 
@@ -37,16 +40,16 @@ def dynamic_scorer(
     }
 
 
-def advice(config: ScorerConfig, config_url: str, *, suggested: bool) -> Iterator[str]:
+def advice(config: ScorerConfig, config_url: str, chosen: FormatOrigin) -> Iterator[str]:
     """Yield what to change before the object is applied; each is one line."""
     yield f"Nothing has been applied: look at it, then pipe it to {_APPLY} on the hub."
     if _only_here(config_url):
         yield "configURL is on this machine: write an address that the hub and all agents reach."
     if not config.description:
         yield "description: say what a score means, and in which unit."
-    if suggested:
+    if chosen == "suggested":
         yield "scoreDimensionFormat is suggested by the labels of the scorer's results."
-    else:
+    elif chosen == "default":
         yield "scoreDimensionFormat is the default: write the labels that your results have."
     if config.source.type.lower() == "prometheus":
         yield "source.host of the config must be reachable from every managed cluster; the"

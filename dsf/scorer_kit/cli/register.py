@@ -17,6 +17,7 @@ from dsf.scorer_kit.cli.api_options import (
 )
 
 if TYPE_CHECKING:
+    from dsf.scorer_kit.registration import FormatOrigin
     from dsf.scorer_kit.scorer_target import NamedApi, ScorerTarget
 
 
@@ -45,18 +46,16 @@ def register(
     Nothing is applied. Comments say what to change; with `-o json` they are on standard error. One
     request with invented series shows which labels results have.
     """
-    from dsf.api.crd.dynamic_scorer import DEFAULT_FORMAT
     from dsf.scorer_kit.registration import advice, as_yaml, dynamic_scorer
     from dsf.scorer_kit.scorer_target import object_name
 
     api = named(url, scoring_url, dimension_format, ca_file)
-    target, suggested = asyncio.run(_asked(api, token_file))
+    target, form, origin = asyncio.run(_asked(api, token_file))
     config = target.config
     if config is None:
         raise click.ClickException(target.why_unusable)
-    form = suggested or DEFAULT_FORMAT
     document = dynamic_scorer(name or object_name(config), config, api.config_url, form)
-    comments = advice(config, api.config_url, suggested=bool(suggested))
+    comments = advice(config, api.config_url, origin)
     if output == "yaml":
         click.echo(as_yaml(document, comments), nl=False)
         return
@@ -65,17 +64,20 @@ def register(
         click.echo(line, err=True)
 
 
-async def _asked(api: "NamedApi", token: str) -> "tuple[ScorerTarget, str]":
-    """Return what the API answered, and the format that was given or that its results suggest."""
+async def _asked(api: "NamedApi", token: str) -> "tuple[ScorerTarget, str, FormatOrigin]":
+    """Return what the API answered, and the dimension format with its origin."""
+    from dsf.api.crd.dynamic_scorer import DEFAULT_FORMAT
     from dsf.api.scoring.scorer_summary import ScorerSummary
     from dsf.scorer_kit.author_call import AuthorCredentials, typical_results
     from dsf.scorer_kit.dimension_suggestion import suggested_format
 
     target = await reached(api)
-    if api.dimension_format or not isinstance(target.summary, ScorerSummary):
-        return target, api.dimension_format
-    credentials = AuthorCredentials(target.summary.scoring_endpoint, token, api.ca)
-    results = await typical_results(target.summary, credentials, time.time())
-    if not isinstance(results, list) or not results:
-        return target, ""
-    return target, suggested_format([result.metric for result in results]) or ""
+    if api.dimension_format:
+        return target, api.dimension_format, "given"
+    if isinstance(target.summary, ScorerSummary):
+        credentials = AuthorCredentials(target.summary.scoring_endpoint, token, api.ca)
+        results = await typical_results(target.summary, credentials, time.time())
+        found = results if isinstance(results, list) else []
+        if found and (suggested := suggested_format([result.metric for result in found])):
+            return target, suggested, "suggested"
+    return target, DEFAULT_FORMAT, "default"

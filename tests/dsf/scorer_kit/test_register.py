@@ -60,8 +60,10 @@ async def test_the_format_follows_from_the_labels_of_results() -> None:
     )
     _, out, _ = await registered(api)
     assert yaml.safe_load(out)["spec"]["scoreDimensionFormat"] == "${app};${device}"
+    assert "# scoreDimensionFormat is suggested" in out
     _, out, _ = await registered(api, "--dimension-format", "${app}")
     assert yaml.safe_load(out)["spec"]["scoreDimensionFormat"] == "${app}"
+    assert "# scoreDimensionFormat" not in out
 
 
 async def test_a_scorer_that_does_not_score_gets_the_default_format() -> None:
