@@ -24,12 +24,20 @@ from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object
 from dsf.runtime.backoff import Backoff
 from dsf.runtime.events import EventRecorder
+from optimizer.domain.settings import DEFAULTS
 from optimizer.namespace_lease import LEASE_SECONDS, NamespaceLease, write_alone
-from optimizer.observe import list_all, observe_namespace
+from optimizer.observe import list_all, observe, observe_namespace
 from optimizer.plan.rollout_plan import RolloutPlan
 from optimizer.plan_records import PlanRecords
 from optimizer.record.plan_annotations import with_plan
-from optimizer.rollout.next_step import RolloutMove, RolloutProgress, clusters_around, next_move
+from optimizer.rollout.held_policies import held_policies
+from optimizer.rollout.next_step import (
+    RolloutMove,
+    RolloutProgress,
+    clusters_around,
+    next_move,
+    waiting,
+)
 from optimizer.rollout.rollout_events import rollout_event
 from optimizer.rollout.rollout_facts import REPLICA_SET_LABEL, RolloutFacts, rollout_facts
 from optimizer.rollout.rollout_record import (
@@ -39,8 +47,10 @@ from optimizer.rollout.rollout_record import (
     rollout_record,
 )
 from optimizer.rollout.rollout_state import RolloutState, states_of
+from optimizer.snapshot.object_readers import cluster_selectors
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.rollout import RolloutWait
+from optimizer.writers_elsewhere import WritersElsewhere
 
 _log = logging.getLogger(__name__)
 
@@ -71,8 +81,11 @@ class RolloutController:
         namespaces: Collection[str] = (),
         lease_seconds: float = LEASE_SECONDS,
         poll_seconds: float = POLL_SECONDS,
+        cluster_label_key: str = DEFAULTS.cluster_label_key,
     ) -> None:
         self._kube = kube
+        self._elsewhere = WritersElsewhere(kube)
+        self._cluster_label_key = cluster_label_key
         self._now = now
         self._plans = plans
         self._namespaces = tuple(namespaces)
@@ -170,6 +183,7 @@ class RolloutController:
             self._kube,
             namespace,
             lambda lease: self._write(lease, namespace, name),
+            elsewhere=self._elsewhere,
             lease_seconds=self._lease_seconds,
         )
         return done is True
@@ -244,12 +258,14 @@ class RolloutController:
         )
 
     async def _write(self, lease: NamespaceLease, namespace: str, name: str) -> bool:
-        """Make one move while no other writer is in the namespace."""
+        """Make one move while nobody else writes, here or in other namespaces."""
         look = await self._look(namespace, name)
         if look is None:
             return False
         if not look.move.changes:
             return await self._settle(look)
+        if waits := await self._waits_for_others(look):
+            return await self._settle(waits)
         await lease.announce(look.record.digest)
         await self._settle(look)
         spec = look.record.obj["spec"]
@@ -265,6 +281,25 @@ class RolloutController:
                 said = replace(record.progress, waiting_for=refused)
                 await self._record_progress(record, said)
         return False
+
+    async def _waits_for_others(self, look: "_Look") -> "_Look | None":
+        """Return what a move waits for whose policies others contradict; None if nobody does."""
+        record, move = look.record, look.move
+        if isinstance(record.plan, InvalidInput):
+            return None
+        observation = await observe(self._kube, record.namespace, self._now())
+        found = tuple(
+            held_policies(
+                states_of(record.plan)[move.progress.target],
+                move.changes,
+                observation,
+                record.plan.owner,
+                cluster_selectors(observation.managed_clusters, self._cluster_label_key),
+            )
+        )
+        if not found:
+            return None
+        return _Look(record, waiting(record.plan, record.progress, found, self._now()))
 
     async def _settle(self, look: "_Look") -> bool:
         """Record the progress of a move, and say what it is; return whether it changed."""

@@ -141,6 +141,7 @@ class Optimizer:
             now=now,
             namespaces=settings.rollout_namespaces,
             lease_seconds=lease_seconds,
+            cluster_label_key=settings.cluster_label_key,
         )
 
     async def ready(self) -> None:

@@ -80,7 +80,7 @@ def next_move(
     desired = states[progress.target].objects.values()
     taken = taken_names(desired, facts.observation, plan.optimization)
     if taken:
-        return _waiting(plan, progress, (_taken(taken),), now)
+        return waiting(plan, progress, (_taken(taken),), now)
     writes = changes(desired, facts.observation, plan.optimization)
     if progress.complete:
         restored = RolloutMove(progress, writes, "Restored")
@@ -180,7 +180,7 @@ def _begin(
     following = at - 1 if progress.turning_back else at + 1
     needed = needed_before(states[at], states[following], facts)
     if needed:
-        return _waiting(plan, progress, needed, now)
+        return waiting(plan, progress, needed, now)
     begun = _moved(replace(progress, source=at, target=following), now)
     return RolloutMove(begun, note="StepStarted")
 
@@ -196,7 +196,7 @@ def _write(
     """Return what is missing of a step that has begun, or what it waits for."""
     needed = needed_before(*around, facts)
     if needed:
-        return _waiting(plan, progress, needed, now)
+        return waiting(plan, progress, needed, now)
     return RolloutMove(replace(progress, waiting_for=(), ready_since=None), writes, "StepWritten")
 
 
@@ -211,7 +211,7 @@ def _complete(
     source, target = around
     needed = needed_after(source, target, facts)
     if needed:
-        return _waiting(plan, progress, needed, now)
+        return waiting(plan, progress, needed, now)
     since = progress.ready_since or now
     least = timedelta(seconds=plan.pace.min_ready_seconds)
     if target.policies - source.policies and now - since < least:
@@ -220,17 +220,18 @@ def _complete(
             message=f"policies and claims have to stay compliant for {least.total_seconds():g} s",
             since=since,
         )
-        return _waiting(plan, replace(progress, ready_since=since), (wait,), now)
+        return waiting(plan, replace(progress, ready_since=since), (wait,), now)
     done = replace(progress, source=progress.target)
     return RolloutMove(_moved(done, now), note="StepComplete")
 
 
-def _waiting(
+def waiting(
     plan: RolloutPlan,
     progress: RolloutProgress,
     needed: tuple[RolloutWait, ...],
     now: datetime,
 ) -> RolloutMove:
+    """Return the progress of a step that waits, overdue if it does so for too long."""
     ready = progress.ready_since if needed[0].reason == "MinReadySeconds" else None
     begun = progress.last_progress or now
     late = now - begun > timedelta(seconds=plan.pace.progress_deadline_seconds)

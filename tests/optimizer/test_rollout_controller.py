@@ -3,8 +3,10 @@
 import contextlib
 
 from dsf.api.names import PLAN_DIGEST_ANNOTATION
+from dsf.api.optimization import Optimization
 from dsf.kube import kinds
 from optimizer.wire.request_problem import RequestProblem
+from tests.optimizer.build import obj, policy
 from tests.optimizer.rollout.guide_rollout import guide_rollout, words
 from tests.optimizer.test_namespace_lease import Killed, Mortal
 
@@ -166,3 +168,41 @@ async def test_what_is_not_pruned_stays_as_it_is_during_a_rollout() -> None:
     await rollout.finish(name)
     assert "mwrs-app01 on worker01" in await rollout.running()
     assert set(await rollout.check_history(since, name)) <= {"mwrs-app02"}
+
+
+async def test_a_step_waits_while_others_enforce_a_contradicting_policy() -> None:
+    rollout = await guide_rollout()
+    name = await rollout.begin()
+    labels = dict(Optimization("default", "other").labels)
+    selector = {"labelSelector": {"matchLabels": {"cluster-name": "worker02"}}}
+    spec = {"numberOfClusters": 1, "predicates": [{"requiredClusterSelector": selector}]}
+    placement = obj(kinds.PLACEMENT, "theirs", "default", labels=labels, spec=spec)
+    reference = {"name": "theirs", "kind": "Placement", "apiGroup": kinds.PLACEMENT.group}
+    await rollout.hub.create(kinds.POLICY, policy("theirs"))
+    subject = {"name": "theirs", "kind": "Policy", "apiGroup": kinds.POLICY.group}
+    binding = obj(
+        kinds.PLACEMENT_BINDING,
+        "theirs",
+        "default",
+        labels=labels,
+        placementRef=reference,
+        subjects=[subject],
+    )
+    await rollout.hub.create(kinds.PLACEMENT, placement)
+    await rollout.hub.create(kinds.PLACEMENT_BINDING, binding)
+    for _ in range(30):
+        await rollout.advance(name)
+        held = (await rollout.record(name)).progress.waiting_for
+        if held and held[0].reason == "HeldByOthers":
+            break
+        await rollout.play()
+    (wait,) = held
+    assert wait.reason == "HeldByOthers"
+    assert "optimization other of namespace default enforces policy theirs" in wait.message
+    assert "policy-enable-mig-2g-worker02" not in await rollout.bound()
+
+    await rollout.hub.delete(kinds.PLACEMENT_BINDING, "theirs", "default")
+    await rollout.hub.delete(kinds.PLACEMENT, "theirs", "default")
+    await rollout.finish(name)
+    assert "policy-enable-mig-2g-worker02" in await rollout.bound()
+    assert await rollout.condition(name) == ("True", "RolloutComplete")

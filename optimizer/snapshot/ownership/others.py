@@ -7,7 +7,8 @@ Placement by hand counts where OCM has decided it.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from dsf.api.names import PLACEMENT_LABEL
@@ -69,13 +70,9 @@ def others_on_clusters(
 ) -> Mapping[str, OthersOnCluster]:
     """Return what others enforce and use, by cluster; `running` is the request's own decision."""
     kept = kept_objects(observation, request, running)
+    targets = frozenset(item.name for item in request.target_workloads)
     found = defaultdict[str, OthersOnCluster](OthersOnCluster)
-    own = _NamespaceReader(request.namespace, observation, request, select, kept)
-    elsewhere = (
-        _NamespaceReader(namespace, seen, request, select, frozenset())
-        for namespace, seen in sorted(observation.elsewhere.items())
-    )
-    for reader in (own, *elsewhere):
+    for reader in _readers(observation, request.owner, select, kept, targets):
         for cluster, policy in reader.enforced():
             if policy not in found[cluster].enforced:
                 found[cluster].enforced.append(policy)
@@ -87,37 +84,71 @@ def others_on_clusters(
     return {name: item for name, item in found.items() if name in request.cluster_names}
 
 
+def policies_of_others(
+    observation: Observation, owner: Optimization, select: Mapping[str, Selector]
+) -> Mapping[str, list[OthersPolicy]]:
+    """Return the policies that others than an optimization enforce, by cluster."""
+    found = defaultdict[str, list[OthersPolicy]](list)
+    for reader in _readers(observation, owner, select):
+        for cluster, policy in reader.enforced():
+            found[cluster].append(policy)
+    return found
+
+
 def amounts_of(workload: Workload) -> tuple[tuple[str, float], ...]:
     """Return what one replica of a workload requests, by kind."""
     return ((workload.kind, workload.amount), *workload.requests)
 
 
-class _NamespaceReader:
-    """Reads one namespace, without what is the request's own."""
+def _readers(
+    observation: Observation,
+    owner: Optimization,
+    select: Mapping[str, Selector],
+    kept: KeptObjects = frozenset(),
+    targets: frozenset[str] = frozenset(),
+) -> Iterator["_NamespaceReader"]:
+    """Yield a reader of the owner's namespace, and one of each other namespace."""
+    own = _NamespaceReader(owner.namespace, observation, select)
+    yield replace(own, own=owner, kept=kept, targets=targets)
+    for namespace, seen in sorted(observation.elsewhere.items()):
+        yield _NamespaceReader(namespace, seen, select)
 
-    def __init__(
-        self,
-        namespace: str,
-        seen: Observation,
-        request: OptimizeRequest,
-        select: Mapping[str, Selector],
-        kept: KeptObjects,
-    ) -> None:
-        self._namespace = namespace
-        self._seen = seen
-        self._own = request.owner if namespace == request.namespace else None
-        self._targets = {item.name for item in request.target_workloads} if self._own else set()
-        self._kept = kept
-        self._policies = {name_of(obj): obj for obj in seen.policies}
-        self._placements = {name_of(obj): obj for obj in seen.placements}
-        self._named = read_current_decisions(seen, select, None).placements
-        self._selected = _selected_clusters(seen.decisions)
+
+@dataclass(frozen=True)
+class _NamespaceReader:
+    """Reads one namespace, without what its optimization `own` generated, unless it is `kept`.
+
+    `targets`: the workloads whose first Placement a plan of `own` writes.
+    """
+
+    namespace: str
+    seen: Observation
+    select: Mapping[str, Selector]
+    own: Optimization | None = None
+    kept: KeptObjects = frozenset()
+    targets: frozenset[str] = frozenset()
+
+    @cached_property
+    def _policies(self) -> Mapping[str, Object]:
+        return {name_of(obj): obj for obj in self.seen.policies}
+
+    @cached_property
+    def _placements(self) -> Mapping[str, Object]:
+        return {name_of(obj): obj for obj in self.seen.placements}
+
+    @cached_property
+    def _named(self) -> Mapping[str, tuple[str, ...]]:
+        return read_current_decisions(self.seen, self.select, None).placements
+
+    @cached_property
+    def _selected(self) -> Mapping[str, list[str]]:
+        return _selected_clusters(self.seen.decisions)
 
     def enforced(self) -> Iterator[tuple[str, OthersPolicy]]:
         """Yield the policies that bindings enforce, with the clusters."""
-        for binding in self._seen.bindings:
+        for binding in self.seen.bindings:
             name, optimization = name_of(binding), generating_optimization(labels_of(binding))
-            if self._is_own(optimization) and (PLACEMENT_BINDING, name) not in self._kept:
+            if self._is_own(optimization) and (PLACEMENT_BINDING, name) not in self.kept:
                 continue
             reference = binding.get("placementRef") or {}
             clusters = self._clusters(str(reference.get("name")))
@@ -126,11 +157,11 @@ class _NamespaceReader:
                     read = read_policy(policy, cluster)
                     if isinstance(read, CandidatePolicy):
                         owner = self._owner(optimization, f"PlacementBinding {UntrustedName(name)}")
-                        yield cluster, OthersPolicy(owner, self._namespace, read)
+                        yield cluster, OthersPolicy(owner, self.namespace, read)
 
     def uses(self) -> Iterator[tuple[str, ResourceUse]]:
         """Yield what workloads use that are not the request's, with the clusters."""
-        for obj in self._seen.workloads:
+        for obj in self.seen.workloads:
             owners = dict(self._owners(obj))
             workload = read_workload(obj) if owners else None
             if isinstance(workload, Workload):
@@ -140,7 +171,7 @@ class _NamespaceReader:
 
     def selected(self) -> Iterator[tuple[str, Workload]]:
         """Yield every workload that OCM has selected a cluster for, with the cluster."""
-        for obj in self._seen.workloads:
+        for obj in self.seen.workloads:
             clusters = [name for item in _references(obj) for name in self._selected.get(item, ())]
             workload = read_workload(obj) if clusters else None
             if isinstance(workload, Workload):
@@ -148,25 +179,25 @@ class _NamespaceReader:
 
     def _owners(self, workload: Object) -> Iterator[tuple[str, str]]:
         """Yield the Placements of a workload that are not the request's, with their owners."""
-        target = placement_of(workload) if name_of(workload) in self._targets else ""
+        target = placement_of(workload) if name_of(workload) in self.targets else ""
         for name in _references(workload):
             if name == target or name not in self._placements:
                 continue
             optimization = generating_optimization(labels_of(self._placements[name]))
-            if not self._is_own(optimization) or (PLACEMENT, name) in self._kept:
+            if not self._is_own(optimization) or (PLACEMENT, name) in self.kept:
                 yield name, self._owner(optimization, f"Placement {UntrustedName(name)}")
 
     def _is_own(self, optimization: str | None) -> bool:
-        return self._own is not None and optimization == self._own.name
+        return self.own is not None and optimization == self.own.name
 
     def _owner(self, optimization: str | None, by_hand: str) -> str:
         if self._is_own(optimization):
-            return f"{self._own}, which keeps it without `prune`"
-        if self._own is None and not self._seen.named:
+            return f"{self.own}, which keeps it without `prune`"
+        if self.own is None and not self.seen.named:
             return UNNAMED
         if optimization is not None:
-            return str(Optimization(self._namespace, optimization))
-        return f"{by_hand} of namespace {self._namespace}, made by hand,"
+            return str(Optimization(self.namespace, optimization))
+        return f"{by_hand} of namespace {self.namespace}, made by hand,"
 
     def _clusters(self, placement: str) -> list[str]:
         """Return the clusters that a Placement names, if it is generated, or that OCM selected."""
