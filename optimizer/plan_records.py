@@ -138,16 +138,21 @@ class PlanRecords:
                         await self._write([plan_status.cancelled(record, self._now())])
 
     async def forget_current(self, namespace: str, optimization: str | None) -> None:
-        """Mark the applied plan of an optimization, or of all, after its objects were deleted."""
-        records = await self.read(namespace)
-        if isinstance(records, Issue):
-            return
-        await self._write(
-            plan_status.reset(item, self._now())
-            for item in records
-            if item.phase in ("Applied", "Applying")
-            and optimization in (None, item.spec.optimization)
-        )
+        """Mark the applied plan of an optimization, or of all, after its objects were deleted.
+
+        If that fails, the reset was made nevertheless, and drift names the deleted objects.
+        """
+        try:
+            records = await self.read(namespace)
+            if not isinstance(records, Issue):
+                await self._write(
+                    plan_status.reset(item, self._now())
+                    for item in records
+                    if item.phase in ("Applied", "Applying")
+                    and optimization in (None, item.spec.optimization)
+                )
+        except KubeError as error:
+            _log.warning("a reset was not recorded", extra={"error": str(error)})
 
     def _completion(
         self, opened: OpenRecord, record: RecordedPlan, failed: Sequence[FailedChange]

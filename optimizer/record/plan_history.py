@@ -48,11 +48,11 @@ def interrupted(
     """Yield the statuses of plans whose writer died. The caller holds the namespace's Lease."""
     for record in records:
         if record.phase == "Applying" and not record.is_rolling_out:
-            content = record.content()
+            content = record.content() if record.intact else None
             missing = (
                 changes(content.objects, observation, record.spec.optimization)
                 if isinstance(content, RecordContent)
-                else ()
+                else None
             )
             yield settled(record, missing, now)
 

@@ -42,15 +42,19 @@ def refused(record: RecordedPlan, failed: Sequence[FailedChange], now: datetime)
     return _status(record, "Failed", Condition(APPLIED, "False", "HubRefused", message), now)
 
 
-def settled(record: RecordedPlan, missing: Sequence[Change], now: datetime) -> Patch:
-    """Return the status of a plan whose writer died; `missing`: what it left unwritten."""
-    if not missing:
+def settled(record: RecordedPlan, missing: Sequence[Change] | None, now: datetime) -> Patch:
+    """Return the status of a plan whose writer died.
+
+    `missing`: what it left unwritten; None if the record can't tell.
+    """
+    if missing is not None and not missing:
         return applied(record, now)
-    said = _some(f"{item.kind.kind} {UntrustedName(item.name)}" for item in missing)
-    message = (
-        f"the writer ended before the plan was whole; {counted(len(missing), 'object')} differ:"
-        f" {said}; plan again, or roll back"
-    )
+    if missing is None:
+        left = "its record has no usable content that tells what is missing"
+    else:
+        said = _some(f"{item.kind.kind} {UntrustedName(item.name)}" for item in missing)
+        left = f"{counted(len(missing), 'object')} differ: {said}"
+    message = f"the writer ended before the plan was whole; {left}; plan again, or roll back"
     return _status(record, "Failed", Condition(APPLIED, "False", "Interrupted", message), now)
 
 

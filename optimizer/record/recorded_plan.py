@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pydantic import ValidationError
+
 from dsf.api.crd.placement_plan import (
     LISTED_SCORE_VERSIONS,
     PlacementPlanSpec,
@@ -126,13 +128,21 @@ def record_digest(spec: Mapping[str, Any]) -> str:
 
 
 def read_records(objects: Iterable[Object]) -> tuple[RecordedPlan, ...]:
-    """Return the plans of PlacementPlans, the newest first."""
-    found = (_read(obj) for obj in objects)
+    """Return the plans of PlacementPlans, the newest first.
+
+    An object that another version of the CRD allowed, and that this one can't read, is left out.
+    """
+    found = filter(None, map(_read, objects))
     return tuple(sorted(found, key=lambda item: (item.spec.optimization, -item.spec.revision)))
 
 
-def _read(obj: Object) -> RecordedPlan:
-    metadata, spec = obj["metadata"], PlacementPlanSpec.model_validate(obj["spec"])
+def _read(obj: Object) -> RecordedPlan | None:
+    try:
+        spec = PlacementPlanSpec.model_validate(obj["spec"])
+        status = PlacementPlanStatus.model_validate(obj.get("status") or {})
+    except ValidationError:
+        return None
+    metadata = obj["metadata"]
     created = metadata.get("creationTimestamp")
     return RecordedPlan(
         name=name_of(obj),
@@ -140,7 +150,7 @@ def _read(obj: Object) -> RecordedPlan:
         uid=str(metadata.get("uid") or ""),
         created=datetime.fromisoformat(created) if created else None,
         spec=spec,
-        status=PlacementPlanStatus.model_validate(obj.get("status") or {}),
+        status=status,
         intact=record_digest(obj["spec"]) == spec.record_digest,
     )
 

@@ -15,11 +15,12 @@ from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import Forbidden, ServerError
 from dsf.kube.port import Kube
 from optimizer.domain.settings import OptimizerSettings
-from optimizer.plan.plan import Plan, result
+from optimizer.plan.plan import Plan
+from optimizer.plan.plan import result as answer
 from optimizer.record.content import RecordContent
-from optimizer.record.recorded_plan import RecordedPlan, read_records
+from optimizer.record.recorded_plan import RecordedPlan, read_records, record_digest
 from optimizer.service import Optimizer, Writer
-from optimizer.wire.result import Applied
+from optimizer.wire.result import Applied, ResetResult
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.wrapper import Call
 from tests.optimizer.build import NOW, guide, request
@@ -191,7 +192,7 @@ async def test_without_the_crd_a_plan_is_applied_and_says_that_it_is_not_recorde
     plan, outcome = await applied(optimizer(hub), "performance")
     assert len(await names(hub, kinds.PLACEMENT)) == 4
     assert [issue.reason for issue in outcome.issues] == ["PlanNotRecorded"]
-    assert "dsf crds placementplans" in result(plan, outcome).gaps[-1].message
+    assert "dsf crds placementplans" in answer(plan, outcome).gaps[-1].message
     assert (await optimizer(hub).reset("default")).deleted  # type: ignore[union-attr]
 
 
@@ -251,3 +252,31 @@ async def test_the_next_plan_names_what_a_dead_writer_left_unwritten() -> None:
     (condition,) = older.status.conditions or ()
     assert condition.reason == "Interrupted"
     assert "2 objects differ: PlacementBinding binding-worker01-" in condition.message
+
+
+async def test_an_interrupted_record_without_content_is_not_taken_for_applied() -> None:
+    hub = await hub_of()
+    await applied(optimizer(hub), "performance")
+    found = await hub.get(kinds.PLACEMENT_PLAN, "default-1", "default")
+    await hub.delete(kinds.PLACEMENT_PLAN, "default-1", "default")
+    spec = {key: value for key, value in found["spec"].items() if key != "content"}
+    metadata = {"name": "default-1", "namespace": "default"}
+    without = {**spec, "recordDigest": record_digest(spec)}
+    await hub.create(kinds.PLACEMENT_PLAN, {**found, "metadata": metadata, "spec": without})
+    await applied(optimizer(hub), "power")
+    older = (await recorded(hub))[1]
+    assert older.phase == "Failed"
+    assert "no usable content" in (older.status.conditions or [])[0].message
+
+
+async def test_a_reset_that_can_not_be_recorded_is_made_nevertheless() -> None:
+    hub = await hub_of()
+    await applied(optimizer(hub), "performance")
+
+    def fail(call: Call) -> Fault | None:
+        wanted = (call.verb, call.kind) == ("patch", kinds.PLACEMENT_PLAN)
+        return Fault(ServerError("down")) if wanted else None
+
+    result = await optimizer(Faulty(hub, fail)).reset("default")
+    assert isinstance(result, ResetResult)
+    assert len(result.deleted) == 6
