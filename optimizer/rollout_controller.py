@@ -18,7 +18,7 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.names import IN_PROGRESS, OPTIMIZATION_LABEL, ROLLOUT_LABEL
 from dsf.kube.apply import apply
 from dsf.kube.changes import ChangeResult, Patch
-from dsf.kube.errors import Conflict, Gone, KubeError
+from dsf.kube.errors import Conflict, Forbidden, Gone, KubeError
 from dsf.kube.kinds import MANIFEST_WORK, PLACEMENT_PLAN
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import find_object
@@ -42,8 +42,12 @@ from optimizer.rollout.rollout_events import rollout_event
 from optimizer.rollout.rollout_facts import REPLICA_SET_LABEL, RolloutFacts, rollout_facts
 from optimizer.rollout.rollout_record import (
     RolloutRecord,
+    goes_on,
+    is_rollout,
     label_patch,
+    optimization_of,
     progress_patch,
+    revision_of,
     rollout_record,
 )
 from optimizer.rollout.rollout_state import RolloutState, states_of
@@ -110,24 +114,17 @@ class RolloutController:
 
     async def of_namespace(self, namespace: str) -> tuple[RolloutRecord, ...]:
         """Return the newest rollout of each optimization of a namespace."""
-        newest = dict[str, RolloutRecord]()
-        for record in sorted(await self._records(namespace), key=lambda item: item.revision):
-            newest[record.optimization] = record
-        return tuple(newest[name] for name in sorted(newest))
+        newest = {optimization_of(obj): obj for obj in await self._records(namespace)}
+        return tuple(_read(newest[name]) for name in sorted(newest))
 
     async def find(self, namespace: str, optimization: str) -> RolloutRecord | None:
         """Return the newest rollout of an optimization."""
         found = await self._records(namespace, f"{OPTIMIZATION_LABEL}={optimization}")
-        return max(found, key=lambda item: item.revision, default=None)
+        return _read(found[-1]) if found else None
 
-    async def in_progress(
-        self, namespace: str, optimization: str | None = None
-    ) -> RolloutRecord | None:
-        """Return a rollout that has not ended, of an optimization or of any one."""
-        for record in await self._records(namespace):
-            if optimization in (None, record.optimization) and not record.progress.ended:
-                return record
-        return None
+    async def in_progress(self, namespace: str) -> tuple[RolloutRecord, ...]:
+        """Return the rollouts of a namespace that have not ended."""
+        return tuple(_read(obj) for obj in await self._records(namespace) if goes_on(obj))
 
     async def command(
         self, namespace: str, optimization: str, command: Command
@@ -189,14 +186,13 @@ class RolloutController:
         return done is True
 
     async def _advance_all(self) -> None:
-        backoffs = dict[tuple[str, str], _Delay]()
+        backoffs, last = dict[tuple[str, str], _Delay](), ""
         while True:
             self._nudged.clear()
-            try:
-                due = await self._due()
-            except KubeError as error:
-                _log.warning("rollouts not read", extra={"error": str(error)})
-                due = []
+            due, error = await self._due()
+            if error not in ("", last):
+                _log.warning("rollouts not read", extra={"error": error})
+            last = error
             for key in due:
                 delay = backoffs.setdefault(key, _Delay())
                 if delay.over():
@@ -217,13 +213,17 @@ class RolloutController:
                 extra={"namespace": namespace, "plan": name, "error": str(error)},
             )
 
-    async def _due(self) -> list[tuple[str, str]]:
-        """Return namespace and name of the records whose rollout has not ended."""
+    async def _due(self) -> tuple[list[tuple[str, str]], str]:
+        """Return namespace and name of the records whose rollout has not ended, and an error."""
         labels = f"{ROLLOUT_LABEL}={IN_PROGRESS}"
-        found = list[Object]()
+        found, error = list[Object](), ""
         for namespace in self._namespaces or (None,):
-            found += await list_all(self._kube, PLACEMENT_PLAN, namespace, labels=labels)
-        return [(str(obj["metadata"]["namespace"]), str(obj["metadata"]["name"])) for obj in found]
+            try:
+                found += await list_all(self._kube, PLACEMENT_PLAN, namespace, labels=labels)
+            except KubeError as failure:
+                error = str(failure)
+        names = [(str(i["metadata"]["namespace"]), str(i["metadata"]["name"])) for i in found]
+        return names, error
 
     async def _look(self, namespace: str, name: str) -> "_Look | None":
         """Read a rollout and decide its next move; None if there is nothing to decide."""
@@ -332,10 +332,23 @@ class RolloutController:
             patch.kind, patch.name, patch.body, patch.namespace, subresource=patch.subresource
         )
 
-    async def _records(self, namespace: str, labels: str = "") -> list[RolloutRecord]:
-        found = await list_all(self._kube, PLACEMENT_PLAN, namespace, labels=labels)
-        read = [rollout_record(obj) for obj in found]
-        return [record for record in read if record]
+    async def _records(self, namespace: str, labels: str = "") -> list[Object]:
+        """Return the PlacementPlans that are rolled out, the newest last.
+
+        Without the right to list them there are none: no rollout can begin then.
+        """
+        try:
+            found = await list_all(self._kube, PLACEMENT_PLAN, namespace, labels=labels)
+        except Forbidden:
+            return []
+        return sorted((obj for obj in found if is_rollout(obj)), key=revision_of)
+
+
+def _read(obj: Object) -> RolloutRecord:
+    record = rollout_record(obj)
+    if record is None:
+        raise TypeError("the record of no rollout")
+    return record
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,7 @@ from optimizer.rollout.rollout_problems import (
     needs_record,
     no_rollout,
     rollout_in_progress,
+    rollout_on_clusters,
 )
 from optimizer.rollout.rollout_record import status_of
 from optimizer.rollout.rollout_steps import rollout_plan
@@ -307,7 +308,10 @@ class Optimizer:
         self, plan: Plan, observation: Observation, lease: NamespaceLease, writer: Writer
     ) -> RequestProblem | None:
         """Return why a plan is not written; None if it can be."""
-        if refused := await self._rolling_out(plan.request.namespace, plan.optimization):
+        refused = await self._rolling_out(
+            plan.request.namespace, plan.optimization, plan.changed_clusters
+        )
+        if refused:
             return refused
         if plan.rollout and writer.kube:
             return needs_own_rights()
@@ -325,10 +329,16 @@ class Optimizer:
         self.rollouts.nudge()
         return Applied(digest=plan.digest, applied=(), record=opened.name)
 
-    async def _rolling_out(self, namespace: str, optimization: str | None) -> RequestProblem | None:
-        """Return a refusal while a rollout of an optimization, or of any one, is in progress."""
-        record = await self.rollouts.in_progress(namespace, optimization)
-        return rollout_in_progress(record) if record else None
+    async def _rolling_out(
+        self, namespace: str, optimization: str | None, clusters: Collection[str] = ()
+    ) -> RequestProblem | None:
+        """Return a refusal while a rollout goes on: of the optimization, or on these clusters."""
+        for record in await self.rollouts.in_progress(namespace):
+            if optimization in (None, record.optimization):
+                return rollout_in_progress(record)
+            if shared := record.clusters.intersection(clusters):
+                return rollout_on_clusters(record, sorted(shared))
+        return None
 
     async def _reset(
         self,

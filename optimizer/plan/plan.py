@@ -88,6 +88,14 @@ class Plan:
         return self.request.optimization
 
     @property
+    def changed_clusters(self) -> frozenset[str]:
+        """The clusters that the decision uses, if it implies changes."""
+        decision = self.solution.decision
+        clusters = {item.cluster for item in decision.policies}
+        clusters |= {item.cluster for item in decision.assignments}
+        return frozenset(clusters if self.changes else ())
+
+    @property
     def output_yaml(self) -> str:
         """The generated objects as a YAML stream."""
         return yaml.safe_dump_all(self.manifests, sort_keys=False) if self.manifests else ""

@@ -1,8 +1,9 @@
 """Why a rollout can't begin, or can't be changed, and what to do instead."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
+from dsf.api.untrusted_text import UntrustedName, listed
 from optimizer.rollout.next_step import (
     RolloutProgress,
     cancelled,
@@ -29,6 +30,17 @@ def rollout_in_progress(record: RolloutRecord) -> RequestProblem:
         title="A rollout of this optimization is in progress",
         detail=f"PlacementPlan {record.name} is rolled out ({said}); wait until it has ended, turn"
         " it back, or cancel it where it is: dsf rollout status, undo, cancel",
+    )
+
+
+def rollout_on_clusters(record: RolloutRecord, clusters: Iterable[str]) -> RequestProblem:
+    """Return the problem of a plan that uses clusters which another rollout is still changing."""
+    return RequestProblem(
+        status=CONFLICT,
+        reason="RolloutInProgress",
+        title="A rollout of another optimization changes clusters of this plan",
+        detail=f"PlacementPlan {record.name} of optimization {UntrustedName(record.optimization)}"
+        f" is rolled out on {listed(clusters)}; plan again when it has ended",
     )
 
 

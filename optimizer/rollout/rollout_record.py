@@ -54,7 +54,7 @@ class RolloutRecord:
     @property
     def optimization(self) -> str:
         """The name of the optimization."""
-        return str(self.obj["spec"].get("optimization") or DEFAULT_OPTIMIZATION)
+        return optimization_of(self.obj)
 
     @property
     def digest(self) -> str:
@@ -62,17 +62,40 @@ class RolloutRecord:
         return str(self.obj["spec"].get("digest"))
 
     @property
-    def revision(self) -> int:
-        """The number of the plan in its optimization."""
-        return int(self.obj["spec"].get("revision") or 0)
+    def clusters(self) -> frozenset[str]:
+        """The clusters that any of its steps changes."""
+        steps = self.plan.actions if isinstance(self.plan, RolloutPlan) else ()
+        policies = (item for step in steps for item in (*step.enforce, *step.release))
+        replicas = (item for step in steps for item in (*step.start, *step.stop))
+        return frozenset((*(i.cluster for i in policies), *(i.cluster for i in replicas)))
+
+
+def is_rollout(obj: Object) -> bool:
+    """Tell whether a PlacementPlan is rolled out step by step."""
+    return bool((obj.get("spec") or {}).get("rollout"))
+
+
+def goes_on(obj: Object) -> bool:
+    """Tell whether the rollout of a PlacementPlan has not ended."""
+    return not _progress(obj.get("status") or {}).ended
+
+
+def revision_of(obj: Object) -> int:
+    """Return the number of a PlacementPlan in its optimization."""
+    return int(obj["spec"].get("revision") or 0)
+
+
+def optimization_of(obj: Object) -> str:
+    """Return the optimization of a PlacementPlan."""
+    return str(obj["spec"].get("optimization") or DEFAULT_OPTIMIZATION)
 
 
 def rollout_record(obj: Object) -> RolloutRecord | None:
     """Return the rollout of a PlacementPlan; None if its plan was written all at once."""
-    steps = (obj.get("spec") or {}).get("rollout")
-    if not steps:
+    if not is_rollout(obj):
         return None
-    return RolloutRecord(obj, _plan(obj, str(steps)), _progress(obj.get("status") or {}))
+    steps = str(obj["spec"]["rollout"])
+    return RolloutRecord(obj, _plan(obj, steps), _progress(obj.get("status") or {}))
 
 
 def status_of(record: RolloutRecord) -> RolloutStatus:

@@ -5,9 +5,14 @@ import contextlib
 from dsf.api.names import PLAN_DIGEST_ANNOTATION
 from dsf.api.optimization import Optimization
 from dsf.kube import kinds
+from dsf.kube.errors import Forbidden
+from optimizer.plan.plan import Plan
 from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.result import Applied
+from tests.kube_wrappers.fault_injection import Fault, Faulty
+from tests.kube_wrappers.wrapper import Call
 from tests.optimizer.build import obj, policy
-from tests.optimizer.rollout.guide_rollout import guide_rollout, words
+from tests.optimizer.rollout.guide_rollout import asked, guide_rollout, words
 from tests.optimizer.test_namespace_lease import Killed, Mortal
 
 
@@ -74,6 +79,11 @@ async def test_a_rollout_is_paused_resumed_and_turned_back_and_others_are_refuse
     assert "dsf rollout" in refused.detail
     again = await rollout.refused()
     assert again.reason == "RolloutInProgress"
+    await rollout.add_workload("mwrs-app03")
+    only = [{"name": "mwrs-app03"}]
+    other = await rollout.refused(rollout="AllAtOnce", optimization="other", targetWorkloads=only)
+    assert (other.status, other.reason) == (409, "RolloutInProgress")
+    assert "optimization default is rolled out on worker01" in other.detail
     reset = await rollout.service().reset("default")
     assert isinstance(reset, RequestProblem)
     assert reset.reason == "RolloutInProgress"
@@ -206,3 +216,26 @@ async def test_a_step_waits_while_others_enforce_a_contradicting_policy() -> Non
     await rollout.finish(name)
     assert "policy-enable-mig-2g-worker02" in await rollout.bound()
     assert await rollout.condition(name) == ("True", "RolloutComplete")
+
+
+async def test_a_plan_is_written_at_once_where_rollouts_can_not_be_listed() -> None:
+    rollout = await guide_rollout()
+
+    said = (
+        'placementplans is forbidden: User "optimizer" cannot list resource "placementplans" in API'
+        ' group "dynamic-scoring.open-cluster-management.io" in the namespace "default"'
+    )
+
+    def forbidden(call: Call) -> Fault | None:
+        listed = (call.verb, call.kind) == ("list", kinds.PLACEMENT_PLAN)
+        return Fault(Forbidden(said)) if listed else None
+
+    service = rollout.service(Faulty(rollout.hub, forbidden))
+    stepwise = await service.plan(asked())
+    assert isinstance(stepwise, Plan)
+    refused = await service.apply(stepwise)
+    assert isinstance(refused, RequestProblem)
+    assert refused.reason == "StepwiseNeedsRecord"
+    plan = await service.plan(asked(rollout="AllAtOnce"))
+    assert isinstance(plan, Plan)
+    assert isinstance(await service.apply(plan), Applied)

@@ -91,6 +91,15 @@ class GuideRollout:
                 return await self.record(name)
         raise AssertionError(await self.condition(name))
 
+    async def add_workload(self, name: str) -> None:
+        """Add a workload like app01, with a Placement of its own."""
+        kind = kinds.MANIFEST_WORK_REPLICA_SET
+        like = await self.hub.get(kind, "mwrs-app01", "default")
+        metadata = {"name": name, "namespace": "default", "labels": like["metadata"]["labels"]}
+        references = [{**like["spec"]["placementRefs"][0], "name": f"{name}-placement"}]
+        spec = {**like["spec"], "placementRefs": references}
+        await self.hub.create(kind, {**like, "metadata": metadata, "spec": spec})
+
     async def command(self, command: RolloutCommand) -> None:
         """Pause, resume, undo or cancel the rollout."""
         changed = await self.service().change_rollout("default", "default", command)

@@ -21,7 +21,6 @@ from optimizer.placement_status.observed_placements import (
 )
 from optimizer.rollout.rollout_facts import REPLICA_SET_LABEL, RolloutFacts, rollout_facts
 from optimizer.rollout.rollout_state import ObjectKey, Replica, RolloutState, key_of
-from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
 from tests.dsf.sim.builders import NOW, make
 
@@ -222,10 +221,6 @@ def not_idle(ocm: LaggingOcm, before: RolloutState, after: RolloutState) -> set[
     changed = {choice.cluster for choice in before.policies ^ after.policies}
     known = before.replicas | after.replicas
     return {item for item in ocm.works if item.cluster in changed and item not in known}
-
-
-def named(objects: Iterable[Object]) -> set[str]:
-    return {name_of(obj) for obj in objects}
 
 
 def _true(kind: str) -> list[Object]:
