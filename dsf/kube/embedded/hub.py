@@ -10,7 +10,7 @@ from dsf.api.crd.definitions import crds as product_crds
 from dsf.kube import json_merge_patch
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded.api_server import UNCHECKED, ApiServer, WriteOptions
-from dsf.kube.embedded.ocm import ocm_crds
+from dsf.kube.embedded.ocm import shared_ocm_crds
 from dsf.kube.embedded.registry.access_table import NOBODY, AccessTable
 from dsf.kube.embedded.schema.json_values import copied
 from dsf.kube.embedded.storage import list_and_watch
@@ -44,7 +44,7 @@ class EmbeddedHub:
         access: AccessTable = NOBODY,
     ) -> None:
         own = _product_crds() if crds is None else crds
-        served = {crd["metadata"]["name"]: crd for crd in (*ocm_crds(), *own)}
+        served = {crd["metadata"]["name"]: crd for crd in (*shared_ocm_crds(), *own)}
         self.server = ApiServer(
             crds=served.values(), now=now, new_uid=new_uid, history=history, access=access
         )

@@ -363,7 +363,7 @@ def test_sites_that_ask_for_too_much_of_a_further_kind_still_get_something() -> 
 def test_a_gap_holds_for_what_is_left_to_the_solver_too() -> None:
     """One model of everything needs a hundred times as long to prove the last few percent."""
     solution = solve_problem(
-        with_cpu(problem(instance(12, 28, "dist"))),
+        with_cpu(problem(instance(8, 20, "dist"))),
         solver="highs",
         time_limit_seconds=60,
         gap=0.1,

@@ -15,11 +15,12 @@ from dsf.kube.port import Object
 
 def ocm_crds() -> list[Object]:
     """Return the CustomResourceDefinitions of OCM's kinds."""
-    return [copied(crd) for crd in _read()]
+    return [copied(crd) for crd in shared_ocm_crds()]
 
 
 @cache
-def _read() -> tuple[Object, ...]:
+def shared_ocm_crds() -> tuple[Object, ...]:
+    """Return the same, once for all callers, who must not change them."""
     files = sorted(
         (file for file in resources.files(__package__).iterdir() if file.name.endswith(".yaml")),
         key=lambda file: file.name,
