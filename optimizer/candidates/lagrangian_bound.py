@@ -174,7 +174,6 @@ def minimised_dual(
         patience=DUAL_PATIENCE,
         shrink=DUAL_STEP_SHRINK,
         least_size=LEAST_DUAL_STEP,
-        restart=True,
         project_direction=True,
     )
     minimise(evaluate, np.zeros(len(right_hand_sides)), rule, stop, demanded.largest())

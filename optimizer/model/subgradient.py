@@ -28,9 +28,8 @@ class StepRule:
     lowest, size)`: how far the value is above the target, where `size` starts at 1 and shrinks.
     `patience`: evaluations without progress after which `size` is multiplied by `shrink`.
     `least_size`: the descent ends below it. `progress(lowest)`: an improvement by less counts as
-    none. `restart`: after shrinking, go on from the best point instead of the last one.
-    Where a coordinate is 0 and would fall, the subgradient is 0, or with `project_direction` the
-    direction.
+    none. Where a coordinate is 0 and would fall, the subgradient is 0, or with `project_direction`
+    the direction.
     """
 
     fresh: float
@@ -40,7 +39,6 @@ class StepRule:
     shrink: float
     least_size: float
     progress: Callable[[float], float] = lambda _lowest: 0.0
-    restart: bool = False
     project_direction: bool = False
 
 
@@ -68,9 +66,6 @@ def minimise(
             return lowest, best
         if waited >= rule.patience:
             size, waited = size * rule.shrink, 0
-            if rule.restart:
-                point, direction = best, np.zeros(len(start))
-                continue
         if size < rule.least_size:
             return lowest, best
         subgradient = subgradient / scale

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.mutation.mutant_runs import LIMITS, MutantRuns
-from tests.mutation.mutants import Mutant, mutants_of, sample
+from tests.mutation.mutants import Mutant, equivalents_of, mutants_of, sample
 from tests.mutation.packages import PACKAGES
 from tests.repository import ROOT
 
@@ -44,14 +44,6 @@ class PackageFigure:
     def share(self) -> float:
         """Returns the noticed share of the mutants that can be noticed."""
         return self.noticed / max(1, self.sampled - self.equivalent)
-
-
-def equivalents() -> dict[tuple[str, str, str, str], str]:
-    """Return the reason of each equivalent mutant by its key."""
-    return {
-        (each["module"], each["function"], each["before"], each["after"]): each["reason"]
-        for each in json.loads(EQUIVALENTS.read_text())
-    }
 
 
 def figure_table(figures: Iterable[PackageFigure]) -> str:
@@ -90,13 +82,13 @@ def run_package(tree: Path, options: argparse.Namespace, name: str) -> PackageFi
         package = replace(package, tests=tuple(options.tests))
     runs = MutantRuns(tree, package)
     everything = [m for path in runs.modules for m in mutants_of(path, (tree / path).read_text())]
-    known = equivalents()
+    known = equivalents_of(json.loads(EQUIVALENTS.read_text()))
     chosen = [m for m in everything if m.name in options.mutant] or sample(
         everything, options.count, options.seed
     )
     sys.stdout.write(f"{name}: {len(everything)} mutants of {len(runs.modules)} modules\n")
     sys.stdout.flush()
-    possible = [mutant for mutant in chosen if mutant.key not in known]
+    possible = [mutant for mutant in chosen if (*mutant.key, mutant.occurrence) not in known]
     noticed_by = runs.noticed_by(possible)
     survivors = tuple(mutant for mutant in possible if not noticed_by[mutant.name])
     endless = tuple(mutant for mutant in possible if noticed_by[mutant.name] in LIMITS)

@@ -2,8 +2,9 @@
 
 import ast
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),
@@ -72,6 +73,17 @@ def digest(*parts: str) -> str:
 def sample(mutants: Iterable[Mutant], count: int, seed: int) -> list[Mutant]:
     """Return `count` mutants in an order by the seed; a changed statement replaces only its own."""
     return sorted(mutants, key=lambda each: digest(str(seed), each.name))[:count]
+
+
+def equivalents_of(named: Iterable[Mapping[str, Any]]) -> set[tuple[str, str, str, str, int]]:
+    """Return the keys of equivalent mutants, with the occurrence of their text: 0 is the first."""
+    return {
+        (
+            *(each[part] for part in ("module", "function", "before", "after")),
+            each.get("occurrence", 0),
+        )
+        for each in named
+    }
 
 
 def mutants_of(module: str, source: str) -> list[Mutant]:

@@ -16,10 +16,7 @@ def distances(point: Floats) -> tuple[float, Floats]:
 
 
 @pytest.mark.parametrize("project_direction", [False, True])
-@pytest.mark.parametrize("restart", [False, True])
-def test_the_lowest_value_is_found_where_the_target_is_it(
-    restart: bool, project_direction: bool
-) -> None:
+def test_the_lowest_value_is_found_where_the_target_is_it(project_direction: bool) -> None:
     rule = StepRule(
         fresh=1.0,
         kept=0.0,
@@ -27,7 +24,6 @@ def test_the_lowest_value_is_found_where_the_target_is_it(
         patience=20,
         shrink=0.5,
         least_size=1e-6,
-        restart=restart,
         project_direction=project_direction,
     )
     lowest, point = minimise(distances, np.zeros(3), rule, lambda: False)
