@@ -14,7 +14,7 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-exhaustive lint types check crds hub test-hub test-sources fire fire-hub mutants audit advisories benchmarks benchmark-tuning clean
+.PHONY: help setup demo test test-exhaustive lint types check crds hub test-hub test-sources fire fire-hub mutants audit advisories benchmarks benchmark-tuning benchmark-families clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -77,6 +77,10 @@ crds: setup ## Generate the charts' CRDs, and the contract of the scoring API in
 
 benchmark-tuning: setup ## Measure each number and heuristic of the optimizer's search
 	@$(RUN)/python -m benchmarks.optimizer.tuning $(ARGS)
+
+benchmark-families: setup ## Compare the search with HiGHS and CP-SAT on families of instances, at equal CPU
+	@UV_PROJECT_ENVIRONMENT=.build/families $(UV) sync --quiet --locked --no-default-groups --group families
+	@.build/families/bin/python -m benchmarks.optimizer.families.comparison $(ARGS)
 
 benchmarks: hub ## Measure what the product costs, as ratios in one run
 	@$(RUN)/python -m benchmarks.startup

@@ -1,4 +1,5 @@
-"""Families of instances from other generators than `benchmarks.optimizer.instances`.
+"""Families of instances from other generators, and the solvers that the search is compared with.
 
-Pure. May import the optimizer and `benchmarks.optimizer`.
+`generators` is pure; `yardsticks` and `comparison` run solvers and read the CPU time. May import
+the optimizer and `benchmarks.optimizer`. OR-tools, a development dependency, is imported here only.
 """

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.optimizer.instances import DEVICES, PER_GPU, Instance, problem
-from benchmarks.optimizer.priorities import tiered
 from optimizer.model.problem import Problem
 
 _BEST_SCORE = 100
@@ -67,9 +66,12 @@ def draw(name: str, clusters: int, workloads: int, seed: int) -> Problem:
     scores = np.clip(scores, 0, _BEST_SCORE)
     given = problem(Instance(f"{name} {clusters}x{workloads} {seed}", sizes, gpus, scores))
     copies = random.integers(1, family.replicas + 1, workloads).tolist()
-    tasks = zip(given.workloads, copies, strict=True)
-    given = replace(given, workloads=tuple(replace(task, replicas=own) for task, own in tasks))
-    return tiered(given, family.priorities, seed) if family.priorities > 1 else given
+    priorities = random.integers(0, family.priorities, workloads).tolist()
+    tasks = zip(given.workloads, copies, priorities, strict=True)
+    return replace(
+        given,
+        workloads=tuple(replace(task, replicas=often, priority=own) for task, often, own in tasks),
+    )
 
 
 def _amounts(
@@ -96,4 +98,5 @@ def _table(random: np.random.Generator, family: Family) -> NDArray[np.float64]:
 
 
 def _noise(random: np.random.Generator, most: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    return random.integers(-most, most + 1, shape).astype(np.float64)
+    drawn: NDArray[np.int64] = random.integers(-most, most + 1, shape)
+    return drawn.astype(np.float64)

@@ -21,13 +21,17 @@ from optimizer.solve.pricing.lagrangian_relaxation import (
     PricingResult,
     items_if_few,
     lower_bound_by_subgradients,
+    sifted_items,
 )
 from optimizer.solve.tuning import (
+    ALL_ITEMS_ASSIGNMENTS,
     DIVING_SHARE,
     DIVING_STEPS,
     DIVING_TARGET_DROP,
+    LARGE_DIVING_TARGET_DROP,
     QUICK_DIVING_STEPS,
     ROW_TOLERANCE,
+    SIFTING_MARGIN,
 )
 
 
@@ -47,12 +51,14 @@ def dive(
         blocks.counts.copy(),
         blocks.linking.limits.copy(),
     )
+    many = blocks.values.size > ALL_ITEMS_ASSIGNMENTS
+    drop = LARGE_DIVING_TARGET_DROP if many else DIVING_TARGET_DROP
     pieces: list[Columns] = []
     times: list[Ints] = [np.zeros(0, np.int64)]
     while copies.any() and counts.any() and not stop():
         rest = residual_subproblem(blocks, copies, counts, limits)
         known = Prices(prices.workloads[rest.workloads], prices.linking)
-        found, often, learnt = _price_again(rest.blocks, known, steps, stop)
+        found, often, learnt = _price_again(rest.blocks, known, drop, steps, stop)
         columns, whole = feasible_columns(blocks, to_whole_problem(found, rest), limits)
         often = often[whole]
         taken = _fix_columns(blocks, columns, often, (copies, counts, limits), share)
@@ -68,7 +74,7 @@ def dive(
 
 
 def _price_again(
-    blocks: BlockProblem, prices: Prices, most: int, stop: Callable[[], bool]
+    blocks: BlockProblem, prices: Prices, drop: float, most: int, stop: Callable[[], bool]
 ) -> tuple[Columns, Floats, Prices]:
     """Descend from prices; return the columns of the last steps, their shares, and the prices.
 
@@ -84,12 +90,12 @@ def _price_again(
         if steps > first:
             pool.add(pricing.modes, pricing.workloads, pricing.resources)
 
-    items = items_if_few(blocks)
+    items = items_if_few(blocks) or sifted_items(blocks, prices, SIFTING_MARGIN)
     _, learnt = lower_bound_by_subgradients(
         blocks,
         items,
         prices,
-        target_drop=DIVING_TARGET_DROP,
+        target_drop=drop,
         on_pricing=seen,
         stop=lambda: steps >= most or stop(),
     )

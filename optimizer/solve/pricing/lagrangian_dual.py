@@ -7,7 +7,7 @@ Mathematical Programming 1 (1971), by subgradients; where few classes repeat, by
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor
 
 import numpy as np
@@ -23,6 +23,7 @@ from optimizer.solve.pricing.lagrangian_relaxation import (
     items_if_few,
     lower_bound_by_subgradients,
     price_blocks,
+    sifted_items,
 )
 from optimizer.solve.pricing.restricted_master import is_feasible
 from optimizer.solve.time_limit import SolveContext
@@ -33,6 +34,10 @@ from optimizer.solve.tuning import (
     FEW_CLASSES_STEP_PATIENCE,
     QUICK_DIVE_ASSIGNMENTS,
     QUICK_DIVE_STEPS,
+    SIFTED_DESCENTS,
+    SIFTED_DROP_SHRINK,
+    SIFTED_STEPS,
+    SIFTING_MARGIN,
     STEP_PATIENCE,
     VALUE_TOLERANCE,
     WARM_UP_STEPS,
@@ -40,6 +45,10 @@ from optimizer.solve.tuning import (
 
 OnIncumbent = Callable[[ColumnSelection, float], None]
 """Called with every better decision over blocks, and the bound by then."""
+
+
+OnPricing = Callable[[PricingResult, Prices], None]
+"""Called with every pricing and its prices."""
 
 
 def ignore(_incumbent: ColumnSelection, _bound: float) -> None:
@@ -92,15 +101,8 @@ def solve_lagrangian_dual(
     heuristic.begin(start, lowest)
     heuristic.decide(best, lowest)
     if not stop():
-        bound, found = lower_bound_by_subgradients(
-            blocks,
-            items,
-            best,
-            target_drop=DUAL_TARGET_DROP,
-            patience=FEW_CLASSES_STEP_PATIENCE if small else STEP_PATIENCE,
-            on_pricing=seen,
-            stop=stop,
-        )
+        patience = FEW_CLASSES_STEP_PATIENCE if small else STEP_PATIENCE
+        bound, found = _descend(blocks, items, best, patience, seen, stop)
         if bound < lowest:
             lowest, best = bound, found
     if repeated and items is not None and small and not stop():
@@ -113,6 +115,62 @@ def solve_lagrangian_dual(
         if bound < lowest:
             lowest, best = bound, found
     return LagrangianDual(lowest, best, items, heuristic.incumbent, pool)
+
+
+def _descend(
+    blocks: BlockProblem,
+    items: list[KnapsackItems] | None,
+    start: Prices,
+    patience: int,
+    on_pricing: OnPricing,
+    stop: Callable[[], bool],
+) -> tuple[float, Prices]:
+    """Return the lowest bound that subgradient steps reach, over sifted items if they are many."""
+    if items is None:
+        return _sifted_descents(blocks, start, on_pricing, stop)
+    return lower_bound_by_subgradients(
+        blocks,
+        items,
+        start,
+        target_drop=DUAL_TARGET_DROP,
+        patience=patience,
+        on_pricing=on_pricing,
+        stop=stop,
+    )
+
+
+def _sifted_descents(
+    blocks: BlockProblem, start: Prices, on_pricing: OnPricing, stop: Callable[[], bool]
+) -> tuple[float, Prices]:
+    """Return the lowest bound at the ends of descents over the items that are profitable at first.
+
+    All items are priced at the end of each, so the bound is valid; a pricing in between is reported
+    with an infinite bound. Each descent aims closer than the one before.
+    """
+    lowest, best, prices, drop, steps = np.inf, start, start, DUAL_TARGET_DROP, 0
+
+    def seen(pricing: PricingResult, priced: Prices) -> None:
+        nonlocal steps
+        steps += 1
+        on_pricing(replace(pricing, bound=np.inf), priced)
+
+    for descent in range(1, SIFTED_DESCENTS + 1):
+        drop, most = drop * SIFTED_DROP_SHRINK, descent * SIFTED_STEPS
+        _, prices = lower_bound_by_subgradients(
+            blocks,
+            sifted_items(blocks, prices, SIFTING_MARGIN),
+            prices,
+            target_drop=drop,
+            on_pricing=seen,
+            stop=lambda most=most: steps >= most or stop(),  # type: ignore[misc] # a default
+        )
+        pricing = price_blocks(blocks, None, prices)
+        on_pricing(pricing, prices)
+        if pricing.bound < lowest:
+            lowest, best = pricing.bound, prices
+        if stop():
+            break
+    return lowest, best
 
 
 def _starting_point(

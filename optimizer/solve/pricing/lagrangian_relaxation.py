@@ -62,7 +62,7 @@ def price_blocks(
 ) -> PricingResult:
     """Solve the blocks at given prices; `items`: all knapsack items, if they are kept in memory."""
     if items is None:
-        items = _profitable_items(blocks, prices)
+        items = sifted_items(blocks, prices)
     filling = solve_knapsacks(
         items,
         prices.workloads,
@@ -110,16 +110,17 @@ def items_if_few(blocks: BlockProblem) -> list[KnapsackItems] | None:
     return all_items(blocks) if blocks.values.size <= ALL_ITEMS_ASSIGNMENTS else None
 
 
-def _profitable_items(blocks: BlockProblem, prices: Prices) -> list[KnapsackItems]:
-    """Return the items that can be taken at these prices, from some resources at a time."""
+def sifted_items(blocks: BlockProblem, prices: Prices, margin: int = 1) -> list[KnapsackItems]:
+    """Return the items that can be taken at these prices, `margin` times as many as fit.
+
+    A bound that is priced with them holds at these prices alone; elsewhere it is a guess.
+    """
     count = len(blocks.resource_sites)
     width = max(1, PRICED_CELLS // max(1, len(blocks.sizes)))
-    pieces = []
+    room, pieces = margin * blocks.largest_supply, []
     for first in range(0, count, width):
         items = all_items(blocks, slice(first, min(first + width, count)))
-        pieces.append(
-            most_profitable(items, prices.workloads, prices.linking, blocks.largest_supply)
-        )
+        pieces.append(most_profitable(items, prices.workloads, prices.linking, room))
     return concatenated_items(pieces)
 
 

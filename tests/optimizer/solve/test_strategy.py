@@ -1,4 +1,4 @@
-"""When a solve ends: by proof, by the gap, or by its limit, which a ticking clock counts."""
+"""When a solve ends, by a ticking clock: by proof, gap or limit; and what it finds."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,10 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.optimizer.families.generators import FAMILIES, draw
 from benchmarks.optimizer.instances import instance, problem
 from benchmarks.optimizer.priorities import tiered
 from optimizer.domain.solution import Solution
 from optimizer.model.problem import Problem
+from optimizer.model.rules import violations
 from optimizer.solve import decomposition
 from optimizer.solve.strategy import solve_problem
 
@@ -66,3 +68,15 @@ def test_without_a_proof_only_the_limit_ends_a_search(
     limit = 1_200.0
     solution, ended = solved(make(), limit)
     assert solution.status == "Optimal" or ended >= 0.95 * limit
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_has_the_same_optimum_over_blocks_and_in_one_model(family: str) -> None:
+    given = draw(family, 4, 9, 1)
+    blocks, model = (
+        solve_problem(given, solver="highs", time_limit_seconds=60.0, small=small)
+        for small in (0, 10**9)
+    )
+    assert blocks.status == model.status == "Optimal"
+    assert [tier.value for tier in blocks.tiers] == [tier.value for tier in model.tiers]
+    assert violations(given, blocks.decision) == ()
