@@ -201,6 +201,8 @@ class RolloutController:
                 await asyncio.wait_for(self._nudged.wait(), self._poll_seconds)
 
     async def _advance_one(self, namespace: str, name: str, delay: "_Delay") -> None:
+        """Advance a rollout as far as it goes; one that fails stops no other."""
+        said = {"namespace": namespace, "plan": name}
         try:
             for _ in range(MOVES_AT_ONCE):
                 if not await self.advance(namespace, name):
@@ -208,10 +210,10 @@ class RolloutController:
             delay.reset()
         except KubeError as error:
             delay.grow()
-            _log.warning(
-                "rollout not advanced",
-                extra={"namespace": namespace, "plan": name, "error": str(error)},
-            )
+            _log.warning("rollout not advanced", extra={**said, "error": str(error)})
+        except Exception:  # noqa: BLE001 - one that fails stops no other
+            delay.grow()
+            _log.exception("rollout not advanced", extra=said)
 
     async def _due(self) -> tuple[list[tuple[str, str]], str]:
         """Return namespace and name of the records whose rollout has not ended, and an error."""

@@ -54,8 +54,8 @@ from optimizer.record.rollback import (
     with_recorded_policies,
 )
 from optimizer.record.rollback_check import not_allowed, restored_solution
+from optimizer.rollout.rollout_commands import COMMANDS
 from optimizer.rollout.rollout_problems import (
-    COMMANDS,
     needs_own_rights,
     needs_record,
     no_rollout,

@@ -22,7 +22,10 @@ def held_policies(
     owner: Optimization,
     select: Mapping[str, Selector],
 ) -> Iterator[RolloutWait]:
-    """Yield what a step waits for whose new bindings would contradict policies of others."""
+    """Yield what a step waits for whose new bindings would contradict policies of others.
+
+    A policy that does not exist contradicts none; that it is missing shows once it is bound.
+    """
     created = {
         change.name
         for change in changes
@@ -33,6 +36,8 @@ def held_policies(
     others = policies_of_others(observation, owner, select)
     for choice in sorted(state.policies):
         if generated_name("binding", owner, choice) not in created:
+            continue
+        if choice.policy not in policies:
             continue
         own = read_policy(policies[choice.policy], choice.cluster)
         for item in others.get(choice.cluster, ()):

@@ -6,6 +6,7 @@ from dsf.api.names import PLAN_DIGEST_ANNOTATION
 from dsf.api.optimization import Optimization
 from dsf.kube import kinds
 from dsf.kube.errors import Forbidden
+from dsf.kube.port import Object
 from optimizer.plan.plan import Plan
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied
@@ -167,6 +168,25 @@ async def test_a_binding_that_vanishes_is_restored_before_the_rollout_goes_on() 
     await rollout.hub.delete(kinds.PLACEMENT_BINDING, binding, "default")
     await rollout.finish(name)
     assert await rollout.condition(name) == ("True", "RolloutComplete")
+
+
+async def test_a_policy_that_is_deleted_during_a_rollout_is_waited_for_by_name() -> None:
+    rollout = await guide_rollout()
+    name = await rollout.begin(progressDeadlineSeconds=300)
+    gone = "policy-enable-mig-2g-worker02"
+    made = await rollout.hub.get(kinds.POLICY, gone, "default")
+    await rollout.hub.delete(kinds.POLICY, gone, "default")
+    await rollout.until(name, "ProgressDeadlineExceeded")
+    (wait,) = (await rollout.record(name)).progress.waiting_for
+    assert (gone in wait.message, wait.reason) == (True, "NotReported")
+    await rollout.hub.create(kinds.POLICY, {**made, "metadata": _own(made["metadata"])})
+    await rollout.finish(name)
+    assert await rollout.condition(name) == ("True", "RolloutComplete")
+
+
+def _own(metadata: Object) -> Object:
+    kept = ("name", "namespace", "labels", "annotations")
+    return {key: metadata[key] for key in kept if key in metadata}
 
 
 async def test_what_is_not_pruned_stays_as_it_is_during_a_rollout() -> None:

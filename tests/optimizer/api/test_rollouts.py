@@ -5,11 +5,13 @@ import json
 from collections.abc import AsyncGenerator
 
 from dsf.kube import kinds
+from dsf.kube.port import Kube
 from optimizer.api.app import create_app
 from optimizer.api.rollouts import event_stream
 from optimizer.wire.result import Applied
 from optimizer.wire.rollout import RolloutStatus
 from tests.eventually import eventually
+from tests.kube_wrappers.wrapper import Call, Wrapper
 from tests.optimizer.api.test_app import client, problem
 from tests.optimizer.rollout.guide_rollout import asked, guide_rollout
 
@@ -73,9 +75,24 @@ async def test_a_stream_that_nobody_reads_any_more_ends_what_it_follows() -> Non
     assert ended.is_set()
 
 
+class FailsOnce(Wrapper):
+    """A hub whose first answer about a single PlacementPlan is not one."""
+
+    def __init__(self, hub: Kube) -> None:
+        super().__init__(hub)
+        self.failed = False
+
+    def after(self, call: Call) -> None:
+        if (call.verb, call.kind) == ("get", kinds.PLACEMENT_PLAN) and not self.failed:
+            self.failed = True
+            raise RuntimeError("not an object")
+
+
 async def test_a_server_makes_the_steps_of_a_rollout_and_tells_them_as_events() -> None:
+    """A failure that nobody expected delays it and does not end it."""
     rollout = await guide_rollout()
-    service = rollout.service()
+    hub = FailsOnce(rollout.hub)
+    service = rollout.service(hub)
     app = create_app(service)
 
     async def reasons() -> set[str]:
@@ -93,3 +110,4 @@ async def test_a_server_makes_the_steps_of_a_rollout_and_tells_them_as_events() 
         name = applied.record
         await eventually(waiting)
     assert "StepWritten" in await reasons()
+    assert hub.failed
