@@ -10,6 +10,7 @@ from optimizer.domain.fleet import Cluster, Supply, Workload, net_supplies
 from optimizer.domain.issue import Issue
 from optimizer.domain.quantity import format_quantity, parse_quantity
 from optimizer.mig.gpu_pools import GpuPools
+from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.ownership.others import (
     UNNAMED,
@@ -18,8 +19,6 @@ from optimizer.snapshot.ownership.others import (
     ResourceUse,
 )
 from optimizer.snapshot.ownership.resource_usage import unexplained_use
-
-Found = tuple[tuple[Cluster, ...], GpuPools, tuple[Issue, ...]]
 
 
 def without_others_part(
@@ -30,21 +29,23 @@ def without_others_part(
     namespace: str,
     workloads: Iterable[Workload],
     observation: Observation,
-) -> Found:
+) -> tuple[tuple[Cluster, ...], GpuPools, tuple[Issue, ...]]:
     """Return clusters and GPUs without what others hold of them, and an issue of each part.
 
     A pool on which somebody else enforces a policy has no other candidate. What others' workloads
     use is taken from what the cluster supplies, then from each candidate that supplies it.
     """
     kinds = {kind for item in workloads for kind in (item.kind, *dict(item.requests))}
-    managed = {str(obj["metadata"]["name"]): obj for obj in observation.managed_clusters}
+    managed = {name_of(obj): obj for obj in observation.managed_clusters}
+    usage = {obj["metadata"].get("namespace"): obj for obj in observation.usage_scores}
     left, issues = list[Cluster](), list[Issue]()
     for cluster in clusters:
         there = others.get(cluster.name, OthersOnCluster())
         kept, excluded = _without_contradicting(cluster, there.enforced, namespace)
         used, found = _used(cluster, there, kinds)
         issues += [*excluded, *found]
-        more, unexplained = _unexplained(cluster, there, kinds, managed[cluster.name], observation)
+        score = usage.get(cluster.name, {})
+        more, unexplained = _unexplained(cluster, there, kinds, managed[cluster.name], score)
         issues += unexplained
         left.append(_net(kept, [*used, *more]))
     held = {(name, item.policy.pool) for name, there in others.items() for item in there.enforced}
@@ -146,11 +147,11 @@ def _unexplained(
     there: OthersOnCluster,
     kinds: Iterable[str],
     managed: Object,
-    observation: Observation,
+    score: Object,
 ) -> tuple[list[Supply], list[Issue]]:
-    used = list[Supply]()
-    issues = list[Issue]()
-    for kind, amount in unexplained_use(managed, observation.usage_scores, there.selected_use):
+    """Return what runs without the hub of the kinds that the request asks for, and issues of it."""
+    used, issues = list[Supply](), list[Issue]()
+    for kind, amount in unexplained_use(managed, score, there.selected_use):
         if kind in kinds and not _stated(cluster, managed, kind):
             used.append(Supply(kind, "", amount))
             issues.append(

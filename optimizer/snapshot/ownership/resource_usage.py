@@ -8,7 +8,7 @@ Source: resource-usage-collect-addon/pkg/addon/agent/calculate.go of
 https://github.com/open-cluster-management-io/addon-contrib
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from dsf.kube.port import Object
 from optimizer.domain.quantity import parse_quantity
@@ -20,20 +20,16 @@ _FULL_SCALE = {"cpu": ("cpuAvailable", 100.0), "memory": ("memAvailable", 2.0**4
 
 
 def unexplained_use(
-    managed_cluster: Object, scores: Iterable[Object], explained: Mapping[str, float]
+    managed_cluster: Object, score: Object, explained: Mapping[str, float]
 ) -> Iterator[tuple[str, float]]:
     """Yield (kind, amount) of what pods request and no workload of the hub explains.
 
-    amount = allocatable - available - explained. The largest available amount that a score can
-    stand for is taken, so nothing is deducted twice because of its rounding.
+    amount = allocatable - available - explained. `score` is the cluster's, empty if it has none.
+    The largest available amount that a score can stand for is taken, so nothing is deducted twice
+    because of its rounding.
     """
-    name = managed_cluster["metadata"]["name"]
-    entries = {
-        str(item.get("name")): item.get("value")
-        for obj in scores
-        if obj["metadata"].get("namespace") == name
-        for item in (obj.get("status") or {}).get("scores") or ()
-    }
+    listed = (score.get("status") or {}).get("scores") or ()
+    entries = {str(item.get("name")): item.get("value") for item in listed}
     allocatable = (managed_cluster.get("status") or {}).get("allocatable") or {}
     for kind, (entry, full) in _FULL_SCALE.items():
         value, most = entries.get(entry), parse_quantity(str(allocatable.get(kind)))
