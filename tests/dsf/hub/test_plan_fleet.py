@@ -145,6 +145,9 @@ def test_a_cluster_that_is_relabelled_is_told_or_no_longer() -> None:
     assert told(settled(replace(end, clusters=moved))) == ["c3", "c4"]
 
 
+BOTH = {"clusterName": "c1", "clusterSelector": EU}
+
+
 def test_a_selector_that_cannot_be_read_changes_no_work_and_says_where() -> None:
     end = settled(world())
     bad = {"matchExpressions": [{"key": "a b", "operator": "Exists"}]}
@@ -153,6 +156,19 @@ def test_a_selector_that_cannot_be_read_changes_no_work_and_says_where() -> None
         (
             "spec.sourceOverrides[0].clusterSelector",
             {"sourceOverrides": [{"clusterSelector": bad, "sourceHost": "http://h"}]},
+        ),
+        (
+            "spec.sourceOverrides[0]: name either clusterName or clusterSelector",
+            {"sourceOverrides": [{**BOTH, "sourceHost": "http://h"}]},
+        ),
+        (
+            "spec.sourceOverrides[1]: name either clusterName or clusterSelector",
+            {
+                "sourceOverrides": [
+                    {"clusterName": "c1", "sourceHost": "http://h"},
+                    {"sourceHost": "http://h"},
+                ]
+            },
         ),
     ):
         config = {**dict(end.config or {}), "spec": spec}
@@ -340,7 +356,40 @@ def test_silence_has_a_reason_where_the_hub_knows_one() -> None:
     }
     works = tuple({**work, "status": {"conditions": [refused]}} for work in end.works)
     unapplied = settled(replace(end, works=works))
-    assert status(unapplied)["failingClusters"][0]["reason"] == "WorkNotApplied"
+    assert [each["reason"] for each in status(unapplied)["failingClusters"]] == [
+        "WorkNotApplied",
+        "ClusterUnavailable",
+        "WorkNotApplied",
+    ]
+
+
+def test_the_work_of_a_cluster_that_is_gone_is_deleted_and_no_successor_of_it() -> None:
+    end = settled(world())
+    uids = {work["metadata"]["namespace"]: f"uid-{place}" for place, work in enumerate(end.works)}
+    works = tuple(
+        {**work, "metadata": {**work["metadata"], "uid": uids[work["metadata"]["namespace"]]}}
+        for work in end.works
+    )
+    gone = replace(end, works=works, clusters=end.clusters[1:])
+    name = works[0]["metadata"]["name"]
+    assert [change for change in planned(gone) if change.kind == MANIFEST_WORK] == [
+        Delete(MANIFEST_WORK, name, "c0", uids["c0"])
+    ]
+
+
+def test_equally_common_reasons_are_listed_by_name_and_five_of_them() -> None:
+    reasons = ["F", "E", "D", "C", "B", "A"]
+    names = [f"c{number}" for number in range(len(reasons))]
+    start = world(
+        clusters=tuple(map(cluster, names)),
+        add_ons=tuple(map(add_on, names)),
+        scores=tuple(
+            published(name, failing=("Scored", reason))
+            for name, reason in zip(names, reasons, strict=True)
+        ),
+    )
+    message = condition(settled(start).scorers[0], "Scoring")[2]
+    assert "(1 A, 1 B, 1 C, 1 D, 1 E);" in message
 
 
 def test_scores_that_are_still_fresh_count_though_the_cluster_is_out_of_touch() -> None:
