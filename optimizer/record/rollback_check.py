@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from dsf.api.untrusted_text import UntrustedName
+from dsf.api.untrusted_text import UntrustedName, quoted
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
 from optimizer.model.parameters import ClusterResource
@@ -84,11 +84,10 @@ def _not_candidates(fleet: Fleet, problem: Problem, decision: Decision) -> Itera
 
 
 def _changed(restored: RestoredPlan, fleet: Fleet, decision: Decision) -> Iterator[FieldProblem]:
-    today = assumptions(fleet, decision)
-    for name, then in restored.content.assumptions.items():
-        now = today.get(name, then)
+    for name, now in assumptions(fleet, decision).items():
+        then = restored.content.assumptions.get(name, now)
         if now != then:
-            yield FieldProblem(name, f"{name} {now} now; when the plan was made, it {then}")
+            yield FieldProblem(name, f"{name} {now} now; when the plan was made: {quoted(then)}")
 
 
 def _not_enforceable(fleet: Fleet, choice: PolicyEnforcement) -> FieldProblem:

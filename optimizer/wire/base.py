@@ -44,6 +44,10 @@ def _named(obj: Object) -> Object:
         isinstance(part, dict) and isinstance(part.get("name"), str) for part in named
     ):
         raise ValueError("no generated object")
+    for field in ("labels", "annotations"):
+        texts = obj["metadata"].get(field) or {}
+        if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
+            raise ValueError(f"{field} of no generated object")
     return obj
 
 

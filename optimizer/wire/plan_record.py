@@ -7,7 +7,7 @@ from pydantic import Field
 
 from dsf.api.crd.placement_plan import PlanPhase
 from optimizer.domain.issue import Issue
-from optimizer.wire.base import Document, Name, ResultPart, Sentence
+from optimizer.wire.base import Document, Name, ResultPart, Text
 from optimizer.wire.explanation import AssignmentRef, EnforcedPolicy
 from optimizer.wire.result import OptimizeResult, PlannedChange
 
@@ -24,7 +24,7 @@ class PlanSummary(ResultPart):
     created: datetime | None
     phase: PlanPhase
     reason: Annotated[Name, Field(description="Reason of the condition that changed last.")]
-    message: Sentence
+    message: Annotated[Text, Field(description="Message of that condition.")]
     objective: float
     bound: float | None
     gap: float | None

@@ -212,8 +212,8 @@ async def test_a_policy_that_supplies_less_is_named_with_what_it_supplied() -> N
     await hub.patch(kinds.POLICY, "3g.48gb-worker01", labels, "default")
     refused = await refusal(service)
     assert refused.reason == "RollbackRefused"
-    changed = "policy 3g.48gb-worker01 supplies 1 gpu of 3g.48gb now; when the plan was made, it"
-    assert f"{changed} supplies 2 gpu of 3g.48gb" in refused.detail
+    changed = "policy 3g.48gb-worker01 supplies 1 gpu of 3g.48gb now; when the plan was made:"
+    assert f'{changed} "supplies 2 gpu of 3g.48gb"' in refused.detail
 
 
 async def test_a_workload_that_requests_more_is_named() -> None:
