@@ -49,6 +49,15 @@ SCORES = {
 SECONDS = 0.1
 """Pause between two looks of those who stand in for MIG managers and policy watchers."""
 
+READY_SECONDS = 10
+"""More than what passes until OCM reports that a policy which was compliant by an old label is not.
+
+With 2 s, a workload once landed in between, and was stopped again.
+"""
+
+UNDONE = 3
+"""The state at which a rollout is turned back: a policy has been replaced, and another has not."""
+
 pytestmark = pytest.mark.usefixtures("policies", "placement_plans")
 
 
@@ -70,6 +79,7 @@ def manifests(namespace: str) -> list[Object]:
 def request(namespace: str, score: str, **fields: object) -> OptimizeRequest:
     text = (resources.files("dsf.sim") / "scenario" / "params.json").read_text()
     body = json.loads(adapted(text)) | {"namespace": namespace, **fields}
+    body["minReadySeconds"] = READY_SECONDS
     body["preference"]["addonPlacementScore"] = score
     return OptimizeRequest.model_validate(body)
 
@@ -177,7 +187,9 @@ async def _rolled_out(hub: Hub, clusters: list[ManagedCluster], namespace: str) 
         for kind in (kinds.MANIFEST_WORK, kinds.PLACEMENT_PLAN):
             following = collect(kube, kind, listed.resource_version, events)
             await stack.enter_async_context(running(following))
-        asked = request(namespace, "rollout-power", rollout="Stepwise", minReadySeconds=2)
+        asked = request(
+            namespace, "rollout-power", rollout="Stepwise", minReadySeconds=READY_SECONDS
+        )
         name = (await applied(service, asked)).record
         kills = await mortal_servers(kube, namespace, name)
         record = await read(kube, namespace, name)
@@ -187,9 +199,38 @@ async def _rolled_out(hub: Hub, clusters: list[ManagedCluster], namespace: str) 
         planned = {app for step in record.plan.actions for app in step.uncovered}
         assert set(uncovered_events(events, record, started)) == planned != set()
         assert kills > len(record.plan.actions)
-        back = await service.plan(asked)
-        assert isinstance(back, Plan)
-        assert back.changes == ()
+        again = await service.plan(asked)
+        assert isinstance(again, Plan)
+        assert again.changes == ()
+        await turned_back(service, kube, namespace)
+
+
+async def turned_back(service: Optimizer, kube: Kube, namespace: str) -> None:
+    """Begin to roll out performance again, and turn that back after a few steps."""
+    asked = request(
+        namespace, "rollout-performance", rollout="Stepwise", minReadySeconds=READY_SECONDS
+    )
+    before = await objects(kube, namespace)
+    name = (await applied(service, asked)).record
+    async with asyncio.timeout(300):
+        while not (record := await read(kube, namespace, name)).progress.ended:
+            if record.progress.target == UNDONE and not record.progress.turning_back:
+                await service.change_rollout(namespace, "default", "undo")
+            if not await service.rollouts.advance(namespace, name):
+                await asyncio.sleep(SECONDS)
+    assert record.progress.phase == "TurnedBack"
+    await eventually(lambda: landed(service, namespace), every=0.5)
+    assert await objects(kube, namespace) == before
+
+
+async def objects(kube: Kube, namespace: str) -> dict[str, object]:
+    """The specs of generated Placements, and what is bound to them."""
+    found = dict[str, object]()
+    for item in (await kube.list(kinds.PLACEMENT, namespace)).items:
+        found[item["metadata"]["name"]] = item["spec"]
+    for item in (await kube.list(kinds.PLACEMENT_BINDING, namespace)).items:
+        found[item["metadata"]["name"]] = item["subjects"]
+    return found
 
 
 async def mortal_servers(kube: Kube, namespace: str, name: str) -> int:
