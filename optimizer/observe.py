@@ -32,8 +32,10 @@ from dsf.kube.kinds import (
 )
 from dsf.kube.port import Kube, Object
 from dsf.kube.reads import list_objects
+from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.ownership.resource_usage import USAGE_SCORE
+from optimizer.wire.result import ScoreObject
 
 T = TypeVar("T")
 
@@ -178,6 +180,15 @@ async def score_pages(
                 yield page
         except NotFound:
             return
+
+
+async def score_names(kube: Kube) -> list[ScoreObject]:
+    """Return all AddOnPlacementScores without their entries; raises Gone as `score_pages` does."""
+    return [
+        ScoreObject(cluster=obj["metadata"].get("namespace") or "", name=name_of(obj))
+        async for page in score_pages(kube)
+        for obj in page
+    ]
 
 
 async def _score_pages(

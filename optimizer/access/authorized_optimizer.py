@@ -23,8 +23,9 @@ from optimizer.access.rights import (
 )
 from optimizer.domain.issue import Issue
 from optimizer.plan.plan import Plan
+from optimizer.plan_writer import Writer
 from optimizer.record.recorded_plan import RecordedPlan
-from optimizer.service import Optimizer, Writer
+from optimizer.service import Optimizer
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import OptimizeRequest, RollbackRequest
 from optimizer.wire.request_problem import FORBIDDEN, UNAUTHORIZED, RequestProblem

@@ -33,10 +33,11 @@ def changes(
     """
     objects = list(desired)
     own = generated_by(observation.bindings, optimization)
+    own_names = {name_of(obj) for obj in own}
     staying = [
         obj
         for obj in observation.bindings
-        if obj not in own or (PLACEMENT_BINDING, name_of(obj)) in kept
+        if name_of(obj) not in own_names or (PLACEMENT_BINDING, name_of(obj)) in kept
     ]
     named = {subject["name"] for obj in (*objects, *staying) for subject in _subjects(obj)}
     made = {name_of(obj) for obj in objects if obj["kind"] == POLICY.kind}

@@ -17,9 +17,10 @@ from dsf.kube.port import Kube
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.plan.plan import Plan
 from optimizer.plan.plan import result as answer
+from optimizer.plan_writer import Writer
 from optimizer.record.content import RecordContent
 from optimizer.record.recorded_plan import RecordedPlan, read_records, record_digest
-from optimizer.service import Optimizer, Writer
+from optimizer.service import Optimizer
 from optimizer.wire.result import Applied, ResetResult
 from tests.kube_wrappers.fault_injection import Fault, Faulty
 from tests.kube_wrappers.wrapper import Call
