@@ -1,13 +1,13 @@
 """The generated objects of a namespace: what a decision changes of them, what a reset deletes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from dsf.api.optimization import generating_optimization
 from dsf.kube.access_reviews import missing_right
 from dsf.kube.changes import Change, ChangeResult, Create, Delete, Patch, diff
 from dsf.kube.kinds import PLACEMENT, PLACEMENT_BINDING, POLICY, Kind
 from dsf.kube.port import Object
-from optimizer.snapshot.object_readers import generated_by, labels_of, name_of
+from optimizer.snapshot.object_readers import generated_by, labels_of, name_of, placement_of
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.ownership.kept_objects import KeptObjects
 from optimizer.wire.result import Action, FailedChange, PlannedChange
@@ -29,9 +29,11 @@ def changes(
     Equal objects have no change. Deletes come first, bindings before Placements, so that no cluster
     is ever bound to two policies. A binding is created after its Placement and its generated
     policy. A generated policy that a desired binding, or one of somebody else, names is not
-    deleted.
+    deleted. A Placement to which a ManifestWorkReplicaSet refers selects nothing instead of being
+    deleted: OCM leaves the ManifestWorks of a Placement that is missing as they are.
     """
     objects = list(desired)
+    objects += _stopped(objects, observation, optimization, kept)
     own = generated_by(observation.bindings, optimization)
     own_names = {name_of(obj) for obj in own}
     staying = [
@@ -43,7 +45,10 @@ def changes(
     made = {name_of(obj) for obj in objects if obj["kind"] == POLICY.kind}
     unneeded = [obj for obj in observation.policies if name_of(obj) not in named - made]
     policies = _diff(POLICY, objects, generated_by(unneeded, optimization))
-    placements = _diff(PLACEMENT, objects, generated_by(observation.placements, optimization))
+    placements = [
+        *_diff(PLACEMENT, objects, generated_by(observation.placements, optimization)),
+        *_left_by_others(objects, observation, optimization),
+    ]
     bindings = _diff(PLACEMENT_BINDING, objects, own)
     every = (*policies, *placements, *bindings)
     deletes = [
@@ -52,6 +57,19 @@ def changes(
         if isinstance(change, Delete) and (change.kind, change.name) not in kept
     ]
     return (*deletes, *(change for change in every if not isinstance(change, Delete)))
+
+
+def selecting_nothing(placement: Object) -> Object:
+    """Return a Placement that selects no cluster, so that OCM removes what runs by it."""
+    spec = {**placement["spec"], "numberOfClusters": 0, "predicates": []}
+    return {**placement, "spec": spec}
+
+
+def selects_nothing(change: Change) -> bool:
+    """Return whether a change lets a Placement select no cluster any more."""
+    if change.kind != PLACEMENT or not isinstance(change, Patch):
+        return False
+    return (change.body.get("spec") or {}).get("numberOfClusters") == 0
 
 
 def reset_changes(observation: Observation, optimization: str | None) -> tuple[Change, ...]:
@@ -64,7 +82,8 @@ def taken_names(
 ) -> dict[str, str | None]:
     """Return the desired objects that others have already, each with its optimization.
 
-    That is None for an object that was not generated.
+    That is None for an object that was not generated. A Placement that another optimization stopped
+    is free to be taken.
     """
     taken = {
         (kind.kind, name_of(obj)): generating_optimization(labels_of(obj))
@@ -74,7 +93,7 @@ def taken_names(
             (POLICY, observation.policies),
         )
         for obj in objects
-        if generating_optimization(labels_of(obj)) != optimization
+        if generating_optimization(labels_of(obj)) != optimization and not _is_stopped(obj)
     }
     names = sorted((obj["kind"], name_of(obj)) for obj in desired)
     return {f"{kind} {name}": taken[kind, name] for kind, name in names if (kind, name) in taken}
@@ -110,6 +129,43 @@ def successes(outcomes: Iterable[ChangeResult]) -> tuple[PlannedChange, ...]:
 
 def _diff(kind: Kind, desired: Iterable[Object], observed: Iterable[Object]) -> list[Change]:
     return diff(kind, [obj for obj in desired if obj["kind"] == kind.kind], observed)
+
+
+def _stopped(
+    desired: Iterable[Object],
+    observation: Observation,
+    optimization: str | None,
+    kept: KeptObjects,
+) -> Iterator[Object]:
+    """Yield the generated Placements of workloads that are not desired, as they stop these."""
+    names = {name_of(obj) for obj in desired if obj["kind"] == PLACEMENT.kind}
+    referred = {placement_of(obj) for obj in observation.workloads}
+    for obj in generated_by(observation.placements, optimization):
+        name = name_of(obj)
+        if name in referred and name not in names and (PLACEMENT, name) not in kept:
+            metadata = {key: obj["metadata"][key] for key in ("name", "namespace", "labels")}
+            own = {"apiVersion": PLACEMENT.api_version, "kind": PLACEMENT.kind}
+            yield selecting_nothing({**own, "metadata": metadata, "spec": obj["spec"]})
+
+
+def _left_by_others(
+    desired: Iterable[Object], observation: Observation, optimization: str | None
+) -> Iterator[Change]:
+    """Yield the deletion of each desired Placement that another optimization stopped."""
+    names = {name_of(obj) for obj in desired if obj["kind"] == PLACEMENT.kind}
+    for obj in observation.placements if optimization is not None else ():
+        if _is_stopped(obj) and name_of(obj) in names:
+            metadata = obj["metadata"]
+            if generating_optimization(labels_of(obj)) != optimization:
+                yield Delete(PLACEMENT, name_of(obj), metadata["namespace"], metadata.get("uid"))
+
+
+def _is_stopped(obj: Object) -> bool:
+    """Return whether an object is a generated Placement that selects nothing."""
+    stopped = obj.get("kind", PLACEMENT.kind) == PLACEMENT.kind and (
+        (obj.get("spec") or {}).get("numberOfClusters") == 0
+    )
+    return stopped and generating_optimization(labels_of(obj)) is not None
 
 
 def _subjects(binding: Object) -> Iterable[Object]:

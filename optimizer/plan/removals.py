@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 
 from dsf.api.untrusted_text import UntrustedName, listed
-from dsf.kube.changes import Change, Delete
-from dsf.kube.kinds import PLACEMENT
+from dsf.kube.changes import Change
 from optimizer.domain.issue import Issue
+from optimizer.plan.generated_objects import selects_nothing
 from optimizer.snapshot.current_decisions import CurrentDecisions
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.ownership.kept_objects import workloads_by_placement
@@ -19,11 +19,11 @@ def removals(
     request: OptimizeRequest,
     running: CurrentDecisions,
 ) -> Iterator[Removal]:
-    """Yield each workload whose generated Placement the changes delete, with its clusters."""
+    """Yield each workload whose generated Placement will select nothing, with its clusters."""
     referring = workloads_by_placement(observation.workloads)
     named = {item.name for item in request.target_workloads}
     for change in changes:
-        if not isinstance(change, Delete) or change.kind != PLACEMENT:
+        if not selects_nothing(change):
             continue
         for workload in referring.get(change.name, ()):
             clusters = running.placements.get(change.name, ())

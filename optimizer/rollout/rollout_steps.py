@@ -25,6 +25,7 @@ from optimizer.explain.transition_steps import gpus_to_drain, unseen_replaced
 from optimizer.model.current_state import current_state, with_enforced_candidates
 from optimizer.model.formulate import formulate
 from optimizer.model.problem import Problem
+from optimizer.plan.generated_objects import selecting_nothing
 from optimizer.plan.manifests import manifests, workload_placement
 from optimizer.plan.rollout_plan import RecordedStep, RolloutPace, RolloutPlan
 from optimizer.record.content import packed
@@ -166,11 +167,6 @@ def _placement_name(workload: Object) -> str:
     return str(references[0].get("name") or "")
 
 
-def _selecting_nothing(placement: Object) -> Object:
-    spec = {**placement["spec"], "numberOfClusters": 0, "predicates": []}
-    return {**placement, "spec": spec}
-
-
 @dataclass(slots=True)
 class _Path:
     """Makes the states of a transition.
@@ -270,7 +266,7 @@ class _Path:
             if key[0] == PLACEMENT_BINDING.kind
         }
         return {
-            key: _selecting_nothing(obj)
+            key: selecting_nothing(obj)
             for key, obj in before.objects.items()
             if key[0] == PLACEMENT.kind
             and key[1] not in of_policies

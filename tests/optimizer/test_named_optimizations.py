@@ -62,7 +62,9 @@ async def test_within_a_name_a_request_is_the_whole_truth() -> None:
     await applied(service, request())
     assert len(await objects(hub)) == 6
     await applied(service, FIRST)
-    assert len(await objects(hub)) == 3
+    found = await objects(hub)
+    assert len(found) == 4
+    assert found["Placement", "app02-placement"]["spec"]["numberOfClusters"] == 0
     await applied(service, SECOND)
     assert len(await objects(hub)) == 6
 
