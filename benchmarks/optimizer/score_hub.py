@@ -14,10 +14,12 @@ from aiohttp import web
 
 from benchmarks.optimizer.instances import DEVICES, PER_GPU, Instance, Kind, instance
 from dsf.kube import kinds
+from optimizer.snapshot.ownership.resource_usage import USAGE_SCORE
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
+NAMESPACE = "default"
 SCORE = "performance"
 COST = "power"
 """Has the same values, for a limit to count."""
@@ -38,7 +40,7 @@ def hub(given: Instance, missing: float) -> web.Application:
     }
     app = web.Application()
     for kind, (count, make) in lists.items():
-        for path in {kind.path(), kind.path("default")}:
+        for path in {kind.path(), kind.path(NAMESPACE)}:
             app.router.add_get(path, _listing(count, make))
     return app
 
@@ -57,7 +59,7 @@ def request(clusters: int, workloads: int, limit: float | None) -> dict[str, Any
     """Return the body of POST /optimize that asks for everything; `limit`: most of COST in all."""
     cost = {"name": "cost", "maximum": limit, "score": {"addonPlacementScore": COST}}
     return {
-        "namespace": "default",
+        "namespace": NAMESPACE,
         "clusters": [
             {
                 "name": f"c{cluster}",
@@ -82,8 +84,8 @@ def _listing(count: int, make: Make) -> Callable[[web.Request], Any]:
         first = int(asked.query.get("continue", "0"))
         last = min(count, first + int(asked.query.get("limit", "0") or count))
         metadata = {"resourceVersion": "1", **({"continue": str(last)} if last < count else {})}
-        items = [make(index) for index in range(first, last)]
         name = asked.query.get("fieldSelector", "").removeprefix("metadata.name=")
+        items = [make(index) for index in range(first, last if name != USAGE_SCORE else first)]
         for item in items if name else ():
             item["metadata"]["name"] = name  # every score has the same values
         body = {"metadata": metadata, "items": items}
@@ -94,6 +96,11 @@ def _listing(count: int, make: Make) -> Callable[[web.Request], Any]:
 
 def _object(name: str, labels: dict[str, str], **fields: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "labels": labels, "resourceVersion": "1"}, **fields}
+
+
+def _in_namespace(obj: dict[str, Any]) -> dict[str, Any]:
+    obj["metadata"]["namespace"] = NAMESPACE
+    return obj
 
 
 def _cluster(index: int) -> dict[str, Any]:
@@ -107,7 +114,8 @@ def _policy(given: Instance, index: int) -> dict[str, Any]:
         "resource-supply-device": DEVICES[device],
         "resource-supply-amount": str(int(given.gpus[cluster]) * PER_GPU[device]),
     }
-    return _object(f"p{cluster}-{DEVICES[device]}", labels, spec={"policy-templates": []})
+    spec: dict[str, Any] = {"policy-templates": []}
+    return _in_namespace(_object(f"p{cluster}-{DEVICES[device]}", labels, spec=spec))
 
 
 def _workload(given: Instance, index: int) -> dict[str, Any]:
@@ -117,7 +125,7 @@ def _workload(given: Instance, index: int) -> dict[str, Any]:
         "resource-request-amount": str(int(given.sizes[index])),
     }
     spec = {"placementRefs": [{"name": f"w{index}-placement"}], "manifestWorkTemplate": {}}
-    return _object(f"w{index}", labels, spec=spec)
+    return _in_namespace(_object(f"w{index}", labels, spec=spec))
 
 
 def _scores(given: Instance, missing: float) -> Make:

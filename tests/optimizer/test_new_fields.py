@@ -87,6 +87,7 @@ NOT_DRAWN = {
     "enforced",
     "no_new_policies",
     "tolerations",
+    "used_by_others",
 }
 """Workloads of random problems ask for gpu; the other fields are no part of an integer program."""
 
