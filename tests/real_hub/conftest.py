@@ -12,6 +12,7 @@ import pytest
 
 from .build import Assets, BuildError, locate
 from .harness import policy
+from .harness.bound_namespace import bound
 from .harness.helm import CHARTS, install_chart
 from .harness.hub import Hub, running_hub
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from .harness.api import Object
     from .harness.cluster import ManagedCluster
 
-PLACEMENT = ("cluster.open-cluster-management.io/v1beta1", "Placement")
 LOGS = pytest.StashKey[Path]()
 NUMBERS = itertools.count(1)
 # The chart's own 30 s would make tests wait for nothing.
@@ -110,21 +110,9 @@ def namespace(hub: Hub) -> str:
 
 @pytest.fixture
 def bound_namespace(hub: Hub, namespace: str) -> Iterator[str]:
-    """A namespace of its own whose Placements can choose from every cluster.
-
-    Afterwards its Placements are deleted, because what they hold counts for later tests.
-    """
-    hub.apply(
-        {
-            "apiVersion": "cluster.open-cluster-management.io/v1beta2",
-            "kind": "ManagedClusterSetBinding",
-            "metadata": {"name": "global", "namespace": namespace},
-            "spec": {"clusterSet": "global"},
-        }
-    )
-    yield namespace
-    for placement in hub.api.list(*PLACEMENT, namespace):
-        hub.api.delete(*PLACEMENT, placement["metadata"]["name"], namespace)
+    """A namespace of its own whose Placements can choose from every cluster."""
+    with bound(hub, namespace):
+        yield namespace
 
 
 def pytest_terminal_summary(

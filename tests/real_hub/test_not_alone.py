@@ -16,6 +16,8 @@ from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied
 from tests.eventually import until
 
+from .harness.bound_namespace import bound
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -96,16 +98,6 @@ def teams(
 ) -> Iterator[tuple[str, str]]:
     """Two namespaces with the same policies and workloads; both clusters have scores."""
     other = hub.namespace(f"{bound_namespace}-b")
-    binding = "cluster.open-cluster-management.io/v1beta2", "ManagedClusterSetBinding"
-    metadata = {"name": "global", "namespace": other}
-    hub.apply(
-        {
-            "apiVersion": binding[0],
-            "kind": binding[1],
-            "metadata": metadata,
-            "spec": {"clusterSet": "global"},
-        }
-    )
     for namespace in (bound_namespace, other):
         for app in SCORES:
             hub.apply(WORKLOAD.format(app=app, namespace=namespace))
@@ -128,11 +120,11 @@ def teams(
         hub.api.patch(*SCORE, "teams", status, cluster.name, subresource="status")
         claim = {"metadata": {"name": "policy-watcher-claim"}, "spec": {"value": "compliant"}}
         cluster.apply({"apiVersion": CLAIM[0], "kind": CLAIM[1], **claim})
-    yield bound_namespace, other
+    with bound(hub, other):
+        yield bound_namespace, other
     for cluster in clusters:
         hub.api.delete(*SCORE, "teams", cluster.name)
         cluster.api.delete(*CLAIM, "policy-watcher-claim")
-    asyncio.run(_reset(hub, other))
 
 
 @pytest.mark.usefixtures("policies")
