@@ -41,7 +41,7 @@ from optimizer.rollout.rollout_state import (
     replica_refs,
 )
 from optimizer.snapshot.current_decisions import read_current_decisions
-from optimizer.snapshot.object_readers import cluster_selectors, generated_by, name_of
+from optimizer.snapshot.object_readers import cluster_selectors, generated_by, name_of, placement_of
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.ownership.kept_objects import KeptObjects
 from optimizer.transition.policy_replacement import policy_replacements
@@ -125,7 +125,7 @@ def _observed_state(
         replicas=frozenset(
             Replica(name_of(workload), cluster)
             for workload in observation.workloads
-            for cluster in running.placements.get(_placement_name(workload), ())
+            for cluster in running.placements.get(placement_of(workload), ())
         ),
         objects={
             key_of(obj): obj
@@ -160,11 +160,6 @@ def _written(kind: Kind, found: Iterable[Object]) -> Iterator[Object]:
         if annotations:
             metadata["annotations"] = annotations
         yield {"apiVersion": kind.api_version, "kind": kind.kind, **own, "metadata": metadata}
-
-
-def _placement_name(workload: Object) -> str:
-    references = (workload.get("spec") or {}).get("placementRefs") or [{}]
-    return str(references[0].get("name") or "")
 
 
 @dataclass(slots=True)
