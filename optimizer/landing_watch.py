@@ -72,6 +72,8 @@ class LandingWatch:
                 await self.look(settled=turn % SETTLED_POLLS == 0)
             except KubeError as error:
                 _log.warning("the landing of plans was not read", extra={"error": str(error)})
+            except Exception:  # noqa: BLE001 - a plan that can't be compared ends no later look
+                _log.exception("the landing of plans was not read")
             turn += 1
             await asyncio.sleep(self._poll_seconds)
 
@@ -108,9 +110,13 @@ class LandingWatch:
         """Write the conditions of a record, then the events of what has changed."""
         namespace, optimization = _key(record)
         status = await asyncio.to_thread(_status, record, observation)
+        try:
+            written = await self._write(record, status)
+        except (Conflict, NotFound):  # somebody wrote the record meanwhile: the next look tells
+            return
         before = self._seen.get((namespace, optimization))
         self._seen[namespace, optimization] = _Seen(name_of(record), status)
-        if not await self._write(record, status):
+        if not written:
             return
         workloads = {name_of(obj): obj for obj in observation.workloads}
         for event in landing_events(before.status if before else None, status):
@@ -119,7 +125,7 @@ class LandingWatch:
                 self._events.record(MANIFEST_WORK_REPLICA_SET, obj, *event[1:])
 
     async def _write(self, record: Object, status: PlacementStatus) -> bool:
-        """Write the conditions unless they are there; return whether this server wrote them."""
+        """Write the conditions unless they are there; return whether they were written."""
         observed = conditions_of(record)
         now = rfc3339(self._now())
         conditions = merged(observed, landing_conditions(status), now=now)
@@ -128,10 +134,7 @@ class LandingWatch:
         version = record["metadata"]["resourceVersion"]
         body = {"metadata": {"resourceVersion": version}, "status": {"conditions": conditions}}
         namespace, name = record["metadata"]["namespace"], name_of(record)
-        try:
-            await self._kube.patch(PLACEMENT_PLAN, name, body, namespace, subresource="status")
-        except (Conflict, NotFound):
-            return False
+        await self._kube.patch(PLACEMENT_PLAN, name, body, namespace, subresource="status")
         return True
 
 
