@@ -1,4 +1,4 @@
-"""What people are told of a plan's landing: conditions of its record, events of its workloads."""
+"""How far a plan has landed, as conditions of its record and events of its workloads."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     sys.stderr.write(asked.stderr)
     if asked.returncode != NOT_ASKED:
         return asked.returncode
-    sys.stdout.write("NOT ASKED: no answer from the advisory service; nothing is known of them\n")
+    sys.stdout.write("NOT ASKED: the advisory service did not answer; no package was checked\n")
     return NOT_ASKED if options.require_answer else 0
 
 
