@@ -8,8 +8,8 @@ from fastapi import FastAPI
 from dsf.cli.root import root
 from sample_scorers.llm_forecast.app import create_app as llm_forecast_app
 from sample_scorers.llm_forecast.settings import ForecastSettings
+from sample_scorers.prediction.app import create_app as prediction_app
 from sample_scorers.sample.app import create_app as sample_app
-from sample_scorers.simple_prediction.app import create_app as simple_prediction_app
 from sample_scorers.static.app import create_app as static_app
 from tests.command_line import invoked
 from tests.sample_scorers.fake_model import Server
@@ -23,7 +23,7 @@ def passes(url: str, *options: str) -> None:
     assert code == 0, out + err
 
 
-@pytest.mark.parametrize("create", [sample_app, simple_prediction_app])
+@pytest.mark.parametrize("create", [sample_app, prediction_app])
 def test_a_sample_with_a_source_passes_the_check(create: Callable[[], FastAPI]) -> None:
     with served(create()) as url:
         passes(url, "--series", "50")

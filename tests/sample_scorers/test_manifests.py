@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
+from sample_scorers.prediction.app import config as prediction_config
 from sample_scorers.sample.app import config as sample_config
-from sample_scorers.simple_prediction.app import config as simple_prediction_config
 from tests.sample_scorers.serving import SCORERS, run
 
 SCORER_FILES = sorted(SCORERS.glob("*/manifests/dynamicscorer.yaml"))
@@ -31,7 +31,7 @@ def registered(file: Path) -> list[dict[str, Any]]:
 
 
 def test_every_scorer_can_be_registered_and_all_but_the_external_one_deployed() -> None:
-    folders = {"sample", "static", "simple_prediction", "llm_forecast"}
+    folders = {"sample", "static", "prediction", "llm_forecast"}
     assert {file.parts[-3] for file in SCORER_FILES} == folders
     assert {file.parts[-3] for file in WORK_FILES} == folders - {"llm_forecast"}
 
@@ -62,7 +62,7 @@ def test_names_and_addresses_fit_the_programs() -> None:
         "example-performance-scorer",
         "example-powerconsumption-scorer",
     }
-    for config in (sample_config(), simple_prediction_config()):
+    for config in (sample_config(), prediction_config()):
         assert documents[config.name]["spec"]["description"] == config.description
     llm = documents["llm-forecast-scorer"]["spec"]
     assert llm["scoring"]["auth"]["tokenSecretRef"] == {"name": "api-auth-secret", "key": "token"}

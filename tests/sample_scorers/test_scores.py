@@ -10,15 +10,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sample_scorers.sample.score import META
-from sample_scorers.sample.score import score as sample_score
-from sample_scorers.simple_prediction.forecast import (
+from sample_scorers.prediction.forecast import (
     MAX_BUCKETS,
     Floats,
     forecast_mean,
     regular,
 )
-from sample_scorers.simple_prediction.score import score as prediction_score
+from sample_scorers.prediction.score import score as prediction_score
+from sample_scorers.sample.score import META
+from sample_scorers.sample.score import score as sample_score
 from sample_scorers.static.score import score as static_score
 from sample_scorers.static.scores_file import InvalidScoresFile, parse, shipped
 from sample_scorers.wire import MAX_MAGNITUDE, ScoreResult, Series

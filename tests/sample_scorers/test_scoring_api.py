@@ -18,11 +18,11 @@ from dsf.api.scoring.scoring_api import ScorerConfig
 from sample_scorers import service
 from sample_scorers.llm_forecast.app import create_app as llm_forecast_app
 from sample_scorers.llm_forecast.settings import ForecastSettings
+from sample_scorers.prediction.app import create_app as prediction_app
 from sample_scorers.sample.app import config as sample_config
 from sample_scorers.sample.app import create_app as sample_app
 from sample_scorers.sample.score import META
 from sample_scorers.sample.score import score as sample_score
-from sample_scorers.simple_prediction.app import create_app as simple_prediction_app
 from sample_scorers.static.app import create_app as static_app
 from sample_scorers.wire import ScoreResult
 from tests.sample_scorers.serving import client
@@ -36,12 +36,12 @@ NO_MODEL = ForecastSettings(endpoint="http://127.0.0.1:9", model="none")
 APPS: dict[str, Callable[[], FastAPI]] = {
     "sample": sample_app,
     "static": static_app,
-    "simple_prediction": simple_prediction_app,
+    "prediction": prediction_app,
     "llm_forecast": lambda: llm_forecast_app(NO_MODEL),
 }
 SCORING = [
     ("sample", "/scoring"),
-    ("simple_prediction", "/scoring"),
+    ("prediction", "/scoring"),
     ("llm_forecast", "/scoring"),
     ("static", "/performance/scoring"),
     ("static", "/powerconsumption/scoring"),
@@ -53,13 +53,13 @@ def clients() -> Iterator[dict[str, httpx.Client]]:
     with (
         client(APPS["sample"]()) as sample,
         client(APPS["static"]()) as static,
-        client(APPS["simple_prediction"]()) as simple_prediction,
+        client(APPS["prediction"]()) as prediction,
         client(APPS["llm_forecast"]()) as llm,
     ):
         yield {
             "sample": sample,
             "static": static,
-            "simple_prediction": simple_prediction,
+            "prediction": prediction,
             "llm_forecast": llm,
         }
 
@@ -98,7 +98,7 @@ CONFIGS = [
         ),
     ),
     (
-        "simple_prediction",
+        "prediction",
         "/config",
         prometheus_config(
             "simple-prediction-scorer",
@@ -366,7 +366,7 @@ requests = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.parametrize("scorer", ["sample", "simple_prediction"])
+@pytest.mark.parametrize("scorer", ["sample", "prediction"])
 @given(document=requests | json_values)
 def test_any_json_is_scored_or_refused(
     clients: dict[str, httpx.Client], scorer: str, document: object

@@ -1,4 +1,4 @@
-"""`python -m sample_scorers.simple_prediction`: serve the simple prediction scorer."""
+"""`python -m sample_scorers.prediction`: serve the prediction scorer."""
 
 import sys
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The simple prediction scorer as an HTTP application."""
+"""The prediction scorer as an HTTP application."""
 
 from fastapi import FastAPI
 

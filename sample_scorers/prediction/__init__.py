@@ -1,0 +1,1 @@
+"""The prediction scorer: forecasts each series for the next ten minutes."""

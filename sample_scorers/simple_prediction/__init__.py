@@ -1,1 +1,0 @@
-"""The simple prediction scorer: forecasts each series for the next ten minutes."""
