@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from dsf.api.crd.condition_schema import ConditionList
+from dsf.api.crd.forecast_rules import ForecastRules
 from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.crd.structural_schema import rule, rules
 from dsf.api.wire_model import WireModel
@@ -260,6 +261,14 @@ class DynamicScorerSpec(WireModel):
     ]
     source: Source | None = None
     scoring: Scoring | None = None
+    forecast: Annotated[
+        ForecastRules | None,
+        Field(
+            default=None,
+            description="What the scores forecast. Agents compare them with the truth, and report"
+            " how far they can be trusted.",
+        ),
+    ]
     score_destination: Annotated[
         Literal["AddOnPlacementScore", "None"],
         Field(

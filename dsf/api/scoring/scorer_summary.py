@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dsf.api.crd.dynamic_scorer import TENANT, TENANT_LENGTH
+from dsf.api.crd.forecast_rules import ForecastRules
 from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.wire_model import WireModel
@@ -53,6 +54,7 @@ class ScorerSummary(WireModel):
     source_endpoint_tenant: Annotated[
         str, Field(exclude_if=_absent, max_length=TENANT_LENGTH, pattern=rf"^$|{TENANT}")
     ] = ""
+    forecast: Annotated[ForecastRules | None, Field(exclude_if=_absent)] = None
 
 
 _SUMMARIES = TypeAdapter(list[ScorerSummary])

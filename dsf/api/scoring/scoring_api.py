@@ -10,6 +10,7 @@ from dsf.api.crd.dynamic_scorer import (
     ScoringParams,
     SourceParams,
 )
+from dsf.api.crd.forecast_rules import ForecastRules
 from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.wire_model import WireModel
 
@@ -78,6 +79,14 @@ class ScorerConfig(WireModel):
     description: Annotated[str, Field(default="", description="What the score means.")]
     source: ConfiguredSource
     scoring: ConfiguredScoring
+    forecast: Annotated[
+        ForecastRules | None,
+        Field(
+            default=None,
+            description="What the scores forecast. Agents compare them with the truth, and report"
+            " how far they can be trusted.",
+        ),
+    ]
 
 
 class Series(WireModel):

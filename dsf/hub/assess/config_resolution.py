@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 
 from dsf.api.crd import dynamic_scorer as defaults
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec, Scoring, SecretKeyRef, Source
+from dsf.api.crd.forecast_rules import ForecastRules
 from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring import series_selector
@@ -34,6 +35,7 @@ _WIRE_NAMES = {
     "interval": "scoring.params.interval",
     "normalize": "scoring.normalize",
     "on_failure": "scoring.onFailure",
+    "forecast": "forecast",
 }
 
 
@@ -42,8 +44,8 @@ class ConfigConflict:
     """A field in which the DynamicScorer and the API's config differ; the config won."""
 
     field: str
-    in_spec: str | int | Normalize | OnFailure
-    in_config: str | int | Normalize | OnFailure
+    in_spec: str | int | Normalize | OnFailure | ForecastRules
+    in_config: str | int | Normalize | OnFailure | ForecastRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class ConfigFields:
     interval: int | None = None
     normalize: Normalize | None = None
     on_failure: OnFailure | None = None
+    forecast: ForecastRules | None = None
 
 
 def resolve(
@@ -83,9 +86,9 @@ def resolve(
     if is_full(spec):
         if config is None:
             return InvalidInput("ConfigMissing", "the config endpoint has not answered yet")
-        from_api = _fields_of(config.source, config.scoring)
+        from_api = _fields_of(config.source, config.scoring, config.forecast)
         from_api = replace(from_api, scoring_host=from_api.scoring_host or server)
-    from_spec = _fields_of(spec.source, spec.scoring)
+    from_spec = _fields_of(spec.source, spec.scoring, spec.forecast)
     summary = _summary(name, spec, _with_defaults(_over(from_api, from_spec), server))
     if isinstance(summary, InvalidInput):
         return summary
@@ -93,7 +96,9 @@ def resolve(
 
 
 def _fields_of(
-    source: Source | ConfiguredSource | None, scoring: Scoring | ConfiguredScoring | None
+    source: Source | ConfiguredSource | None,
+    scoring: Scoring | ConfiguredScoring | None,
+    forecast: ForecastRules | None,
 ) -> ConfigFields:
     asked = source.params if source else None
     pace = scoring.params if scoring else None
@@ -110,6 +115,7 @@ def _fields_of(
         interval=pace.interval if pace else None,
         normalize=scoring.normalize if scoring else None,
         on_failure=scoring.on_failure if scoring else None,
+        forecast=forecast,
     )
 
 
@@ -182,7 +188,14 @@ def _summary(
         score_dimension_format=spec.score_dimension_format,
         scoring_normalize=config_fields.normalize,
         scoring_on_failure=config_fields.on_failure,
+        forecast=config_fields.forecast,
     )
+    if summary.forecast and summary.source_type != "Prometheus":
+        return InvalidInput(
+            "ForecastWithoutPrometheus",
+            f"forecast.truth.query needs source type Prometheus, not {summary.source_type}: the"
+            " truth is read from the source of the scorer",
+        )
     return summary if summary.source_type == "None" else _with_source(summary, spec, config_fields)
 
 

@@ -268,6 +268,34 @@ def _score_rules() -> Iterator[Constraint]:
     yield from _range(f"{field}.value", -100, 100)
 
 
+def _forecast() -> Iterator[Constraint]:
+    field = "spec.forecast"
+    whole: Object = {"horizon": 600, "truth": {"query": "up"}}
+    good = _spec(field, whole)
+    for key in whole:
+        without = _spec(field, {other: value for other, value in whole.items() if other != key})
+        yield Constraint(field, f"required {key}", good, without, f"{field}.{key}: Required value")
+    for keyword, least, most in (("horizon", 1, 86_400), ("quantile", 0.01, 0.99)):
+        for limit, beyond, word, told in (
+            (least, 0, "minimum", "greater"),
+            (most, most + 1, "maximum", "less"),
+        ):
+            message = f"{field}.{keyword} in body should be {told} than or equal to {limit}"
+            accepted = _spec(field, {**whole, keyword: limit})
+            refused = _spec(field, {**whole, keyword: beyond})
+            yield Constraint(f"{field}.{keyword}", word, accepted, refused, message)
+    truth = f"{field}.truth"
+    unasked = _spec(field, {**whole, "truth": {}})
+    yield Constraint(truth, "required query", good, unasked, f"{truth}.query: Required value")
+    for keyword, query, message in (
+        ("minLength", "", f"{truth}.query in body should be at least 1 chars long"),
+        ("maxLength", "x" * 65537, f"{truth}.query: Too long: may not be more than 65536 bytes"),
+        ("pattern", " ", f"{truth}.query in body should match"),
+    ):
+        refused = _spec(field, {**whole, "truth": {"query": query}})
+        yield Constraint(f"{truth}.query", keyword, good, refused, message)
+
+
 def _overrides() -> Iterator[Constraint]:
     field = "spec.sourceOverrides"
     host = {"sourceHost": "http://thanos:9090"}
@@ -382,6 +410,7 @@ def _constraints() -> Iterator[Constraint]:
     )
     yield from _range("spec.scoring.params.interval", 1, 604_800)
     yield from _score_rules()
+    yield from _forecast()
     yield from _own_token()
     yield from _enum("spec.scoreDestination", "AddOnPlacementScore", "None")
     yield from _length("spec.scoreDimensionFormat", 1024, before="${app}")

@@ -60,6 +60,30 @@ def test_a_config_that_makes_no_sense_is_refused(bad: dict[str, object]) -> None
         ScorerConfig.model_validate(config)
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"horizon": 0},
+        {"horizon": -60},
+        {"horizon": 86_401},
+        {"horizon": "NaN"},
+        {"truth": {"query": ""}},
+        {"truth": {"query": " "}},
+        {"truth": {}},
+        {"truth": None},
+        {"quantile": 0},
+        {"quantile": 1},
+        {"quantile": float("nan")},
+    ],
+)
+def test_a_forecast_that_cannot_be_judged_is_refused(bad: dict[str, object]) -> None:
+    good = {"horizon": 60, "truth": {"query": "up"}}
+    config = {"name": "x", "source": {}, "scoring": {"params": {"name": "x"}}, "forecast": good}
+    assert ScorerConfig.model_validate(config).forecast
+    with pytest.raises(ValidationError):
+        ScorerConfig.model_validate(config | {"forecast": good | bad})
+
+
 def test_a_summary_says_nothing_of_what_a_scorer_does_not_declare() -> None:
     plain = summary()
     declared = summary(

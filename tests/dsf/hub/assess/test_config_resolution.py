@@ -108,6 +108,29 @@ def test_how_scores_are_read_comes_from_the_api_or_else_from_the_object() -> Non
     assert [str(c.in_config) for c in outcome.conflicts] == ["Value -1"]
 
 
+def test_a_forecast_comes_from_the_api_or_else_from_the_object() -> None:
+    own = {"horizon": 600, "truth": {"query": "avg by (node) (node_load1)"}}
+    summary = resolved(api_config(), forecast=own).summary.model_dump(by_alias=True)
+    assert summary["forecast"] == {**own, "quantile": 0.5}
+    outcome = resolved(api_config() | {"forecast": {**own, "horizon": 60}}, forecast=own)
+    assert outcome.summary.forecast
+    assert outcome.summary.forecast.horizon == 60
+    (conflict,) = outcome.conflicts
+    assert conflict.field == "forecast"
+    assert str(conflict.in_spec) == "600 s ahead, truth avg by (node) (node_load1)"
+    assert "forecast" not in resolved(api_config()).summary.model_dump(by_alias=True)
+
+
+@pytest.mark.parametrize("type_", ["None", "OpenTelemetry"])
+def test_a_truth_that_no_source_can_tell_is_refused(type_: str) -> None:
+    config = api_config() | {"forecast": {"horizon": 60, "truth": {"query": "up"}}}
+    config["source"]["type"] = type_
+    outcome = attempt(config)
+    assert isinstance(outcome, InvalidInput)
+    assert outcome.reason == "ForecastWithoutPrometheus"
+    assert type_ in outcome.message
+
+
 def test_a_tenant_is_the_objects_in_both_modes_and_for_prometheus_alone() -> None:
     own = {**OWN, "source": {**OWN["source"], "tenant": "team-a"}}
     theirs = api_config()
