@@ -1,4 +1,4 @@
-"""The command `dsf mcp`."""
+"""The command `dsf mcp`, and `dsf mcp install` below it."""
 
 import asyncio
 import logging
@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from dsf.cli.options import cluster_options, http_options, log_options
+from mcp_server.install.cli import install
 from optimizer.cli.access_options import (
     ACCESS_OPTIONS,
     access_of,
@@ -36,7 +37,7 @@ _log = logging.getLogger(__name__)
 _HTTP_OPTIONS = ("bind_address", "port", "allowed_host", *CONNECTION_OPTIONS, *ACCESS_OPTIONS)
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option(
     "--transport",
     type=click.Choice(["stdio", "http"]),
@@ -74,6 +75,9 @@ def mcp(
     callers send a bearer token of the hub and need rights there; see --auth. Logs go to standard
     error.
     """
+    if invocation.invoked_subcommand:
+        _refuse_options_before(invocation, invocation.invoked_subcommand)
+        return
     _refuse_http_options(invocation, transport)
     try:
         _run(transport, log_level, log_format, rest)
@@ -84,13 +88,28 @@ def mcp(
         ) from error
 
 
-def _refuse_http_options(invocation: click.Context, transport: str) -> None:
-    given = [
-        option.opts[0]
+mcp.add_command(install)
+
+
+def _given(invocation: click.Context) -> dict[str, str]:
+    """Return the options on the command line: how each is written, by its name."""
+    return {
+        option.name: option.opts[0]
         for option in invocation.command.params
-        if option.name in _HTTP_OPTIONS
+        if option.name
         and invocation.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
-    ]
+    }
+
+
+def _refuse_options_before(invocation: click.Context, subcommand: str) -> None:
+    for option in _given(invocation).values():
+        raise click.UsageError(
+            f"{option} before {subcommand} has no effect; see dsf mcp {subcommand} --help"
+        )
+
+
+def _refuse_http_options(invocation: click.Context, transport: str) -> None:
+    given = [option for name, option in _given(invocation).items() if name in _HTTP_OPTIONS]
     if given and transport != "http":
         raise click.UsageError(f"{given[0]} needs --transport http")
 

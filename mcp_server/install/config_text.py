@@ -1,0 +1,108 @@
+"""Adds a server to the text of a client's configuration, and keeps everything else in it."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_server.install.clients import Entry
+
+_INDENT = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What a client's file has to contain: an entry under a key, and the inputs that it reads."""
+
+    key: str
+    name: str
+    entry: Entry
+    inputs: tuple[Entry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedConfig:
+    """Why a configuration is left as it is, and the line that says so (0: none in particular)."""
+
+    why: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.why}" if self.line else self.why
+
+
+def installed(text: str, wanted: Installation, *, replace: bool = False) -> str | RefusedConfig:
+    """Return the text of a configuration with the server; the same text if it is there already.
+
+    Refused: text that is not JSON, a file of another form, and an entry of this name that differs,
+    unless `replace`.
+    """
+    config = _parsed(text)
+    if isinstance(config, RefusedConfig):
+        return config
+    for key, kind in ((wanted.key, dict), ("inputs", list)):
+        if not isinstance(config.get(key, kind()), kind):
+            what = "an object" if kind is dict else "a list"
+            return RefusedConfig(f'"{key}" is not {what}', _line_of(text, key))
+    servers = config.get(wanted.key, {})
+    present = servers.get(wanted.name)
+    if present not in (None, wanted.entry) and not replace:
+        return RefusedConfig(
+            f'"{wanted.name}" is there already and differs; choose another --name, or --replace it',
+            _line_of(text, wanted.name),
+        )
+    merged = {**config, wanted.key: {**servers, wanted.name: wanted.entry}}
+    if wanted.inputs:
+        merged["inputs"] = _with_inputs(config.get("inputs", []), wanted.inputs)
+    if merged == config:
+        return text
+    return json.dumps(merged, indent=_indent(text), ensure_ascii=False) + "\n"
+
+
+def _with_inputs(present: Sequence[Any], wanted: Sequence[Entry]) -> list[Any]:
+    ids = {item.get("id") for item in present if isinstance(item, dict)}
+    return [*present, *(item for item in wanted if item["id"] not in ids)]
+
+
+def _parsed(text: str) -> dict[str, Any] | RefusedConfig:
+    if not text.strip():
+        return {}
+    try:
+        config = json.loads(text, object_pairs_hook=_without_duplicates)
+    except json.JSONDecodeError as error:
+        comment = re.search(r"^\s*(//|/\*)", text, re.MULTILINE)
+        hint = "; a file with comments can't be written without losing them" if comment else ""
+        return RefusedConfig(
+            f"not valid JSON: {error.msg} (column {error.colno}){hint}", error.lineno
+        )
+    except _DuplicateKey as error:
+        return RefusedConfig(f'"{error}" is there twice', _line_of(text, str(error), last=True))
+    except RecursionError:
+        return RefusedConfig("the JSON is nested too deeply")
+    return config if isinstance(config, dict) else RefusedConfig("not a JSON object", 1)
+
+
+class _DuplicateKey(Exception):
+    """An object has a key twice, so writing it again would lose one of the values."""
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _DuplicateKey(key)
+        found[key] = value
+    return found
+
+
+def _line_of(text: str, key: str, *, last: bool = False) -> int:
+    """Return the line of the first or the last place that has this key; 0 if it is escaped."""
+    at = (text.rfind if last else text.find)(json.dumps(key, ensure_ascii=False))
+    return text.count("\n", 0, at) + 1 if at >= 0 else 0
+
+
+def _indent(text: str) -> str:
+    """Return the indentation of the first indented line."""
+    found = re.search(r"^([ \t]+)\S", text, re.MULTILINE)
+    return found[1] if found else _INDENT

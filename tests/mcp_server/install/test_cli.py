@@ -1,0 +1,178 @@
+"""`dsf mcp install`: what it prints and writes, and what it leaves alone."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_server.cli import mcp
+from mcp_server.install.clients import CLIENTS
+from tests.command_line import invoked
+
+URL = "http://localhost:8338/mcp"
+NAME = "dynamic-scoring-framework"
+OTHERS = {
+    "editor.tabSize": 4,
+    "mcpServers": {"other": {"command": "other", "env": {"Ä": "ö"}}},
+    "servers": {"other": {"type": "http", "url": "http://other"}},
+    "inputs": [{"id": "other", "type": "promptString"}],
+}
+
+
+def install(client: str, *arguments: str) -> tuple[int, str, str]:
+    return invoked(mcp, "install", "--client", client, *arguments)
+
+
+def written(file: Path, client: str, *arguments: str) -> Any:
+    code, _, err = install(client, "--file", str(file), "--write", *arguments)
+    assert (code, err) == (0, "")
+    return json.loads(file.read_text())
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_other_servers_and_settings_are_kept_and_a_second_time_changes_nothing(
+    client: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "folder" / "config.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps(OTHERS, indent=4, ensure_ascii=False))
+    file.chmod(0o600)
+    config = written(file, client)
+    key = CLIENTS[client].key
+    started = config[key].pop(NAME)
+    assert (started["command"], started["args"]) == (sys.executable, ["-m", "dsf", "mcp"])
+    assert config == OTHERS
+    after = file.read_text()
+    assert after.startswith('{\n    "')
+    assert "Ä" in after
+    assert file.stat().st_mode & 0o777 == 0o600
+    _, out, _ = install(client, "--file", str(file), "--write")
+    assert "already" in out
+    assert file.read_text() == after
+    assert [path.name for path in file.parent.iterdir()] == ["config.json"]
+
+
+@pytest.mark.parametrize(
+    ("client", "entry"),
+    [
+        ("vscode", {"type": "http", "url": URL, "headers": "Bearer ${input:dsf-mcp-token}"}),
+        ("claude", {"type": "http", "url": URL, "headers": "Bearer ${DSF_MCP_TOKEN}"}),
+        ("cursor", {"url": URL, "headers": "Bearer ${env:DSF_MCP_TOKEN}"}),
+        ("gemini", {"httpUrl": URL, "headers": "Bearer $DSF_MCP_TOKEN"}),
+        ("windsurf", {"serverUrl": URL, "headers": "Bearer ${env:DSF_MCP_TOKEN}"}),
+    ],
+)
+def test_a_token_is_read_by_the_client_and_never_written(
+    client: str, entry: dict[str, Any], tmp_path: Path
+) -> None:
+    config = written(tmp_path / "new.json", client, "--url", URL)
+    entry["headers"] = {"Authorization": entry["headers"]}
+    assert config[CLIENTS[client].key] == {NAME: entry}
+    bare = written(tmp_path / "bare.json", client, "--url", URL, "--no-token")
+    assert "headers" not in bare[CLIENTS[client].key][NAME]
+    assert "inputs" not in bare
+
+
+def test_vs_code_asks_once_for_the_token(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps(OTHERS))
+    first = written(file, "vscode", "--url", URL)
+    second = written(file, "vscode", "--url", URL, "--name", "another")
+    assert [item["id"] for item in first["inputs"]] == ["other", "dsf-mcp-token"]
+    assert second["inputs"] == first["inputs"]
+    assert set(second["servers"]) == {"other", NAME, "another"}
+
+
+def test_printing_writes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    code, out, err = install("cursor", "--file", str(file))
+    assert code == 0
+    assert NAME in json.loads(out)["mcpServers"]
+    assert str(file) in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_that_the_client_starts_has_the_options(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "hub.yaml"
+    kubeconfig.write_text("{}")
+    options = ["--kubeconfig", str(kubeconfig), "--context", "hub", "--allow-writes"]
+    config = written(tmp_path / "mcp.json", "claude", *options)
+    assert config["mcpServers"][NAME]["args"] == ["-m", "dsf", "mcp", *options]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{\n  "mcpServers": {\n    "a": 1,\n  }\n}', "line 4: not valid JSON"),
+        ("{\n// mine\n}", "line 2: not valid JSON"),
+        ("[]", "line 1: not a JSON object"),
+        ('{\n"mcpServers": []}', 'line 2: "mcpServers" is not an object'),
+        ('{"mcpServers": null}', 'line 1: "mcpServers" is not an object'),
+        ('{"a": {"b": 1,\n"b": 2}}', 'line 2: "b" is there twice'),
+        ('{\n\n"mcpServers": {"dynamic-scoring-framework": {}}}', "line 3: "),
+        ("[" * 200_000, "nested too deeply"),
+    ],
+)
+def test_a_file_that_can_not_be_kept_whole_is_refused_with_its_line(
+    text: str, why: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(text)
+    code, out, err = install("cursor", "--file", str(file), "--write")
+    assert (code, out) == (1, "")
+    assert why in err
+    assert "nothing was written" in err
+    assert file.read_text() == text
+
+
+def test_an_entry_that_differs_is_replaced_only_if_asked(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    written(file, "cursor", "--url", URL)
+    code, _, err = install("cursor", "--file", str(file), "--write")
+    assert code == 1
+    assert "--replace" in err
+    config = written(file, "cursor", "--replace")
+    assert config["mcpServers"][NAME]["command"] == sys.executable
+
+
+def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
+    real, link = tmp_path / "dotfiles.json", tmp_path / "mcp.json"
+    real.write_text("\ufeff{}")
+    link.symlink_to(real)
+    written(link, "cursor")
+    assert link.is_symlink()
+    assert NAME in json.loads(real.read_text())["mcpServers"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--client", "emacs"), "'emacs' is not one of"),
+        (("--client", "claude-desktop", "--url", URL), "starts its servers itself"),
+        (("--client", "cursor", "--url", "localhost"), "is not an http or https URL"),
+        (("--client", "cursor", "--url", URL, "--allow-writes"), "runs already"),
+        (("--client", "cursor", "--no-token"), "--no-token needs --url"),
+    ],
+)
+def test_wrong_usage(arguments: tuple[str, ...], why: str) -> None:
+    code, _, err = invoked(mcp, "install", *arguments)
+    assert code == 2
+    assert why in err
+
+
+def test_an_option_before_install_is_refused() -> None:
+    code, _, err = invoked(mcp, "--allow-writes", "install", "--client", "cursor")
+    assert code == 2
+    assert "before install has no effect" in err
+
+
+def test_a_file_that_can_not_be_used_is_one_line(tmp_path: Path) -> None:
+    binary = tmp_path / "binary.json"
+    binary.write_bytes(b"\xff\xfe")
+    (tmp_path / "file").write_text("")
+    for path in (binary, tmp_path / "file" / "mcp.json"):
+        code, _, err = install("cursor", "--file", str(path), "--write")
+        assert code == 1
+        assert str(path) in err
