@@ -5,11 +5,13 @@ import errno
 import os
 import socket
 import sys
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import uvicorn
 from fastapi import FastAPI
 
+from .bearer_token import BearerTokenCheck, read_token
 from .wire import PROMETHEUS_URL
 
 _HIGHEST_PORT = 65535
@@ -18,13 +20,20 @@ _BACKLOG = 128
 
 
 def command_line(name: str, description: str) -> argparse.ArgumentParser:
-    """Return a parser with the options of every scorer: `--host` and `--port`."""
+    """Return a parser with the options of every scorer: `--host`, `--port` and `--token-file`."""
     parser = argparse.ArgumentParser(prog=name, description=description)
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen on; 0.0.0.0 for all (%(default)s)"
     )
     parser.add_argument(
         "--port", type=_port, default=8000, help="port to listen on; 0 for a free one (%(default)s)"
+    )
+    parser.add_argument(
+        "--token-file",
+        type=_token_file,
+        default=os.environ.get("TOKEN_FILE") or None,
+        metavar="FILE",
+        help="refuse scoring requests without the bearer token in this file; also TOKEN_FILE",
     )
     return parser
 
@@ -62,8 +71,20 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def serve(name: str, app: FastAPI, host: str, port: int) -> int:
-    """Serve `app` until a signal stops it; return the exit code."""
+def _token_file(text: str) -> Path:
+    if read_token(Path(text)) is None:
+        raise argparse.ArgumentTypeError(f"{text} is not a file with a token")
+    return Path(text)
+
+
+def serve(name: str, app: FastAPI, options: argparse.Namespace) -> int:
+    """Serve `app` until a signal stops it; return the exit code.
+
+    `options` are those of `command_line`.
+    """
+    host, port = options.host, options.port
+    if options.token_file:
+        app.add_middleware(BearerTokenCheck, token_file=options.token_file)
     try:
         listener = _listen(host, port)
     except OSError as error:

@@ -3,9 +3,7 @@
 The body limit is our own code, because that of Starlette does not respond with problem details.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from fastapi import FastAPI
@@ -13,16 +11,12 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .early_refusal import refuse
 from .problem_details import answer_with_problems, problem
 from .wire import ScorerConfig, ScoreResult, ScoringRequest, ScoringResponse, Series
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 """Enough for 1500 pods with one sample every 30 s over an hour."""
-
-_DISCARDED_BYTES = 4 * MAX_BODY_BYTES
-_DISCARD_SECONDS = 10.0
-"""What is still read of a body that was refused: closing while it arrives would reset the
-connection, and the sender would not see the answer. Agents send at most 32 MiB."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +59,7 @@ def bare_app(title: str, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
 def add_config(app: FastAPI, config: ScorerConfig, base_path: str = "") -> None:
     """Add the endpoint `<base_path>/config`, which answers `config`."""
 
-    @app.get(f"{base_path}/config")
+    @app.get(f"{base_path}/config", response_model_exclude_none=True)
     async def get_config() -> ScorerConfig:
         return config
 
@@ -92,20 +86,9 @@ class _BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
         elif self._declares_too_much(Headers(scope=scope)):
-            await self._refuse(receive, send)
+            await refuse(problem(413, self._refusal), receive, send)
         else:
             await self._app(scope, self._counting(receive), send)
-
-    async def _refuse(self, receive: Receive, send: Send) -> None:
-        """Answer at once, then discard the body."""
-        answer = problem(413, self._refusal)
-        start = {"type": "http.response.start", "status": 413, "headers": answer.raw_headers}
-        await send(start)
-        await send({"type": "http.response.body", "body": answer.body, "more_body": True})
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_DISCARD_SECONDS):
-                await _discard(receive)
-        await send({"type": "http.response.body", "body": b""})
 
     def _declares_too_much(self, headers: Headers) -> bool:
         declared = headers.get("content-length", "")
@@ -123,12 +106,3 @@ class _BodyLimit:
             return message
 
         return counted
-
-
-async def _discard(receive: Receive) -> None:
-    """Read a body without keeping it, to its end or a limit."""
-    size, more = 0, True
-    while more and size <= _DISCARDED_BYTES:
-        message = await receive()
-        size += len(message.get("body", b""))
-        more = message.get("more_body", False)

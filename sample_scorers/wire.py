@@ -151,11 +151,23 @@ class ScoringParams(BaseModel):
     interval: PositiveInt
 
 
+class Normalize(BaseModel):
+    """How the agent maps scores to 0..100: `min` becomes 0 and `max` 100; with `invert`, reversed.
+
+    Entries of an AddOnPlacementScore are whole numbers of -100 to 100, rounded down.
+    """
+
+    min: FiniteFloat
+    max: FiniteFloat
+    invert: bool = False
+
+
 class Scoring(BaseModel):
-    """The path of the scoring endpoint, and the score that it computes."""
+    """The path of the scoring endpoint, the score that it computes, and its range."""
 
     path: str = "/scoring"
     params: ScoringParams
+    normalize: Normalize | None = None
 
 
 class ScorerConfig(BaseModel):

@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         concurrency=args.concurrency,
         max_series=args.max_series,
     )
-    return serve(NAME, create_app(settings), args.host, args.port)
+    return serve(NAME, create_app(settings), args)
 
 
 def _add_model_options(parser: argparse.ArgumentParser) -> None:

@@ -14,7 +14,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command_line(NAME, "Scores each pod by its forecast CPU use.")
     add_prometheus_option(parser)
     args = parser.parse_args(argv)
-    return serve(NAME, create_app(args.prometheus_url), args.host, args.port)
+    return serve(NAME, create_app(args.prometheus_url), args)
 
 
 if __name__ == "__main__":

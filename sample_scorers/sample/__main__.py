@@ -12,7 +12,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command_line("sample-scorer", "Scores each pod by its mean CPU use.")
     add_prometheus_option(parser)
     args = parser.parse_args(argv)
-    return serve("sample-scorer", create_app(args.prometheus_url), args.host, args.port)
+    return serve("sample-scorer", create_app(args.prometheus_url), args)
 
 
 if __name__ == "__main__":

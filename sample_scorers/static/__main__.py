@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     tables = read(args.scores)
     if isinstance(tables, InvalidScoresFile):
         return fail(NAME, tables.message)
-    return serve(NAME, create_app(tables), args.host, args.port)
+    return serve(NAME, create_app(tables), args)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,94 @@
+"""A scorer with a token file answers a POST only with that token."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from dsf.cli.root import root
+from sample_scorers.bearer_token import BearerTokenCheck
+from sample_scorers.sample.__main__ import main
+from sample_scorers.sample.app import create_app
+from tests.command_line import invoked
+from tests.sample_scorers.serving import client
+
+TOKEN = "dummy-token-1234"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "token"
+    path.write_text(f"{TOKEN}\n")
+    return path
+
+
+@pytest.fixture
+def http(file: Path) -> Iterator[httpx.Client]:
+    app = create_app()
+    app.add_middleware(BearerTokenCheck, token_file=file)
+    with client(app) as found:
+        yield found
+
+
+def asked(http: httpx.Client, authorization: str | None) -> httpx.Response:
+    headers = {} if authorization is None else {"Authorization": authorization}
+    return http.post("/scoring", json={"data": []}, headers=headers)
+
+
+def test_a_scorer_with_a_token_passes_the_check(http: httpx.Client, file: Path) -> None:
+    asking = ("scorer", "check", str(http.base_url), "--token-file", str(file))
+    code, out, err = invoked(root, *asking, "--series", "50")
+    assert code == 0, out + err
+
+
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        (None, "send the token"),
+        ("Bearer", "send the token"),
+        (f"Basic {TOKEN}", "send the token"),
+        (TOKEN, "send the token"),
+        ("Bearer wrong-token", "not that of this scorer"),
+        (f"Bearer {TOKEN}x", "not that of this scorer"),
+    ],
+)
+def test_a_missing_or_wrong_token_is_refused_with_what_to_do(
+    http: httpx.Client, header: str | None, told: str
+) -> None:
+    answer = asked(http, header)
+    assert answer.status_code == 401
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert told in answer.json()["detail"]
+    assert TOKEN not in answer.text
+
+
+def test_the_body_of_a_refused_request_is_read_to_its_end(http: httpx.Client) -> None:
+    answer = http.post("/scoring", content=b"[" * (4 << 20))
+    assert answer.status_code == 401
+
+
+def test_health_and_config_need_no_token(http: httpx.Client) -> None:
+    assert [http.get(path).status_code for path in ("/healthz", "/config")] == [200, 200]
+
+
+def test_a_rotated_token_counts_at_once_and_a_lost_one_closes_the_door(
+    http: httpx.Client, file: Path
+) -> None:
+    assert asked(http, f"bearer {TOKEN}").status_code == 200
+    file.write_text("dummy-token-5678")
+    assert asked(http, f"Bearer {TOKEN}").status_code == 401
+    assert asked(http, "Bearer dummy-token-5678").status_code == 200
+    file.unlink()
+    assert asked(http, "Bearer dummy-token-5678").status_code == 503
+
+
+def test_a_program_without_a_readable_token_does_not_start(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text("\n")
+    with pytest.raises(SystemExit) as stopped:
+        main(["--token-file", str(file)])
+    assert stopped.value.code == 2
+    assert "is not a file with a token" in capsys.readouterr().err
