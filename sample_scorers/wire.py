@@ -170,10 +170,24 @@ class Scoring(BaseModel):
     normalize: Normalize | None = None
 
 
+class ScoreRange(BaseModel):
+    """The range in which scores can be; an open end is None."""
+
+    min: FiniteFloat | None = None
+    max: FiniteFloat | None = None
+
+
 class ScorerConfig(BaseModel):
-    """The response of GET /config."""
+    """The response of GET /config.
+
+    Unit, direction and range are those of the scores that this scorer returns, not normalized.
+    """
 
     name: str
     description: str
+    display_name: Annotated[str | None, Field(serialization_alias="displayName")] = None
+    unit: str | None = None
+    direction: Literal["HigherIsBetter", "LowerIsBetter"] | None = None
+    range: ScoreRange | None = None
     source: PrometheusSource | NoSource
     scoring: Scoring

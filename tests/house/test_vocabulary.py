@@ -17,6 +17,7 @@ MOST_DOCSTRING_LINES = 8
 STANDS_ALONE = "sample_scorers imports nothing of ours, so it repeats the types of the scoring API"
 SHARED_NAMES = {
     "Normalize": STANDS_ALONE,
+    "ScoreRange": STANDS_ALONE,
     "ScoreResult": STANDS_ALONE,
     "ScorerConfig": STANDS_ALONE,
     "Scoring": STANDS_ALONE,

@@ -34,6 +34,8 @@ def _dynamic_scorer() -> CustomResourceDefinition:
             _column("Failing", ".status.clusters.failing", "integer"),
             _column("Ready", ".status.conditions[?(@.type=='Ready')].status"),
             _column("Reason", ".status.conditions[?(@.type=='Ready')].reason", priority=1),
+            _column("Direction", ".status.meaning.direction", priority=1),
+            _column("Unit", ".status.meaning.unit", priority=1),
             _column("Desired", ".status.clusters.desired", "integer", priority=1),
             _column("Config URL", ".spec.configURL", priority=1),
         ],

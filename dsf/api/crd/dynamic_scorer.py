@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field
 
 from dsf.api.crd.condition_schema import ConditionList
 from dsf.api.crd.forecast_rules import ForecastRules
+from dsf.api.crd.score_meaning import DeclaredMeaning, PublishedMeaning
 from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.crd.structural_schema import rule, rules
 from dsf.api.wire_model import WireModel
@@ -214,7 +215,7 @@ class Scoring(WireModel):
     ]
 
 
-class DynamicScorerSpec(WireModel):
+class DynamicScorerSpec(DeclaredMeaning):
     """A scoring API and how the agents use it."""
 
     model_config = ConfigDict(
@@ -314,6 +315,10 @@ class DynamicScorerStatus(WireModel):
         Field(default=None, description="Whether the scoring API answers."),
     ]
     score_name: Annotated[str | None, Field(default=None, description="Name of the score in use.")]
+    meaning: Annotated[
+        PublishedMeaning | None,
+        Field(default=None, description="What the published scores mean, after scoring.normalize."),
+    ]
     clusters: Annotated[
         ClusterCounts | None,
         Field(default=None, description="Numbers of managed clusters by state."),

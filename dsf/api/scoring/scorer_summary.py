@@ -8,6 +8,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from dsf.api.crd.dynamic_scorer import TENANT, TENANT_LENGTH
 from dsf.api.crd.forecast_rules import ForecastRules
+from dsf.api.crd.score_meaning import ScoreRange
 from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.wire_model import WireModel
@@ -46,6 +47,7 @@ class ScorerSummary(WireModel):
     score_dimension_format: str
     scoring_normalize: Annotated[Normalize | None, Field(exclude_if=_absent)] = None
     scoring_on_failure: Annotated[OnFailure | None, Field(exclude_if=_absent)] = None
+    scoring_range: Annotated[ScoreRange | None, Field(exclude_if=_absent)] = None
     source_endpoint_auth_service_account: _OptionalFlag = False
     source_endpoint_ca_name: Annotated[_OptionalText, Field(alias="sourceEndpointCAName")] = ""
     source_endpoint_ca_key: Annotated[_OptionalText, Field(alias="sourceEndpointCAKey")] = ""

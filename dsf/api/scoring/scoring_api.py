@@ -11,6 +11,7 @@ from dsf.api.crd.dynamic_scorer import (
     SourceParams,
 )
 from dsf.api.crd.forecast_rules import ForecastRules
+from dsf.api.crd.score_meaning import DeclaredMeaning
 from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.wire_model import WireModel
 
@@ -70,7 +71,7 @@ class ConfiguredScoring(WireModel):
     on_failure: OnFailure | None = None
 
 
-class ScorerConfig(WireModel):
+class ScorerConfig(DeclaredMeaning):
     """The answer of `GET /config`. Unknown fields are ignored, and the hub names them."""
 
     name: Annotated[

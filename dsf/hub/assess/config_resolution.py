@@ -12,14 +12,17 @@ from dataclasses import dataclass, fields, replace
 from dsf.api.crd import dynamic_scorer as defaults
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec, Scoring, SecretKeyRef, Source
 from dsf.api.crd.forecast_rules import ForecastRules
+from dsf.api.crd.score_meaning import Direction, ScoreRange, read_direction
 from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring import series_selector
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.scoring.scorer_summary import ScorerSummary
-from dsf.api.scoring.scoring_api import ConfiguredScoring, ConfiguredSource, ScorerConfig
+from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.registered_scorer import is_full
+
+FieldValue = str | int | Normalize | OnFailure | ForecastRules | ScoreRange
 
 _SOURCE_TYPES = {"prometheus": "Prometheus", "opentelemetry": "OpenTelemetry", "none": "None"}
 _WIRE_NAMES = {
@@ -36,6 +39,10 @@ _WIRE_NAMES = {
     "normalize": "scoring.normalize",
     "on_failure": "scoring.onFailure",
     "forecast": "forecast",
+    "display_name": "displayName",
+    "unit": "unit",
+    "direction": "direction",
+    "score_range": "range",
 }
 
 
@@ -44,8 +51,8 @@ class ConfigConflict:
     """A field in which the DynamicScorer and the API's config differ; the config won."""
 
     field: str
-    in_spec: str | int | Normalize | OnFailure | ForecastRules
-    in_config: str | int | Normalize | OnFailure | ForecastRules
+    in_spec: FieldValue
+    in_config: FieldValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,10 @@ class ConfigFields:
     normalize: Normalize | None = None
     on_failure: OnFailure | None = None
     forecast: ForecastRules | None = None
+    display_name: str | None = None
+    unit: str | None = None
+    direction: Direction | None = None
+    score_range: ScoreRange | None = None
 
 
 def resolve(
@@ -86,20 +97,17 @@ def resolve(
     if is_full(spec):
         if config is None:
             return InvalidInput("ConfigMissing", "the config endpoint has not answered yet")
-        from_api = _fields_of(config.source, config.scoring, config.forecast)
+        from_api = _fields_of(config)
         from_api = replace(from_api, scoring_host=from_api.scoring_host or server)
-    from_spec = _fields_of(spec.source, spec.scoring, spec.forecast)
+    from_spec = _fields_of(spec)
     summary = _summary(name, spec, _with_defaults(_over(from_api, from_spec), server))
     if isinstance(summary, InvalidInput):
         return summary
     return Resolved(summary, tuple(_conflicts(from_api, from_spec)))
 
 
-def _fields_of(
-    source: Source | ConfiguredSource | None,
-    scoring: Scoring | ConfiguredScoring | None,
-    forecast: ForecastRules | None,
-) -> ConfigFields:
+def _fields_of(side: DynamicScorerSpec | ScorerConfig) -> ConfigFields:
+    source, scoring = side.source, side.scoring
     asked = source.params if source else None
     pace = scoring.params if scoring else None
     return ConfigFields(
@@ -115,7 +123,11 @@ def _fields_of(
         interval=pace.interval if pace else None,
         normalize=scoring.normalize if scoring else None,
         on_failure=scoring.on_failure if scoring else None,
-        forecast=forecast,
+        forecast=side.forecast,
+        display_name=side.display_name,
+        unit=side.unit,
+        direction=read_direction(side.direction),
+        score_range=side.range,
     )
 
 
@@ -189,6 +201,7 @@ def _summary(
         scoring_normalize=config_fields.normalize,
         scoring_on_failure=config_fields.on_failure,
         forecast=config_fields.forecast,
+        scoring_range=config_fields.score_range,
     )
     if summary.forecast and summary.source_type != "Prometheus":
         return InvalidInput(

@@ -296,6 +296,38 @@ def _forecast() -> Iterator[Constraint]:
         yield Constraint(f"{truth}.query", keyword, good, refused, message)
 
 
+def _meaning() -> Iterator[Constraint]:
+    yield from _length("spec.unit", 32)
+    yield from _length("spec.displayName", 100)
+    for field in ("spec.unit", "spec.displayName"):
+        for text in ("W", "gCO2eq/kWh", "\N{DEGREE SIGN}C", "\N{KATAKANA LETTER A}", "two words"):
+            yield from _patterns(field, text, "", " ", " W", "W\n", "W\x1b[31m", "a\x85b", "a\x7f")
+    for direction in ("HigherIsBetter", "LowerIsBetter", "LOWERISBETTER", "higherisbetter"):
+        yield from _patterns("spec.direction", direction, "", "Higher", "less is better", "Up")
+    longest = "spec.direction: Too long: may not be more than 14 bytes"
+    good, bad = (
+        _spec("spec.direction", "HigherIsBetter"),
+        _spec("spec.direction", "HigherIsBetter1"),
+    )
+    yield Constraint("spec.direction", "maxLength", good, bad, longest)
+    for field, around in (("spec.range", _spec), ("status.meaning.range", _meaning_range)):
+        for ends in ({"min": 0}, {"max": -0.5}, {"min": -2.5, "max": 1000}):
+            good = around(field, ends)
+            yield Constraint(field, "rule 1", good, around(field, {}), "a range needs min or max")
+            for least, most in ((5, 5), (1, 0.5)):
+                bad = around(field, {"min": least, "max": most})
+                yield Constraint(field, "rule 2", good, bad, "min has to be less than max")
+    field = "status.meaning.direction"
+    for direction in ("HigherIsBetter", "LowerIsBetter"):
+        good = with_status({"meaning": {"direction": direction}})
+        bad = with_status({"meaning": {"direction": "Elsewhere"}})
+        yield Constraint(field, "enum", good, bad, f'{field}: Unsupported value: "Elsewhere"')
+
+
+def _meaning_range(_: str, ends: Object) -> Object:
+    return with_status({"meaning": {"range": ends}})
+
+
 def _overrides() -> Iterator[Constraint]:
     field = "spec.sourceOverrides"
     host = {"sourceHost": "http://thanos:9090"}
@@ -411,6 +443,7 @@ def _constraints() -> Iterator[Constraint]:
     yield from _range("spec.scoring.params.interval", 1, 604_800)
     yield from _score_rules()
     yield from _forecast()
+    yield from _meaning()
     yield from _own_token()
     yield from _enum("spec.scoreDestination", "AddOnPlacementScore", "None")
     yield from _length("spec.scoreDimensionFormat", 1024, before="${app}")

@@ -54,7 +54,7 @@ def test_numbers_too_large_for_the_scale_are_not_finite() -> None:
         {"onFailure": {"policy": "Retry"}},
     ],
 )
-def test_a_config_that_makes_no_sense_is_refused(bad: dict[str, object]) -> None:
+def test_scoring_that_makes_no_sense_is_refused(bad: dict[str, object]) -> None:
     config = {"name": "x", "source": {}, "scoring": {"params": {"name": "x"}, **bad}}
     with pytest.raises(ValidationError):
         ScorerConfig.model_validate(config)

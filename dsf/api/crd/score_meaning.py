@@ -1,0 +1,129 @@
+"""What scores mean: as declared in a DynamicScorer or in `/config`, and as published.
+
+What is declared speaks of the scores that the scoring API returns. What is published has gone
+through `scoring.normalize`, which has no unit and may turn the direction round.
+"""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from dsf.api.crd.structural_schema import rule, rules
+from dsf.api.wire_model import WireModel
+
+Direction = Literal["HigherIsBetter", "LowerIsBetter"]
+
+_DIRECTIONS: dict[str, Direction] = {
+    "higherisbetter": "HigherIsBetter",
+    "lowerisbetter": "LowerIsBetter",
+}
+
+UNIT_LENGTH = 32
+"""Characters of a unit: it stands in the head of a table."""
+
+DISPLAY_NAME_LENGTH = 100
+"""Characters of a display name: it stands in one line with other texts."""
+
+_VISIBLE = r"[^\x00-\x20\x7f-\xa0]"
+_ONE_LINE = rf"^{_VISIBLE}([^\x00-\x1f\x7f-\x9f]*{_VISIBLE})?$"
+"""Text without control characters, and without blanks at its ends."""
+
+
+class ScoreRange(WireModel):
+    """The range in which scores can be; at least one end."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule("has(self.min) || has(self.max)", "a range needs min or max"),
+            rule(
+                "!has(self.min) || !has(self.max) || self.min < self.max",
+                "min has to be less than max",
+            ),
+        )
+    )
+
+    min: Annotated[
+        float | None,
+        Field(default=None, allow_inf_nan=False, description="No score is less."),
+    ]
+    max: Annotated[
+        float | None,
+        Field(default=None, allow_inf_nan=False, description="No score is greater."),
+    ]
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.min is None and self.max is None:
+            raise ValueError("a range needs min or max")
+        if self.min is not None and self.max is not None and not self.min < self.max:
+            raise ValueError("min has to be less than max")
+        return self
+
+    def __str__(self) -> str:
+        low = "" if self.min is None else f"{self.min:g}"
+        return f"{low}..{'' if self.max is None else f'{self.max:g}'}"
+
+
+class DeclaredMeaning(WireModel):
+    """What the scores that the scoring API returns mean, before `scoring.normalize`."""
+
+    display_name: Annotated[
+        str | None,
+        Field(
+            default=None,
+            max_length=DISPLAY_NAME_LENGTH,
+            pattern=_ONE_LINE,
+            description="Name of the score for people, such as CPU cores in use.",
+        ),
+    ]
+    unit: Annotated[
+        str | None,
+        Field(
+            default=None,
+            max_length=UNIT_LENGTH,
+            pattern=_ONE_LINE,
+            description="Unit of the scores that the API returns, such as cores, W or gCO2eq/kWh.",
+        ),
+    ]
+    direction: Annotated[
+        str | None,
+        Field(
+            default=None,
+            max_length=14,
+            pattern=r"(?i)^(higherisbetter|lowerisbetter)$",
+            description="HigherIsBetter or LowerIsBetter, in any letter case, for the scores that"
+            " the API returns; scoring.normalize.invert turns it round for what is published.",
+        ),
+    ]
+    range: Annotated[
+        ScoreRange | None,
+        Field(
+            default=None,
+            description="Range of the scores that the API returns. Others are counted, and still"
+            " published.",
+        ),
+    ]
+
+
+class PublishedMeaning(WireModel):
+    """What the published scores mean, after scoring.normalize; fields are absent if not known."""
+
+    display_name: Annotated[
+        str | None, Field(default=None, description="Name of the score for people.")
+    ]
+    unit: Annotated[
+        str | None,
+        Field(default=None, description="Unit of the published scores; normalized ones have none."),
+    ]
+    direction: Annotated[
+        Direction | None,
+        Field(default=None, description="Whether a higher or a lower published score is better."),
+    ]
+    range: Annotated[
+        ScoreRange | None, Field(default=None, description="Range of the published scores.")
+    ]
+
+
+def read_direction(text: str | None) -> Direction | None:
+    """Return the direction that a text names in any letter case; None if it names none."""
+    return _DIRECTIONS.get((text or "").lower())
