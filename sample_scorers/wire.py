@@ -170,6 +170,9 @@ class Scoring(BaseModel):
     normalize: Normalize | None = None
 
 
+Direction = Literal["HigherIsBetter", "LowerIsBetter"]
+
+
 class ScoreRange(BaseModel):
     """The range in which scores can be; an open end is None."""
 
@@ -187,7 +190,7 @@ class ScorerConfig(BaseModel):
     description: str
     display_name: Annotated[str | None, Field(serialization_alias="displayName")] = None
     unit: str | None = None
-    direction: Literal["HigherIsBetter", "LowerIsBetter"] | None = None
+    direction: Direction | None = None
     range: ScoreRange | None = None
     source: PrometheusSource | NoSource
     scoring: Scoring

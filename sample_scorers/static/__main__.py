@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..program import command_line, fail, serve
-from .app import create_app
+from .app import NAME, create_app
 from .scores_file import SHIPPED, InvalidScoresFile, read
-
-NAME = "static-scorer"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

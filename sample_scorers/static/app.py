@@ -1,13 +1,21 @@
 """The static scorers as one HTTP application, each under its own path."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Header
 
 from .. import service
-from ..wire import NoSource, ScorerConfig, ScoreResult, Scoring, ScoringParams, Series
+from ..wire import NoSource, ScorerConfig, Scoring, ScoringParams, ScoringRequest, ScoringResponse
 from .score import StaticScoreTable, score
 from .scores_file import shipped
+
+NAME = "static-scorer"
+
+AskingCluster = Annotated[
+    str | None,
+    Header(alias="Dynamic-Scoring-Cluster", description="The managed cluster whose agent asks."),
+]
 
 
 def config(table: StaticScoreTable) -> ScorerConfig:
@@ -15,23 +23,28 @@ def config(table: StaticScoreTable) -> ScorerConfig:
     return ScorerConfig(
         name=table.name,
         description=table.description,
+        display_name=table.display_name,
+        unit=table.unit,
+        direction=table.direction,
         source=NoSource(),
         scoring=Scoring(
             path=f"{table.path}/scoring",
             params=ScoringParams(name=table.score_name, interval=table.interval),
+            normalize=table.normalize,
         ),
     )
 
 
 def create_app(tables: Sequence[StaticScoreTable] | None = None) -> FastAPI:
     """Return the application; without tables it serves those of this folder."""
-    return service.create_app(*map(_scorer, shipped() if tables is None else tables))
+    app = service.bare_app(NAME)
+    for table in shipped() if tables is None else tables:
+        service.add_config(app, config(table), table.path)
+        _add_scoring(app, table)
+    return app
 
 
-def _scorer(table: StaticScoreTable) -> service.ServedScorer:
-    results = score(table)
-
-    def constant(_series: Sequence[Series]) -> list[ScoreResult]:
-        return results
-
-    return service.ServedScorer(config(table), constant, base_path=table.path)
+def _add_scoring(app: FastAPI, table: StaticScoreTable) -> None:
+    @app.post(f"{table.path}/scoring")
+    async def scoring(_request: ScoringRequest, cluster: AskingCluster = None) -> ScoringResponse:
+        return ScoringResponse(results=score(table, cluster))

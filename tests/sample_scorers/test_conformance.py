@@ -43,6 +43,8 @@ def test_the_static_scorers_pass_the_check() -> None:
     with served(static_app()) as url:
         passes(f"{url}/performance/config", *STATIC)
         passes(f"{url}/powerconsumption/config", *STATIC)
+        passes(f"{url}/cost/config", "--dimension-format", "${device}")
+        passes(f"{url}/carbon/config", "--dimension-format", "${scoreName}")
 
 
 def test_the_llm_forecast_passes_the_check() -> None:

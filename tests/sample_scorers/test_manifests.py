@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
+from dsf.api.scoring.dimension_format import DimensionFormat
 from sample_scorers.prediction.app import config as prediction_config
 from sample_scorers.sample.app import config as sample_config
 from tests.sample_scorers.serving import SCORERS, run
@@ -45,7 +46,7 @@ def test_the_scorers_are_accepted_by_the_framework(file: Path) -> None:
         spec = DynamicScorerSpec.model_validate(document["spec"])
         assert spec.config_url.startswith("http://")
         assert "${" not in spec.config_url
-        assert spec.score_dimension_format in {"${node};${namespace};${pod}", "${app};${device}"}
+        assert DimensionFormat.parse(str(spec.score_dimension_format))
 
 
 @needs_envsubst
@@ -61,6 +62,8 @@ def test_names_and_addresses_fit_the_programs() -> None:
         "llm-forecast-scorer",
         "example-performance-scorer",
         "example-powerconsumption-scorer",
+        "example-cost-scorer",
+        "example-carbon-scorer",
     }
     for config in (sample_config(), prediction_config()):
         assert documents[config.name]["spec"]["description"] == config.description

@@ -8,6 +8,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import httpx
@@ -28,9 +29,20 @@ def module(name: str, *options: str) -> list[str]:
     return [sys.executable, "-m", f"sample_scorers.{name}", *options]
 
 
-def blocks(name: str, language: str) -> list[str]:
+def blocks(name: str) -> list[tuple[str, str]]:
+    """Return the language and the text of each block of a README, in their order."""
     text = (SCORERS / name / "README.md").read_text()
-    return re.findall(rf"```{language}\n(.*?)\n```", text, re.DOTALL)
+    return re.findall(r"```(\w+)\n(.*?)\n```", text, re.DOTALL)
+
+
+def asked_and_shown(name: str) -> list[tuple[str, str]]:
+    """Return the commands of a README that ask the scorer, each with the JSON shown below it."""
+    found = [*blocks(name), ("", "")]
+    return [
+        (text, below if kind == "json" else "")
+        for (language, text), (kind, below) in pairwise(found)
+        if language == "bash" and "localhost:8000" in text
+    ]
 
 
 @pytest.mark.skipif(not shutil.which("jq") or not shutil.which("curl"), reason="needs curl and jq")
@@ -38,19 +50,17 @@ def blocks(name: str, language: str) -> list[str]:
 def test_the_readme_commands_work_on_what_the_image_holds(name: str, tmp_path: Path) -> None:
     """Start as the README tells, but on the files that the Dockerfile copies, and nothing else."""
     copy_as_the_image_does(name, tmp_path)
-    start = next(block for block in blocks(name, "bash") if "python -m" in block)
-    ask = next(block for block in blocks(name, "bash") if "localhost:8000" in block)
+    start = next(text for _, text in blocks(name) if "python -m" in text)
     with (
         served(Server().app()) as model,
         started(*on_a_free_port(start, f"{model}/v1"), cwd=tmp_path) as url,
     ):
-        answer = run("bash", "-c", ask.replace("http://localhost:8000", url))
-    assert answer.returncode == 0, answer.stderr
-    shown = blocks(name, "json")
-    if shown:
-        assert json.loads(answer.stdout) == json.loads(shown[0])
-    else:
-        assert [each["score"] for each in json.loads(answer.stdout)["results"]] == [10.0, 16.0]
+        for command, shown in asked_and_shown(name):
+            answer = run("bash", "-c", command.replace("http://localhost:8000", url))
+            assert answer.returncode == 0, answer.stderr
+            if shown:
+                assert json.loads(answer.stdout) == json.loads(shown), command
+    assert asked_and_shown(name)[0][1]
 
 
 def copy_as_the_image_does(name: str, target: Path) -> None:
