@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from optimizer.domain.fleet import CandidatePolicy, Cluster, Fleet, Selector, Supply, Workload
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
+from optimizer.plan.basis import Basis
 from optimizer.plan.generated_objects import changes
 from optimizer.plan.manifests import manifests
 from optimizer.plan.plan import Plan
@@ -83,7 +84,7 @@ def _plan(fleet: Fleet, seeded: random.Random) -> Plan:
     objects = manifests(fleet, decision, claim_name="policy-watcher-claim")
     return Plan(
         digest=f"{seeded.getrandbits(256):064x}",
-        basis="",
+        basis=Basis(""),
         request=_request(fleet),
         solution=Solution("Feasible", decision, 1234.5, 1240.0, 60.0, "highs"),
         policies={},

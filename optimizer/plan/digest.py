@@ -1,16 +1,15 @@
-"""Digests that identify a plan, and the facts that it depends on."""
+"""The digest that identifies a plan."""
 
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import chain
 from typing import Any
 
 from dsf.kube.changes import Change
 from dsf.kube.port import Object
-from optimizer.domain.fleet import Cluster, Fleet
-from optimizer.mig.gpu_pools import GpuPools
+from optimizer.domain.fleet import Fleet
 from optimizer.wire.rollout import RolloutStrategy
 
 
@@ -30,33 +29,6 @@ def digest_of(
 def digest_of_json(value: Any) -> str:
     """Return the SHA-256 of a value as canonical JSON."""
     return _sha256([_text(value)])
-
-
-def basis_of(fleet: Fleet, pools: GpuPools) -> str:
-    """Return the SHA-256 of clusters, supplies, GPUs and requests.
-
-    Scores are left out, and so are generated candidates, which depend on them. The current state is
-    left out, because the changes of a plan are compared with the generated objects.
-    """
-    listed = tuple(_listed(cluster) for cluster in fleet.clusters)
-    asked = tuple(replace(item, current=()) for item in fleet.workloads)
-    facts = _facts(replace(fleet, clusters=listed, workloads=asked))
-    return _sha256([_text(facts), _text(_gpus(pools))])
-
-
-def _gpus(pools: GpuPools) -> list[Any]:
-    """Return the models of the GPUs by node, without their present layouts."""
-    return [
-        [pool.cluster, pool.name, node.name, [gpu.geometry.model for gpu in node.gpus]]
-        for _, own in sorted(pools.items())
-        for pool in own
-        for node in pool.nodes
-    ]
-
-
-def _listed(cluster: Cluster) -> Cluster:
-    listed = tuple(replace(item, current=False) for item in cluster.candidates if not item.layouts)
-    return replace(cluster, candidates=listed, enforced=())
 
 
 def _facts(fleet: Fleet) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import yaml
 
@@ -16,10 +17,12 @@ from optimizer.domain.issue import OTHERS_REASONS, Issue
 from optimizer.domain.settings import OptimizerSettings
 from optimizer.domain.solution import PolicyEnforcement, Solution
 from optimizer.explain.wire_values import placed
+from optimizer.mig.gpu_pools import GpuPools
 from optimizer.model.formulate import staying
 from optimizer.model.problem import Problem
 from optimizer.plan.assumptions import assumptions
-from optimizer.plan.digest import basis_of, digest_of
+from optimizer.plan.basis import Basis, basis_of, changed_facts
+from optimizer.plan.digest import digest_of
 from optimizer.plan.generated_objects import changes, describe, taken_names
 from optimizer.plan.manifests import manifests
 from optimizer.plan.removals import removal_issues, removals
@@ -51,14 +54,16 @@ from optimizer.wire.result import (
 
 _OTHERS_STAY = "the writes that the hub accepted stay"
 MAX_NAMED = 5
-"""Parts of others that a refusal names."""
+"""Parts of others, and differences, that the sentence of a refusal names."""
+MAX_DIFFERENCES = 100
+"""Differences that a refusal lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A decision that can be shown, approved by its digest, and applied as it is.
 
-    `digest` is the SHA-256 of the facts used, the decision and the changes; `basis` that of the
+    `digest` is the SHA-256 of the facts used, the decision and the changes; `basis`: the
     facts that must not change between planning and applying. `assumptions`: what each enforced
     policy supplies and each assigned workload requests. `score_versions`: the resource version of
     each AddOnPlacementScore that was read, by cluster and name. `rollback`: what it restores.
@@ -66,7 +71,7 @@ class Plan:
     """
 
     digest: str
-    basis: str
+    basis: Basis
     request: OptimizeRequest
     solution: Solution
     policies: Mapping[str, str]
@@ -156,14 +161,17 @@ def stale(
     read = read_objects(observation, made.request, settings)
     if basis_of(read.fleet, read.pools) != made.basis:
         return _others_since(made, read.fleet) or _stale(
-            "the policies, workloads or managed clusters that it depends on have changed"
+            "what it depends on has changed", _differences(made, read.fleet, read.pools)
         )
     kept = kept_objects(
         observation, made.request, own_decisions(observation, made.request, settings)
     )
     implied = changes(made.manifests, observation, made.request.optimization, kept)
     if made.manifests and implied != made.changes:
-        return _stale(f"the generated objects of {made.request.owner} have changed")
+        return _stale(
+            f"the generated objects of {made.request.owner} have changed",
+            _other_changes(made.changes, implied),
+        )
     return _taken(made.manifests, observation, made.request)
 
 
@@ -238,7 +246,9 @@ def _first(issues: tuple[Issue, ...], unlisted: int) -> Iterator[Issue]:
         yield Issue(reason="Truncated", message=f"{more} more issues are not shown")
 
 
-def _basis(observation: Observation, request: OptimizeRequest, settings: OptimizerSettings) -> str:
+def _basis(
+    observation: Observation, request: OptimizeRequest, settings: OptimizerSettings
+) -> Basis:
     read = read_objects(observation, request, settings)
     return basis_of(read.fleet, read.pools)
 
@@ -316,10 +326,33 @@ def _taken(
     )
 
 
-def _stale(why: str) -> RequestProblem:
+def _differences(made: Plan, fleet: Fleet, pools: GpuPools) -> Iterator[FieldProblem]:
+    """Yield what changed of what a plan rests on: first what it uses, as it was and as it is."""
+    now = assumptions(fleet, made.solution.decision)
+    for name, then in made.assumptions.items():
+        if name in now and now[name] != then:
+            yield FieldProblem(name, f"{now[name]} now; {then} when it was planned")
+    for name, what in changed_facts(made.basis, fleet, pools):
+        yield FieldProblem(name, what)
+
+
+def _other_changes(then: Sequence[Change], now: Sequence[Change]) -> Iterator[FieldProblem]:
+    """Yield the changes that the plan would not make as it was shown."""
+    for said, ours, theirs in (("now also needed", now, then), ("no longer needed", then, now)):
+        for change in ours:
+            if change not in theirs:
+                action = describe(change).action
+                yield FieldProblem(f"{change.kind.kind} {change.name}", f"{said}: {action}")
+
+
+def _stale(why: str, differences: Iterable[FieldProblem] = ()) -> RequestProblem:
+    found = tuple(islice(differences, MAX_DIFFERENCES))
+    named = [f"{item.field}: {item.message}" for item in found[:MAX_NAMED]]
+    more = ["and more"] if len(found) > MAX_NAMED else []
     return RequestProblem(
         status=CONFLICT,
         reason="StalePlan",
         title="The plan is out of date",
-        detail=f"{why}; plan again",
+        detail=f"{'; '.join((why, *named, *more))}; plan again",
+        errors=found,
     )

@@ -35,6 +35,7 @@ from mcp_server.result_views import (
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution
 from optimizer.placement_status.text import status_tables
+from optimizer.plan.basis import Basis
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.tables import render
 from optimizer.wire.explanation import Explanation, Placed
@@ -52,7 +53,7 @@ def _plan() -> Plan:
     placed = filled(Placed)
     return Plan(
         digest="d1",
-        basis="b1",
+        basis=Basis("b1"),
         request=OptimizeRequest(**request()),
         solution=Solution("Optimal", Decision(), 1.0, 1.0, 0.1, "highs"),
         policies={MARKER: f"{MARKER}, {MARKER}", "east": "all"},

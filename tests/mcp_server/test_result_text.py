@@ -11,6 +11,7 @@ from mcp_server.result_views import LIST_LIMIT, plan_view, reset_view
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution
 from optimizer.domain.status import Status
+from optimizer.plan.basis import Basis
 from optimizer.plan.plan import Plan
 from optimizer.wire.explanation import Placed
 from optimizer.wire.request import OptimizeRequest
@@ -24,7 +25,7 @@ def _plan(*, places: int = 0, unplaced: int = 0, status: Status = "Optimal") -> 
     objects = [{"metadata": {"name": f"p-{i}", "namespace": "default"}} for i in range(places)]
     return Plan(
         digest="d1",
-        basis="b1",
+        basis=Basis("b1"),
         request=OptimizeRequest(**request()),
         solution=Solution(status, Decision(), float(places), places + 5.0, 0.1, "highs"),
         policies={f"c{i:03}": f"policy-{i}" for i in range(places)},

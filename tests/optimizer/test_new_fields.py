@@ -22,7 +22,7 @@ from optimizer.model.predicates import PREDICATES
 from optimizer.model.problem import Problem
 from optimizer.model.rules import Row
 from optimizer.model.symmetry import cluster_forms, relaxation_keys, workload_keys
-from optimizer.plan.digest import basis_of
+from optimizer.plan.basis import basis_of
 from optimizer.plan.unplaced_reasons import SAYS
 from optimizer.snapshot.annotations import PREFIX
 from optimizer.snapshot.observation import Observation

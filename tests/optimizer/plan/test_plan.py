@@ -8,7 +8,7 @@ from dsf.kube.changes import Create, Delete, Patch
 from dsf.kube.port import Object
 from optimizer.domain.settings import DEFAULTS
 from optimizer.model.formulate import formulate
-from optimizer.plan.plan import Plan, plan, result, stale
+from optimizer.plan.plan import MAX_NAMED, Plan, plan, result, stale
 from optimizer.snapshot.observation import Observation
 from optimizer.solve.strategy import solve_problem
 from optimizer.wire.request import OptimizeRequest
@@ -17,6 +17,7 @@ from tests.optimizer.build import (
     guide,
     managed_cluster,
     obj,
+    policy,
     read_fleet,
     request,
     score,
@@ -212,6 +213,43 @@ def test_a_plan_is_stale_when_what_it_rests_on_moves() -> None:
         for item in observation.scores
     )
     assert reason(replace(observation, scores=fresher)) is None
+
+
+def test_a_stale_plan_says_what_changed_since_it_was_made() -> None:
+    observation = guide()
+    made = planned(observation)
+
+    def differences(seen: Observation) -> list[tuple[str, str]]:
+        problem = stale(made, seen, DEFAULTS)
+        assert problem is not None
+        assert problem.reason == "StalePlan"
+        for error in problem.errors[:MAX_NAMED]:
+            assert f"{error.field}: {error.message}" in problem.detail
+        return [(error.field, error.message) for error in problem.errors]
+
+    other_amount = workload("mwrs-app01", "app01", 1)
+    rest = observation.workloads[1:]
+    assert differences(replace(observation, workloads=(other_amount, *rest))) == [
+        ("workload mwrs-app01", "requests 1 gpu now; requests 2 gpu when it was planned"),
+        ("workload mwrs-app01", "changed: amount"),
+    ]
+    chosen = made.policies["worker01"]
+    shrunk = tuple(
+        policy(chosen, "3g.48gb", 3) if item["metadata"]["name"] == chosen else item
+        for item in observation.policies
+    )
+    assert differences(replace(observation, policies=shrunk)) == [
+        (
+            f"policy {chosen}",
+            "supplies 3 gpu of 3g.48gb now; supplies 2 gpu of 3g.48gb when it was planned",
+        ),
+        ("managed cluster worker01", "changed: candidate policies"),
+    ]
+    written = existing(made.manifests, observation)
+    assert len(differences(written)) == len(made.changes)
+    assert set(differences(written)) == {
+        (f"{change.kind.kind} {change.name}", "no longer needed: create") for change in made.changes
+    }
 
 
 def test_the_answer_of_a_plan() -> None:

@@ -1,0 +1,99 @@
+"""What a plan was made from: a digest that tells whether it changed, and words for what did."""
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from optimizer.domain.fleet import Cluster, Fleet
+from optimizer.mig.gpu_pools import GpuPools
+from optimizer.plan.digest import digest_of_json
+
+_CHECKSUM_BYTES = 4
+"""Bytes for each field: enough to name a field, not to tell whether anything changed."""
+
+_WORDS = {
+    "base": "supplies without a policy",
+    "candidates": "candidate policies",
+    "enforced": "enforced policies",
+    "excluded_clusters": "excluded clusters",
+    "gpus": "GPUs",
+    "used_by_others": "use by others",
+    "unselectable": "clusters that OCM can't select",
+    "avoided": "clusters that it avoids",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The SHA-256 of the facts that must not change between planning and applying.
+
+    `checksums`: for each fact, such as `workload app01`, those of its fields one after the other.
+    They only name what changed: the digest says whether anything did.
+    """
+
+    digest: str
+    checksums: Mapping[str, bytes] = field(default_factory=dict, compare=False)
+
+
+def basis_of(fleet: Fleet, pools: GpuPools) -> Basis:
+    """Return the basis of clusters, supplies, GPUs and requests.
+
+    Scores are left out, and so are generated candidates, which depend on them. The current state is
+    left out, because the changes of a plan are compared with the generated objects.
+    """
+    facts = dict(_facts(fleet, pools))
+    others = {"namespace": fleet.namespace, "optimization": fleet.optimization}
+    return Basis(
+        digest_of_json([others, facts]),
+        MappingProxyType({name: _checksums(fields) for name, fields in facts.items()}),
+    )
+
+
+def changed_facts(then: Basis, fleet: Fleet, pools: GpuPools) -> Iterator[tuple[str, str]]:
+    """Yield each fact that is not as it was, with what changed: fields, `is new` or `is gone`."""
+    now = dict(_facts(fleet, pools))
+    for name, fields in now.items():
+        before = then.checksums.get(name)
+        if before is None:
+            yield name, "is new"
+        elif words := ", ".join(_differing(fields, before)):
+            yield name, f"changed: {words}"
+    for name in then.checksums:
+        if name not in now:
+            yield name, "is gone"
+
+
+def _facts(fleet: Fleet, pools: GpuPools) -> Iterator[tuple[str, dict[str, Any]]]:
+    for cluster in fleet.clusters:
+        gpus = [
+            [pool.name, node.name, [gpu.geometry.model for gpu in node.gpus]]
+            for pool in pools.get(cluster.name, ())
+            for node in pool.nodes
+        ]
+        name = f"managed cluster {cluster.name}"
+        yield name, {**asdict(_listed(cluster)), "gpus": gpus}
+    for workload in fleet.workloads:
+        yield f"workload {workload.name}", asdict(replace(workload, current=()))
+
+
+def _listed(cluster: Cluster) -> Cluster:
+    listed = tuple(replace(item, current=False) for item in cluster.candidates if not item.layouts)
+    return replace(cluster, candidates=listed, enforced=())
+
+
+def _checksums(fields: Mapping[str, Any]) -> bytes:
+    return b"".join(
+        zlib.crc32(json.dumps(value, sort_keys=True).encode()).to_bytes(_CHECKSUM_BYTES, "big")
+        for value in fields.values()
+    )
+
+
+def _differing(fields: Mapping[str, Any], before: bytes) -> Iterator[str]:
+    now = _checksums(fields)
+    for index, name in enumerate(fields):
+        place = slice(index * _CHECKSUM_BYTES, (index + 1) * _CHECKSUM_BYTES)
+        if now[place] != before[place]:
+            yield _WORDS.get(name, name.replace("_", " "))
