@@ -6,6 +6,7 @@ import pytest
 from fastapi import FastAPI
 
 from dsf.cli.root import root
+from sample_scorers.latency.app import create_app as latency_app
 from sample_scorers.llm_forecast.app import create_app as llm_forecast_app
 from sample_scorers.llm_forecast.settings import ForecastSettings
 from sample_scorers.prediction.app import create_app as prediction_app
@@ -23,7 +24,7 @@ def passes(url: str, *options: str) -> None:
     assert code == 0, out + err
 
 
-@pytest.mark.parametrize("create", [sample_app, prediction_app])
+@pytest.mark.parametrize("create", [sample_app, prediction_app, latency_app])
 def test_a_sample_with_a_source_passes_the_check(create: Callable[[], FastAPI]) -> None:
     with served(create()) as url:
         passes(url, "--series", "50")

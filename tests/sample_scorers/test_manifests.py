@@ -10,6 +10,7 @@ import yaml
 
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
 from dsf.api.scoring.dimension_format import DimensionFormat
+from sample_scorers.latency.app import config as latency_config
 from sample_scorers.prediction.app import config as prediction_config
 from sample_scorers.sample.app import config as sample_config
 from tests.sample_scorers.serving import SCORERS, run
@@ -32,7 +33,7 @@ def registered(file: Path) -> list[dict[str, Any]]:
 
 
 def test_every_scorer_can_be_registered_and_all_but_the_external_one_deployed() -> None:
-    folders = {"sample", "static", "prediction", "llm_forecast"}
+    folders = {"sample", "static", "prediction", "llm_forecast", "latency"}
     assert {file.parts[-3] for file in SCORER_FILES} == folders
     assert {file.parts[-3] for file in WORK_FILES} == folders - {"llm_forecast"}
 
@@ -60,12 +61,13 @@ def test_names_and_addresses_fit_the_programs() -> None:
         "sample-scorer",
         "simple-prediction-scorer",
         "llm-forecast-scorer",
+        "latency-scorer",
         "example-performance-scorer",
         "example-powerconsumption-scorer",
         "example-cost-scorer",
         "example-carbon-scorer",
     }
-    for config in (sample_config(), prediction_config()):
+    for config in (sample_config(), prediction_config(), latency_config()):
         assert documents[config.name]["spec"]["description"] == config.description
     llm = documents["llm-forecast-scorer"]["spec"]
     assert llm["scoring"]["auth"]["tokenSecretRef"] == {"name": "api-auth-secret", "key": "token"}

@@ -20,7 +20,7 @@ from sample_scorers.static.__main__ import main as static
 from tests.sample_scorers.fake_model import Server
 from tests.sample_scorers.serving import SCORERS, run, served, started
 
-NAMES = ["sample", "static", "prediction", "llm_forecast"]
+NAMES = ["sample", "static", "prediction", "llm_forecast", "latency"]
 MODEL = {"VLLM_ENDPOINT": "http://127.0.0.1:9/v1", "MODEL_NAME": "tiny"}
 FOREIGN_TO_A_SCORER = ("dsf", "optimizer", "mcp_server", "policy_watcher")
 
@@ -89,7 +89,7 @@ def on_a_free_port(told: str, model_url: str) -> tuple[list[str], dict[str, str]
 
 def test_a_copy_under_another_name_runs(tmp_path: Path) -> None:
     shutil.copytree(SCORERS, tmp_path / "my_scorers")
-    for other in ("static", "prediction", "llm_forecast"):
+    for other in ("static", "prediction", "llm_forecast", "latency"):
         shutil.rmtree(tmp_path / "my_scorers" / other)
     original = tmp_path / "sample_scorers.py"
     original.write_text("raise ImportError('a copy should not need the original')")

@@ -3,6 +3,7 @@
 import json
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import httpx
@@ -16,6 +17,7 @@ from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.scoring_answer import parse_scoring_answer
 from dsf.api.scoring.scoring_api import ScorerConfig
 from sample_scorers import service
+from sample_scorers.latency.app import create_app as latency_app
 from sample_scorers.llm_forecast.app import create_app as llm_forecast_app
 from sample_scorers.llm_forecast.settings import ForecastSettings
 from sample_scorers.prediction.app import create_app as prediction_app
@@ -37,12 +39,14 @@ APPS: dict[str, Callable[[], FastAPI]] = {
     "sample": sample_app,
     "static": static_app,
     "prediction": prediction_app,
+    "latency": latency_app,
     "llm_forecast": lambda: llm_forecast_app(NO_MODEL),
 }
 SCORING = [
     ("sample", "/scoring"),
     ("prediction", "/scoring"),
     ("llm_forecast", "/scoring"),
+    ("latency", "/scoring"),
     ("static", "/performance/scoring"),
     ("static", "/powerconsumption/scoring"),
 ]
@@ -50,18 +54,8 @@ SCORING = [
 
 @pytest.fixture(scope="module")
 def clients() -> Iterator[dict[str, httpx.Client]]:
-    with (
-        client(APPS["sample"]()) as sample,
-        client(APPS["static"]()) as static,
-        client(APPS["prediction"]()) as prediction,
-        client(APPS["llm_forecast"]()) as llm,
-    ):
-        yield {
-            "sample": sample,
-            "static": static,
-            "prediction": prediction,
-            "llm_forecast": llm,
-        }
+    with ExitStack() as stack:
+        yield {name: stack.enter_context(client(create())) for name, create in APPS.items()}
 
 
 def prometheus_config(

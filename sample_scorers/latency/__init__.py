@@ -1,0 +1,1 @@
+"""The latency scorer: how long probes of each app take, seen from a managed cluster."""

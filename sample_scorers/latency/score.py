@@ -1,0 +1,71 @@
+"""The score: a pure function of the series of blackbox probes.
+
+Source of the metrics: https://github.com/prometheus/blackbox_exporter
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
+from statistics import fmean
+
+from ..wire import Labels, ScoreResult, Series
+
+SUCCESS = "probe_success"
+"""The metric that is 0 at the time of a probe that failed."""
+
+QUANTILE = 0.95
+"""Share of the probes that were not slower than the score."""
+
+LIMIT_MS = 2000.0
+"""Milliseconds of a probe that failed. Slower probes count as failed, because few users wait."""
+
+CLUSTER = "cluster"
+"""The app label of the mean of all apps."""
+
+Target = frozenset[tuple[str, str]]
+
+
+def score(series: Sequence[Series]) -> list[ScoreResult]:
+    """Return the latency of each app, and the mean of all apps, in milliseconds.
+
+    An app is the label `app` of a series, or else its `instance`; the series of one app are taken
+    together. A probe that failed counts as LIMIT_MS, because a refused connection is fast.
+    """
+    failures = _failures(series)
+    probes = defaultdict[str, list[float]](list)
+    for each in series:
+        if each.metric.get("__name__") != SUCCESS:
+            app = each.metric.get("app") or each.metric.get("instance", "")
+            probes[app] += _milliseconds(each, failures.get(_target(each.metric), frozenset()))
+    by_app = {app: _quantile(found) for app, found in probes.items() if found}
+    overall = {CLUSTER: fmean(by_app.values())} if by_app else {}
+    return [
+        ScoreResult(metric={"app": app}, score=latency)
+        for app, latency in (*overall.items(), *by_app.items())
+    ]
+
+
+def _failures(series: Iterable[Series]) -> Mapping[Target, frozenset[float]]:
+    """Return the times at which the probes of each target failed."""
+    return {
+        _target(each.metric): frozenset(time for time, value in each.finite() if value == 0)
+        for each in series
+        if each.metric.get("__name__") == SUCCESS
+    }
+
+
+def _target(labels: Labels) -> Target:
+    return frozenset((name, value) for name, value in labels.items() if name != "__name__")
+
+
+def _milliseconds(series: Series, failed: frozenset[float]) -> list[float]:
+    return [
+        LIMIT_MS if time in failed else min(1000 * seconds, LIMIT_MS)
+        for time, seconds in series.finite()
+        if seconds >= 0
+    ]
+
+
+def _quantile(values: Sequence[float]) -> float:
+    """Return the smallest value that at least QUANTILE of the values do not exceed."""
+    return sorted(values)[ceil(QUANTILE * len(values)) - 1]
