@@ -30,7 +30,7 @@ from dsf.kube.kinds import (
     POLICY,
     Kind,
 )
-from dsf.kube.port import Kube, Object
+from dsf.kube.port import Lister, Object
 from dsf.kube.reads import list_objects
 from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.observation import Observation
@@ -60,7 +60,9 @@ MAX_READS = 3
 """Attempts to read a list whose continue token expires."""
 
 
-async def observe(kube: Kube, namespace: str, now: datetime, *, named: bool = True) -> Observation:
+async def observe(
+    kube: Lister, namespace: str, now: datetime, *, named: bool = True
+) -> Observation:
     """Return the objects that a plan depends on, except scores: there can be millions of them.
 
     The copies of policies that OCM makes for clusters are left out: there can be very many.
@@ -92,7 +94,7 @@ async def observe(kube: Kube, namespace: str, now: datetime, *, named: bool = Tr
     )
 
 
-async def observe_namespace(kube: Kube, namespace: str, now: datetime) -> Observation:
+async def observe_namespace(kube: Lister, namespace: str, now: datetime) -> Observation:
     """Return what `observe` returns, without what is elsewhere on the hub.
 
     Raises KubeError if the hub can't be read.
@@ -104,7 +106,7 @@ async def observe_namespace(kube: Kube, namespace: str, now: datetime) -> Observ
     return _with_objects(hub, dict(zip(SHARED_KINDS, own, strict=True)))
 
 
-async def _observe_hub(kube: Kube, namespace: str, now: datetime) -> Observation:
+async def _observe_hub(kube: Lister, namespace: str, now: datetime) -> Observation:
     """Return the managed clusters, and the cluster sets with their bindings to a namespace."""
     managed, sets, set_bindings = await asyncio.gather(
         list_all(kube, MANAGED_CLUSTER),
@@ -116,7 +118,7 @@ async def _observe_hub(kube: Kube, namespace: str, now: datetime) -> Observation
     )
 
 
-async def _list_everywhere(kube: Kube, kind: Kind, **selectors: str) -> tuple[Object, ...] | None:
+async def _list_everywhere(kube: Lister, kind: Kind, **selectors: str) -> tuple[Object, ...] | None:
     """Return all objects of a kind; None if they may be listed in single namespaces only."""
     try:
         return await list_all(kube, kind, **selectors)
@@ -161,7 +163,7 @@ def _with_objects(
 
 
 async def score_pages(
-    kube: Kube,
+    kube: Lister,
     names: Collection[str] = (),
     *,
     namespace: str | None = None,
@@ -182,7 +184,7 @@ async def score_pages(
             return
 
 
-async def score_names(kube: Kube) -> list[ScoreObject]:
+async def score_names(kube: Lister) -> list[ScoreObject]:
     """Return all AddOnPlacementScores without their entries; raises Gone as `score_pages` does."""
     return [
         ScoreObject(cluster=obj["metadata"].get("namespace") or "", name=name_of(obj))
@@ -192,7 +194,7 @@ async def score_names(kube: Kube) -> list[ScoreObject]:
 
 
 async def _score_pages(
-    kube: Kube, namespace: str | None, fields: str, entries: int
+    kube: Lister, namespace: str | None, fields: str, entries: int
 ) -> AsyncIterator[tuple[Object, ...]]:
     token, limit = "", FIRST_SCORE_PAGE_SIZE
     while True:
@@ -213,7 +215,7 @@ def _next_limit(items: Sequence[Object], limit: int, entries: int) -> int:
 
 
 async def list_all(
-    kube: Kube, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = ""
+    kube: Lister, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = ""
 ) -> tuple[Object, ...]:
     """Return all objects of a kind; none if the hub does not serve the kind."""
     try:

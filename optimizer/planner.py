@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from time import monotonic
 
-from dsf.kube.port import Kube
+from dsf.kube.port import Lister
 from optimizer.candidates.fleet_candidates import with_candidates
 from optimizer.domain.fleet import Fleet
 from optimizer.domain.settings import OptimizerSettings
@@ -53,7 +53,7 @@ class Planner:
     """
 
     def __init__(
-        self, kube: Kube, settings: OptimizerSettings, *, now: Callable[[], datetime]
+        self, kube: Lister, settings: OptimizerSettings, *, now: Callable[[], datetime]
     ) -> None:
         self._kube = kube
         self._settings = settings

@@ -10,6 +10,7 @@ from dsf.kube.kinds import DYNAMIC_SCORER, MANAGED_CLUSTER
 from dsf.kube.port import Kube
 from optimizer.domain.issue import Issue
 from optimizer.domain.settings import DEFAULTS, OptimizerSettings
+from optimizer.hypothetical_hub import HypotheticalHub
 from optimizer.landing_watch import LandingWatch
 from optimizer.namespace_lease import LEASE_SECONDS
 from optimizer.observe import (
@@ -19,6 +20,9 @@ from optimizer.observe import (
     score_names,
     score_pages,
 )
+from optimizer.observe_fleet import observe_fleet
+from optimizer.overview.fleet_facts import FleetFacts
+from optimizer.overview.what_if import PretendedObjects
 from optimizer.placement_status.comparison import placement_status
 from optimizer.plan.plan import Plan
 from optimizer.plan_records import PlanRecords
@@ -141,14 +145,30 @@ class Optimizer:
             return no_rollout(namespace, optimization)
         return changed if isinstance(changed, RequestProblem) else status_of(changed)
 
+    async def fleet(self, namespace: str, *, described: bool = True) -> FleetFacts:
+        """Return what answers about the fleet are made of, with the objects of one namespace.
+
+        `described`: whether the DynamicScorers are read too.
+        """
+        return await observe_fleet(self._kube, namespace, now=self._now, described=described)
+
     async def plan(
-        self, request: OptimizeRequest, *, name_others: bool = True
+        self,
+        request: OptimizeRequest,
+        *,
+        name_others: bool = True,
+        pretended: PretendedObjects | None = None,
     ) -> Plan | RequestProblem:
         """Make a plan; write nothing.
 
         `name_others`: whether the plan names what other namespaces have; it counts in any case.
+        `pretended`: what the hub is pretended to have; such a plan must not be applied.
         """
-        return await self._in_turn(lambda: self._planner.plan(request, name_others=name_others))
+        planner = self._planner
+        if pretended is not None:
+            hub = HypotheticalHub(self._kube, pretended)
+            planner = Planner(hub, self._settings, now=self._now)
+        return await self._in_turn(lambda: planner.plan(request, name_others=name_others))
 
     async def plan_rollback(
         self, asked: RollbackRequest, *, name_others: bool = True

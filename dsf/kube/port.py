@@ -37,12 +37,8 @@ class WatchEvent:
     object: Object
 
 
-class Kube(Protocol):
-    """A Kubernetes API server, real or embedded."""
-
-    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
-        """Return one object."""
-        ...
+class Lister(Protocol):
+    """What lists objects: an API server, or one as a what-if question pretends it."""
 
     async def list(
         self,
@@ -59,6 +55,14 @@ class Kube(Protocol):
         `labels` and `fields` are selectors in their string form. Raises Gone if the continue
         token is too old.
         """
+        ...
+
+
+class Kube(Lister, Protocol):
+    """A Kubernetes API server, real or embedded."""
+
+    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
+        """Return one object."""
         ...
 
     def watch(

@@ -2,7 +2,7 @@
 
 from dsf.kube.errors import NotFound
 from dsf.kube.kinds import Kind
-from dsf.kube.port import Kube, Object
+from dsf.kube.port import Kube, Lister, Object
 
 PAGE = 500
 """Objects per page of a list, as in client-go and kubectl."""
@@ -19,7 +19,7 @@ async def find_object(
 
 
 async def list_objects(
-    kube: Kube, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = ""
+    kube: Lister, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = ""
 ) -> list[Object]:
     """Return all objects of a kind, read page by page; raises Gone if a page comes too late."""
     objects, token = list[Object](), ""

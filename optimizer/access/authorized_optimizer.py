@@ -22,6 +22,8 @@ from optimizer.access.rights import (
     writing_rights,
 )
 from optimizer.domain.issue import Issue
+from optimizer.overview.fleet_facts import FleetFacts
+from optimizer.overview.what_if import PretendedObjects
 from optimizer.plan.plan import Plan
 from optimizer.plan_writer import Writer
 from optimizer.record.recorded_plan import RecordedPlan
@@ -97,6 +99,17 @@ class AuthorizedOptimizer:
         refused = await self._refusal(status_rights(namespace))
         return refused or await self._optimizer.placement_status(namespace, optimization)
 
+    async def fleet(self, namespace: str) -> FleetFacts | RequestProblem:
+        """Return what answers about the fleet are made of.
+
+        Scorers are in it for users who may list DynamicScorers.
+        """
+        refused = await self._refusal(listing_rights(None) + status_rights(namespace))
+        if refused:
+            return refused
+        described = await self._refusal(describing_rights()) is None
+        return await self._optimizer.fleet(namespace, described=described)
+
     async def rollouts(self, namespace: str) -> RolloutList | RequestProblem:
         """Return the newest rollout of each optimization of a namespace."""
         refused = await self._refusal(record_rights(namespace))
@@ -125,9 +138,16 @@ class AuthorizedOptimizer:
         return await self._audited(f"rollout {command}", namespace, write)
 
     async def plan(
-        self, request: OptimizeRequest, *, to_apply: bool = False
+        self,
+        request: OptimizeRequest,
+        *,
+        to_apply: bool = False,
+        pretended: PretendedObjects | None = None,
     ) -> Plan | RequestProblem:
-        """Make a plan; a caller that may not apply it is refused before it is made."""
+        """Make a plan; a caller that may not apply it is refused before it is made.
+
+        `pretended`: what the hub is pretended to have; such a plan must not be applied.
+        """
         rights = planning_rights(request.namespace)
         if to_apply:
             rights += writing_rights(request.namespace)
@@ -136,7 +156,8 @@ class AuthorizedOptimizer:
             self._audit("apply", request.namespace, refused.reason)
         if refused:
             return refused
-        return await self._optimizer.plan(request, name_others=await self._may_name_others())
+        named = await self._may_name_others()
+        return await self._optimizer.plan(request, name_others=named, pretended=pretended)
 
     async def plan_rollback(
         self, asked: RollbackRequest, *, to_apply: bool = False

@@ -28,6 +28,12 @@ from optimizer.plan.manifests import manifests
 from optimizer.plan.removals import removal_issues, removals
 from optimizer.plan.rollout_plan import RolloutPlan
 from optimizer.plan.unplaced_reasons import unplaced
+from optimizer.plan.workload_moves import (
+    EnforcementChange,
+    WorkloadMove,
+    enforcement_changes,
+    workload_moves,
+)
 from optimizer.snapshot.fleet_reader import MAX_ISSUES
 from optimizer.snapshot.fleet_snapshot import read_objects
 from optimizer.snapshot.observation import Observation
@@ -67,7 +73,8 @@ class Plan:
     facts that must not change between planning and applying. `assumptions`: what each enforced
     policy supplies and each assigned workload requests. `score_versions`: the resource version of
     each AddOnPlacementScore that was read, by cluster and name. `rollback`: what it restores.
-    `rollout`: its steps, if it is not written all at once.
+    `rollout`: its steps, if it is not written all at once. `moves`: what becomes of each workload;
+    `enforcement_changes`: the clusters whose enforced policies change.
     """
 
     digest: str
@@ -86,6 +93,8 @@ class Plan:
     score_versions: Mapping[tuple[str, str], str] = field(default_factory=dict)
     rollback: RecordedRollback | None = None
     rollout: RolloutPlan | None = None
+    moves: tuple[WorkloadMove, ...] = ()
+    enforcement_changes: tuple[EnforcementChange, ...] = ()
 
     @property
     def optimization(self) -> str:
@@ -131,6 +140,9 @@ def plan(
         *fleet.issues,
         *omitted_layout_issues(fleet.omitted_layouts, more),
     )
+    left_out = unplaced(request, fleet, problem, solution)
+    named = request.cluster_names
+    in_force = [item for item in running.policies if request.prune or item.cluster in named]
     return Plan(
         digest=digest_of(fleet, objects, implied, request.rollout),
         basis=_basis(observation, request, settings),
@@ -138,12 +150,20 @@ def plan(
         solution=_net_of_stays(wide, staying(fleet)),
         policies=_policies(solution.decision.policies),
         placements=placed(problem, solution),
-        unplaced=unplaced(request, fleet, problem, solution),
+        unplaced=left_out,
         issues=tuple(_first(issues, fleet.unlisted_issues)),
         manifests=objects,
         changes=implied,
         assumptions=assumptions(fleet, solution.decision),
         removals=removed,
+        moves=workload_moves(
+            fleet,
+            solution.decision,
+            enforced=in_force,
+            unplaced=left_out,
+            removed=removed,
+        ),
+        enforcement_changes=enforcement_changes(in_force, solution.decision.policies),
     )
 
 

@@ -1,0 +1,86 @@
+"""What answers about a fleet are made of, as it was read from the hub at one moment."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from dsf.api.names import ROOT_POLICY_LABEL
+from dsf.kube.port import Object
+from dsf.placement.obstacles import Obstacle
+from optimizer.domain.grouping import members_by_key
+from optimizer.overview.score_overview import ClusterScores
+from optimizer.overview.scorer_overview import ScorerOverview
+from optimizer.placement_status.cluster_faults import cluster_fault, taint_fault
+from optimizer.placement_status.hub_state import HubState, read_hub_state
+from optimizer.snapshot.object_readers import is_generated, labels_of, name_of
+from optimizer.snapshot.observation import Observation
+from optimizer.snapshot.resource_labels import REQUEST_KIND
+from optimizer.wire.placement_status import PlacementStatus, WorkloadLanding
+
+
+@dataclass(frozen=True)
+class FleetFacts:
+    """The objects of one namespace, the managed clusters, all scores and all scorers.
+
+    `status`: what OCM has made of what was generated in the namespace.
+    """
+
+    namespace: str
+    observation: Observation
+    status: PlacementStatus
+    scores: ClusterScores = field(default_factory=dict)
+    scorers: tuple[ScorerOverview, ...] = ()
+
+    @cached_property
+    def hub(self) -> HubState:
+        """The objects by name, and what is enforced where."""
+        return read_hub_state(self.observation, self.namespace)
+
+    @cached_property
+    def faults(self) -> Mapping[str, Obstacle]:
+        """Why OCM selects a managed cluster for no new Placement, by name; only such clusters."""
+        now = self.observation.observed_at
+        found = {
+            name: cluster_fault(name, cluster)
+            or self.hub.unbound.get(name)
+            or taint_fault(name, cluster, (), now=now)
+            for name, cluster in self.hub.clusters.items()
+        }
+        return {name: fault for name, fault in found.items() if fault}
+
+    @cached_property
+    def workloads(self) -> Mapping[str, Object]:
+        """The ManifestWorkReplicaSets with the labels of a request, by name."""
+        found = {name_of(obj): obj for obj in self.observation.workloads}
+        return {
+            name: found[name] for name in sorted(found) if REQUEST_KIND in labels_of(found[name])
+        }
+
+    @cached_property
+    def policies(self) -> Mapping[str, Object]:
+        """The policies that people wrote, by name: neither generated nor replicated ones."""
+        found = {name_of(obj): obj for obj in self.observation.policies}
+        return {
+            name: found[name]
+            for name in sorted(found)
+            if not is_generated(found[name]) and ROOT_POLICY_LABEL not in labels_of(found[name])
+        }
+
+    @cached_property
+    def enforced(self) -> Mapping[str, Sequence[str]]:
+        """The policies that generated PlacementBindings bind to each managed cluster."""
+        return members_by_key((item.cluster, item.policy) for item in self.status.policies)
+
+    @cached_property
+    def running(self) -> Mapping[str, Sequence[WorkloadLanding]]:
+        """The workloads that were placed on each managed cluster."""
+        return members_by_key((item.cluster, item) for item in self.status.workloads)
+
+    @cached_property
+    def landings(self) -> Mapping[str, Sequence[WorkloadLanding]]:
+        """How far OCM is with each placed workload, on each of its managed clusters."""
+        return members_by_key((item.workload, item) for item in self.status.workloads)
+
+    def scorer_of(self, score: str) -> ScorerOverview | None:
+        """Return the DynamicScorer that fills a score; None if none is known."""
+        return next((item for item in self.scorers if item.score == score), None)

@@ -1,0 +1,243 @@
+"""Completes a request that names little: scores in words, everything that carries the labels."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from dsf.api.untrusted_text import UntrustedName, listed
+from optimizer.domain.fleet import CandidatePolicy, Workload
+from optimizer.overview.fleet_facts import FleetFacts
+from optimizer.overview.name_search import find_name
+from optimizer.overview.what_if import WhatIf, policy_of_copy
+from optimizer.snapshot.object_readers import read_policy, read_workload
+from optimizer.wire.field_problems import field_problems
+from optimizer.wire.request import DEFAULT_FORMAT, REQUEST_FIELDS, OptimizeRequest
+from optimizer.wire.request_problem import UNPROCESSABLE, FieldProblem, RequestProblem
+
+MAX_NAMED = 10
+"""Existing names that one refusal spells out."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningWish:
+    """What somebody wants planned, as far as it was said.
+
+    `objective`: weights by score name or a part of it. `clusters`, `workloads`: names or parts of
+    them; empty: all that carry the labels. `further`: fields of POST /optimize that are taken over.
+    """
+
+    objective: Mapping[str, float]
+    clusters: Sequence[str] = ()
+    workloads: Sequence[str] = ()
+    what_if: WhatIf = field(default_factory=WhatIf)
+    further: Mapping[str, Any] = field(default_factory=dict)
+
+
+def complete_request(facts: FleetFacts, wish: PlanningWish) -> OptimizeRequest | RequestProblem:
+    """Return the request for a wish; a problem if a name is unknown or ambiguous.
+
+    A wish that names some workloads only does not remove the others.
+    """
+    meant = _names_meant(facts, wish)
+    if isinstance(meant, RequestProblem):
+        return meant
+    if not meant.weights:
+        return _no_objective(facts)
+    what_if, preferences = wish.what_if, [_preference(facts, *item) for item in meant.weights]
+    clusters = list(_clusters(facts, meant.clusters or tuple(facts.hub.clusters), what_if))
+    body = {
+        "prune": not meant.workloads,
+        **({} if any(item["availablePolicies"] for item in clusters) else _generated_policies()),
+        **wish.further,
+        "namespace": facts.namespace,
+        "clusters": clusters,
+        "targetWorkloads": [
+            _workload(facts, name, what_if) for name in meant.workloads or facts.workloads
+        ],
+        "preference": preferences[0],
+        "objectives": preferences[1:],
+        "limits": [_limit(facts, *item) for item in meant.budget],
+        "dryRun": True,
+    }
+    return validated_request(body)
+
+
+class _NamesMeant(NamedTuple):
+    """The names of a wish in full; empty clusters and workloads: none were said."""
+
+    weights: tuple[tuple[str, float], ...]
+    budget: tuple[tuple[str, float], ...]
+    clusters: tuple[str, ...]
+    workloads: tuple[str, ...]
+
+
+def _names_meant(facts: FleetFacts, wish: PlanningWish) -> _NamesMeant | RequestProblem:
+    what_if = wish.what_if
+    scores = _found(wish.objective, facts.scores, "objective", "score")
+    if isinstance(scores, RequestProblem):
+        return scores
+    budget = _found(what_if.budget, facts.scores, "budget", "score")
+    if isinstance(budget, RequestProblem):
+        return budget
+    clusters = _found(wish.clusters, facts.hub.clusters, "clusters", "managed cluster")
+    if isinstance(clusters, RequestProblem):
+        return clusters
+    workloads = _found(wish.workloads, facts.workloads, "workloads", "workload")
+    if isinstance(workloads, RequestProblem):
+        return workloads
+    return _unknown_in_what_if(facts, what_if) or _NamesMeant(
+        weights=tuple(zip(scores, wish.objective.values(), strict=True)),
+        budget=tuple(zip(budget, what_if.budget.values(), strict=True)),
+        clusters=clusters,
+        workloads=workloads,
+    )
+
+
+def _generated_policies() -> dict[str, Any]:
+    """Return the fields that let policies be generated where people wrote none."""
+    return {"mig": {"discover": True}}
+
+
+def validated_request(body: Mapping[str, Any]) -> OptimizeRequest | RequestProblem:
+    """Return the request of a body, or the problem that names each wrong field."""
+    try:
+        return OptimizeRequest.model_validate(body)
+    except ValidationError as error:
+        found = field_problems(error.errors(include_url=False, include_input=False), REQUEST_FIELDS)
+        problems = tuple(found)
+        return RequestProblem(
+            status=UNPROCESSABLE,
+            reason="InvalidRequest",
+            title="The request is not valid",
+            detail="; ".join(f"{item.field}: {item.message}" for item in problems[:5]),
+            errors=problems,
+        )
+
+
+def policies_of(facts: FleetFacts, cluster: str) -> tuple[CandidatePolicy, ...]:
+    """Return the policies that a managed cluster may enforce, by name.
+
+    A policy is made for the cluster that its annotation names, or else that its name ends with
+    after a `-`; one that names no cluster may be enforced on each.
+    """
+    found = (
+        read_policy(obj, cluster)
+        for name, obj in facts.policies.items()
+        if _for_cluster(name, cluster, facts.hub.clusters)
+    )
+    return tuple(item for item in found if isinstance(item, CandidatePolicy))
+
+
+def _for_cluster(policy: str, cluster: str, clusters: Iterable[str]) -> bool:
+    named = [name for name in clusters if policy.endswith(f"-{name}")]
+    return not named or max(named, key=len) == cluster
+
+
+def _found(
+    wanted: Iterable[str], known: Iterable[str], where: str, what: str
+) -> tuple[str, ...] | RequestProblem:
+    """Return the full name of each name that was said."""
+    names, found = list(known), list[str]()
+    for said in wanted:
+        name = find_name(said, names, field=where, what=what)
+        if isinstance(name, RequestProblem):
+            return name
+        found.append(name)
+    return tuple(found)
+
+
+def _unknown_in_what_if(facts: FleetFacts, what_if: WhatIf) -> RequestProblem | None:
+    """Return the first name of a question that does not exist, with near ones."""
+    added = {item.name for item in what_if.add}
+    clusters, workloads = {*facts.hub.clusters, *added}, facts.workloads
+    excluded = [name for names in what_if.exclude.values() for name in names]
+    asked: tuple[tuple[Iterable[str], Iterable[str], str, str], ...] = (
+        ([*what_if.lose, *what_if.drain], clusters, "managed cluster", "lose or drain"),
+        ((item.like for item in what_if.add), facts.hub.clusters, "managed cluster", "add.like"),
+        (what_if.pin.values(), clusters, "managed cluster", "pin"),
+        (excluded, clusters, "managed cluster", "exclude"),
+        ((item.cluster for item in what_if.scores), clusters, "managed cluster", "scores"),
+        ((item.score for item in what_if.scores), facts.scores, "score", "scores"),
+        ([*what_if.pin, *what_if.exclude], workloads, "workload", "pin or exclude"),
+    )
+    for names, known, what, where in asked:
+        for name in names:
+            if name not in known:
+                found = find_name(name, known, field=where, what=what)
+                return found if isinstance(found, RequestProblem) else _say_it(name, found, where)
+    return None
+
+
+def _say_it(said: str, name: str, where: str) -> RequestProblem:
+    message = (
+        f"{where}: there is no {UntrustedName(said)}; do you mean {UntrustedName(name)}?"
+        " Write the full name"
+    )
+    return RequestProblem(
+        status=UNPROCESSABLE,
+        reason="UnknownName",
+        title="A name is not that of one object",
+        detail=message,
+        errors=(FieldProblem(where, message, (name,)),),
+    )
+
+
+def _no_objective(facts: FleetFacts) -> RequestProblem:
+    names = tuple(facts.scores)
+    message = f"name the score to maximise; there is {listed(names[:MAX_NAMED]) or 'none'}"
+    return RequestProblem(
+        status=UNPROCESSABLE,
+        reason="NoObjective",
+        title="No objective was named",
+        detail=message,
+        errors=(FieldProblem("objective", message, names[:MAX_NAMED]),),
+    )
+
+
+def _score(facts: FleetFacts, name: str) -> dict[str, Any]:
+    scorer = facts.scorer_of(name)
+    stated = scorer.dimension_format if scorer else ""
+    return {
+        "addonPlacementScore": name,
+        "scoreDimensionFormat": stated if "${app}" in stated else DEFAULT_FORMAT,
+    }
+
+
+def _preference(facts: FleetFacts, name: str, weight: float) -> dict[str, Any]:
+    scorer = facts.scorer_of(name)
+    inverted = scorer is not None and scorer.direction == "LowerIsBetter"
+    return {**_score(facts, name), "weight": weight, "invert": inverted}
+
+
+def _limit(facts: FleetFacts, name: str, most: float) -> dict[str, Any]:
+    return {"name": f"budget-{name}"[:100], "maximum": most, "score": _score(facts, name)}
+
+
+def _clusters(facts: FleetFacts, names: Sequence[str], what_if: WhatIf) -> Iterator[dict[str, Any]]:
+    for name in names:
+        if name not in what_if.lose:
+            policies = [item.policy for item in policies_of(facts, name)]
+            yield _cluster(name, policies)
+    for added in what_if.add:
+        policies = [item.policy for item in policies_of(facts, added.like)]
+        renamed = [policy_of_copy(item, added.name, added.like) or item for item in policies]
+        yield _cluster(added.name, renamed)
+
+
+def _cluster(name: str, policies: Iterable[str]) -> dict[str, Any]:
+    return {"name": name, "availablePolicies": [{"name": policy} for policy in policies]}
+
+
+def _workload(facts: FleetFacts, name: str, what_if: WhatIf) -> dict[str, Any]:
+    """Return a workload of a request; clusters that its annotations exclude stay excluded."""
+    asked: dict[str, Any] = {"name": name}
+    if name in what_if.pin:
+        asked["clusters"] = [what_if.pin[name]]
+    excluded = (*what_if.drain, *what_if.exclude.get(name, ()))
+    if excluded:
+        read = read_workload(facts.workloads[name])
+        before = read.excluded_clusters if isinstance(read, Workload) else ()
+        asked["excludedClusters"] = list(dict.fromkeys((*before, *excluded)))
+    return asked

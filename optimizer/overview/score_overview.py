@@ -1,0 +1,106 @@
+"""Scores aggregated by managed cluster and by name: which cluster is best in which score."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from optimizer.domain.grouping import members_by_key
+from optimizer.overview.scorer_overview import Direction, ScorerOverview
+from optimizer.wire.base import Name, ResultPart, Text
+from optimizer.wire.result import ScoreObject
+
+
+class ClusterScore(ResultPart):
+    """One score of one managed cluster: the mean and the range of its entries."""
+
+    cluster: Name
+    mean: float
+    minimum: int
+    maximum: int
+    entries: int
+    valid_until: datetime | None = None
+    expired: bool = False
+
+
+ClusterScores = Mapping[str, Sequence[ClusterScore]]
+"""The scores of all managed clusters by score name."""
+
+
+class ScoreOverview(ResultPart):
+    """A score over the fleet. Expired scores count as such and are in no ranking."""
+
+    name: Name
+    scorer: Annotated[Name, Field(description="Name of its DynamicScorer; empty: none known.")] = ""
+    display_name: Text = ""
+    description: Text = ""
+    unit: Text = ""
+    direction: Direction | None = None
+    clusters: int
+    entries: int
+    expired: Annotated[int, Field(description="Managed clusters whose score has expired.")]
+    valid_until: Annotated[
+        datetime | None, Field(description="When the first of them expires; null: never.")
+    ]
+    mean: Annotated[float | None, Field(description="Mean over the clusters; null: none valid.")]
+    best: tuple[ClusterScore, ...]
+    worst: Annotated[
+        tuple[ClusterScore, ...], Field(description="Worst first, without those in best.")
+    ]
+
+
+def cluster_score(score: ScoreObject) -> ClusterScore:
+    """Return the aggregate of one AddOnPlacementScore; without entries its mean is 0."""
+    values = [entry.value for entry in score.scores] or [0]
+    return ClusterScore(
+        cluster=score.cluster,
+        mean=round(sum(values) / len(values), 2),
+        minimum=min(values),
+        maximum=max(values),
+        entries=len(score.scores),
+        valid_until=score.valid_until,
+        expired=score.expired,
+    )
+
+
+def score_overviews(
+    scores: ClusterScores, scorers: Iterable[ScorerOverview], *, shown: int
+) -> tuple[ScoreOverview, ...]:
+    """Return each score by name, with its `shown` best and worst managed clusters."""
+    by_score = members_by_key((item.score, item) for item in scorers)
+    return tuple(
+        _overview(name, rows, by_score.get(name, [None])[0], shown)
+        for name, rows in sorted(scores.items())
+    )
+
+
+def _overview(
+    name: str, rows: Sequence[ClusterScore], scorer: ScorerOverview | None, shown: int
+) -> ScoreOverview:
+    ranked = ranking(rows, scorer.direction if scorer else None)
+    until = [item.valid_until for item in ranked if item.valid_until]
+    described = {} if scorer is None else _described(scorer)
+    return ScoreOverview(
+        name=name,
+        clusters=len(rows),
+        entries=sum(item.entries for item in rows),
+        expired=sum(item.expired for item in rows),
+        valid_until=min(until, default=None),
+        mean=round(sum(item.mean for item in ranked) / len(ranked), 2) if ranked else None,
+        best=ranked[:shown],
+        worst=tuple(reversed(ranked[shown:][-shown:])),
+        **described,
+    )
+
+
+def ranking(rows: Iterable[ClusterScore], direction: Direction | None) -> tuple[ClusterScore, ...]:
+    """Return the managed clusters with valid entries, the best first; equals by name."""
+    sign = 1 if direction == "LowerIsBetter" else -1
+    usable = (item for item in rows if item.entries and not item.expired)
+    return tuple(sorted(usable, key=lambda item: (sign * item.mean, item.cluster)))
+
+
+def _described(scorer: ScorerOverview) -> dict[str, str | None]:
+    fields = ("display_name", "description", "unit", "direction")
+    return {"scorer": scorer.name, **{field: getattr(scorer, field) for field in fields}}

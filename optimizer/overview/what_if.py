@@ -1,0 +1,117 @@
+"""What-if questions: how a request changes, and what the hub is pretended to have."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from dsf.api.names import score_object_name
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, POLICY, Kind
+from dsf.kube.port import Object
+from optimizer.snapshot.object_readers import labels_of, name_of
+from optimizer.wire.base import Name, ObjectName, RequestPart
+
+MAX_CHANGES = 100
+"""Changes of one kind in a question."""
+
+Names = Annotated[tuple[ObjectName, ...], Field(max_length=MAX_CHANGES)]
+
+
+class AddedCluster(RequestPart):
+    """A managed cluster that does not exist, and an existing one that it is a copy of."""
+
+    name: ObjectName
+    like: ObjectName
+
+
+class ScoreChange(RequestPart):
+    """Another value for entries of a score: all of a cluster's, or those that contain a text."""
+
+    score: Annotated[Name, Field(max_length=253)]
+    cluster: ObjectName
+    entry: Annotated[Name, Field(max_length=1024, description="Part of an entry's name.")] = ""
+    value: Annotated[int, Field(ge=-100, le=100)]
+
+
+class WhatIf(RequestPart):
+    """Changes to plan with. Only `add` and `scores` pretend; the rest is a request to apply."""
+
+    lose: Annotated[Names, Field(description="Clusters that are gone.")] = ()
+    drain: Annotated[Names, Field(description="Clusters that no workload may use.")] = ()
+    add: Annotated[tuple[AddedCluster, ...], Field(max_length=MAX_CHANGES)] = ()
+    pin: Annotated[
+        dict[ObjectName, ObjectName],
+        Field(max_length=MAX_CHANGES, description="Workload to cluster."),
+    ] = Field(default_factory=dict)
+    exclude: Annotated[
+        dict[ObjectName, Names], Field(max_length=MAX_CHANGES, description="Workload to clusters.")
+    ] = Field(default_factory=dict)
+    scores: Annotated[tuple[ScoreChange, ...], Field(max_length=MAX_CHANGES)] = ()
+    budget: Annotated[
+        dict[Name, Annotated[float, Field(ge=0)]],
+        Field(max_length=MAX_CHANGES, description="Score to the most of its sum."),
+    ] = Field(default_factory=dict)
+
+    @property
+    def pretended(self) -> "PretendedObjects | None":
+        """What the hub is pretended to have; None if the question only changes the request."""
+        if not self.add and not self.scores:
+            return None
+        return PretendedObjects({item.name: item.like for item in self.add}, self.scores)
+
+
+@dataclass(frozen=True)
+class PretendedObjects:
+    """Managed clusters that are copies of others, by the copy's name, and changed scores."""
+
+    copies: Mapping[str, str]
+    scores: tuple[ScoreChange, ...]
+
+    def seen(self, kind: Kind, objects: Iterable[Object]) -> Iterator[Object]:
+        """Yield the objects of one kind as the question pretends them: changed, then copied."""
+        for obj in objects:
+            changed = self._rescored(obj) if kind == ADD_ON_PLACEMENT_SCORE else obj
+            yield changed
+            for name, like in self.copies.items():
+                copy = _copied(kind, obj, name, like)
+                yield from () if copy is None else (self._rescored(copy),)
+
+    def _rescored(self, obj: Object) -> Object:
+        cluster, name = obj["metadata"].get("namespace"), name_of(obj)
+        mine = [
+            item
+            for item in self.scores
+            if item.cluster == cluster and score_object_name(item.score) == name
+        ]
+        status = obj.get("status") or {}
+        if not mine or not status.get("scores"):
+            return obj
+        entries = [{**entry, **_value(entry, mine)} for entry in status["scores"]]
+        return {**obj, "status": {**status, "scores": entries}}
+
+
+def policy_of_copy(policy: str, name: str, like: str) -> str:
+    """Return the name that a policy of one cluster has for its copy; empty if it is no such."""
+    return f"{policy.removesuffix(like)}{name}" if policy.endswith(f"-{like}") else ""
+
+
+def _value(entry: Mapping[str, Any], changes: Iterable[ScoreChange]) -> dict[str, int]:
+    found = [item.value for item in changes if item.entry in str(entry.get("name"))]
+    return {"value": found[-1]} if found else {}
+
+
+def _copied(kind: Kind, obj: Object, name: str, like: str) -> Object | None:
+    """Return the object that a copy of a cluster has where the cluster has this one; else None."""
+    metadata = obj["metadata"]
+    if kind == MANAGED_CLUSTER and name_of(obj) == like:
+        labels = {key: name if value == like else value for key, value in labels_of(obj).items()}
+        return {**obj, "metadata": {**metadata, "name": name, "labels": labels}}
+    if kind == POLICY and policy_of_copy(name_of(obj), name, like):
+        return {
+            **obj,
+            "metadata": {**metadata, "name": policy_of_copy(name_of(obj), name, like)},
+        }
+    if kind == ADD_ON_PLACEMENT_SCORE and metadata.get("namespace") == like:
+        return {**obj, "metadata": {**metadata, "namespace": name}}
+    return None

@@ -1,0 +1,224 @@
+"""Answers about the guide's fleet on an embedded hub: overview, names, requests, what-if."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from dsf.kube.clock import utc_now
+from dsf.kube.embedded import EmbeddedHub
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER
+from optimizer.overview.findings import findings
+from optimizer.overview.fleet_facts import FleetFacts
+from optimizer.overview.fleet_overview import fleet_overview
+from optimizer.overview.name_search import find_name
+from optimizer.overview.planning_request import PlanningWish, complete_request
+from optimizer.overview.score_overview import ClusterScore, ranking, score_overviews
+from optimizer.overview.scorer_overview import scorer_overview
+from optimizer.overview.what_if import WhatIf
+from optimizer.overview.workload_description import describe_workload
+from optimizer.plan.plan import Plan
+from optimizer.plan.workload_moves import score_totals
+from optimizer.service import Optimizer
+from optimizer.wire.request import OptimizeRequest
+from optimizer.wire.request_problem import RequestProblem
+from tests.mcp_server.service import PERFORMANCE, POWER, request, scenario_hub
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def hub() -> EmbeddedHub:
+    """The guide's fleet, which no test of this module changes."""
+    return await scenario_hub()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def facts(hub: EmbeddedHub) -> FleetFacts:
+    return await Optimizer(hub, now=utc_now).fleet("default")
+
+
+def asked(facts: FleetFacts, **wish: Any) -> OptimizeRequest:
+    found = complete_request(facts, PlanningWish(**wish))
+    assert isinstance(found, OptimizeRequest), found
+    return found
+
+
+async def planned(hub: EmbeddedHub, made: OptimizeRequest, what_if: WhatIf) -> Plan:
+    plan = await Optimizer(hub, now=utc_now).plan(made, pretended=what_if.pretended)
+    assert isinstance(plan, Plan), plan
+    return plan
+
+
+async def test_a_score_in_words_makes_the_guides_request(facts: FleetFacts) -> None:
+    made = asked(facts, objective={"performance": 1})
+    guide = OptimizeRequest(**request())
+
+    def policies(of: OptimizeRequest) -> dict[str, set[str]]:
+        return {c.name: {p.name for p in c.available_policies} for c in of.clusters}
+
+    assert policies(made) == policies(guide)
+    assert made.target_workloads == guide.target_workloads
+    assert made.preference == guide.preference
+    assert made.prune
+    assert not asked(facts, objective={"power": 1}, workloads=["app01"]).prune
+
+
+@pytest.mark.parametrize(
+    ("objective", "said"),
+    [
+        ({"perfromance": 1}, PERFORMANCE),
+        ({"score": 1}, "ambiguous"),
+        ({}, "name the score to maximise"),
+    ],
+)
+async def test_names_that_are_not_clear_are_refused_with_near_ones(
+    facts: FleetFacts, objective: dict[str, float], said: str
+) -> None:
+    refused = complete_request(facts, PlanningWish(objective))
+    assert isinstance(refused, RequestProblem)
+    assert said in refused.detail
+    assert PERFORMANCE in refused.errors[0].available
+
+
+async def test_a_lost_cluster_has_no_place(hub: EmbeddedHub, facts: FleetFacts) -> None:
+    what_if = WhatIf(lose=("worker02",))
+    made = asked(facts, objective={"performance": 1}, what_if=what_if)
+    plan = await planned(hub, made, what_if)
+    assert {place.cluster for place in plan.placements} == {"worker01"}
+    assert [move.action for move in plan.moves] == ["starts", "waits"] or [
+        move.action for move in plan.moves
+    ] == ["waits", "starts"]
+
+
+async def test_a_pretended_cluster_takes_what_its_model_would(
+    hub: EmbeddedHub, facts: FleetFacts
+) -> None:
+    what_if = WhatIf.model_validate(
+        {"add": [{"name": "worker03", "like": "worker01"}], "lose": ["worker02"]}
+    )
+    plan = await planned(hub, asked(facts, objective={"power": 1}, what_if=what_if), what_if)
+    assert {place.cluster for place in plan.placements} == {"worker01", "worker03"}
+    assert plan.policies["worker03"] == "policy-enable-mig-2g-worker03"
+    assert [obj["metadata"]["name"] for obj in (await hub.list(MANAGED_CLUSTER)).items] == [
+        "worker01",
+        "worker02",
+    ]
+
+
+async def test_a_changed_score_changes_the_plan_and_not_the_hub(
+    hub: EmbeddedHub, facts: FleetFacts
+) -> None:
+    change = {"score": PERFORMANCE, "cluster": "worker01", "entry": "2g.24gb", "value": 100}
+    what_if = WhatIf.model_validate({"scores": [change]})
+    made = asked(facts, objective={"performance": 1}, what_if=what_if)
+    plan = await planned(hub, made, what_if)
+    assert plan.policies["worker01"] == "policy-enable-mig-2g-worker01"
+    stored = await hub.get(ADD_ON_PLACEMENT_SCORE, PERFORMANCE, "worker01")
+    assert 100 not in [entry["value"] for entry in stored["status"]["scores"]]
+
+
+async def test_pins_drains_exclusions_and_budgets_are_fields_of_the_request(
+    facts: FleetFacts,
+) -> None:
+    what_if = WhatIf.model_validate(
+        {
+            "pin": {"mwrs-app01": "worker02"},
+            "drain": ["worker01"],
+            "exclude": {"mwrs-app02": ["worker02"]},
+            "budget": {"power": 30},
+        }
+    )
+    made = asked(facts, objective={"performance": 1}, what_if=what_if)
+    first, second = made.target_workloads
+    assert first.clusters == ("worker02",)
+    assert second.excluded_clusters == ("worker01", "worker02")
+    assert (made.limits[0].maximum, made.limits[0].score and made.limits[0].score.score_name) == (
+        30,
+        POWER,
+    )
+
+
+async def test_a_plan_is_told_by_workload() -> None:
+    hub = await scenario_hub()
+    optimizer = Optimizer(hub, now=utc_now)
+    first = await optimizer.plan(OptimizeRequest(**request(PERFORMANCE)))
+    assert isinstance(first, Plan)
+    assert {move.action for move in first.moves} == {"starts"}
+    await optimizer.apply(first)
+    second = await optimizer.plan(OptimizeRequest(**request(POWER)))
+    assert isinstance(second, Plan)
+    for move in second.moves:
+        assert (move.action, move.uncovered) == ("moves", True)
+        assert move.before[0].device == "3g.48gb"
+        assert move.after[0].device == "2g.24gb"
+    assert sum(move.gain[POWER] for move in second.moves) == 85
+    assert score_totals(second.moves) == {POWER: 170}
+    assert second.enforcement_changes[0].before == ("policy-enable-mig-3g-worker01",)
+    assert second.enforcement_changes[0].after == ("policy-enable-mig-2g-worker01",)
+
+
+async def test_the_overview_counts_and_cuts(facts: FleetFacts) -> None:
+    found = fleet_overview(facts, shown=1)
+    assert (found.total_clusters, found.ready_clusters, found.total_workloads) == (2, 2, 2)
+    assert found.omitted["clusters"] == found.omitted["workloads"] == found.omitted["scores"] == 1
+    assert found.clusters[0].state == "Ready"
+
+
+async def test_a_workload_says_what_it_asks_for(facts: FleetFacts) -> None:
+    found = describe_workload(facts, "mwrs-app01")
+    assert (found.app, found.requests, found.places) == ("app01", {"gpu": 2}, ())
+
+
+async def test_what_is_broken_comes_with_a_next_step() -> None:
+    hub = await scenario_hub()
+    await hub.patch(
+        ADD_ON_PLACEMENT_SCORE,
+        POWER,
+        {"status": {"validUntil": "2020-01-01T00:00:00Z"}},
+        "worker01",
+        subresource="status",
+    )
+    await hub.patch(MANAGED_CLUSTER, "worker02", {"spec": {"hubAcceptsClient": False}})
+    found = findings(await Optimizer(hub, now=utc_now).fleet("default"))
+    assert [(item.stage, item.reason) for item in found] == [
+        ("score", "ScoreExpired"),
+        ("cluster", "ClusterNotAccepted"),
+    ]
+    assert all(item.next for item in found)
+
+
+SCORER = {
+    "metadata": {"name": "energy", "namespace": "open-cluster-management"},
+    "spec": {"description": "Watts", "scoring": {"params": {"name": "watts"}}},
+    "status": {
+        "healthStatus": "Active",
+        "lastSyncedConfig": {"unit": "W", "direction": "lowerIsBetter"},
+        "clusters": {"desired": 2, "distributed": 2, "scoring": 1, "failing": 1},
+        "failingClusters": [{"name": "b", "reason": "NoResults", "message": "none"}],
+    },
+}
+
+
+async def test_the_best_cluster_is_best_by_direction() -> None:
+    later = datetime(2027, 1, 1, tzinfo=UTC)
+    rows = [
+        ClusterScore(cluster=name, mean=mean, minimum=0, maximum=9, entries=1, valid_until=until)
+        for name, mean, until in (("a", 5.0, later), ("b", 1.0, later + timedelta(1)))
+    ]
+    gone = ClusterScore(cluster="c", mean=0, minimum=0, maximum=0, entries=1, expired=True)
+    scorer = scorer_overview(SCORER)
+    [found] = score_overviews({"watts": [*rows, gone]}, [scorer], shown=1)
+    assert (found.best[0].cluster, found.worst[0].cluster) == ("b", "a")
+    assert (found.expired, found.valid_until, found.unit) == (1, later, "W")
+    assert ranking(rows, None)[0].cluster == "a"
+    assert not scorer.ready
+
+
+async def test_a_part_of_a_name_is_enough_if_only_one_has_it() -> None:
+    names = ["app-one", "app-two", "other"]
+    assert find_name("two", names, field="f", what="workload") == "app-two"
+    refused = find_name("app", names, field="f", what="workload")
+    assert isinstance(refused, RequestProblem)
+    assert "app-one, app-two" in refused.detail
