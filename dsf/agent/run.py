@@ -153,7 +153,9 @@ async def round_runner(
     own = ServiceAccount(settings.service_account_token_hosts)
     secrets = secrets or AgentSecrets(managed, settings.namespace, own, watched)
     async with http_client(settings.destinations) as client:
-        scoring = ScoringApi(client, secrets, settings.limits, observe, settings.max_series)
+        scoring = ScoringApi(
+            settings.cluster, client, secrets, settings.limits, observe, settings.max_series
+        )
         sources = Sources(client, secrets, settings.limits, settings.prometheus_url, received)
         budget = AnswerBudget(settings.answers_in_flight)
         runner = RoundRunner(settings.cluster, sources, scoring, now, budget, settings.max_series)

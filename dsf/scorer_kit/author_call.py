@@ -12,6 +12,9 @@ from dsf.agent.wire.secret_data import Token
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.scorer_kit.invented_series import TYPICAL_SERIES, form_of, invented
 
+CLUSTER = "cluster1"
+"""Stands for the managed cluster that asks."""
+
 
 @dataclass(frozen=True, slots=True)
 class AuthorCredentials:
@@ -40,7 +43,7 @@ async def typical_results(
     """Return the results of a request with invented series that end at `now` (unix seconds)."""
     series = invented(form_of(summary, int(now)), TYPICAL_SERIES)
     async with http_client() as client:
-        api = ScoringApi(client, credentials, CallLimits())
+        api = ScoringApi(CLUSTER, client, credentials, CallLimits())
         deadline = api.deadline(summary)
         sent = () if summary.source_type == "None" else series
         answer = await api.call(summary, sent, deadline)

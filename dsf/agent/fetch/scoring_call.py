@@ -11,6 +11,7 @@ from dsf.agent.fetch.credentials import CallCredentials, CalledEndpoint, scoring
 from dsf.agent.fetch.http_client import HttpClient
 from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequest, exchange
 from dsf.agent.score.result_rules import MAX_SERIES
+from dsf.agent.wire.call_context import caller_headers, encoded_context
 from dsf.agent.wire.encoded_series import EncodedSeries, ScoringRequestBody
 from dsf.agent.wire.http_answer import HttpAnswer, health_url, status_failure
 from dsf.agent.wire.scoring_answer import (
@@ -45,8 +46,12 @@ def unobserved(_score_name: str, _endpoint: str, _code: str, _seconds: float) ->
 
 @dataclass(frozen=True, slots=True)
 class ScoringApi:
-    """Calls scoring APIs; `max_series` is the number of label sets that a score may have."""
+    """Calls scoring APIs for the managed cluster `cluster`.
 
+    `max_series` is the number of label sets that a score may have.
+    """
+
+    cluster: str
     client: HttpClient
     secrets: CallCredentials
     limits: CallLimits
@@ -86,14 +91,17 @@ class ScoringApi:
         access = await self.secrets.credentials(scoring_endpoint(summary))
         if isinstance(access, InvalidInput):
             return Failure("scoring", access.reason, access.message)
-        headers = {"Content-Type": "application/json", **access.headers}
+        body = ScoringRequestBody(series, encoded_context(self.cluster, summary))
+        headers = {
+            "Content-Type": "application/json",
+            **caller_headers(self.cluster, summary),
+            **access.headers,
+        }
         clock = asyncio.get_running_loop().time
         began = clock()
         answer = await exchange(
             self.client,
-            OutboundRequest(
-                "POST", summary.scoring_endpoint, ScoringRequestBody(series), headers, access.ca
-            ),
+            OutboundRequest("POST", summary.scoring_endpoint, body, headers, access.ca),
             stage="scoring",
             deadline=deadline,
             max_bytes=self.max_bytes,
@@ -114,7 +122,9 @@ class ScoringApi:
             return Failure("scoring", access.reason, access.message)
         answer = await exchange(
             self.client,
-            OutboundRequest("GET", url, ca=access.ca),
+            OutboundRequest(
+                "GET", url, headers=caller_headers(self.cluster, summary), ca=access.ca
+            ),
             stage="scoring",
             deadline=CallDeadline.within(PROBE_SECONDS),
             max_bytes=PROBE_BYTES,

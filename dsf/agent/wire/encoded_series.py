@@ -11,7 +11,7 @@ from msgspec import Raw
 PIECE_BYTES = 1 << 18
 """Bytes written to the socket at a time: the transport copies what it can't send at once."""
 
-_HEAD, _TAIL = b'{"data":[', b"]}"
+_HEAD, _CONTEXT, _TAIL = b'{"data":[', b'],"context":', b"}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,13 @@ class EncodedSeries:
 
 @dataclass(frozen=True, slots=True)
 class ScoringRequestBody:
-    """The body of a scoring call, `{"data": [series, …]}`, in pieces; `len` is its bytes."""
+    """The body of a scoring call, `{"data": [series, …]}`, in pieces; `len` is its bytes.
+
+    `context` is the JSON of its context, empty for none.
+    """
 
     series: Sequence[EncodedSeries]
+    context: bytes = b""
 
     def __len__(self) -> int:
         return sum(len(part) for part in self._parts())
@@ -55,4 +59,9 @@ class ScoringRequestBody:
             yield b',"values":[' if series.instant else b',"values":'
             yield memoryview(series.values)
             yield b"]}" if series.instant else b"}"
-        yield _TAIL
+        if self.context:
+            yield _CONTEXT
+            yield memoryview(self.context)
+            yield _TAIL
+        else:
+            yield b"]" + _TAIL

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from dsf.api.crd.asked_context import AskedContext
 from dsf.api.crd.condition_schema import ConditionList
 from dsf.api.crd.forecast_rules import ForecastRules
 from dsf.api.crd.score_meaning import DeclaredMeaning, PublishedMeaning
@@ -268,6 +269,14 @@ class DynamicScorerSpec(DeclaredMeaning):
             default=None,
             description="What the scores forecast. Agents compare them with the truth, and report"
             " how far they can be trusted.",
+        ),
+    ]
+    context: Annotated[
+        AskedContext | None,
+        Field(
+            default=None,
+            description="What scoring calls say besides series: who asks, and what is to be"
+            " scored. Without it the body has only series.",
         ),
     ]
     score_destination: Annotated[

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from dsf.api import names
+from dsf.api.scoring.request_context import CLUSTER_HEADER, SCORE_HEADER, SCORER_HEADER
 from dsf.api.scoring.scoring_api import HEALTH_PATH, ScorerConfig, ScoringRequest, ScoringResponse
 
 Document = dict[str, Any]
@@ -63,6 +64,11 @@ EXAMPLES: Mapping[type[BaseModel], Document] = {
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _ANY_CASE = "(?i)"
 _CEL = "x-kubernetes-validations"
+_HEADERS = {
+    CLUSTER_HEADER: "Name of the managed cluster, percent-encoded.",
+    SCORE_HEADER: "Name of the score, percent-encoded.",
+    SCORER_HEADER: "Name of the DynamicScorer, percent-encoded.",
+}
 _INFO = (
     "What a program serves to be registered as a DynamicScorer. The hub asks for the health and the"
     " config; the agent of each managed cluster posts series and publishes the scores. The paths of"
@@ -137,12 +143,17 @@ def _config() -> Document:
     }
 
 
+def _header(name: str, meaning: str) -> Document:
+    return {"name": name, "in": "header", "description": meaning, "schema": {"type": "string"}}
+
+
 def _scoring() -> Document:
     return {
         "operationId": "score",
         "summary": "Score series.",
         "description": "Called by the agent of each managed cluster, once an interval.",
         "security": [{}, {"token": []}],
+        "parameters": [_header(name, meaning) for name, meaning in _HEADERS.items()],
         "requestBody": {"required": True, "content": _body(ScoringRequest)},
         "responses": {
             "200": {"description": "The scores.", "content": _body(ScoringResponse)},

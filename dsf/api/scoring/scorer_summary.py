@@ -6,11 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from dsf.api.crd.asked_context import AskedContext
 from dsf.api.crd.dynamic_scorer import TENANT, TENANT_LENGTH
 from dsf.api.crd.forecast_rules import ForecastRules
 from dsf.api.crd.score_meaning import ScoreRange
 from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.scoring.request_context import ScoredWorkload, SuppliedDevice
 from dsf.api.wire_model import WireModel
 
 
@@ -26,7 +28,8 @@ class ScorerSummary(WireModel):
     """A DynamicScorer flattened for the agent; field names and order are those of the wire.
 
     `source_range`, `source_step` and `scoring_interval` are seconds. Fields that were added to the
-    contract later are omitted from the text unless they are set.
+    contract later are omitted from the text unless they are set. `context` is what the scorer asks
+    for, and the fields after it what the hub knows of that.
     """
 
     name: str
@@ -57,6 +60,11 @@ class ScorerSummary(WireModel):
         str, Field(exclude_if=_absent, max_length=TENANT_LENGTH, pattern=rf"^$|{TENANT}")
     ] = ""
     forecast: Annotated[ForecastRules | None, Field(exclude_if=_absent)] = None
+    context: Annotated[AskedContext | None, Field(exclude_if=_absent)] = None
+    context_labels: Annotated[dict[str, str], Field(default_factory=dict, exclude_if=_absent)]
+    context_claims: Annotated[dict[str, str], Field(default_factory=dict, exclude_if=_absent)]
+    context_workloads: Annotated[tuple[ScoredWorkload, ...], Field(exclude_if=_absent)] = ()
+    context_devices: Annotated[tuple[SuppliedDevice, ...], Field(exclude_if=_absent)] = ()
 
 
 _SUMMARIES = TypeAdapter(list[ScorerSummary])

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from dsf.api.crd.asked_context import AskedContext
 from dsf.api.crd.dynamic_scorer import (
     DEFAULT_SCORING_PATH,
     DEFAULT_SOURCE_PATH,
@@ -13,6 +14,7 @@ from dsf.api.crd.dynamic_scorer import (
 from dsf.api.crd.forecast_rules import ForecastRules
 from dsf.api.crd.score_meaning import DeclaredMeaning
 from dsf.api.crd.score_rules import Normalize, OnFailure
+from dsf.api.scoring.request_context import RequestContext
 from dsf.api.wire_model import WireModel
 
 HEALTH_PATH = "/healthz"
@@ -88,6 +90,14 @@ class ScorerConfig(DeclaredMeaning):
             " how far they can be trusted.",
         ),
     ]
+    context: Annotated[
+        AskedContext | None,
+        Field(
+            default=None,
+            description="What scoring calls say besides series: who asks, and what is to be"
+            " scored. Without it the body has only series.",
+        ),
+    ]
 
 
 class Series(WireModel):
@@ -107,6 +117,10 @@ class ScoringRequest(WireModel):
     """The body of a scoring call: the series of the source's query, none with source type None."""
 
     data: list[Series]
+    context: Annotated[
+        RequestContext | None,
+        Field(default=None, description="There only if the config asks for it."),
+    ]
 
 
 class ScoreResult(WireModel):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
 from dsf.api.crd import dynamic_scorer as defaults
+from dsf.api.crd.asked_context import AskedContext
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec, Scoring, SecretKeyRef, Source
 from dsf.api.crd.forecast_rules import ForecastRules
 from dsf.api.crd.score_meaning import Direction, ScoreRange, read_direction
@@ -22,7 +23,7 @@ from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.registered_scorer import is_full
 
-FieldValue = str | int | Normalize | OnFailure | ForecastRules | ScoreRange
+FieldValue = str | int | Normalize | OnFailure | ForecastRules | ScoreRange | AskedContext
 
 _SOURCE_TYPES = {"prometheus": "Prometheus", "opentelemetry": "OpenTelemetry", "none": "None"}
 _WIRE_NAMES = {
@@ -43,6 +44,7 @@ _WIRE_NAMES = {
     "unit": "unit",
     "direction": "direction",
     "score_range": "range",
+    "context": "context",
 }
 
 
@@ -84,6 +86,7 @@ class ConfigFields:
     unit: str | None = None
     direction: Direction | None = None
     score_range: ScoreRange | None = None
+    context: AskedContext | None = None
 
 
 def resolve(
@@ -128,6 +131,7 @@ def _fields_of(side: DynamicScorerSpec | ScorerConfig) -> ConfigFields:
         unit=side.unit,
         direction=read_direction(side.direction),
         score_range=side.range,
+        context=side.context,
     )
 
 
@@ -202,6 +206,7 @@ def _summary(
         scoring_on_failure=config_fields.on_failure,
         forecast=config_fields.forecast,
         scoring_range=config_fields.score_range,
+        context=config_fields.context,
     )
     if summary.forecast and summary.source_type != "Prometheus":
         return InvalidInput(

@@ -12,6 +12,7 @@ from dsf.api.plural import counted
 from dsf.api.scoring.dimension_format import DimensionFormat
 from dsf.api.untrusted_text import UntrustedName
 from dsf.hub.snapshot.probe_result import ProbeFailure
+from dsf.scorer_kit.author_call import CLUSTER
 from dsf.scorer_kit.conformance.evidence import (
     JSON,
     CallOutcome,
@@ -23,9 +24,6 @@ from dsf.scorer_kit.conformance.evidence import (
 from dsf.scorer_kit.dimension_suggestion import suggested_format
 
 Findings = Iterator[Finding]
-
-CLUSTER = "cluster1"
-"""Stands for a managed cluster where results become entries."""
 
 SLOW_SHARE = 0.5
 """Share of the agent's time limit above which a call is called slow."""

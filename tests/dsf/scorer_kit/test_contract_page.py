@@ -29,6 +29,7 @@ from dsf.agent.wire.bounded_json import LABELS_BYTES
 from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.prometheus_answer import SERIES_LIMIT
 from dsf.agent.wire.scoring_answer import NUMBER_BYTES, parse_scoring_answer
+from dsf.api.crd.asked_context import AskedContext
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
 from dsf.api.scoring.scoring_api import ConfiguredScoring, ConfiguredSource, ScorerConfig
@@ -126,14 +127,20 @@ def fields(model: type[BaseModel], path: str) -> Iterator[str]:
         yield f"`{path}{field.alias or name}`"
 
 
+OBJECTS = {"`source`", "`scoring`", "`forecast`", "`context`"}
+"""Fields of the config whose own fields are described."""
+
+
 @pytest.mark.parametrize(
     "field",
     [
-        *(name for name in fields(ScorerConfig, "") if name not in {"`source`", "`scoring`"}),
+        *(name for name in fields(ScorerConfig, "") if name not in OBJECTS),
         *(name for name in fields(ConfiguredSource, "source.") if "params" not in name),
         *(name for name in fields(ConfiguredScoring, "scoring.") if "params" not in name),
         *(f"`source.params.{name}`" for name in ("query", "range", "step")),
         *(f"`scoring.params.{name}`" for name in ("name", "interval")),
+        *(f"`forecast.{name}`" for name in ("horizon", "truth.query", "quantile")),
+        *fields(AskedContext, "context."),
     ],
 )
 def test_a_field_of_the_config_is_described(field: str) -> None:

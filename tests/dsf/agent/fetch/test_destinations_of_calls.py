@@ -34,7 +34,7 @@ async def from_source(client: HttpClient, url: str) -> object:
 
 
 async def to_scorer(client: HttpClient, url: str) -> object:
-    api = ScoringApi(client, AgentSecrets(None, "dynamic-scoring"), LIMITS)
+    api = ScoringApi("worker01", client, AgentSecrets(None, "dynamic-scoring"), LIMITS)
     return await api.call(summary(scoring_endpoint=url), (), CallDeadline.within(5.0))
 
 

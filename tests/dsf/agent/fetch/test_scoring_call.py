@@ -1,6 +1,7 @@
 import asyncio
 from base64 import b64encode
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,13 @@ from dsf.agent.fetch.scoring_call import ScoringApi
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.scoring_answer import ScoringResult
+from dsf.api.crd.asked_context import AskedContext, AskedWorkloads
+from dsf.api.scoring.request_context import (
+    CLUSTER_HEADER,
+    SCORE_HEADER,
+    SCORER_HEADER,
+    ScoredWorkload,
+)
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.kinds import SECRET
 from tests.dsf.agent.builders import summary
@@ -25,7 +33,10 @@ SERIES = EncodedSeries('{"pod":"é"}'.encode(), b'[[1.5,"2"],[60,"NaN"]]')
 async def api(managed: EmbeddedHub) -> AsyncIterator[ScoringApi]:
     async with http_client() as client:
         yield ScoringApi(
-            client, AgentSecrets(managed, "dynamic-scoring"), CallLimits(max_bytes=1 << 20)
+            "worker01",
+            client,
+            AgentSecrets(managed, "dynamic-scoring"),
+            CallLimits(max_bytes=1 << 20),
         )
 
 
@@ -76,6 +87,69 @@ async def test_health_is_asked_at_the_root_of_the_same_host_without_a_token(
     (call,) = scorer.calls
     assert (call.method, call.path, call.body) == ("GET", "/healthz", b"")
     assert "Authorization" not in call.headers
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("worker01", "worker01"),
+        ("My_score.v2~1", "My_score.v2~1"),
+        ("東京", "%E6%9D%B1%E4%BA%AC"),
+        ("a\r\nAuthorization: Bearer x", "a%0D%0AAuthorization%3A%20Bearer%20x"),
+        ("a\0b/c", "a%00b%2Fc"),
+        ("", ""),
+    ],
+)
+async def test_headers_say_who_asks_whatever_the_names_are(
+    api: ScoringApi, scorer: Server, name: str, sent: str
+) -> None:
+    asked = asking(scorer, name=name, score_name=name)
+
+    await score(replace(api, cluster=name), asked, [])
+    await replace(api, cluster=name).probe(asked)
+    assert len(scorer.calls) == 2
+    for call in scorer.calls:
+        headers = {key: value for key, value in call.headers.items() if "Dynamic" in key}
+        assert headers == dict.fromkeys((CLUSTER_HEADER, SCORE_HEADER, SCORER_HEADER), sent)
+        assert "Authorization" not in call.headers
+
+
+async def test_the_body_has_the_context_that_the_scorer_asks_for(
+    api: ScoringApi, scorer: Server
+) -> None:
+    context = AskedContext(
+        cluster=True, labels=["region", "zone"], workloads=AskedWorkloads(), devices=True
+    )
+    workload = ScoredWorkload(
+        namespace="team", name="mwrs", app="app01", requests={"gpu": "2"}, priority=3
+    )
+    asked = asking(
+        scorer, context=context, context_labels={"region": "eu"}, context_workloads=(workload,)
+    )
+    await score(api, asked, [SERIES])
+    await score(api, asking(scorer, context=AskedContext(claims=["id.k8s.io"])), [])
+    first, second = (call.json for call in scorer.calls)
+    assert first["data"] == [{"metric": {"pod": "é"}, "values": [[1.5, "2"], [60, "NaN"]]}]
+    assert first["context"] == {
+        "cluster": "worker01",
+        "score": asked.score_name,
+        "scorer": asked.name,
+        "labels": {"region": "eu"},
+        "workloads": [
+            {
+                "namespace": "team",
+                "name": "mwrs",
+                "app": "app01",
+                "requests": {"gpu": "2"},
+                "priority": 3,
+            }
+        ],
+        "devices": [],
+    }
+    assert second == {"data": [], "context": {"claims": {}}}
+    assert [int(call.headers["Content-Length"]) for call in scorer.calls] == [
+        len(call.body) for call in scorer.calls
+    ]
 
 
 async def test_an_unhealthy_api_may_ask_for_a_pause(api: ScoringApi, scorer: Server) -> None:
@@ -133,7 +207,7 @@ async def test_the_room_of_an_answer_hangs_on_the_label_sets_of_a_score(
     async with http_client() as client:
         secrets = AgentSecrets(managed, "dynamic-scoring")
         for series, allowed in ((1, False), (10_000, False), (20_000, True)):
-            api = ScoringApi(client, secrets, CallLimits(), max_series=series)
+            api = ScoringApi("worker01", client, secrets, CallLimits(), max_series=series)
             found = await score(api, asking(scorer), [])
             assert isinstance(found, list) is allowed
 

@@ -221,7 +221,7 @@ async def test_the_watches_are_limited(managed: EmbeddedHub, count: int) -> None
 async def _calling(secrets: AgentSecrets, status: int) -> AsyncIterator[Callable[[], Any]]:
     """Call a scoring API that answers with a status; tell what it was sent so far."""
     async with serving(replying(scores(), status)) as server, http_client() as client:
-        api = ScoringApi(client, secrets, CallLimits())
+        api = ScoringApi("worker01", client, secrets, CallLimits())
         scorer = summary(
             scoring_endpoint=f"{server.url}/scoring",
             scoring_endpoint_auth_name="api-auth",

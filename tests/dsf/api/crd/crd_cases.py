@@ -328,6 +328,38 @@ def _meaning_range(_: str, ends: Object) -> Object:
     return with_status({"meaning": {"range": ends}})
 
 
+def _context() -> Iterator[Constraint]:
+    for key, length, bad in (
+        ("labels", 317, "-region"),
+        ("claims", 253, "Region"),
+        ("namespaces", 63, "a.b"),
+    ):
+        field = f"spec.context.{key}"
+        good, longest = _spec(field, ["region"]), _spec(field, ["x" * length])
+        item = f"{field}[0]"
+        too_many = f"{field}: Too many: 33: must have at most 32 items"
+        yield Constraint(
+            field,
+            "maxItems",
+            _spec(field, [f"x{number}" for number in range(32)]),
+            _spec(field, [f"x{number}" for number in range(33)]),
+            too_many,
+        )
+        message = f"{item}: Too long: may not be more than {length} bytes"
+        too_long = _spec(field, ["x" * (length + 1)])
+        yield Constraint(f"{field}[]", "maxLength", longest, too_long, message)
+        message = f"{item} in body should match"
+        yield Constraint(f"{field}[]", "pattern", good, _spec(field, [bad]), message)
+    field = "spec.context.workloads.fields"
+    good = _spec(field, ["image", "requests", "limits", "replicas", "nodeSelector"])
+    for secret in ("env", "envFrom", "args", "annotations", "volumes", "secrets"):
+        message = f'{field}[0]: Unsupported value: "{secret}"'
+        yield Constraint(f"{field}[]", "enum", good, _spec(field, [secret]), message)
+    too_many = f"{field}: Too many: 7: must have at most 6 items"
+    many = _spec(field, ["image"] * 7)
+    yield Constraint(field, "maxItems", _spec(field, ["runtimeClassName"] * 6), many, too_many)
+
+
 def _overrides() -> Iterator[Constraint]:
     field = "spec.sourceOverrides"
     host = {"sourceHost": "http://thanos:9090"}
@@ -444,6 +476,7 @@ def _constraints() -> Iterator[Constraint]:
     yield from _score_rules()
     yield from _forecast()
     yield from _meaning()
+    yield from _context()
     yield from _own_token()
     yield from _enum("spec.scoreDestination", "AddOnPlacementScore", "None")
     yield from _length("spec.scoreDimensionFormat", 1024, before="${app}")
