@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
 from dsf.agent.wire.scoring_answer import ScoringResult
-from dsf.api.crd.score_rules import Normalize
+from dsf.api.crd.score_rules import Normalize, published_value
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
 
 Rule = Literal[
@@ -43,9 +43,6 @@ RULES: tuple[Rule, ...] = get_args(Rule)
 
 LABEL_LIMIT = 256
 """Characters of one label: the contract of the gauge `dynamic_score`."""
-
-LOWEST, HIGHEST = -100, 100
-"""The range of `status.scores[].value` that OCM's CRD accepts."""
 
 MAX_SERIES = 10_000
 """Label sets that one score may have, in the metrics and in its object, unless a flag says more."""
@@ -168,9 +165,8 @@ def _verdict(
     if name in taken:
         rules.append("Duplicate")
         return JudgedResult(tuple(labels.values()), score, name, None, tuple(rules))
-    floor = math.floor(score)
-    value = min(max(floor, LOWEST), HIGHEST)
-    if value != floor:
+    value = published_value(score)
+    if value != math.floor(score):
         rules.append("OutOfRange")
     return JudgedResult(tuple(labels.values()), score, name, value, tuple(rules))
 

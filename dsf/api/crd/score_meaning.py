@@ -4,11 +4,14 @@ What is declared speaks of the scores that the scoring API returns. What is publ
 through `scoring.normalize`, which has no unit and may turn the direction round.
 """
 
+import math
 from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from dsf.api.crd.score_rules import Normalize, published_value
 from dsf.api.crd.structural_schema import rule, rules
+from dsf.api.untrusted_text import UntrustedName
 from dsf.api.wire_model import WireModel
 
 Direction = Literal["HigherIsBetter", "LowerIsBetter"]
@@ -122,6 +125,50 @@ class PublishedMeaning(WireModel):
     range: Annotated[
         ScoreRange | None, Field(default=None, description="Range of the published scores.")
     ]
+
+
+def published(declared: DeclaredMeaning, normalize: Normalize | None) -> PublishedMeaning:
+    """Return what scores mean after `normalize`, rounding and clamping.
+
+    `invert` turns the direction round. Without a declared direction it says that less was better,
+    so that more is better after it.
+    """
+    direction = read_direction(declared.direction)
+    if normalize and normalize.invert:
+        direction = "LowerIsBetter" if direction == "HigherIsBetter" else "HigherIsBetter"
+    return PublishedMeaning(
+        display_name=declared.display_name,
+        unit=None if normalize else declared.unit,
+        direction=direction,
+        range=_published_range(declared.range, normalize),
+    )
+
+
+def normalized_ends(declared: ScoreRange, normalize: Normalize | None) -> tuple[float, float]:
+    """Return the lowest and the highest score after `normalize`; infinite where an end is open."""
+    low = -math.inf if declared.min is None else declared.min
+    high = math.inf if declared.max is None else declared.max
+    if normalize:
+        low, high = sorted(map(normalize.of, (low, high)))
+    return low, high
+
+
+def in_words(meaning: PublishedMeaning) -> str:
+    """Return what published scores mean on one line, others' texts quoted; empty if not known."""
+    named = meaning.display_name and str(UntrustedName(meaning.display_name))
+    better = meaning.direction and meaning.direction.removesuffix("IsBetter").lower()
+    unit = meaning.unit and f"unit {UntrustedName(meaning.unit)}"
+    return ", ".join(
+        filter(None, (named, better and f"{better} is better", str(meaning.range or ""), unit))
+    )
+
+
+def _published_range(declared: ScoreRange | None, normalize: Normalize | None) -> ScoreRange | None:
+    """Return the range of the published scores; None if it is not known, or is one number."""
+    if declared is None:
+        return None
+    least, most = map(published_value, normalized_ends(declared, normalize))
+    return ScoreRange(min=least, max=most) if least < most else None
 
 
 def read_direction(text: str | None) -> Direction | None:

@@ -1,4 +1,4 @@
-"""Rules that a scorer declares for its scores: normalization, and the policy after failures."""
+"""Rules for the scores of a scorer: normalization, OCM's range, and the policy after failures."""
 
 import math
 from fractions import Fraction
@@ -11,6 +11,14 @@ from dsf.api.wire_model import WireModel
 
 LONGEST_HOLD_SECONDS = 2_592_000
 """30 days."""
+
+LOWEST, HIGHEST = -100, 100
+"""The range of `status.scores[].value` that OCM's CRD accepts."""
+
+
+def published_value(score: float) -> int:
+    """Return the value of an entry: the score rounded down, within the range that OCM accepts."""
+    return math.floor(min(max(score, LOWEST), HIGHEST))
 
 
 def _absent(value: object) -> bool:
@@ -41,7 +49,9 @@ class Normalize(WireModel):
         return self
 
     def of(self, score: float) -> float:
-        """Return the normalized score; infinite on overflow."""
+        """Return the normalized score; infinite on overflow and for an infinite score."""
+        if math.isinf(score):
+            return -score if self.invert else score
         # Fractions, because a score of exactly 57 must not become 56.99999999999999.
         low, high = Fraction(self.min), Fraction(self.max)
         part = high - Fraction(score) if self.invert else Fraction(score) - low
@@ -89,8 +99,8 @@ class OnFailure(WireModel):
         int | None,
         Field(
             default=None,
-            ge=-100,
-            le=100,
+            ge=LOWEST,
+            le=HIGHEST,
             exclude_if=_absent,
             description="Value of every entry, for policy Value.",
         ),

@@ -13,7 +13,14 @@ from dsf.api.crd import dynamic_scorer as defaults
 from dsf.api.crd.asked_context import AskedContext
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec, Scoring, SecretKeyRef, Source
 from dsf.api.crd.forecast_rules import ForecastRules
-from dsf.api.crd.score_meaning import Direction, ScoreRange, read_direction
+from dsf.api.crd.score_meaning import (
+    DeclaredMeaning,
+    Direction,
+    PublishedMeaning,
+    ScoreRange,
+    published,
+    read_direction,
+)
 from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring import series_selector
@@ -59,10 +66,19 @@ class ConfigConflict:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The summary that agents get, and the fields in which spec and the API's config differ."""
+    """The summary that agents get, the fields in which spec and the API's config differ.
+
+    `declared` is what the scores that the API returns mean.
+    """
 
     summary: ScorerSummary
+    declared: DeclaredMeaning
     conflicts: tuple[ConfigConflict, ...] = ()
+
+    @property
+    def meaning(self) -> PublishedMeaning:
+        """What the published scores mean."""
+        return published(self.declared, self.summary.scoring_normalize)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +119,11 @@ def resolve(
         from_api = _fields_of(config)
         from_api = replace(from_api, scoring_host=from_api.scoring_host or server)
     from_spec = _fields_of(spec)
-    summary = _summary(name, spec, _with_defaults(_over(from_api, from_spec), server))
+    config_fields = _with_defaults(_over(from_api, from_spec), server)
+    summary = _summary(name, spec, config_fields)
     if isinstance(summary, InvalidInput):
         return summary
-    return Resolved(summary, tuple(_conflicts(from_api, from_spec)))
+    return Resolved(summary, _declared(config_fields), tuple(_conflicts(from_api, from_spec)))
 
 
 def _fields_of(side: DynamicScorerSpec | ScorerConfig) -> ConfigFields:
@@ -132,6 +149,15 @@ def _fields_of(side: DynamicScorerSpec | ScorerConfig) -> ConfigFields:
         direction=read_direction(side.direction),
         score_range=side.range,
         context=side.context,
+    )
+
+
+def _declared(config_fields: ConfigFields) -> DeclaredMeaning:
+    return DeclaredMeaning(
+        display_name=config_fields.display_name,
+        unit=config_fields.unit,
+        direction=config_fields.direction,
+        range=config_fields.score_range,
     )
 
 

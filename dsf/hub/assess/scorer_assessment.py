@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from dsf.api import names
 from dsf.api.conditions import Condition, conditions_of, find
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
+from dsf.api.crd.score_meaning import Direction
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import ScorerConfig
@@ -46,7 +47,8 @@ class ScorerAssessment:
 
     `config_synced` is the condition ConfigSynced. `config` is the API's config in use. `probed`
     says whether the API was probed since the controller started. `name_owner` is the older scorer
-    that owns the same score name, empty if there is none.
+    that owns the same score name, empty if there is none; `owner_direction` is the direction of its
+    published scores, if known.
     """
 
     scorer: RegisteredScorer
@@ -56,6 +58,7 @@ class ScorerAssessment:
     config: ScorerConfig | None
     probed: bool
     name_owner: str = ""
+    owner_direction: Direction | None = None
 
     @property
     def summary(self) -> ScorerSummary | None:
@@ -206,13 +209,22 @@ def _is_for_agents_to_judge(scorer: RegisteredScorer, failure: ProbeFailure) -> 
 
 def _with_name_owners(assessments: list[ScorerAssessment]) -> tuple[ScorerAssessment, ...]:
     """Record for each scorer the older one that owns its score object, Inactive ones included."""
-    owners: dict[str, str] = {}
-    result = []
-    for assessment in assessments:
-        name_owner = ""
-        if isinstance(assessment.resolution, Resolved):
-            name = names.score_object_name(assessment.resolution.summary.score_name)
-            owner = owners.setdefault(name, assessment.scorer.name)
-            name_owner = "" if owner == assessment.scorer.name else owner
-        result.append(replace(assessment, name_owner=name_owner))
-    return tuple(result)
+    owners: dict[str, ScorerAssessment] = {}
+    return tuple(_with_owner(assessment, owners) for assessment in assessments)
+
+
+def _with_owner(
+    assessment: ScorerAssessment, owners: dict[str, ScorerAssessment]
+) -> ScorerAssessment:
+    """Record the owner of a score object; the first assessment that resolves to it becomes it."""
+    if isinstance(assessment.resolution, InvalidInput):
+        return assessment
+    name = names.score_object_name(assessment.resolution.summary.score_name)
+    owner = owners.setdefault(name, assessment)
+    if owner is assessment or isinstance(owner.resolution, InvalidInput):
+        return assessment
+    return replace(
+        assessment,
+        name_owner=owner.scorer.name,
+        owner_direction=owner.resolution.meaning.direction,
+    )

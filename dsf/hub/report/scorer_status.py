@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dsf.api import names
-from dsf.api.conditions import Condition
+from dsf.api.conditions import Condition, conditions_of, find
 from dsf.api.crd.dynamic_scorer import FAILING_CLUSTERS
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.plural import counted
@@ -14,12 +14,19 @@ from dsf.api.untrusted_text import UntrustedName, escaped, quoted
 from dsf.hub.assess.config_resolution import Resolved
 from dsf.hub.assess.scorer_assessment import ScorerAssessment
 from dsf.hub.report.config_status import status_conditions
+from dsf.hub.report.meaning_condition import meaning_condition
 from dsf.hub.report.rollout import Rollout
 from dsf.hub.report.scorer_counts import ScorerCounts
 from dsf.hub.report.wording import SHOWN_ITEMS, shortened, works_of
 
 _SHOWN_FAILURE_CHARACTERS = 300
 """Characters of a cluster's failure in the condition Scoring; failingClusters has the rest."""
+
+_NOTHING_TO_SAY = frozenset({"NotDeclared", "NotResolved"})
+"""Reasons of conditions that a scorer only has once they have said something else."""
+
+_ADVISORY = frozenset({"ConfigConflict", "MeaningClear"})
+"""Types of conditions that do not make a scorer unready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,7 @@ def scorer_status(
         assessment.config_synced,
         _config_conflict(assessment),
         distributed,
+        *_if_told(assessment, meaning_condition(assessment)),
     ]
     counts = progress.counts if progress else ScorerCounts()
     if progress:
@@ -56,6 +64,7 @@ def scorer_status(
     return {
         "healthStatus": assessment.health.status,
         "scoreName": _score_name(assessment),
+        "meaning": _meaning(assessment),
         **last_synced_config(assessment),
         **(_cluster_fields(progress) if progress else {}),
         **status_conditions(assessment.scorer.obj, [_ready(found, counts), *found], now=now),
@@ -186,6 +195,20 @@ def _failing_clusters(counts: ScorerCounts) -> list[dict[str, str]]:
     ]
 
 
+def _if_told(assessment: ScorerAssessment, condition: Condition) -> list[Condition]:
+    """Return a condition unless it has nothing to say and has said nothing before."""
+    told = find(conditions_of(assessment.scorer.obj), condition.type)
+    return [condition] if told or condition.reason not in _NOTHING_TO_SAY else []
+
+
+def _meaning(assessment: ScorerAssessment) -> dict[str, Any] | None:
+    """Return what the published scores mean; None if nothing is known."""
+    resolution = assessment.resolution
+    if not isinstance(resolution, Resolved):
+        return None
+    return resolution.meaning.model_dump(by_alias=True, exclude_none=True) or None
+
+
 def _score_name(assessment: ScorerAssessment) -> str | None:
     resolution = assessment.resolution
     return resolution.summary.score_name if isinstance(resolution, Resolved) else None
@@ -194,10 +217,10 @@ def _score_name(assessment: ScorerAssessment) -> str | None:
 def _ready(found: Iterable[Condition], counts: ScorerCounts) -> Condition:
     """Return the condition Ready: False for the first of the conditions that is False.
 
-    ConfigConflict does not count, nor do failing clusters while others score.
+    Advisory conditions do not count, nor do failing clusters while others score.
     """
     for condition in found:
-        if condition.status != "False" or condition.type == "ConfigConflict":
+        if condition.status != "False" or condition.type in _ADVISORY:
             continue
         if condition.reason == "ClustersFailing":
             message = f"{counts.scoring} of {counts.desired} managed clusters score: see Scoring"
