@@ -22,6 +22,16 @@ dynamic_scoring_health_probes_total{score_name, result}          probes of a pau
                                                                  healthy, unhealthy
 dynamic_scoring_paused_until_timestamp_seconds{score_name}       end of the pause after failures;
                                                                  absent without one
+dynamic_scoring_trust{score_name}                                from 0 to 1, how far forecasts
+                                                                 beat the last value; absent while
+                                                                 unknown
+dynamic_scoring_forecast_error_ratio{score_name}                 their error divided by that of the
+                                                                 last value; absent while unknown
+dynamic_scoring_forecast_evidence_horizons{score_name}           how much evidence both have
+dynamic_scoring_forecasts_total{score_name, outcome}             forecasts of entries: judged, gap
+                                                                 (no truth); rounds: clock_set
+dynamic_scoring_truth_reads_total{score_name, status}            reads of the truth: success, or
+                                                                 reason of failure
 dynamic_scoring_answers_in_flight_bytes                          bytes of answers in memory
 dynamic_scoring_config_age_seconds                               since valid summaries were read
 dynamic_scoring_config_refused_total                             invalid summaries that were ignored
@@ -35,6 +45,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from dsf.agent.score.result_rules import LABEL_LIMIT, Rule
 from dsf.agent.score_gauges import LatestScores
 from dsf.agent.wire.http_answer import display_url
+from dsf.api.scoring.track_record import TrackRecord
 
 SUCCESS = "success"
 
@@ -84,6 +95,17 @@ class AgentMetrics:
         self._paused = self._gauge(
             "paused_until_timestamp_seconds", "When the pause after failures ends.", "score_name"
         )
+        self._trust = self._gauge(
+            "trust", "How far forecasts beat the last value, from 0 to 1.", "score_name"
+        )
+        self._error = self._gauge(
+            "forecast_error_ratio", "Error of forecasts by that of the last value.", "score_name"
+        )
+        self._record = self._gauge(
+            "forecast_evidence_horizons", "Evidence on which trust rests.", "score_name"
+        )
+        self._forecasts = self._counter("forecasts", "Forecasts by what became of them.", "outcome")
+        self._truths = self._counter("truth_reads", "Reads of the truth of forecasts.", "status")
         self._held = self._gauge("answers_in_flight_bytes", "Answers that all rounds hold now.")
         self._refused = Counter(
             "dynamic_scoring_config_refused", "Configs that made no sense.", registry=registry
@@ -129,6 +151,24 @@ class AgentMetrics:
         for score_name, end in until.items():
             self._paused.labels(score_name).set(end)
 
+    def trust(self, score_name: str, record: TrackRecord) -> None:
+        """Replace how far a scorer can be trusted."""
+        self._record.labels(score_name).set(record.evidence)
+        for gauge, value in ((self._trust, record.trust), (self._error, record.error)):
+            if record.trust is None or value is None:
+                gauge.remove_by_labels({"score_name": score_name})
+            else:
+                gauge.labels(score_name).set(value)
+
+    def forecasts(self, score_name: str, **outcomes: int) -> None:
+        """Count forecasts by what became of them."""
+        for outcome, count in outcomes.items():
+            self._forecasts.labels(score_name, outcome).inc(count)
+
+    def truth_read(self, score_name: str, status: str) -> None:
+        """Count a read of the truth; `status` is success, or the reason of its failure."""
+        self._truths.labels(score_name, status).inc()
+
     def configured(self, scorers: int) -> None:
         """Record that valid summaries of that many scorers were read."""
         if self._configured_at is None:
@@ -161,6 +201,11 @@ class AgentMetrics:
             self._calls,
             self._latency,
             self._probes,
+            self._trust,
+            self._error,
+            self._record,
+            self._forecasts,
+            self._truths,
         ):
             metric.remove_by_labels({"score_name": score_name})
 

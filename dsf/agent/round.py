@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from dsf.agent.failure import Failure
 from dsf.agent.fetch.answer_budget import AnswerBudget, AnswerReservation
@@ -13,10 +14,19 @@ from dsf.agent.fetch.sources import Sources
 from dsf.agent.publish.plan import round_report
 from dsf.agent.publish.plan.round_report import RoundReport
 from dsf.agent.score.explanation import RoundEvidence
-from dsf.agent.score.result_rules import MAX_SERIES, ConversionSettings, convert
+from dsf.agent.score.forecast_ledger import Instant, IssuedForecasts
+from dsf.agent.score.forecast_truth import TruthValues, read_truth, truth_question
+from dsf.agent.score.result_rules import (
+    MAX_SERIES,
+    ConversionSettings,
+    RoundScores,
+    assemble,
+    forecasts_of,
+    judge,
+)
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.http_answer import HttpAnswer
-from dsf.agent.wire.prometheus_answer import FetchedSeries
+from dsf.agent.wire.prometheus_answer import SERIES_BYTES, FetchedSeries
 from dsf.agent.wire.scoring_answer import RESULT_BYTES, ScoringResult
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import DimensionFormat
@@ -27,7 +37,8 @@ from dsf.api.scoring.scorer_summary import ScorerSummary
 class Round:
     """The outcome of a round: its report, the failure of a stage if any, seconds per stage.
 
-    `evidence` is None unless the runner is `explaining`.
+    `evidence` is None unless the runner is `explaining`. `forecasts` is None unless the scorer
+    declares its scores as forecasts, and the round has scores.
     """
 
     summary: ScorerSummary
@@ -35,6 +46,7 @@ class Round:
     failure: Failure | None
     seconds: dict[str, float]
     evidence: RoundEvidence | None = None
+    forecasts: IssuedForecasts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +83,24 @@ class RoundRunner:
         """Ask the health endpoint of a scorer's API; None if it is healthy."""
         return await self.scoring.probe(summary)
 
+    async def truth(self, summary: ScorerSummary, after: float) -> TruthValues | Failure:
+        """Read what became of the forecasts for the time `after` (unix seconds)."""
+        asked = truth_question(summary)
+        before = after - asked.source_range
+        with self.answer_budget.reserve(self.max_memory) as reservation:
+            form, fetched = self._form(summary), await self.sources.fetch(asked, after, reservation)
+            if isinstance(form, Failure):
+                return form
+            if isinstance(fetched, Failure):
+                return fetched
+            read = partial(read_truth, fetched.series, form, before=before, after=after)
+            return await off_loop(read, len(fetched.series) * SERIES_BYTES)
+
     async def _perform(self, summary: ScorerSummary, reservation: AnswerReservation) -> Round:
         clock = asyncio.get_running_loop().time
         began = clock()
-        fetched = await self.sources.fetch(summary, self.now().timestamp(), reservation)
+        started = Instant(self.now().timestamp(), began)
+        fetched = await self.sources.fetch(summary, started.unix, reservation)
         series_bytes = reservation.kept
         while_called = series_bytes + self.scoring.max_bytes
         reservation.expect(max(while_called, self.scoring.max_memory))
@@ -99,10 +125,12 @@ class RoundRunner:
         if isinstance(form, Failure):
             return self._unscored(summary, form, fetched, seconds)
         results = response
-        scores = await off_loop(lambda: convert(results, form), len(results) * RESULT_BYTES)
+        scores, issued = await off_loop(
+            lambda: _converted(summary, results, form, started), len(results) * RESULT_BYTES
+        )
         reported = round_report.success(scores, fetched.warnings)
         evidence = self._evidence(summary, fetched.series, results, form)
-        return Round(summary, reported, None, seconds, evidence)
+        return Round(summary, reported, None, seconds, evidence, issued)
 
     def _unscored(
         self,
@@ -134,3 +162,17 @@ class RoundRunner:
         if not self.explaining:
             return None
         return RoundEvidence(self.sources.endpoint(summary), series, results, form)
+
+
+def _converted(
+    summary: ScorerSummary,
+    results: Sequence[ScoringResult],
+    form: ConversionSettings,
+    started: Instant,
+) -> tuple[RoundScores, IssuedForecasts | None]:
+    """Return what is published of results, and the forecasts that they are, if they are any."""
+    verdicts = judge(results, form)
+    scores = assemble(verdicts, form)
+    if summary.forecast is None:
+        return scores, None
+    return scores, IssuedForecasts(started, forecasts_of(results, verdicts, scores))

@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
 from dsf.agent.failure import Failure, agent_bug
 from dsf.agent.fetch.http_exchange import CallLimits
+from dsf.agent.forecast_verification import ForecastVerification, TruthReader
 from dsf.agent.metrics import SUCCESS, AgentMetrics
 from dsf.agent.publish.plan import round_report
 from dsf.agent.publish.plan.round_report import RoundReport
@@ -38,16 +39,12 @@ SWEEP_RETRY_SECONDS = 30.0
 """Seconds until old scores are deleted again after the hub failed."""
 
 
-class Performer(Protocol):
-    """Runs single rounds."""
+class Performer(TruthReader, Protocol):
+    """Runs single rounds, and reads the truth of their forecasts."""
 
     @property
     def cluster(self) -> str:
         """Name of the managed cluster."""
-
-    @property
-    def now(self) -> Callable[[], datetime]:
-        """Returns the time of day."""
 
     async def perform(self, summary: ScorerSummary) -> Round:
         """Run one round; the failure of a stage is returned, not raised."""
@@ -66,6 +63,7 @@ class Agent:
         self._publisher = publisher
         self._metrics = metrics
         self._limits = limits
+        self._forecasts = ForecastVerification(performer, metrics)
         self._events: asyncio.Queue[round_schedule.Event] = asyncio.Queue()
         self._state = round_schedule.RoundSchedule(performer.cluster)
         self._missing: str | None = "no scorer summaries have been read yet"
@@ -141,6 +139,7 @@ class Agent:
         current = (one.wanted for one in self._state.scorers.values())
         if not any(one and one.score_name == summary.score_name for one in current):
             self._metrics.remove(summary.score_name)
+            self._forecasts.forget(summary)
         self._sweep.set()
 
     async def _round(self, summary: ScorerSummary) -> None:
@@ -149,6 +148,7 @@ class Agent:
             done = await self._performed(summary)
             published = await self._published(done)
             self._note(done, published.failure)
+            await self._forecasts.verify(done, self._publisher.observed(summary.score_name))
             ended = RoundFinished(
                 summary.name,
                 failed=done.failure is not None,
@@ -202,6 +202,8 @@ class Agent:
             self._metrics.scores.replace(
                 summary.score_name, told.scores.samples, valid_until.timestamp(), rule
             )
+            trusted = self._forecasts.conditions(summary)
+            told = replace(told, conditions=(*told.conditions, *trusted))
         if summary.score_destination == "None":
             return PublishResult()
         self._pending[summary.name] = told, ended

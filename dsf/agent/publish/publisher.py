@@ -88,6 +88,10 @@ class Publisher:
             None, writes, None if report.scores is not None else self._again(summary)
         )
 
+    def observed(self, score_name: str) -> Object | None:
+        """Return the AddOnPlacementScore of a score as it was last read or written."""
+        return self._observed.get(names.score_object_name(score_name))
+
     def unready_reason(self) -> str | None:
         """Return why another agent keeps this one from publishing; None if none does."""
         refused = self.identity.standby_failure() or self.pauses.failing(ANOTHER_AGENT)
@@ -179,6 +183,7 @@ class Publisher:
             now=ended if fresh and ended else self.now(),
             valid_for=validity(summary.scoring_interval),
             on_failure=_rule(summary),
+            forecasts=summary.forecast is not None,
         )
         if patch is None:
             return observed

@@ -148,11 +148,36 @@ def assemble(verdicts: Iterable[JudgedResult], form: ConversionSettings) -> Roun
     )
 
 
+def forecasts_of(
+    results: Iterable[ScoringResult], verdicts: Iterable[JudgedResult], scores: RoundScores
+) -> dict[str, float]:
+    """Return, by entry that is published, the score in the scorer's own units."""
+    published = {entry.name for entry in scores.entries}
+    return {
+        verdict.name: result.score
+        for result, verdict in zip(results, verdicts, strict=True)
+        if verdict.value is not None and verdict.name in published
+    }
+
+
+def entry_of(metric: Mapping[str, str], form: ConversionSettings) -> str:
+    """Return the name of the entry of a result, or of another series, with these labels."""
+    return form.dimension.render(_cut(_stamped(metric, form)))
+
+
+def _stamped(metric: Mapping[str, str], form: ConversionSettings) -> Mapping[str, str]:
+    return {**metric, "cluster": form.cluster, "scoreName": form.score_name}
+
+
+def _cut(stamped: Mapping[str, str]) -> dict[str, str]:
+    return {label: stamped.get(label, "")[:LABEL_LIMIT] for label in PLACEHOLDERS}
+
+
 def _verdict(
     result: ScoringResult, form: ConversionSettings, needed: Iterable[str], taken: set[str]
 ) -> JudgedResult:
-    stamped = {**result.metric, "cluster": form.cluster, "scoreName": form.score_name}
-    labels = {label: stamped.get(label, "")[:LABEL_LIMIT] for label in PLACEHOLDERS}
+    stamped = _stamped(result.metric, form)
+    labels = _cut(stamped)
     score = _scaled(result.score, form.normalize)
     if not math.isfinite(score):
         return JudgedResult(tuple(labels.values()), score, "", None, ("NotFinite",))

@@ -18,6 +18,8 @@ from dsf.agent.publish.plan import round_report
 from dsf.agent.publish.publisher import Publisher
 from dsf.agent.round import Round
 from dsf.agent.round_loop import Agent
+from dsf.agent.score.forecast_ledger import Instant, IssuedForecasts
+from dsf.agent.score.forecast_truth import TruthValues
 from dsf.agent.score.result_rules import ConversionSettings, convert
 from dsf.api.crd.score_rules import OnFailure
 from dsf.api.invalid_input import InvalidInput
@@ -52,6 +54,7 @@ class Scorers:
     takes: dict[str, float] = field(default_factory=dict)
     calls: dict[str, list[float]] = field(default_factory=dict)
     under_way: Counter[str] = field(default_factory=Counter)
+    truths: Callable[[float], float] = float
 
     def now(self) -> datetime:
         return START + timedelta(seconds=asyncio.get_running_loop().time())
@@ -60,6 +63,12 @@ class Scorers:
         """The health endpoint fails while scoring does."""
         answer = self.answers[wanted.name](asyncio.get_running_loop().time())
         return answer if isinstance(answer, Failure) else None
+
+    async def truth(self, wanted: ScorerSummary, after: float) -> TruthValues | Failure:
+        """The truth of every scorer is what it would have answered."""
+        before = after - (wanted.forecast.horizon if wanted.forecast else 0)
+        start = START.timestamp()
+        return TruthValues({"a": self.truths(before - start)}, {"a": self.truths(after - start)})
 
     async def perform(self, wanted: ScorerSummary) -> Round:
         time = asyncio.get_running_loop().time()
@@ -77,7 +86,10 @@ class Scorers:
         assert not isinstance(dimension, InvalidInput)
         results = [scoring_result(answer, {"app": "a"})]
         scores = convert(results, ConversionSettings(CLUSTER, wanted.score_name, dimension))
-        return Round(wanted, round_report.success(scores), None, {"fetch": 0.5, "perform": 0.5})
+        at = Instant(self.now().timestamp() - 1.0, time)
+        forecasts = IssuedForecasts(at, {"a": answer}) if wanted.forecast else None
+        seconds = {"fetch": 0.5, "perform": 0.5}
+        return Round(wanted, round_report.success(scores), None, seconds, forecasts=forecasts)
 
 
 @dataclass

@@ -4,7 +4,7 @@ Source: AddOnPlacementScore of `cluster.open-cluster-management.io/v1alpha1`.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
@@ -13,8 +13,9 @@ from dsf.agent.publish.plan.round_report import RoundReport
 from dsf.agent.score.expiry import EXPIRE, decide_expiry, needs_renewal
 from dsf.agent.score.result_rules import RoundScores
 from dsf.api import names
-from dsf.api.conditions import Condition, merged
+from dsf.api.conditions import merged
 from dsf.api.crd.score_rules import OnFailure
+from dsf.api.scoring.track_record import TRUSTED
 from dsf.api.times import rfc3339
 from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
 from dsf.kube.port import Object
@@ -62,21 +63,26 @@ def status_patch(
     now: datetime,
     valid_for: timedelta,
     on_failure: OnFailure = EXPIRE,
+    forecasts: bool = False,
 ) -> Object | None:
     """Return the merge patch of the status; None if no write is needed.
 
     A write is needed if scores or conditions change, or if half of the validity is spent. If only
     the message of a condition changes, it waits for the next write of good scores, because it may
-    contain a count that differs in every round. The patch fails with a conflict unless the object
-    is still the observed one.
+    contain a count that differs in every round. Scores that are not `forecasts` have no condition
+    `Trusted`. The patch fails with a conflict unless the object is still the observed one.
     """
     status = observed.get("status") or {}
+    kept = [
+        one for one in status.get("conditions") or [] if forecasts or one.get("type") != TRUSTED
+    ]
     if report.scores is None:
         stands = decide_expiry(status, on_failure, now=now, valid_for=valid_for)
         told = (*report.conditions, *filter(None, [stands.condition]))
-        changes = stands.changes | _conditions(status, told, now)
+        changes = stands.changes | _conditions(status, merged(kept, told, now=rfc3339(now)))
     else:
-        changes = _good(status, report.scores, report.conditions, now=now, valid_for=valid_for)
+        conditions = merged(kept, report.conditions, now=rfc3339(now))
+        changes = _good(status, report.scores, conditions, now=now, valid_for=valid_for)
     if not changes:
         return None
     version = observed["metadata"]["resourceVersion"]
@@ -86,12 +92,12 @@ def status_patch(
 def _good(
     status: Mapping[str, Any],
     scores: RoundScores,
-    told: Iterable[Condition],
+    told: list[Object],
     *,
     now: datetime,
     valid_for: timedelta,
 ) -> Object:
-    entries, conditions = _entries(status, scores), _conditions(status, told, now)
+    entries, conditions = _entries(status, scores), _conditions(status, told)
     news = conditions and _reasons(conditions) != _reasons(status)
     if not (entries or news or needs_renewal(status, now, valid_for)):
         return {}
@@ -108,7 +114,5 @@ def _entries(status: Mapping[str, Any], scores: RoundScores) -> Object:
     return {} if entries == status.get("scores") else {"scores": entries}
 
 
-def _conditions(status: Mapping[str, Any], told: Iterable[Condition], now: datetime) -> Object:
-    before = status.get("conditions") or []
-    conditions = merged(before, told, now=rfc3339(now))
-    return {} if conditions == before else {"conditions": conditions}
+def _conditions(status: Mapping[str, Any], told: list[Object]) -> Object:
+    return {} if told == (status.get("conditions") or []) else {"conditions": told}

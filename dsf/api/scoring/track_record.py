@@ -1,0 +1,120 @@
+"""How past forecasts of a scorer fared on a managed cluster, and the condition that tells it.
+
+The condition `Trusted` of an AddOnPlacementScore carries the record in its message, in a form that
+`read_record` reads: the agent after a restart, the hub and the optimizer.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Self
+
+from dsf.api.conditions import Condition, conditions_of, find
+from dsf.api.times import read_time, rfc3339
+
+TRUSTED = "Trusted"
+BETTER, NO_BETTER = "BetterThanLastValue", "NoBetterThanLastValue"
+INSUFFICIENT, NO_TRUTH = "InsufficientEvidence", "TruthUnavailable"
+
+HALF_LIFE = 6.0
+"""Horizons after which an error counts half: a scorer that goes mad has trust 0 after about three,
+and a scorer that recovers is trusted again within as many hours of a horizon of one hour."""
+
+MIN_EVIDENCE = 2.0
+"""Horizons of evidence from which trust is known: fewer could be luck."""
+
+MAX_ERROR = 1000.0
+"""The largest error that is written; the trust is 0 from 1 on."""
+
+_RECORD = re.compile(
+    r"errors? of forecasts (?P<horizon>\d{1,6}) s ahead: (?P<error>\d{1,4}\.\d{3}) of"
+    r" last value's; evidence: (?P<evidence>\d{1,3}\.\d\d) horizons until (?P<until>[0-9TZ:-]{20})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrackRecord:
+    """The errors of a scorer's forecasts, compared with those of the last value.
+
+    `share`: the weighted mean, over the judged rounds, of the scorer's error divided by the sum of
+    both errors: 0 is perfect, 0.5 as good as the last value. `evidence`: the sum of the weights, in
+    horizons; it halves every `HALF_LIFE` horizons. `until`: the newest time for which forecasts
+    were judged, in unix seconds. `horizon` is in seconds.
+    """
+
+    horizon: int
+    share: float = 0.0
+    evidence: float = 0.0
+    until: float = -math.inf
+
+    @property
+    def error(self) -> float:
+        """The scorer's error divided by that of the last value; infinite if only it erred."""
+        return self.share / (1 - self.share) if self.share < 1 else math.inf
+
+    @property
+    def trust(self) -> float | None:
+        """max(0, 1 - error), from 0 to 1; None unless there is enough evidence."""
+        return max(0.0, 1 - self.error) if self.evidence >= MIN_EVIDENCE else None
+
+    def aged(self, now: float) -> Self:
+        """Return the record with the evidence that is left at `now` (unix seconds)."""
+        spent = max(0.0, now - self.until) / (self.horizon * HALF_LIFE)
+        return replace(self, evidence=self.evidence * 2**-spent if self.evidence else 0.0)
+
+
+def trust_condition(record: TrackRecord, now: float, unread: str = "") -> Condition:
+    """Return the condition `Trusted` of a record at `now` (unix seconds).
+
+    `unread` says why the truth could not be read lately; empty if it could.
+    """
+    present = record.aged(now)
+    trust = present.trust
+    message = _summary(present, trust)
+    if unread:
+        message = f"{message}; the truth could not be read: {unread}"
+    if trust is None:
+        return Condition(TRUSTED, "Unknown", NO_TRUTH if unread else INSUFFICIENT, message)
+    if trust == 0:
+        return Condition(TRUSTED, "False", NO_BETTER, message)
+    return Condition(TRUSTED, "True", BETTER, message)
+
+
+def _summary(record: TrackRecord, trust: float | None) -> str:
+    if not record.evidence:
+        return f"trust unknown: no forecast {record.horizon} s ahead has been judged yet"
+    known = "unknown" if trust is None else f"{trust:.3f}"
+    until = rfc3339(datetime.fromtimestamp(record.until, UTC))
+    return (
+        f"trust {known}; error of forecasts {record.horizon} s ahead:"
+        f" {min(record.error, MAX_ERROR):.3f} of last value's;"
+        f" evidence: {record.evidence:.2f} horizons until {until}"
+    )
+
+
+def read_record(obj: Mapping[str, Any]) -> TrackRecord | None:
+    """Return the record in the conditions of an AddOnPlacementScore; None if it has none.
+
+    Its evidence is that of the time when the condition was written.
+    """
+    condition = find(conditions_of(obj), TRUSTED) or {}
+    found = _RECORD.search(str(condition.get("message") or ""))
+    until = read_time(found["until"]) if found else None
+    if found is None or until is None or not int(found["horizon"]):
+        return None
+    error = float(found["error"])
+    return TrackRecord(
+        horizon=int(found["horizon"]),
+        share=error / (1 + error),
+        evidence=float(found["evidence"]),
+        until=until.timestamp(),
+    )
+
+
+def read_trust(obj: Mapping[str, Any]) -> float | None:
+    """Return the trust, from 0 to 1, that an AddOnPlacementScore tells; None if it is unknown."""
+    condition = find(conditions_of(obj), TRUSTED) or {}
+    record = read_record(obj) if condition.get("status") in {"True", "False"} else None
+    return max(0.0, 1 - record.error) if record else None

@@ -1,0 +1,120 @@
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsf.api.conditions import Condition, merged
+from dsf.api.scoring.track_record import (
+    MIN_EVIDENCE,
+    TrackRecord,
+    read_record,
+    read_trust,
+    trust_condition,
+)
+
+NOON = 1_767_268_800
+RECORDS = st.builds(
+    TrackRecord,
+    horizon=st.integers(1, 86_400),
+    share=st.floats(0, 1),
+    evidence=st.floats(0.01, 20),
+    until=st.integers(0, 4_000_000_000).map(float),
+)
+
+
+def score(condition: Condition) -> dict[str, Any]:
+    return {"status": {"conditions": merged([], [condition], now="2026-01-01T12:00:00Z")}}
+
+
+@given(RECORDS)
+def test_what_the_condition_tells_is_what_is_read_back(record: TrackRecord) -> None:
+    told = trust_condition(record, record.until)
+    found = read_record(score(told))
+    assert found
+    assert (found.horizon, found.until) == (record.horizon, record.until)
+    assert found.evidence == pytest.approx(record.evidence, abs=0.0051)
+    assert found.share == pytest.approx(record.share, abs=0.001)
+    assert (told.status == "Unknown") == (record.trust is None)
+    trust = read_trust(score(told))
+    assert (trust is None) == (record.trust is None)
+    if trust is not None:
+        assert trust == pytest.approx(record.trust, abs=0.00051)
+
+
+@given(RECORDS, st.floats(0, 1e6), st.floats(0, 1e6))
+def test_evidence_only_ages(record: TrackRecord, first: float, second: float) -> None:
+    one = record.aged(record.until + first)
+    assert one.share == record.share
+    assert one.evidence <= record.evidence
+    both = record.aged(record.until + first + second)
+    assert both.evidence <= one.evidence
+    assert record.aged(record.until - first) == record
+
+
+@given(RECORDS)
+def test_trust_is_between_0_and_1_and_0_where_the_last_value_is_as_good(
+    record: TrackRecord,
+) -> None:
+    if record.evidence < MIN_EVIDENCE:
+        assert record.trust is None
+        return
+    assert record.trust is not None
+    assert 0 <= record.trust <= 1
+    assert (record.trust == 0) == (record.error >= 1)
+
+
+def test_the_condition_says_what_people_and_programs_need() -> None:
+    record = TrackRecord(600, share=0.2, evidence=4.0, until=NOON)
+    assert trust_condition(record, NOON) == Condition(
+        "Trusted",
+        "True",
+        "BetterThanLastValue",
+        "trust 0.750; error of forecasts 600 s ahead: 0.250 of last value's;"
+        " evidence: 4.00 horizons until 2026-01-01T12:00:00Z",
+    )
+    mad = TrackRecord(600, share=1.0, evidence=4.0, until=NOON)
+    told = trust_condition(mad, NOON, unread="Unreachable: no route")
+    assert (told.status, told.reason) == ("False", "NoBetterThanLastValue")
+    assert "1000.000 of last value's" in told.message
+    assert told.message.endswith("; the truth could not be read: Unreachable: no route")
+    assert read_trust(score(told)) == 0
+
+
+def test_old_evidence_makes_trust_unknown_and_the_reason_says_why() -> None:
+    record = TrackRecord(600, share=0.2, evidence=4.0, until=NOON)
+    later = NOON + 600 * 60
+    told = trust_condition(record, later)
+    assert (told.status, told.reason) == ("Unknown", "InsufficientEvidence")
+    told = trust_condition(record, later, unread="NoTruth: none")
+    assert (told.status, told.reason) == ("Unknown", "TruthUnavailable")
+    assert read_trust(score(told)) is None
+    assert read_record(score(told))
+
+
+def test_without_any_evidence_nothing_is_read_back() -> None:
+    told = trust_condition(TrackRecord(600), NOON)
+    assert told.message == "trust unknown: no forecast 600 s ahead has been judged yet"
+    assert read_record(score(told)) is None
+    assert TrackRecord(600).aged(NOON).evidence == 0
+    assert TrackRecord(600, share=1.0).error == math.inf
+
+
+@pytest.mark.parametrize(
+    ("horizon", "error", "until"),
+    [("0", "0.250", "2026-01-01"), ("60", "nan", "2026-01-01"), ("60", "0.250", "2026-99-01")],
+)
+def test_a_message_with_a_number_that_cannot_be_is_no_trust(
+    horizon: str, error: str, until: str
+) -> None:
+    message = (
+        f"trust 0.750; error of forecasts {horizon} s ahead: {error} of last value's;"
+        f" evidence: 4.00 horizons until {until}T12:00:00Z"
+    )
+    assert read_trust(score(Condition("Trusted", "True", "BetterThanLastValue", message))) is None
+
+
+def test_an_object_that_does_not_tell_its_trust_has_none() -> None:
+    assert read_trust({}) is None
+    assert read_trust(score(Condition("Trusted", "True", "BetterThanLastValue"))) is None
