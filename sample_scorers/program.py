@@ -65,6 +65,17 @@ def http_url(text: str) -> str:
     return text.rstrip("/")
 
 
+def positive_number(text: str) -> float:
+    """Return a positive, finite number; the type of an argparse option."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return number
+
+
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > _HIGHEST_PORT:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to {_HIGHEST_PORT}")

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ..program import add_prometheus_option, command_line, http_url, serve
+from ..program import add_prometheus_option, command_line, http_url, positive_number, serve
 from .app import create_app
 from .settings import ForecastSettings
 
@@ -46,7 +46,7 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--deadline",
-        type=_positive,
+        type=positive_number,
         default=ForecastSettings.deadline,
         metavar="SECONDS",
         help="seconds that one scoring request may take (%(default)s)",
@@ -63,16 +63,6 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
         default=ForecastSettings.max_series,
         help="series of one scoring request (%(default)s)",
     )
-
-
-def _positive(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return number
 
 
 def _count(text: str) -> int:

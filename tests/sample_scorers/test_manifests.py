@@ -10,6 +10,11 @@ import yaml
 
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
 from dsf.api.scoring.dimension_format import DimensionFormat
+from sample_scorers.ai_workload.app import (
+    AiWorkloadSettings,
+    performance_config,
+    power_config,
+)
 from sample_scorers.latency.app import config as latency_config
 from sample_scorers.prediction.app import config as prediction_config
 from sample_scorers.sample.app import config as sample_config
@@ -33,7 +38,7 @@ def registered(file: Path) -> list[dict[str, Any]]:
 
 
 def test_every_scorer_can_be_registered_and_all_but_the_external_one_deployed() -> None:
-    folders = {"sample", "static", "prediction", "llm_forecast", "latency"}
+    folders = {"sample", "static", "prediction", "llm_forecast", "latency", "ai_workload"}
     assert {file.parts[-3] for file in SCORER_FILES} == folders
     assert {file.parts[-3] for file in WORK_FILES} == folders - {"llm_forecast"}
 
@@ -62,12 +67,21 @@ def test_names_and_addresses_fit_the_programs() -> None:
         "simple-prediction-scorer",
         "llm-forecast-scorer",
         "latency-scorer",
+        "ai-workload-perf-scorer",
+        "ai-workload-power-scorer",
         "example-performance-scorer",
         "example-powerconsumption-scorer",
         "example-cost-scorer",
         "example-carbon-scorer",
     }
-    for config in (sample_config(), prediction_config(), latency_config()):
+    settings = AiWorkloadSettings()
+    for config in (
+        sample_config(),
+        prediction_config(),
+        latency_config(),
+        performance_config(settings),
+        power_config(settings),
+    ):
         assert documents[config.name]["spec"]["description"] == config.description
     llm = documents["llm-forecast-scorer"]["spec"]
     assert llm["scoring"]["auth"]["tokenSecretRef"] == {"name": "api-auth-secret", "key": "token"}

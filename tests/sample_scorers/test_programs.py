@@ -14,13 +14,14 @@ from pathlib import Path
 import httpx
 import pytest
 
+from sample_scorers.ai_workload.__main__ import main as ai_workload
 from sample_scorers.llm_forecast.__main__ import main as llm_forecast
 from sample_scorers.sample.__main__ import main as sample
 from sample_scorers.static.__main__ import main as static
 from tests.sample_scorers.fake_model import Server
 from tests.sample_scorers.serving import SCORERS, run, served, started
 
-NAMES = ["sample", "static", "prediction", "llm_forecast", "latency"]
+NAMES = ["sample", "static", "prediction", "llm_forecast", "latency", "ai_workload"]
 MODEL = {"VLLM_ENDPOINT": "http://127.0.0.1:9/v1", "MODEL_NAME": "tiny"}
 FOREIGN_TO_A_SCORER = ("dsf", "optimizer", "mcp_server", "policy_watcher")
 
@@ -89,7 +90,7 @@ def on_a_free_port(told: str, model_url: str) -> tuple[list[str], dict[str, str]
 
 def test_a_copy_under_another_name_runs(tmp_path: Path) -> None:
     shutil.copytree(SCORERS, tmp_path / "my_scorers")
-    for other in ("static", "prediction", "llm_forecast", "latency"):
+    for other in ("static", "prediction", "llm_forecast", "latency", "ai_workload"):
         shutil.rmtree(tmp_path / "my_scorers" / other)
     original = tmp_path / "sample_scorers.py"
     original.write_text("raise ImportError('a copy should not need the original')")
@@ -129,6 +130,8 @@ def test_a_scores_file_replaces_the_tables(tmp_path: Path) -> None:
 
 
 WRONG = [
+    (ai_workload, ["--app", "app01"], {}, 2, "'app01' is not like app01=vllm-app01-*"),
+    (ai_workload, ["--max-watts", "0"], {}, 2, "'0' is not a positive number"),
     (sample, ["--port", "70000"], {}, 2, "'70000' is not a port from 0 to 65535"),
     (sample, ["--host", "203.0.113.1"], {}, 1, "choose another with --host"),
     (sample, ["--prometheus-url", "prometheus"], {}, 2, "'prometheus' is not a URL"),

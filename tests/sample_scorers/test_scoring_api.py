@@ -17,6 +17,7 @@ from dsf.agent.wire.http_answer import HttpAnswer
 from dsf.agent.wire.scoring_answer import parse_scoring_answer
 from dsf.api.scoring.scoring_api import ScorerConfig
 from sample_scorers import service
+from sample_scorers.ai_workload.app import create_app as ai_workload_app
 from sample_scorers.latency.app import create_app as latency_app
 from sample_scorers.llm_forecast.app import create_app as llm_forecast_app
 from sample_scorers.llm_forecast.settings import ForecastSettings
@@ -40,6 +41,7 @@ APPS: dict[str, Callable[[], FastAPI]] = {
     "static": static_app,
     "prediction": prediction_app,
     "latency": latency_app,
+    "ai_workload": ai_workload_app,
     "llm_forecast": lambda: llm_forecast_app(NO_MODEL),
 }
 SCORING = [
@@ -47,6 +49,8 @@ SCORING = [
     ("prediction", "/scoring"),
     ("llm_forecast", "/scoring"),
     ("latency", "/scoring"),
+    ("ai_workload", "/performance/scoring"),
+    ("ai_workload", "/power/scoring"),
     ("static", "/performance/scoring"),
     ("static", "/powerconsumption/scoring"),
 ]

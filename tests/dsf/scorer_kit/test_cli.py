@@ -17,6 +17,7 @@ from tests.dsf.scorer_kit.scorers import (
     TOKEN,
     TestApi,
     broken,
+    changed,
     config,
     protected,
     served,
@@ -204,15 +205,56 @@ REFERENCE: dict[str, Any] = {
         "source": {"type": "none", "host": "", "path": ""},
         "scoring": {"params": {"name": "example_powerconsumption_score", "interval": 30}},
     },
+    "ai-workload-power": {
+        "name": "ai-workload-power-scorer",
+        "description": "A power score",
+        "source": {
+            "type": "Prometheus",
+            "host": "https://thanos-querier.openshift-monitoring.svc.cluster.local:9091",
+            "path": "/api/v1/query_range",
+            "params": {
+                "query": "sum(DCGM_FI_DEV_POWER_USAGE)"
+                " by (GPU_I_ID, GPU_I_PROFILE, exported_pod, Hostname)",
+                "range": 3600,
+                "step": 60,
+            },
+        },
+        "scoring": {"params": {"name": "ai_workload_power_score", "interval": 30}},
+    },
+    "ai-workload-perf": {
+        "name": "ai-workload-perf-scorer",
+        "description": "A performance score",
+        "source": {
+            "type": "Prometheus",
+            "host": "https://thanos-querier.openshift-monitoring.svc.cluster.local:9091",
+            "path": "/api/v1/query_range",
+            "params": {
+                "query": "sum(irate(vllm:generation_tokens_total[1m])) by (pod)",
+                "range": 3600,
+                "step": 60,
+            },
+        },
+        "scoring": {"params": {"name": "ai_workload_perf_score", "interval": 30}},
+    },
 }
-"""The configs of the reference project's five scorers; the path of each call is added."""
+"""The configs of the reference project's five sample scorers, of which `static` and `ai-workload`
+have two each; the path of each call is added."""
+
+
+def by_app_and_device(found: list[Any]) -> list[Any]:
+    """Label results as the reference's AI workload scorer does: by the pod and the profile."""
+    for one in found:
+        pod, profile = one["metric"].get("exported_pod"), one["metric"].get("GPU_I_PROFILE")
+        if pod is not None:
+            one["metric"] = {"app": pod, "device": profile}
+    return found
 
 
 @pytest.mark.parametrize("name", REFERENCE)
 async def test_the_shapes_of_the_reference_scorers_pass(name: str) -> None:
     document = REFERENCE[name]
     document["scoring"]["path"] = f"/{name}/scoring"
-    api = TestApi(config=lambda _: document)
+    api = TestApi(changed(by_app_and_device), config=lambda _: document)
     async with served({name: api}) as url:
         code, out, _ = await checked(f"{url}/{name}/config")
     assert code == 0, out

@@ -1,0 +1,1 @@
+"""The AI workload scorers: tokens per second and watts of each app on each kind of GPU device."""

@@ -1,0 +1,54 @@
+"""`python -m sample_scorers.ai_workload`: serve the AI workload scorers."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from ..program import add_prometheus_option, command_line, positive_number, serve
+from .app import AiWorkloadSettings, create_app
+from .pod_app import AppPattern
+
+NAME = "ai-workload-scorer"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit code."""
+    parser = command_line(NAME, "Scores each app on each kind of GPU device by tokens and watts.")
+    add_prometheus_option(parser)
+    parser.add_argument(
+        "--app",
+        type=_app_pattern,
+        action="append",
+        default=[],
+        metavar="APP=PODS",
+        help="the pods of an app, with * and ?; repeatable, the first that fits counts. Without"
+        " it, the app is the name of the Deployment or StatefulSet",
+    )
+    parser.add_argument(
+        "--max-tokens-per-second",
+        type=positive_number,
+        default=AiWorkloadSettings.max_tokens_per_second,
+        help="token rate that is published as 100 (%(default)s)",
+    )
+    parser.add_argument(
+        "--max-watts",
+        type=positive_number,
+        default=AiWorkloadSettings.max_watts,
+        help="power that is published as 0 (%(default)s)",
+    )
+    args = parser.parse_args(argv)
+    settings = AiWorkloadSettings(
+        args.prometheus_url, args.max_tokens_per_second, args.max_watts, args.app
+    )
+    return serve(NAME, create_app(settings), args)
+
+
+def _app_pattern(text: str) -> AppPattern:
+    app, equals, pods = text.partition("=")
+    if not (app and equals and pods):
+        raise argparse.ArgumentTypeError(f"{text!r} is not like app01=vllm-app01-*")
+    return AppPattern(app, pods)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""The AI workload scorers as one HTTP application, each under its own path."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from fastapi import FastAPI
+
+from .. import service
+from ..wire import (
+    PROMETHEUS_URL,
+    Normalize,
+    PrometheusSource,
+    RangeQuery,
+    ScoreRange,
+    ScorerConfig,
+    ScoreResult,
+    Scoring,
+    ScoringParams,
+    Series,
+)
+from .pod_app import AppPattern, app_of
+from .score import AppOf, performance, power
+from .signals import PERFORMANCE_QUERIES, POWER_QUERIES
+
+
+@dataclass(frozen=True)
+class AiWorkloadSettings:
+    """Where agents read, what is published as 100 and 0, and which pods belong to which app.
+
+    The scale is that of an NVIDIA H100 with a model of some billion parameters.
+    """
+
+    prometheus_url: str = PROMETHEUS_URL
+    max_tokens_per_second: float = 2000.0
+    max_watts: float = 700.0
+    apps: Sequence[AppPattern] = ()
+
+
+def performance_config(settings: AiWorkloadSettings) -> ScorerConfig:
+    """Return `/performance/config`."""
+    return ScorerConfig(
+        name="ai-workload-perf-scorer",
+        description="Tokens per second of a busy replica",
+        display_name="Token rate",
+        unit="tokens/s",
+        direction="HigherIsBetter",
+        range=ScoreRange(min=0),
+        source=_source(settings, PERFORMANCE_QUERIES),
+        scoring=Scoring(
+            path="/performance/scoring",
+            params=ScoringParams(name="ai_workload_perf_score", interval=30),
+            normalize=Normalize(min=0, max=settings.max_tokens_per_second),
+        ),
+    )
+
+
+def power_config(settings: AiWorkloadSettings) -> ScorerConfig:
+    """Return `/power/config`: lower is better, so the agent turns the scores round."""
+    return ScorerConfig(
+        name="ai-workload-power-scorer",
+        description="Watts of a replica",
+        display_name="Power",
+        unit="W",
+        direction="LowerIsBetter",
+        range=ScoreRange(min=0),
+        source=_source(settings, POWER_QUERIES),
+        scoring=Scoring(
+            path="/power/scoring",
+            params=ScoringParams(name="ai_workload_power_score", interval=30),
+            normalize=Normalize(min=0, max=settings.max_watts, invert=True),
+        ),
+    )
+
+
+def create_app(settings: AiWorkloadSettings | None = None) -> FastAPI:
+    """Return the application with both scorers."""
+    chosen = settings or AiWorkloadSettings()
+    named = partial(app_of, patterns=chosen.apps)
+    return service.create_app(
+        service.ServedScorer(
+            performance_config(chosen), _with_apps(performance, named), "/performance"
+        ),
+        service.ServedScorer(power_config(chosen), _with_apps(power, named), "/power"),
+    )
+
+
+def _source(settings: AiWorkloadSettings, queries: str) -> PrometheusSource:
+    return PrometheusSource(
+        host=settings.prometheus_url, params=RangeQuery(query=queries, range=3600, step=60)
+    )
+
+
+def _with_apps(
+    score: Callable[[Sequence[Series], AppOf], list[ScoreResult]], app_of: AppOf
+) -> Callable[[Sequence[Series]], list[ScoreResult]]:
+    return lambda series: score(series, app_of)

@@ -1,0 +1,47 @@
+"""The queries, and which of their series is which: pure.
+
+An agent concatenates the series of several queries, so each query names its series in the label
+`signal`. All queries have the same time steps, so samples are joined by their times.
+
+Sources: https://docs.vllm.ai/en/stable/usage/metrics/ (vLLM's metrics) and
+https://github.com/NVIDIA/dcgm-exporter, etc/dcp-metrics-included.csv (those of dcgm-exporter; the
+labels `exported_pod` and `exported_namespace` come from a ServiceMonitor without honorLabels).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..wire import Series
+
+SIGNAL = "signal"
+"""The label that says which query a series answers."""
+
+Samples = Mapping[float, float]
+"""Numbers by unix seconds."""
+
+_DEVICE_LABELS = "Hostname, gpu, GPU_I_ID, GPU_I_PROFILE, exported_namespace, exported_pod"
+
+
+def _named(signal: str, query: str) -> str:
+    return f'label_replace({query}, "{SIGNAL}", "{signal}", "", "")'
+
+
+TOKENS, RUNNING, ACTIVITY, POWER = "tokens", "running", "activity", "power"
+TOKENS_QUERY = _named(TOKENS, "sum by (namespace, pod) (rate(vllm:generation_tokens_total[2m]))")
+"""Tokens per second that each pod generates."""
+RUNNING_QUERY = _named(RUNNING, "sum by (namespace, pod) (vllm:num_requests_running)")
+"""Requests that each pod works on."""
+ACTIVITY_QUERY = _named(ACTIVITY, f"max by ({_DEVICE_LABELS}) (DCGM_FI_PROF_GR_ENGINE_ACTIVE)")
+"""Share of the time that each GPU, or GPU instance of MIG, computes, and the pod that has it."""
+POWER_QUERY = _named(POWER, "max by (Hostname, gpu) (DCGM_FI_DEV_POWER_USAGE)")
+"""Watts of each GPU. dcgm-exporter repeats those of the whole GPU for each of its GPU instances
+(https://github.com/NVIDIA/dcgm-exporter/issues/257), so that a sum would count them repeatedly."""
+
+PERFORMANCE_QUERIES = ";".join((TOKENS_QUERY, RUNNING_QUERY, ACTIVITY_QUERY))
+POWER_QUERIES = ";".join((ACTIVITY_QUERY, POWER_QUERY))
+
+
+def answers(series: Sequence[Series], signal: str) -> Iterator[tuple[Mapping[str, str], Samples]]:
+    """Yield the labels and samples of one query's series; negative samples are left out."""
+    for each in series:
+        if each.metric.get(SIGNAL) == signal:
+            yield each.metric, {time: value for time, value in each.finite() if value >= 0}
