@@ -1,6 +1,7 @@
 """The MCP server as an ASGI application, alone or together with the optimizer's HTTP API."""
 
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,7 +11,6 @@ from fastmcp.server.dependencies import get_http_request
 from fastmcp.server.http import StarletteWithLifespan
 from mcp_types import ToolAnnotations
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
@@ -30,8 +30,8 @@ from mcp_server.result_views import (
 from mcp_server.shown_plans import ShownPlans
 from mcp_server.tools import ReadTools, WriteTools
 from optimizer.access.authorized_optimizer import Access, AuthorizedOptimizer
-from optimizer.api.app import create_app
-from optimizer.api.authentication import Authentication, user_of
+from optimizer.api.app import create_app, guards
+from optimizer.api.authentication import user_of
 from optimizer.service import Optimizer
 from optimizer.wire.base import ResultPart
 
@@ -60,10 +60,12 @@ def create_mcp(
     read_only: bool = True,
     when_client_cannot_ask: WhenClientCannotAsk = "digest",
     access: Access | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> FastMCP:
     """Return the MCP server; a read-only one has no tool that writes.
 
-    With `access`, each call is made with the rights of the user of its HTTP request.
+    With `access`, each call is made with the rights of the user of its HTTP request. `clock` tells
+    when the approval of a shown plan expires.
     """
     mcp: FastMCP = FastMCP(
         name="dynamic-scoring-framework",
@@ -73,10 +75,10 @@ def create_mcp(
         on_duplicate="error",
         middleware=[ArgumentErrors()],
     )
-    shown = ShownPlans()
+    shown = ShownPlans(clock=clock)
 
     def caller() -> AuthorizedOptimizer:
-        return AuthorizedOptimizer(optimizer, _user(), access)
+        return AuthorizedOptimizer(optimizer, _user(), access, read_only=read_only)
 
     read = ReadTools(caller, shown, read_only=read_only)
     mcp.tool(read.list_scores, annotations=_READS, output_schema=_schema(ScorePage))
@@ -96,8 +98,12 @@ def create_mcp_app(
     allowed_hosts: Sequence[str] = (),
     when_client_cannot_ask: WhenClientCannotAsk = "digest",
     access: Access | None = None,
+    requests_per_second: float = 0.0,
 ) -> Starlette:
-    """Return an application with the MCP server alone: `/mcp` and `/healthz`."""
+    """Return an application with the MCP server alone: `/mcp` and `/healthz`.
+
+    Its guards are those of the HTTP API.
+    """
     mcp = create_mcp(
         optimizer,
         read_only=read_only,
@@ -106,7 +112,7 @@ def create_mcp_app(
     )
     sub = _http_app(mcp, allowed_hosts)
     routes = [*_routes(sub), Route("/healthz", _healthz)]
-    guard = [Middleware(Authentication, auth=access.auth)] if access else []
+    guard = guards(allowed_hosts, access, requests_per_second)
     return Starlette(routes=routes, lifespan=sub.lifespan, middleware=guard)
 
 
@@ -117,14 +123,21 @@ def create_service_app(
     allowed_hosts: Sequence[str] = (),
     when_client_cannot_ask: WhenClientCannotAsk = "digest",
     access: Access | None = None,
+    http_writes: bool = True,
+    requests_per_second: float = 0.0,
 ) -> FastAPI:
-    """Return the optimizer's HTTP API with the MCP server at `/mcp`.
+    """Return the optimizer's HTTP API with the MCP server at `/mcp`, behind the same guards.
 
-    `read_only` concerns the MCP tools only: POST /optimize and POST /reset always write. A request
-    is refused unless its Host header is loopback, the address that it was sent to, or one of
-    `allowed_hosts`. With `access`, callers of both send a bearer token and need rights.
+    `read_only` concerns the MCP tools; without `http_writes`, POST /optimize, POST /reset and the
+    like write nothing either.
     """
-    app = create_app(optimizer, allowed_hosts=allowed_hosts, access=access)
+    app = create_app(
+        optimizer,
+        allowed_hosts=allowed_hosts,
+        access=access,
+        writes=http_writes,
+        requests_per_second=requests_per_second,
+    )
     mcp = create_mcp(
         optimizer,
         read_only=read_only,

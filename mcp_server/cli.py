@@ -180,6 +180,7 @@ async def _serve_http(
         allowed_hosts=rest["allowed_host"],
         when_client_cannot_ask=rest["when_client_cannot_ask"],
         access=access,
+        requests_per_second=rest["requests_per_second"],
     )
     _log.info("serving", extra={"url": f"{url(listener, tls=bool(certificate))}{PATH}"})
     await serve(app, listener, certificate, limits=connection_limits(rest))

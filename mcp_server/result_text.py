@@ -23,7 +23,7 @@ from optimizer.plan.text import plan_sections
 from optimizer.plan.text.explanation_sections import explanation_sentences
 from optimizer.wire.field_problems import field_problems
 from optimizer.wire.request import REQUEST_FIELDS
-from optimizer.wire.request_problem import RequestProblem
+from optimizer.wire.request_problem import UNPROCESSABLE, RequestProblem
 from optimizer.wire.result import FailedChange, ObjectRef, ScoreObject
 
 NAMES_LIMIT = 20
@@ -140,8 +140,9 @@ def _ref(ref: ObjectRef) -> str:
 
 
 def refusal(problem: RequestProblem) -> str:
-    """Return why a request was refused, one line for each wrong field."""
-    fields = [f"{error.field}: {error.message}" for error in problem.errors]
+    """Return why a request was refused: one line for each wrong field, or the detail."""
+    wrong = problem.errors if problem.status == UNPROCESSABLE else ()
+    fields = [f"{error.field}: {error.message}" for error in wrong]
     lines = [quoted(text, MESSAGE_LIMIT) for text in fields or [problem.detail]]
     return "\n".join(_capped(lines, "wrong fields"))
 

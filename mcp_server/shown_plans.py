@@ -1,6 +1,8 @@
 """The plans that were shown to each user, and that apply_plan accepts from that user alone."""
 
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 
 from optimizer.plan.plan import Plan
 
@@ -11,6 +13,8 @@ MOST_OF_OWNER = 16
 """Plans kept for one user: more than a conversation compares."""
 MOST_PLANS = 64
 """Plans kept in all, which bounds the memory that callers can make the server take."""
+APPROVAL_SECONDS = 900.0
+"""How long a plan may be applied after it was shown: a person has forgotten an older one."""
 
 
 class ShownPlans:
@@ -18,18 +22,27 @@ class ShownPlans:
 
     If there are too many, the owner with the most plans loses its oldest, so nobody can drop
     the plans of others by asking for many. They are kept in memory: another replica, or this
-    process after a restart, has none of them.
+    process after a restart, has none of them. A plan expires after `seconds` of a clock.
     """
 
-    def __init__(self, most_of_owner: int = MOST_OF_OWNER, most: int = MOST_PLANS) -> None:
-        self._plans: dict[Owner, OrderedDict[str, Plan]] = {}
+    def __init__(
+        self,
+        most_of_owner: int = MOST_OF_OWNER,
+        most: int = MOST_PLANS,
+        *,
+        seconds: float = APPROVAL_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._plans: dict[Owner, OrderedDict[str, tuple[Plan, float]]] = {}
         self._most_of_owner = most_of_owner
         self._most = most
+        self._seconds = seconds
+        self._clock = clock
 
     def add(self, owner: Owner, plan: Plan) -> None:
-        """Keep a plan that is about to be shown to its owner."""
+        """Keep a plan that is about to be shown to its owner; showing it again renews it."""
         own = self._plans.setdefault(owner, OrderedDict())
-        own[plan.digest] = plan
+        own[plan.digest] = (plan, self._clock())
         own.move_to_end(plan.digest)
         if len(own) > self._most_of_owner:
             own.popitem(last=False)
@@ -37,9 +50,14 @@ class ShownPlans:
             self._drop_oldest(max(self._plans, key=lambda other: len(self._plans[other])))
 
     def get(self, owner: Owner, digest: str) -> Plan | None:
-        """Return the owner's plan with this digest, or None."""
-        own = self._plans.get(owner)
-        return own.get(digest) if own else None
+        """Return the owner's plan with this digest; None if there is none, or it has expired."""
+        shown = self._shown(owner, digest)
+        return shown[0] if shown and not self.is_expired(owner, digest) else None
+
+    def is_expired(self, owner: Owner, digest: str) -> bool:
+        """Return whether the owner was shown this plan, but too long ago."""
+        shown = self._shown(owner, digest)
+        return shown is not None and self._clock() - shown[1] > self._seconds
 
     def forget(self, owner: Owner, digest: str) -> None:
         """Drop a plan that was applied, or that the hub has changed since."""
@@ -51,8 +69,13 @@ class ShownPlans:
             del self._plans[owner]
 
     def digests(self, owner: Owner) -> tuple[str, ...]:
-        """Return the digests of the owner's plans, the latest first."""
-        return tuple(reversed(self._plans.get(owner, {})))
+        """Return the digests of the owner's plans that have not expired, the latest first."""
+        own = self._plans.get(owner) or OrderedDict()
+        return tuple(digest for digest in reversed(own) if not self.is_expired(owner, digest))
+
+    def _shown(self, owner: Owner, digest: str) -> tuple[Plan, float] | None:
+        own = self._plans.get(owner)
+        return own.get(digest) if own else None
 
     def _drop_oldest(self, owner: Owner) -> None:
         self.forget(owner, next(iter(self._plans[owner])))

@@ -29,7 +29,7 @@ from mcp_server.result_views import (
     score_page,
     status_view,
 )
-from mcp_server.shown_plans import ShownPlans
+from mcp_server.shown_plans import APPROVAL_SECONDS, ShownPlans
 from optimizer.access.authorized_optimizer import AuthorizedOptimizer
 from optimizer.access.rights import lacking_own_right
 from optimizer.api.caller import CallerGone, caller_of
@@ -254,6 +254,11 @@ class WriteTools:
     def _known(self, digest: str) -> Plan:
         owner = self._caller().owner
         plan = self._shown.get(owner, digest)
+        if self._shown.is_expired(owner, digest):
+            raise _refused(
+                f"the plan {UntrustedName(digest)} was shown over {APPROVAL_SECONDS / 60:g} minutes"
+                " ago, so its approval has expired; call plan_placement again and show the plan"
+            )
         if plan is None:
             raise _refused(
                 f"no plan with digest {UntrustedName(digest)}: this server did not make it for you,"

@@ -18,8 +18,13 @@ from dsf.api.names import OPTIMIZER_PORT
     help="Port of the optimizer on 127.0.0.1; 0 chooses a free one.",
 )
 @click.option("--keep", is_flag=True, help="Keep everything running afterwards, until Ctrl-C.")
+@click.option(
+    "--allow-writes",
+    is_flag=True,
+    help="Let an assistant at /mcp apply plans that it has shown, too. POST /optimize always may.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
-def demo(port: int, keep: bool, as_json: bool) -> None:
+def demo(port: int, keep: bool, allow_writes: bool, as_json: bool) -> None:
     """Run the whole loop on this machine.
 
     The demo starts an embedded hub, two managed clusters, scoring APIs, agents and the optimizer.
@@ -36,7 +41,8 @@ def demo(port: int, keep: bool, as_json: bool) -> None:
             require_free(port, "--port")
         work_dir = Path(tempfile.mkdtemp(prefix="dsf-demo-"))
         output = JsonOutput() if as_json else TextOutput()
-        run(walk_through(output, work_dir, port=port or free_port(), keep=keep))
+        port = port or free_port()
+        run(walk_through(output, work_dir, port=port, keep=keep, allow_writes=allow_writes))
     except DemoError as error:
         raise click.ClickException(str(error)) from error
     shutil.rmtree(work_dir, ignore_errors=True)

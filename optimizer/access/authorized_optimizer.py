@@ -10,6 +10,7 @@ from dsf.kube.changes import Change
 from dsf.kube.errors import KubeError
 from dsf.kube.port import Kube
 from optimizer.access.delegated_auth import DelegatedAuth
+from optimizer.access.protected_resource import ProtectedResource
 from optimizer.access.rights import (
     Rights,
     changing_rights,
@@ -44,25 +45,36 @@ NOT_AUTHENTICATED = "(not authenticated)"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How callers are authorized, and how to act as one of them, if writes are impersonated."""
+    """How callers are authorized, and how to act as one of them, if writes are impersonated.
+
+    `resource`: where callers get tokens, if an OAuth issuer makes them.
+    """
 
     auth: DelegatedAuth
     impersonate: Callable[[UserInfo], Kube] | None = None
+    resource: ProtectedResource | None = None
 
 
 class AuthorizedOptimizer:
     """Does for a user what `Optimizer` does, if the user has the rights; otherwise a problem.
 
     Without `access` nobody is checked: the caller has the rights of this process. With it, a
-    caller without a user is refused. Each attempt to write leaves one line in the audit log.
+    caller without a user is refused. Each attempt to write leaves one line in the audit log. If it
+    is `read_only`, each of them is refused.
     """
 
     def __init__(
-        self, optimizer: Optimizer, user: UserInfo | None = None, access: Access | None = None
+        self,
+        optimizer: Optimizer,
+        user: UserInfo | None = None,
+        access: Access | None = None,
+        *,
+        read_only: bool = False,
     ) -> None:
         self._optimizer = optimizer
         self._user = user
         self._access = access
+        self._read_only = read_only
 
     @property
     def owner(self) -> tuple[str, str]:
@@ -130,7 +142,7 @@ class AuthorizedOptimizer:
         """Pause, resume, undo or cancel a rollout."""
 
         async def write() -> RolloutStatus | RequestProblem:
-            refused = await self._refusal(writing_rights(namespace))
+            refused = await self._refusal(writing_rights(namespace), to_write=True)
             if refused:
                 return refused
             return await self._optimizer.change_rollout(namespace, optimization, command)
@@ -151,7 +163,7 @@ class AuthorizedOptimizer:
         rights = planning_rights(request.namespace)
         if to_apply:
             rights += writing_rights(request.namespace)
-        refused = await self._refusal(rights)
+        refused = await self._refusal(rights, to_write=to_apply)
         if refused and to_apply:
             self._audit("apply", request.namespace, refused.reason)
         if refused:
@@ -166,7 +178,7 @@ class AuthorizedOptimizer:
         rights = planning_rights(asked.namespace) + record_rights(asked.namespace)
         if to_apply:
             rights += writing_rights(asked.namespace)
-        refused = await self._refusal(rights)
+        refused = await self._refusal(rights, to_write=to_apply)
         if refused and to_apply:
             self._audit("rollback", asked.namespace, refused.reason)
         if refused:
@@ -186,7 +198,7 @@ class AuthorizedOptimizer:
         namespace = plan.request.namespace
 
         async def write() -> Applied | RequestProblem:
-            refused = await self._refusal(changing_rights(namespace, plan.changes))
+            refused = await self._refusal(changing_rights(namespace, plan.changes), to_write=True)
             if refused:
                 return refused
             writer = replace(self._writer(namespace), name_others=await self._may_name_others())
@@ -208,7 +220,7 @@ class AuthorizedOptimizer:
         """
 
         async def write() -> ResetResult | RequestProblem:
-            refused = await self._refusal(writing_rights(namespace))
+            refused = await self._refusal(writing_rights(namespace), to_write=True)
             if refused:
                 return refused
             return await self._optimizer.reset(
@@ -230,11 +242,13 @@ class AuthorizedOptimizer:
         impersonate = self._access.impersonate
         return Writer(permit, impersonate(self._user) if impersonate else None, self._user.name)
 
-    async def _refusal(self, rights: Rights) -> RequestProblem | None:
-        if self._access is None:
-            return None
-        if self._user is None:
+    async def _refusal(self, rights: Rights, *, to_write: bool = False) -> RequestProblem | None:
+        if self._access and self._user is None:
             return unauthorized()
+        if to_write and self._read_only:
+            return READ_ONLY
+        if self._access is None or self._user is None:
+            return None
         missing = await self._access.auth.missing(self._user, rights)
         return _forbidden(self._user, missing) if missing else None
 
@@ -268,6 +282,14 @@ class AuthorizedOptimizer:
                 "outcome": outcome,
             },
         )
+
+
+READ_ONLY = RequestProblem(
+    status=FORBIDDEN,
+    reason="ReadOnly",
+    title="This server writes nothing",
+    detail="it was started read-only; ask it for a dry run, or start it with --allow-writes",
+)
 
 
 def audit_failed_login(*, token_sent: bool, address: str) -> None:

@@ -10,6 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import PlainTextResponse
 from fastapi_offline import FastAPIOffline
 from pydantic import BaseModel, Field
+from starlette.middleware import Middleware
 
 from dsf import __version__
 from dsf.kube.errors import Unreachable
@@ -21,6 +22,7 @@ from optimizer.api.examples import OPTIMIZE_EXAMPLES, RESET_EXAMPLES
 from optimizer.api.host_guard import HostGuard
 from optimizer.api.plan_routes import add_plan_routes
 from optimizer.api.problem_details import describe, documented, install, refusal
+from optimizer.api.rate_limit import RateLimit
 from optimizer.api.rollouts import rollout_routes
 from optimizer.plan.plan import refused_writes, result
 from optimizer.service import Optimizer
@@ -75,12 +77,16 @@ class OptimizeMode(BaseModel, extra="forbid"):
 
 
 def create_app(
-    optimizer: Optimizer, *, allowed_hosts: Collection[str] = (), access: Access | None = None
+    optimizer: Optimizer,
+    *,
+    allowed_hosts: Collection[str] = (),
+    access: Access | None = None,
+    writes: bool = True,
+    requests_per_second: float = 0.0,
 ) -> FastAPI:
     """Return the app.
 
-    A request is refused unless its Host header is loopback, the address that it was sent to, or one
-    of `allowed_hosts`. With `access`, callers send a bearer token and need rights on the hub.
+    Without `writes`, requests that would write are refused. The rest is as `guards` says.
     """
     app = FastAPIOffline(
         title="Dynamic Scoring Framework optimizer",
@@ -89,14 +95,11 @@ def create_app(
         openapi_tags=[{"name": "optimize"}, {"name": "rollouts"}, {"name": "health"}],
         lifespan=_background(optimizer),
     )
-    if access:
-        app.add_middleware(Authentication, auth=access.auth)
-    app.add_middleware(BodyLimit, most=MAX_BODY_BYTES)
-    app.add_middleware(HostGuard, allowed=allowed_hosts)
+    app.user_middleware += guards(allowed_hosts, access, requests_per_second)
     install(app)
 
     def of(request: Request) -> AuthorizedOptimizer:
-        return AuthorizedOptimizer(optimizer, user_of(request), access)
+        return AuthorizedOptimizer(optimizer, user_of(request), access, read_only=not writes)
 
     _reading_routes(app, of)
     _writing_routes(app, of)
@@ -105,6 +108,26 @@ def create_app(
     _health_routes(app, optimizer)
     _document(app)
     return app
+
+
+def guards(
+    allowed_hosts: Collection[str], access: Access | None, requests_per_second: float
+) -> list[Middleware]:
+    """Return what stands before both doors, REST and MCP, the outermost first.
+
+    A request is refused unless its Host header is loopback, the address that it was sent to, or one
+    of `allowed_hosts`, and so is its Origin, if it has one. With `access`, callers send a bearer
+    token and need rights on the hub. `requests_per_second` are answered of each caller; 0: all.
+    """
+    listed = [
+        Middleware(HostGuard, allowed=allowed_hosts),
+        Middleware(BodyLimit, most=MAX_BODY_BYTES),
+    ]
+    if access:
+        listed.append(Middleware(Authentication, auth=access.auth, resource=access.resource))
+    if requests_per_second:
+        listed.append(Middleware(RateLimit, per_second=requests_per_second))
+    return listed
 
 
 def _background(optimizer: Optimizer) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:

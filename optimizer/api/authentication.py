@@ -1,15 +1,20 @@
-"""Requires a bearer token on every path of the HTTP API and of MCP, except health and docs."""
+"""Requires a bearer token on every path of the HTTP API and of MCP, except health and docs.
+
+Where tokens come from an OAuth issuer, clients without one learn it here (RFC 9728).
+"""
 
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dsf.kube.access_reviews import UserInfo
 from dsf.kube.errors import KubeError
 from optimizer.access.authorized_optimizer import audit_failed_login, unauthorized
 from optimizer.access.delegated_auth import DelegatedAuth, bearer_token
+from optimizer.access.protected_resource import WELL_KNOWN, ProtectedResource
 from optimizer.api.problem_details import hub_error_response, refusal
 
 OPEN_PATHS = ("/healthz", "/readyz", "/docs", "/redoc", "/openapi.json")
@@ -31,11 +36,19 @@ class Authentication:
 
     app: ASGIApp
     auth: DelegatedAuth
+    resource: ProtectedResource | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on with its user, or refuse it."""
-        if scope["type"] == "lifespan" or _open(scope["path"]):
+        if scope["type"] == "lifespan" or is_open(scope["path"]):
             await self.app(scope, receive, send)
+            return
+        if self.resource and scope["path"].startswith(WELL_KNOWN):
+            path = scope["path"].removeprefix(WELL_KNOWN)
+            await JSONResponse(
+                self.resource.metadata(_origin(scope), path),
+                headers={"Access-Control-Allow-Origin": "*"},
+            )(scope, receive, send)
             return
         given = Headers(scope=scope).getlist("authorization")
         token = bearer_token(given[0]) if len(given) == 1 else ""
@@ -48,10 +61,17 @@ class Authentication:
             address, _ = scope.get("client") or ("", 0)
             audit_failed_login(token_sent=bool(given), address=address)
             wrong = ', error="invalid_token"' if given else ""
-            response = refusal(unauthorized(), {"WWW-Authenticate": _CHALLENGE + wrong})
+            challenge = _CHALLENGE + wrong + self._where_tokens_are(scope)
+            response = refusal(unauthorized(), {"WWW-Authenticate": challenge})
             await response(scope, receive, send)
             return
         await self.app({**scope, _USER: user}, receive, send)
+
+    def _where_tokens_are(self, scope: Scope) -> str:
+        if self.resource is None:
+            return ""
+        path = scope["path"].rstrip("/")
+        return f', resource_metadata="{self.resource.metadata_url(_origin(scope), path)}"'
 
 
 def user_of(request: HTTPConnection) -> UserInfo | None:
@@ -60,5 +80,11 @@ def user_of(request: HTTPConnection) -> UserInfo | None:
     return user if isinstance(user, UserInfo) else None
 
 
-def _open(path: str) -> bool:
+def is_open(path: str) -> bool:
+    """Return whether a path needs no token."""
     return path in OPEN_PATHS or path.startswith(OPEN_FOLDERS)
+
+
+def _origin(scope: Scope) -> str:
+    """Return the URL by which a request reached this server; the guard has checked its Host."""
+    return f"{scope['scheme']}://{Headers(scope=scope).get('host', '')}"

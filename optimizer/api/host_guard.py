@@ -1,7 +1,8 @@
-"""A guard against DNS rebinding: a web page must not reach this server under its own name.
+"""A guard against web pages: of another name (DNS rebinding), and of another origin.
 
-A browser sends the name that it looked up as Host. The guard accepts loopback names, the address
-that the request came in on, and the names that the operator allows.
+A browser sends the name that it looked up as Host, and the page that asks as Origin. The guard
+accepts loopback names, the address that the request came in on, and the names that the operator
+allows.
 """
 
 from collections.abc import Collection
@@ -14,12 +15,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from optimizer.api.problem_details import error_response
 
 MISDIRECTED = 421
+FORBIDDEN_ORIGIN = 403
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 @dataclass(slots=True)
 class HostGuard:
-    """ASGI middleware: responds 421 to requests whose Host is not this server.
+    """ASGI middleware: responds 421 if the Host is not this server, 403 if the Origin is not.
 
     Case and port of the `allowed` names are ignored.
     """
@@ -32,18 +34,25 @@ class HostGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        if scope["type"] != "http" or self._ours(scope):
-            await self.app(scope, receive, send)
-        else:
-            await error_response(
-                HTTPException(
-                    MISDIRECTED, "the Host header names another server; see --allowed-host"
-                )
-            )(scope, receive, send)
+        refused = self._refusal(scope) if scope["type"] == "http" else None
+        await (error_response(refused) if refused else self.app)(scope, receive, send)
 
-    def _ours(self, scope: Scope) -> bool:
-        host = _without_port(Headers(scope=scope).get("host", ""))
-        return host in LOOPBACK or host == _address(scope) or host in self.allowed
+    def _refusal(self, scope: Scope) -> HTTPException | None:
+        headers = Headers(scope=scope)
+        if not self._ours(scope, headers.get("host", "")):
+            return HTTPException(
+                MISDIRECTED, "the Host header names another server; see --allowed-host"
+            )
+        origin = headers.get("origin")
+        if origin is not None and not self._ours(scope, origin.partition("://")[2]):
+            return HTTPException(
+                FORBIDDEN_ORIGIN, "a page of another origin asks; see --allowed-host"
+            )
+        return None
+
+    def _ours(self, scope: Scope, host: str) -> bool:
+        name = _without_port(host)
+        return name in LOOPBACK or name == _address(scope) or name in self.allowed
 
 
 def _without_port(host: str) -> str:

@@ -50,6 +50,7 @@ _TITLES = {
     405: ("MethodNotAllowed", "This path has other methods"),
     413: ("BodyTooLarge", "The body is too large"),
     503: ("TooManyConnections", "The optimizer is busy"),
+    403: ("ForbiddenOrigin", "A web page of another origin asks"),
     421: ("MisdirectedRequest", "This is another server"),
 }
 
@@ -108,7 +109,7 @@ def refusal(problem: RequestProblem, headers: dict[str, str] | None = None) -> R
         title=problem.title,
         detail=problem.detail,
         errors=problem.errors,
-        headers=RETRY_LATER if problem.status in _TEMPORARY else headers,
+        headers=headers or (RETRY_LATER if problem.status in _TEMPORARY else None),
     )
 
 

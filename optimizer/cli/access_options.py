@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsf.cli.options import FILE, options
+from dsf.cli.options import FILE, NumberRange, options, server_url
 
 if TYPE_CHECKING:
     from socket import socket
@@ -15,8 +15,23 @@ if TYPE_CHECKING:
     from optimizer.access.authorized_optimizer import Access
     from optimizer.api.watched_certificate import WatchedCertificate
 
-ACCESS_OPTIONS = ("auth", "auth_audience", "impersonate", "tls_cert_file", "tls_private_key_file")
+ACCESS_OPTIONS = (
+    "auth",
+    "auth_audience",
+    "oauth_issuer",
+    "resource_url",
+    "impersonate",
+    "requests_per_second",
+    "tls_cert_file",
+    "tls_private_key_file",
+)
 """The parameters that `access_options` adds."""
+
+
+def _issuers(
+    context: click.Context, option: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    return tuple(server_url(context, option, value) for value in values)
 
 
 access_options = options(
@@ -37,6 +52,27 @@ access_options = options(
         help="Audience that a token must have; repeatable.",
     ),
     click.option(
+        "--oauth-issuer",
+        multiple=True,
+        callback=_issuers,
+        help="URL of an OAuth issuer whose tokens the hub accepts; repeatable. Clients without a"
+        " token find it in the protected resource metadata (RFC 9728).",
+    ),
+    click.option(
+        "--resource-url",
+        default="",
+        callback=server_url,
+        help="Public URL of this server in that metadata; default: the one that a client uses.",
+    ),
+    click.option(
+        "--requests-per-second",
+        type=NumberRange(min=0, max=1e6),
+        default=50.0,
+        show_default=True,
+        help="Requests of one caller that are answered; 0: all. A caller that was silent may send"
+        " four times as many at once.",
+    ),
+    click.option(
         "--impersonate",
         is_flag=True,
         help="Write Placements, PlacementBindings and Policies as the caller, not as this"
@@ -54,7 +90,7 @@ access_options = options(
         help="Key of the certificate; read again when it changes.",
     ),
 )
-"""--auth, --auth-audience, --impersonate, --tls-cert-file and --tls-private-key-file."""
+"""The options in `ACCESS_OPTIONS`."""
 
 
 def check_auth(rest: Mapping[str, Any], listener: "socket") -> None:
@@ -69,17 +105,28 @@ def check_auth(rest: Mapping[str, Any], listener: "socket") -> None:
         raise click.UsageError(
             "--impersonate needs --auth kubernetes, because without it callers have no names"
         )
+    if rest["oauth_issuer"] and rest["auth"] == "none":
+        raise click.UsageError(
+            "--oauth-issuer needs --auth kubernetes: the hub verifies its tokens"
+        )
+    if rest["resource_url"] and not rest["oauth_issuer"]:
+        raise click.UsageError("--resource-url needs --oauth-issuer")
 
 
 def access_of(rest: Mapping[str, Any], kube: "Client") -> "Access | None":
     """Return how callers are authorized; None for `--auth none`."""
     from optimizer.access.authorized_optimizer import Access
     from optimizer.access.delegated_auth import DelegatedAuth
+    from optimizer.access.protected_resource import ProtectedResource
 
     if rest["auth"] == "none":
         return None
-    auth = DelegatedAuth(kube, rest["auth_audience"])
-    return Access(auth, kube.impersonating if rest["impersonate"] else None)
+    issuers = rest["oauth_issuer"]
+    return Access(
+        DelegatedAuth(kube, rest["auth_audience"]),
+        kube.impersonating if rest["impersonate"] else None,
+        ProtectedResource(issuers, rest["resource_url"].rstrip("/")) if issuers else None,
+    )
 
 
 def certificate_of(rest: Mapping[str, Any]) -> "WatchedCertificate | None":

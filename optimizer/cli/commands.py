@@ -178,9 +178,9 @@ approval_option = click.option(
 @history_option
 @click.option(
     "--read-only/--allow-writes",
-    default=True,
-    show_default=True,
-    help="Whether MCP tools may write. POST /optimize and POST /reset always may.",
+    default=None,
+    help="--read-only: nothing writes, neither MCP tools nor POST /optimize and the like."
+    " --allow-writes: both may. Default: POST /optimize writes, MCP tools do not.",
 )
 @approval_option
 @click.option(
@@ -234,9 +234,11 @@ async def _serve(
         app = _app(
             service,
             allowed_hosts=rest["allowed_host"],
-            read_only=rest["read_only"],
-            when_client_cannot_ask=rest["when_client_cannot_ask"],
             access=access_of(rest, kube),
+            writes=rest["read_only"] is not True,
+            requests_per_second=rest["requests_per_second"],
+            read_only=rest["read_only"] is not False,
+            when_client_cannot_ask=rest["when_client_cannot_ask"],
         )
         _log.info("serving", extra={"url": url(listener, tls=bool(certificate))})
         await serve(app, listener, certificate, limits=connection_limits(rest))
@@ -247,11 +249,18 @@ def _app(
     *,
     allowed_hosts: tuple[str, ...],
     access: "Access | None",
+    writes: bool,
+    requests_per_second: float,
     **of_mcp: Any,
 ) -> "FastAPI":
     """Return the app with MCP where it is installed, else the HTTP API alone."""
     from optimizer.api.app import create_app
 
+    both: dict[str, Any] = {
+        "allowed_hosts": allowed_hosts,
+        "access": access,
+        "requests_per_second": requests_per_second,
+    }
     module, _, attribute = SERVICE_APP.partition(":")
     try:
         create = getattr(importlib.import_module(module), attribute)
@@ -260,8 +269,8 @@ def _app(
             "/mcp is not served: install dynamic-scoring-framework[mcp]",
             extra={"missing": error.name},
         )
-        return create_app(service, allowed_hosts=allowed_hosts, access=access)
-    app: FastAPI = create(service, allowed_hosts=allowed_hosts, access=access, **of_mcp)
+        return create_app(service, writes=writes, **both)
+    app: FastAPI = create(service, http_writes=writes, **both, **of_mcp)
     return app
 
 

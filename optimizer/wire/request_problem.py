@@ -37,7 +37,8 @@ class FieldProblem:
 class RequestProblem:
     """Why nothing was done: `reason` is CamelCase, `status` the HTTP status that fits it.
 
-    Reasons: Unauthorized (401), Forbidden (403), OptimizerForbidden (403), UnknownNamespace (404),
+    Reasons: Unauthorized (401), Forbidden (403), OptimizerForbidden (403), ReadOnly (403),
+    UnknownNamespace (404), TooManyRequests (429),
     UnknownName (422), TooManyPlaces (422), TooManyScores (422), NotGenerated (409),
     StalePlan (409), AnotherWriter (409), RollbackRefused (409), NoEarlierPlan (409),
     UnusableRecord (409), PlanNotRecorded (409), UnknownPlan (404), RolloutInProgress (409),

@@ -8,11 +8,14 @@ from typing import Any
 
 import httpx
 import pytest
+from fastmcp import Client
+from fastmcp.exceptions import ToolError
 
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import AccessTable, EmbeddedHub
-from mcp_server.app import create_mcp_app, create_service_app
-from mcp_server.shown_plans import ShownPlans
+from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET
+from mcp_server.app import create_mcp, create_mcp_app, create_service_app
+from mcp_server.shown_plans import APPROVAL_SECONDS, ShownPlans
 from optimizer.access.authorized_optimizer import Access
 from optimizer.access.delegated_auth import DelegatedAuth
 from optimizer.api.serving import listen, serve, url
@@ -139,3 +142,32 @@ async def test_who_asks_for_many_plans_drops_only_their_own() -> None:
     assert kept.get(quiet, digests[0]) is None
     assert kept.get(third, digests[0]) is plans[0]
     assert kept.get(("quiet", "another uid"), digests[0]) is None
+
+
+async def test_an_approval_expires_and_showing_the_plan_again_renews_it() -> None:
+    now = [0.0]
+    hub = await scenario_hub()
+    mcp = create_mcp(Optimizer(hub, now=utc_now), read_only=False, clock=lambda: now[0])
+    async with Client(mcp) as client:
+        digest = (await client.call_tool("plan_placement", request())).structured_content["digest"]
+        now[0] = APPROVAL_SECONDS + 1
+        with pytest.raises(ToolError, match="approval has expired; call plan_placement again"):
+            await client.call_tool("apply_plan", {"digest": digest})
+        assert await generated(hub) == []
+        await client.call_tool("plan_placement", request())
+        now[0] += APPROVAL_SECONDS
+        await client.call_tool("apply_plan", {"digest": digest})
+    assert len(await generated(hub)) == 6
+
+
+async def test_what_changed_since_it_was_shown_is_named() -> None:
+    hub = await scenario_hub()
+    async with Client(create_mcp(Optimizer(hub, now=utc_now), read_only=False)) as client:
+        digest = (await client.call_tool("plan_placement", request())).structured_content["digest"]
+        name = request()["targetWorkloads"][0]["name"]
+        labels = {"metadata": {"labels": {"resource-request-amount": "1"}}}
+        await hub.patch(MANIFEST_WORK_REPLICA_SET, name, labels, "default")
+        said = f"workload {name}: requests 1 gpu now; requests 2 gpu when it was planned"
+        with pytest.raises(ToolError, match=said):
+            await client.call_tool("apply_plan", {"digest": digest})
+    assert await generated(hub) == []

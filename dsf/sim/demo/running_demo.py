@@ -50,8 +50,13 @@ class _Program:
 
 
 @asynccontextmanager
-async def running_demo(output: DemoOutput, work_dir: Path, port: int) -> AsyncIterator[RunningDemo]:
-    """Start everything and wait until all of it answers; stop it at the end."""
+async def running_demo(
+    output: DemoOutput, work_dir: Path, port: int, *, allow_writes: bool
+) -> AsyncIterator[RunningDemo]:
+    """Start everything and wait until all of it answers; stop it at the end.
+
+    `allow_writes`: the MCP server has the tools that write.
+    """
     async with contextlib.AsyncExitStack() as stack:
         output.step("A hub and two managed clusters, in memory and over HTTP")
         clusters = await stack.enter_async_context(serving_clusters(work_dir))
@@ -64,7 +69,7 @@ async def running_demo(output: DemoOutput, work_dir: Path, port: int) -> AsyncIt
         running = await stack.enter_async_context(running_processes(work_dir))
         demo = RunningDemo(clusters, running, f"http://127.0.0.1:{port}", output)
         output.step("Components, each a process of its own")
-        await _start(demo, prometheus, port)
+        await _start(demo, prometheus, _optimizer(demo, port, allow_writes=allow_writes))
         yield demo
 
 
@@ -93,7 +98,7 @@ async def _prometheus(clusters: DemoClusters, stack: contextlib.AsyncExitStack) 
     }
 
 
-async def _start(demo: RunningDemo, prometheus: Mapping[str, str], port: int) -> None:
+async def _start(demo: RunningDemo, prometheus: Mapping[str, str], optimizer: _Program) -> None:
     sample, static = _scorer("sample"), _scorer("static")
     programs = [
         sample,
@@ -101,7 +106,7 @@ async def _start(demo: RunningDemo, prometheus: Mapping[str, str], port: int) ->
         _controller(demo.clusters.hub),
         *(_agent(demo.clusters.hub, w, prometheus[w.name]) for w in demo.clusters.managed),
         *(_policy_watcher(cluster) for cluster in demo.clusters.managed),
-        _optimizer(demo, port),
+        optimizer,
     ]
     started = []
     for program in programs:
@@ -173,9 +178,10 @@ def _serving(name: str, *arguments: str) -> _Program:
     return _Program(name, command, f"http://{bind}/healthz")
 
 
-def _optimizer(demo: RunningDemo, port: int) -> _Program:
-    kubeconfig = demo.clusters.hub.kubeconfig
-    arguments = ("dsf", "optimizer", f"--kubeconfig={kubeconfig}", f"--port={port}", "--auth=none")
+def _optimizer(demo: RunningDemo, port: int, *, allow_writes: bool) -> _Program:
+    kubeconfig = f"--kubeconfig={demo.clusters.hub.kubeconfig}"
+    more = ("--allow-writes",) if allow_writes else ()
+    arguments = ("dsf", "optimizer", kubeconfig, f"--port={port}", "--auth=none", *more)
     return _Program("optimizer", arguments, f"{demo.optimizer_url}/readyz")
 
 

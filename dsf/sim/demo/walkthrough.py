@@ -45,9 +45,14 @@ THROUGHPUT = "example-throughput-score"
 SCORES = ("sample-my-score", *PREFERENCES.values(), THROUGHPUT)
 
 
-async def walk_through(output: DemoOutput, work_dir: Path, *, port: int, keep: bool) -> None:
-    """Run all steps; raise DemoError if one fails. With `keep`, stay until cancelled."""
-    async with running_demo(output, work_dir, port) as demo:
+async def walk_through(
+    output: DemoOutput, work_dir: Path, *, port: int, keep: bool, allow_writes: bool
+) -> None:
+    """Run all steps; raise DemoError if one fails. With `keep`, stay until cancelled.
+
+    `allow_writes`: the MCP server has the tools that write.
+    """
+    async with running_demo(output, work_dir, port, allow_writes=allow_writes) as demo:
         answers = await _run_steps(demo)
         output.step("Results")
         output.show([tables.comparison_table(answers)])
@@ -256,7 +261,10 @@ def _what_next(demo: RunningDemo, *, keep: bool) -> None:
         "a request of your own, which is enforced, and its workloads land: curl"
         f" --json @{scenario() / 'params.json'} {demo.optimizer_url}/optimize"
     )
-    output.note(f"an assistant: connect it to {demo.optimizer_url}/mcp")
+    output.note(
+        "an assistant: dsf mcp install --client CLIENT --no-token --url"
+        f" {demo.optimizer_url}/mcp --write (the demo's --allow-writes lets it apply plans)"
+    )
 
 
 async def _stay(demo: RunningDemo) -> None:

@@ -16,6 +16,7 @@ from optimizer.plan.manifests import GENERATED_SELECTOR
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
 from optimizer.wire.placement_status import PlacementStatus
+from optimizer.wire.request import RollbackRequest
 from optimizer.wire.request_problem import RequestProblem
 from optimizer.wire.result import Applied, ResetResult
 from tests.kube_wrappers.counting import Counting
@@ -194,3 +195,23 @@ async def test_with_impersonation_the_caller_writes_and_the_optimizer_reads() ->
         "placements.cluster.open-cluster-management.io",
         "placementbindings.policy.open-cluster-management.io",
     }
+
+
+async def test_a_read_only_optimizer_refuses_each_write_and_writes_it_down(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    hub = await hub_of(access=table())
+    optimizer = Optimizer(hub, now=lambda: NOW)
+    closed = AuthorizedOptimizer(optimizer, WRITER, Access(DelegatedAuth(hub)), read_only=True)
+    plan = await planned(closed)
+    back = RollbackRequest(namespace="default")
+    outcomes = (
+        await closed.apply(plan),
+        await closed.reset("default"),
+        await closed.plan(request(), to_apply=True),
+        await closed.plan_rollback(back, to_apply=True),
+        await closed.change_rollout("default", "default", "undo"),
+    )
+    assert {getattr(outcome, "reason", "") for outcome in outcomes} == {"ReadOnly"}
+    assert [line[-1] for line in audited(caplog)] == ["ReadOnly"] * len(outcomes)

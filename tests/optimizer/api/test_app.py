@@ -413,6 +413,23 @@ async def test_the_documentation_needs_no_other_server() -> None:
 
 
 @pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://evil.example", 403),
+        ("https://localhost.evil.example", 403),
+        ("null", 403),
+        ("", 403),
+        ("http://localhost:8338", 200),
+        ("http://127.0.0.1", 200),
+    ],
+)
+async def test_a_web_page_of_another_origin_is_refused(origin: str, status: int) -> None:
+    async with client() as http:
+        answer = await http.get("/healthz", headers={"Origin": origin})
+    assert answer.status_code == status
+
+
+@pytest.mark.parametrize(
     ("host", "status"),
     [
         ("evil.example", 421),

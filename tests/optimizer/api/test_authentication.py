@@ -16,6 +16,7 @@ from dsf.kube.errors import Forbidden, Unreachable
 from dsf.kube.port import Kube
 from optimizer.access.authorized_optimizer import Access
 from optimizer.access.delegated_auth import DelegatedAuth
+from optimizer.access.protected_resource import ProtectedResource
 from optimizer.api.app import create_app
 from optimizer.api.serving import listen, serve, url
 from optimizer.service import Optimizer
@@ -300,3 +301,31 @@ async def test_a_failed_login_is_in_the_audit_log(
     assert (fields["user"], fields["address"]) == ("(not authenticated)", "127.0.0.1")
     assert fields["outcome"] == outcome
     assert "forged-secret" not in caplog.text
+
+
+RESOURCE = ProtectedResource(("https://login.example",))
+
+
+async def test_who_has_no_token_learns_where_tokens_are_made() -> None:
+    kube = await hub()
+    access = Access(DelegatedAuth(kube), resource=RESOURCE)
+    app = create_app(Optimizer(kube, now=lambda: NOW), access=access)
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8338") as http:
+        refused = await http.post("/mcp")
+        assert refused.status_code == 401
+        challenge = refused.headers["www-authenticate"]
+        where = "http://localhost:8338/.well-known/oauth-protected-resource/mcp"
+        assert f'resource_metadata="{where}"' in challenge
+        document = (await http.get(where)).json()
+    assert document["resource"] == "http://localhost:8338/mcp"
+    assert document["authorization_servers"] == ["https://login.example"]
+    named = ProtectedResource(RESOURCE.issuers, "https://scores.example")
+    assert named.metadata("http://inner", "/mcp")["resource"] == "https://scores.example/mcp"
+
+
+async def test_without_an_issuer_there_is_no_metadata() -> None:
+    async with door(await hub()) as http:
+        answer = await http.get("/.well-known/oauth-protected-resource")
+    assert answer.status_code == 401
+    assert "resource_metadata" not in answer.headers["www-authenticate"]

@@ -28,6 +28,13 @@ def test_nobody_is_let_in_unknown_from_elsewhere(command: tuple[str, ...], addre
     ("arguments", "message"),
     [
         (["--auth", "none", "--impersonate"], "--impersonate needs --auth kubernetes"),
+        (
+            ["--auth", "none", "--oauth-issuer", "https://a"],
+            "--oauth-issuer needs --auth kubernetes",
+        ),
+        (["--resource-url", "https://a"], "--resource-url needs --oauth-issuer"),
+        (["--oauth-issuer", "login.example"], "is not an http or https URL"),
+        (["--requests-per-second", "-1"], "is not in the range"),
         (["--auth", "nobody"], "'nobody' is not one of 'kubernetes', 'none'"),
         (["--tls-cert-file", "nowhere.crt"], "'nowhere.crt' does not exist"),
     ],
