@@ -38,5 +38,8 @@ UNSELECTABLE_REASONS = frozenset(
 )
 """The reasons of issues that name a cluster which OCM can't select, at least for some."""
 
+TRUST_REASONS = frozenset({"UntrustedScore"})
+"""The reasons of issues that name a cluster whose forecasts lost influence."""
+
 OTHERS_REASONS = frozenset({"HeldByOthers", "UsedByOthers", "UsedWithoutTheHub"})
 """The reasons of issues that name what others have of a cluster."""

@@ -12,7 +12,8 @@ from optimizer.domain.settings import OptimizerSettings
 from optimizer.snapshot.fleet_snapshot import FleetSnapshot
 from optimizer.snapshot.object_readers import name_of
 from optimizer.snapshot.scores.score_reader import ScoreReader
-from optimizer.wire.request import OptimizeRequest
+from optimizer.snapshot.scores.trust_weights import TrustRule
+from optimizer.wire.request import OptimizeRequest, Preference, ScoreRef
 
 MAX_ISSUES = 1_000
 """Issues that a fleet and a plan list; the further ones are only counted."""
@@ -85,9 +86,16 @@ def _score_readers(
             score,
             missing=None if isinstance(stated, str) or score.key not in valued else stated,
             now=now,
+            trust=_trust_rule(score),
         )
         for _, score in request.read_scores
     }
+
+
+def _trust_rule(score: ScoreRef) -> TrustRule | None:
+    if not isinstance(score, Preference) or score.minimum_trust is None:
+        return None
+    return TrustRule(score.minimum_trust, score.untrusted)
 
 
 def _devices_to_score(fleet: Fleet) -> Container[ClusterDevice]:

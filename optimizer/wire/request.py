@@ -182,6 +182,28 @@ class Preference(ScoreRef):
     ] = None
     maximum: float | None = None
     invert: Annotated[bool, Field(description="A lower score is better.")] = False
+    minimum_trust: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=1,
+            description="The least trust with which a cluster's forecasts count in full, where"
+            " its scorer declares a truth. Unknown trust counts in full.",
+        ),
+    ] = None
+    untrusted: Annotated[
+        Literal["Weigh", "Refuse"],
+        Field(
+            description="Scores with less than minimumTrust. Weigh: trust / minimumTrust of them"
+            " counts, and for the rest the mean of the score. Refuse: they count as missing."
+        ),
+    ] = "Weigh"
+
+    @model_validator(mode="after")
+    def _trust_asked(self) -> Self:
+        if "untrusted" in self.model_fields_set and self.minimum_trust is None:
+            raise ValueError("untrusted: state minimumTrust too")
+        return self
 
     @model_validator(mode="after")
     def _range(self) -> Self:

@@ -1,10 +1,12 @@
 """Why not another assignment or policy: what forcing it costs the objective."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dsf.api.untrusted_text import listed
 from optimizer.domain.fleet import Fleet
-from optimizer.domain.issue import OTHERS_REASONS, UNSELECTABLE_REASONS
+from optimizer.domain.issue import OTHERS_REASONS, TRUST_REASONS, UNSELECTABLE_REASONS
 from optimizer.domain.solution import PolicyEnforcement, Solution
 from optimizer.explain.margins.forced_problems import (
     ForcedSolution,
@@ -59,7 +61,8 @@ def why_not_assignment(
         return WhyNotAnswer(asked=asked, possible=False, message=message)
     forced = forcing_workload(allowed, workload, [problem.cluster_index[cluster]])
     found = solve_forced(problem, solution.decision, forced, solve, times=1, workload=workload)
-    return _answer(solution, asked, found)
+    answer, doubts = _answer(solution, asked, found), _distrusted(fleet, cluster)
+    return answer.model_copy(update={"message": _sentences(answer.message, doubts)})
 
 
 def why_not_policy(
@@ -75,7 +78,7 @@ def why_not_policy(
     number = problem.policy_index.get(PolicyEnforcement(cluster, policy))
     if number is None:
         message = "it is no candidate there, or supplies nothing that a workload can use"
-        message = ". ".join((message, *_taken_away(fleet, cluster)))
+        message = _sentences(message, _taken_away(fleet, cluster))
         return WhyNotAnswer(asked=asked, possible=False, message=message)
     forced = forcing_policy(problem, number)
     return _answer(
@@ -132,11 +135,24 @@ def _why_ineligible(fleet: Fleet, workload: str, cluster: str) -> str:
     found = [name for name, some in ineligible(index, target).items() if some[there].any()]
     words = "; ".join(f"{reason}: {_MEANINGS[reason]}" for reason in found)
     words = words or f"cluster {cluster} supplies no {target.kind}"
-    return ". ".join((words, *_taken_away(fleet, cluster)))
+    return _sentences(words, [*_taken_away(fleet, cluster), *_distrusted(fleet, cluster)])
+
+
+def _sentences(first: str, more: Sequence[str]) -> str:
+    return ". ".join((first, *more))
 
 
 def _taken_away(fleet: Fleet, cluster: str) -> list[str]:
     """Return why OCM can't select a cluster, what would change it, and what others have of it."""
-    reasons = [item for item in fleet.issues if item.cluster == cluster]
-    told = UNSELECTABLE_REASONS | OTHERS_REASONS
-    return [item.message for item in reasons if item.reason in told]
+    return _told(fleet, cluster, UNSELECTABLE_REASONS | OTHERS_REASONS)
+
+
+def _distrusted(fleet: Fleet, cluster: str) -> list[str]:
+    """Return which scores of a cluster lost influence, and with which trust."""
+    return _told(fleet, cluster, TRUST_REASONS)
+
+
+def _told(fleet: Fleet, cluster: str, reasons: frozenset[str]) -> list[str]:
+    return [
+        item.message for item in fleet.issues if item.cluster == cluster and item.reason in reasons
+    ]

@@ -15,6 +15,7 @@ from optimizer.domain.compact_floats import wide_enough
 from optimizer.domain.issue import Issue
 from optimizer.domain.score_matrix import ClusterDevice, ScoreMatrix, empty_scores
 from optimizer.snapshot.object_readers import name_of
+from optimizer.snapshot.scores.score_doubts import ScoreDoubts
 from optimizer.snapshot.scores.score_entries import (
     EntryKey,
     entries_of,
@@ -24,6 +25,7 @@ from optimizer.snapshot.scores.score_entries import (
     validity_of,
 )
 from optimizer.snapshot.scores.score_index import ClusterShape, ScoreIndex
+from optimizer.snapshot.scores.trust_weights import TrustRule
 from optimizer.wire.request import ScoreRef
 
 MAX_ISSUES_PER_DEVICE = 20
@@ -51,16 +53,23 @@ class ScoreReader:
     """Reads one named score of the apps and devices in a score index.
 
     `missing`: the value of an app on a device without a usable score; None makes it NaN. `now` is
-    aware.
+    aware. `trust`: from which trust on scores count in full; None uses all of them in full.
     """
 
     def __init__(
-        self, wanted: ScoreIndex, score: ScoreRef, *, missing: float | None, now: datetime
+        self,
+        wanted: ScoreIndex,
+        score: ScoreRef,
+        *,
+        missing: float | None,
+        now: datetime,
+        trust: TrustRule | None = None,
     ) -> None:
         self._wanted = wanted
         self._score = score
         self._missing = np.nan if missing is None else missing
         self._now = now
+        self._doubts = ScoreDoubts(trust, score.score_name) if trust else None
         self._apps = tuple(wanted.apps)
         self._by_cluster = "cluster" in score.dimension.fields
         made = partial(_made_keys, score.dimension, self._apps)
@@ -78,7 +87,8 @@ class ScoreReader:
         cluster = str(obj["metadata"].get("namespace") or "")
         if name_of(obj) != self._score.score_name or cluster not in self._wanted.clusters:
             return
-        wrong = _unusable(obj, cluster, self._score, self._now)
+        refused = self._doubts.refuse(cluster, obj) if self._doubts else None
+        wrong = _unusable(obj, cluster, self._score, self._now) or refused
         if wrong:
             self._leave_out(cluster)
             self._read[cluster] = wrong
@@ -87,7 +97,9 @@ class ScoreReader:
             self._read[cluster] = tuple(self._fill(cluster, entries))
 
     def scores(self) -> ScoreMatrix:
-        """Return what was read so far."""
+        """Return what was read so far; doubted scores are weighed."""
+        for cluster, columns in self._doubts.weighed() if self._doubts else ():
+            self._put(cluster, [self._complete(column) for column in columns])
         return ScoreMatrix(self._wanted.apps, self._wanted.places, self._values)
 
     def issues(self, asked: Container[ClusterDevice] | None) -> Iterator[LazyIssue]:
@@ -95,9 +107,12 @@ class ScoreReader:
 
         `asked`: only on these devices a missing score is an issue; None for all devices.
         """
+        doubts = self._doubts.issues() if self._doubts else {}
         for cluster in self._wanted.clusters:
             read = self._read.get(cluster)
             if isinstance(read, tuple):
+                if cluster in doubts:
+                    yield doubts[cluster]
                 yield from self._lost(cluster, read, asked)
             elif read is None:
                 message = f"cluster {cluster} has no AddOnPlacementScore {self._score.score_name}"
@@ -118,7 +133,6 @@ class ScoreReader:
         for device, rows, keys in pairs:
             found = np.array([entries.get(key) for key in keys], dtype=np.float64)  # None: NaN
             lacking = np.nonzero(np.isnan(found))[0].tolist()
-            found[lacking] = self._missing
             columns.append(found)
             if lacking:
                 first = (
@@ -126,7 +140,13 @@ class ScoreReader:
                     for i in lacking[:MAX_ISSUES_PER_DEVICE]
                 )
                 yield _MissingScores(device, len(lacking), tuple(first))
-        self._put(cluster, columns)
+        if self._doubts:
+            self._doubts.note(cluster, columns)
+        self._put(cluster, [self._complete(column) for column in columns])
+
+    def _complete(self, column: Floats) -> Floats:
+        """Return scores with the value of a missing one where there is none."""
+        return np.where(np.isnan(column), self._missing, column)
 
     def _put(self, cluster: str, columns: Sequence[Floats]) -> None:
         first, shape = self._wanted.clusters[cluster]

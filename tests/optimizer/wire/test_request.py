@@ -6,7 +6,7 @@ from optimizer.wire.request import REQUEST_FIELDS, OptimizeRequest
 from tests.optimizer.build import body
 
 
-def _with_preference(**preference: str) -> dict[str, object]:
+def _with_preference(**preference: object) -> dict[str, object]:
     return {**body(), "preference": preference}
 
 
@@ -49,6 +49,18 @@ def test_the_dimension_format_is_app_and_device_unless_told() -> None:
         ({"missingScore": 1e300}, "missingScore\n.*must be 'forbid' or a number from"),
         ({"gap": 1}, "gap\n.*less than 1"),
         ({"gap": -0.1}, "gap\n.*greater than or equal to 0"),
+        *(
+            (_with_preference(addonPlacementScore="a", minimumTrust=wrong), "minimumTrust")
+            for wrong in (-0.01, 1.01, float("nan"), float("inf"), "high")
+        ),
+        (
+            _with_preference(addonPlacementScore="a", untrusted="Refuse"),
+            "untrusted: state minimumTrust too",
+        ),
+        (
+            _with_preference(addonPlacementScore="a", minimumTrust=0.1, untrusted="Ignore"),
+            "untrusted",
+        ),
         ({"missingScore": float("nan")}, "missingScore\n.*must be 'forbid' or a number from"),
     ],
 )

@@ -1,0 +1,99 @@
+"""The trust that agents tell of one score, and what doubted entries count instead."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from dsf.api.scoring.track_record import read_trust
+from dsf.kube.port import Object
+from optimizer.domain.arrays import Floats
+from optimizer.domain.issue import Issue
+from optimizer.snapshot.scores.trust_weights import (
+    ClusterMean,
+    TrustRule,
+    neutral_score,
+    trust_weight,
+    weighed,
+)
+
+
+class ScoreDoubts:
+    """What is doubted of one score, cluster by cluster, under the rule of a request."""
+
+    def __init__(self, rule: TrustRule, score_name: str) -> None:
+        self._rule = rule
+        self._score_name = score_name
+        self._trust: dict[str, float | None] = {}
+        self._means: dict[str, ClusterMean] = {}
+        self._doubted: dict[str, Sequence[Floats]] = {}
+
+    def refuse(self, cluster: str, obj: Object) -> Issue | None:
+        """Read the trust of a cluster's AddOnPlacementScore; return why it is not used at all.
+
+        What was read before of the cluster is forgotten.
+        """
+        for kept in (self._trust, self._means, self._doubted):
+            kept.pop(cluster, None)
+        trust = self._trust[cluster] = read_trust(obj)
+        if trust is None or self._weight(cluster) == 1 or self._rule.untrusted == "Weigh":
+            return None
+        return self._untrusted(cluster, trust, "is refused and counts as missing")
+
+    def note(self, cluster: str, columns: Sequence[Floats]) -> None:
+        """Keep what the scores of a cluster add to the mean, and the scores if they are doubted.
+
+        NaN is a missing score.
+        """
+        weight, every = self._weight(cluster), np.concatenate([*columns, np.empty(0)])
+        known = every[~np.isnan(every)]
+        if len(known):
+            self._means[cluster] = ClusterMean(float(known.mean()), len(known), weight)
+        if weight < 1:
+            self._doubted[cluster] = columns
+
+    def weighed(self) -> Iterator[tuple[str, list[Floats]]]:
+        """Yield the doubted clusters with the scores that count; NaN is a missing score."""
+        neutral = self._neutral
+        for cluster, columns in self._doubted.items():
+            weight = self._weight(cluster)
+            yield cluster, [weighed(own, weight, neutral) for own in columns]
+
+    def issues(self) -> Mapping[str, partial[Issue]]:
+        """Return what is to be said of the clusters whose scores are used, made on demand."""
+        neutral = self._neutral
+        return {
+            cluster: partial(self._unknown, cluster)
+            if trust is None
+            else partial(self._weighed, cluster, trust, neutral)
+            for cluster, trust in self._trust.items()
+            if trust is None or cluster in self._doubted
+        }
+
+    def _weight(self, cluster: str) -> float:
+        return trust_weight(self._trust[cluster], self._rule.minimum)
+
+    @property
+    def _neutral(self) -> float:
+        return neutral_score(self._means.values())
+
+    def _weighed(self, cluster: str, trust: float, neutral: float) -> Issue:
+        part = f"counts {self._weight(cluster):.0%}"
+        return self._untrusted(
+            cluster, trust, f"{part}, and for the rest {neutral:.1f}, the mean of the score"
+        )
+
+    def _untrusted(self, cluster: str, trust: float, consequence: str) -> Issue:
+        message = (
+            f"cluster {cluster}: AddOnPlacementScore {self._score_name} has trust {trust:.3f}, less"
+            f" than minimumTrust {self._rule.minimum:g}, because its forecasts were wrong:"
+            f" it {consequence}"
+        )
+        return Issue(reason="UntrustedScore", message=message, cluster=cluster)
+
+    def _unknown(self, cluster: str) -> Issue:
+        message = (
+            f"cluster {cluster}: AddOnPlacementScore {self._score_name} does not tell how far it"
+            " can be trusted, so it counts in full: its condition Trusted is missing or Unknown"
+        )
+        return Issue(reason="UnknownTrust", message=message, cluster=cluster)
