@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from tests.virtual_time import VirtualTimeLoop
 
 settings.register_profile(
-    "quick", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "quick", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("deep", settings.get_profile("quick"), max_examples=200)
 settings.load_profile("quick")  # --hypothesis-profile replaces it
@@ -21,7 +21,9 @@ settings.load_profile("quick")  # --hypothesis-profile replaces it
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "virtual_time: run on a loop whose clock jumps")
-    config.addinivalue_line("markers", "exhaustive: many cases, run by `make test-exhaustive`")
+    config.addinivalue_line(
+        "markers", "exhaustive: many or slow cases, run by `make test-exhaustive`"
+    )
     config.addinivalue_line("markers", "property: random examples, more in the profile deep")
     config.addinivalue_line("markers", "fire(promise, how, count=1): part of `make fire`")
 

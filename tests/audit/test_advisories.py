@@ -41,9 +41,11 @@ async def exit_code(vulnerable: str, *arguments: str) -> int:
     ("vulnerable", "arguments", "code", "said"),
     [
         ("aiohttp", (), FOUND, f"{ID}: reads too much"),
-        ("a-package-of-others", (), 0, ""),
-        ("", (), 0, "NOT ASKED"),
-        ("", ("--require-answer",), NOT_ASKED, "NOT ASKED"),
+        pytest.param("a-package-of-others", (), 0, "", marks=pytest.mark.exhaustive),
+        pytest.param("", (), 0, "NOT ASKED", marks=pytest.mark.exhaustive),
+        pytest.param(
+            "", ("--require-answer",), NOT_ASKED, "NOT ASKED", marks=pytest.mark.exhaustive
+        ),
     ],
 )
 async def test_advisories_are_found_absent_or_not_asked_for(

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.repository import ROOT
 
 SUITE = """
@@ -38,6 +40,7 @@ TABLE = """\
 """
 
 
+@pytest.mark.exhaustive
 def test_a_row_sums_up_the_cases_and_failures_of_a_promise(tmp_path: Path) -> None:
     (tmp_path / "test_suite.py").write_text(SUITE)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = fire: a promise\n")

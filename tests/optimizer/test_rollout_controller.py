@@ -2,6 +2,8 @@
 
 import contextlib
 
+import pytest
+
 from dsf.api.names import PLAN_DIGEST_ANNOTATION
 from dsf.api.optimization import Optimization
 from dsf.kube import kinds
@@ -38,6 +40,7 @@ async def test_the_guides_change_is_made_step_by_step() -> None:
     assert set(uncovered) == {"mwrs-app01"}
 
 
+@pytest.mark.exhaustive
 async def test_a_service_that_is_killed_after_each_write_loses_nothing() -> None:
     rollout = await guide_rollout()
     since = await rollout.mark()

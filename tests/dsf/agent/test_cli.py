@@ -234,6 +234,7 @@ async def test_the_agent_loads_no_web_framework() -> None:
     assert out == b"[]\n"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 async def test_the_running_agent_is_small_and_ends_when_told(
     hub: EmbeddedHub, managed: EmbeddedHub, tmp_path: Path

@@ -70,7 +70,7 @@ async def servers() -> AsyncIterator[AsyncExitStack]:
 @pytest.mark.parametrize(
     ("largest", "failing"),
     [
-        (False, (1, 2)),
+        pytest.param(False, (1, 2), marks=pytest.mark.exhaustive),
         pytest.param(True, (1, 3, 4, 6, 7), marks=[EIGHT_SERVERS, pytest.mark.exhaustive]),
     ],
 )

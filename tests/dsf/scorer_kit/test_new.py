@@ -42,8 +42,8 @@ LANGS = [
             pytest.mark.skipif(
                 not all(map(found, programs)), reason=f"needs {' and '.join(programs)}"
             ),
-            # A first build compiles a part of Go's standard library: half a minute of CPU time.
-            *([pytest.mark.exhaustive] if lang == "go" else []),
+            # Each takes seconds of CPU time; Go's first build compiles a part of its library.
+            *([pytest.mark.exhaustive] if lang != "python" else []),
         ],
     )
     for lang, programs in NEEDS.items()

@@ -182,6 +182,7 @@ def test_a_used_port_is_one_line_that_says_how_to_choose_another() -> None:
     assert result.stderr.splitlines()[-1] == expected
 
 
+@pytest.mark.exhaustive
 def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(

@@ -99,6 +99,7 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], None]]] = {
 }
 
 
+@pytest.mark.exhaustive
 def test_a_hostile_file_is_refused_within_a_second_and_200_mib(tmp_path: Path) -> None:
     paths = []
     for number, (file, make) in enumerate(HOSTILE.values()):

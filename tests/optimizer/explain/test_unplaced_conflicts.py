@@ -423,6 +423,7 @@ def check_shared(given: Fleet, wanted: RequiredReplicas) -> int:
     return 1
 
 
+@pytest.mark.exhaustive
 def test_equals_are_kept_out_by_the_same() -> None:
     assert sum(check_shared(*case) for case in islice(infeasible_cases(3_000), 3))
 

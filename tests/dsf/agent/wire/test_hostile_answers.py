@@ -157,6 +157,7 @@ def test_looking_for_nan_takes_time_by_the_length_alone(shape: str) -> None:
     assert seconds(scoring, body(8 * MIB)) < 40 * max(seconds(scoring, body(MIB)), 1e-3)
 
 
+@pytest.mark.exhaustive
 def test_the_most_that_is_accepted_takes_what_is_reserved_for_it() -> None:
     result = b'{"metric":{"node":"n","namespace":"shop","pod":"web-#"},"score":1.5}'
     body = b'{"results":[%b]}' % distinct(result, MIB)

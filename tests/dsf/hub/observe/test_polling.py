@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import pytest
+
 from dsf.hub.observe.polling import AT_ONCE
 from dsf.hub.observe.prober import ProbeLimits
 from dsf.kube.kinds import DYNAMIC_SCORER
@@ -47,6 +49,7 @@ async def tar_pit() -> AsyncIterator[TarPit]:
         yield pit
 
 
+@pytest.mark.exhaustive
 async def test_a_crowd_of_hanging_apis_costs_the_others_no_turn() -> None:
     hub = await two_clusters()
     async with (

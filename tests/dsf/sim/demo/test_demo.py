@@ -26,6 +26,9 @@ from dsf.sim.demo.processes import free_port
 from dsf.sim.demo.running_demo import scenario
 from tests.eventually import eventually
 
+# The whole loop takes a quarter of a minute of CPU time.
+pytestmark = pytest.mark.exhaustive
+
 CLUSTERS = ("worker01", "worker02")
 REQUEST_SECONDS = 120.0
 
@@ -143,7 +146,6 @@ async def test_a_kept_demo_carries_out_requests_of_its_user(kept: KeptDemo) -> N
         assert await eventually(partial(carried_out, throughput, mixed))
 
 
-@pytest.mark.exhaustive
 def test_without_keep_it_ends_by_itself() -> None:
     command = [sys.executable, "-m", "dsf", "demo", "--port", "0"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -169,9 +171,7 @@ def test_a_used_port_is_one_line_and_says_how_to_choose_another(tmp_path: Path) 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive), signal.SIGTERM]
-)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_told_to_stop_it_leaves_neither_processes_nor_files(
     tmp_path: Path, number: signal.Signals
 ) -> None:

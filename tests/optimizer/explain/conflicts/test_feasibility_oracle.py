@@ -3,6 +3,8 @@
 import random
 from itertools import islice
 
+import pytest
+
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement, Solution
 from optimizer.explain.conflicts.feasibility_oracle import FeasibilityOracle
 from optimizer.explain.conflicts.limit_kinds import RequiredReplicas, SuppliedCapacity
@@ -14,6 +16,7 @@ from tests.optimizer.explain.solvers import RESOLVE, possible, spent
 from tests.optimizer.explain.test_unplaced_conflicts import explained, infeasible_cases
 
 
+@pytest.mark.exhaustive
 def test_what_is_remembered_is_what_solving_says() -> None:
     rng = random.Random(7)  # noqa: S311 - to repeat, not to guard
     for given, wanted in islice(infeasible_cases(500), 8):
