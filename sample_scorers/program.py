@@ -30,7 +30,7 @@ def command_line(name: str, description: str) -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--token-file",
-        type=_token_file,
+        type=token_file,
         default=os.environ.get("TOKEN_FILE") or None,
         metavar="FILE",
         help="refuse scoring requests without the bearer token in this file; also TOKEN_FILE",
@@ -82,7 +82,8 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _token_file(text: str) -> Path:
+def token_file(text: str) -> Path:
+    """Return the path of a file with a token; the type of an argparse option."""
     if read_token(Path(text)) is None:
         raise argparse.ArgumentTypeError(f"{text} is not a file with a token")
     return Path(text)

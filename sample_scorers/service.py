@@ -3,10 +3,11 @@
 The body limit is our own code, because that of Starlette does not respond with problem details.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from fastapi import FastAPI
+from fastapi.responses import JSONResponse, Response
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -17,6 +18,9 @@ from .wire import ScorerConfig, ScoreResult, ScoringRequest, ScoringResponse, Se
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 """Enough for 1500 pods with one sample every 30 s over an hour."""
+
+
+HealthEndpoint = Callable[[], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,14 @@ def create_app(*scorers: ServedScorer, max_body_bytes: int = MAX_BODY_BYTES) -> 
     return app
 
 
-def bare_app(title: str, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
+async def healthy() -> Response:
+    """Answer /healthz of a scorer that depends on nothing else."""
+    return JSONResponse({"status": "ok"})
+
+
+def bare_app(
+    title: str, max_body_bytes: int = MAX_BODY_BYTES, health: HealthEndpoint = healthy
+) -> FastAPI:
     """Return an application with `/healthz`, problem details and a body limit only.
 
     Scorers that do I/O add their own `/scoring` to it.
@@ -48,11 +59,7 @@ def bare_app(title: str, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
     app = FastAPI(title=title, strict_content_type=False)
     answer_with_problems(app)
     app.add_middleware(_BodyLimit, max_bytes=max_body_bytes)
-
-    @app.get("/healthz")
-    async def healthz() -> dict[str, str]:
-        return {"status": "ok"}
-
+    app.get("/healthz")(health)
     return app
 
 

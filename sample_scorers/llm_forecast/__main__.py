@@ -5,8 +5,16 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ..program import add_prometheus_option, command_line, http_url, positive_number, serve
+from ..program import (
+    add_prometheus_option,
+    command_line,
+    http_url,
+    positive_number,
+    serve,
+    token_file,
+)
 from .app import create_app
+from .completion_api import PATHS
 from .settings import ForecastSettings
 
 NAME = "llm-forecast-scorer"
@@ -17,6 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command_line(NAME, "Scores each pod by the CPU use that a language model forecasts.")
     add_prometheus_option(parser)
     _add_model_options(parser)
+    _add_limits(parser)
     args = parser.parse_args(argv)
     if not args.endpoint or not args.model:
         parser.error("set VLLM_ENDPOINT and MODEL_NAME, or use --endpoint and --model")
@@ -24,9 +33,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         endpoint=args.endpoint,
         model=args.model,
         prometheus_url=args.prometheus_url,
+        api=args.api,
         deadline=args.deadline,
         concurrency=args.concurrency,
         max_series=args.max_series,
+        max_value=args.max_value,
+        max_reply_tokens=args.max_reply_tokens,
+        tokens_per_hour=args.tokens_per_hour,
+        fallback=args.fallback,
+        model_token_file=args.model_token_file,
     )
     return serve(NAME, create_app(settings), args)
 
@@ -45,6 +60,28 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
         help="name of the model on that server; also MODEL_NAME",
     )
     parser.add_argument(
+        "--api",
+        choices=list(PATHS),
+        default=ForecastSettings.api,
+        help="chat completions, or plain ones for models without a chat template (%(default)s)",
+    )
+    parser.add_argument(
+        "--model-token-file",
+        type=token_file,
+        default=os.environ.get("MODEL_TOKEN_FILE") or None,
+        metavar="FILE",
+        help="token for that server; without it, that of the agent; also MODEL_TOKEN_FILE",
+    )
+    parser.add_argument(
+        "--fallback",
+        action="store_true",
+        help="score series that the model has not forecast by their last ten minutes, with the"
+        " label meta=statistical-fallback",
+    )
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--deadline",
         type=positive_number,
         default=ForecastSettings.deadline,
@@ -62,6 +99,24 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
         type=_count,
         default=ForecastSettings.max_series,
         help="series of one scoring request (%(default)s)",
+    )
+    parser.add_argument(
+        "--max-value",
+        type=positive_number,
+        default=ForecastSettings.max_value,
+        metavar="CORES",
+        help="cores that no forecast may exceed, unless a sample does (%(default)s)",
+    )
+    parser.add_argument(
+        "--max-reply-tokens",
+        type=_count,
+        default=ForecastSettings.max_reply_tokens,
+        help="tokens of one reply, reasoning included (%(default)s)",
+    )
+    parser.add_argument(
+        "--tokens-per-hour",
+        type=_count,
+        help="tokens of all prompts and replies in an hour; by default there is no limit",
     )
 
 

@@ -1,15 +1,16 @@
 """The LLM forecast scorer as an HTTP application.
 
-It has its own `/scoring` because a request to a model is I/O that can fail.
+It has its own `/scoring` and `/healthz` because a request to a model is I/O that can fail.
 """
 
 import re
 from typing import Annotated
 
 from fastapi import FastAPI, Header
-from fastapi.responses import Response
+from fastapi.responses import JSONResponse, Response
 
 from .. import service
+from ..bearer_token import read_token
 from ..problem_details import problem
 from ..wire import (
     CPU_CORES_BY_POD,
@@ -23,9 +24,11 @@ from ..wire import (
     ScoringRequest,
     ScoringResponse,
 )
-from .forecaster import Forecaster
-from .model_client import ForecastFailure
+from .completion_api import ForecastFailure
+from .forecaster import Forecast, Forecaster
+from .model_health import ModelHealth
 from .settings import ForecastSettings
+from .statistical_fallback import FALLBACK_META
 
 _BEARER = re.compile(r"Bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)  # RFC 6750, section 2.1
 
@@ -44,7 +47,7 @@ def config(prometheus_url: str = PROMETHEUS_URL) -> ScorerConfig:
 
 def create_app(settings: ForecastSettings) -> FastAPI:
     """Return the application, which uses the model that `settings` name."""
-    app = service.bare_app("llm-forecast-scorer")
+    app = service.bare_app("llm-forecast-scorer", health=_health(settings))
     service.add_config(app, config(settings.prometheus_url))
     forecaster = Forecaster(settings)
 
@@ -56,9 +59,25 @@ def create_app(settings: ForecastSettings) -> FastAPI:
         bearer = _BEARER.fullmatch(authorization or "")
         if authorization and not bearer:
             return problem(400, "the Authorization header must be: Bearer <token>")
-        return await _score(request, bearer[1] if bearer else None, forecaster, settings.max_series)
+        token = bearer[1] if bearer else None
+        if settings.model_token_file:
+            token = read_token(settings.model_token_file)
+        return await _score(request, token, forecaster, settings.max_series)
 
     return app
+
+
+def _health(settings: ForecastSettings) -> service.HealthEndpoint:
+    health = ModelHealth(settings)
+
+    async def healthz() -> Response:
+        trouble = await health.trouble()
+        if trouble and not settings.fallback:
+            return problem(503, trouble)
+        status, model = ("degraded", trouble) if trouble else ("ok", "answers")
+        return JSONResponse({"status": status, "model": model})
+
+    return healthz
 
 
 async def _score(
@@ -73,8 +92,18 @@ async def _score(
         return problem(422, detail, [{"pointer": "#/data", "detail": detail}])
     forecasts = await forecaster.forecast([points for _, points in asked], token)
     if isinstance(forecasts, ForecastFailure):
-        return problem(502, forecasts.message)
+        return _failed(forecasts)
     scored = zip(asked, forecasts, strict=True)
-    return ScoringResponse(
-        results=[ScoreResult(metric=metric, score=score) for (metric, _), score in scored]
-    )
+    return ScoringResponse(results=[_result(metric, forecast) for (metric, _), forecast in scored])
+
+
+def _result(metric: dict[str, str], forecast: Forecast) -> ScoreResult:
+    labels = metric if forecast.by_model else {**metric, "meta": FALLBACK_META}
+    return ScoreResult(metric=labels, score=forecast.value)
+
+
+def _failed(failure: ForecastFailure) -> Response:
+    """Return a problem; 503 with Retry-After if it is known when to ask again."""
+    if failure.retry_after is None:
+        return problem(502, failure.message)
+    return problem(503, failure.message, headers={"Retry-After": str(failure.retry_after)})

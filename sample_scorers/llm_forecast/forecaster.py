@@ -2,58 +2,102 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import httpx
 
-from .model_client import ForecastFailure, ModelClient
-from .prompt import Points, batches
+from .completion_api import ForecastFailure
+from .forecast_cache import ForecastCache
+from .model_client import ModelClient
+from .prompt import batches
+from .question import Points, Question, question
 from .settings import ForecastSettings
+from .statistical_fallback import recent_mean
 
 _CONNECT_SECONDS = 10.0
 """Seconds to connect; a server on the same network that takes longer is down."""
+
+Found = dict[Question, float | None]
+"""The forecasts of the model; None where it has none."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The forecast of a series, and whether the model made it."""
+
+    value: float
+    by_model: bool = True
 
 
 class Forecaster:
     """A language model with a deadline and a limit of concurrency, shared by all requests."""
 
     def __init__(self, settings: ForecastSettings) -> None:
-        self._deadline = settings.deadline
-        self._model = ModelClient(settings.endpoint, settings.model)
+        self._settings = settings
+        self._model = ModelClient(settings)
+        self._cache = ForecastCache()
         self._slots = asyncio.Semaphore(settings.concurrency)
 
     async def forecast(
         self, series: Sequence[Points], token: str | None
-    ) -> list[float] | ForecastFailure:
-        """Forecast every series, or fail: the first prompt that fails cancels the others."""
-        try:
-            async with asyncio.timeout(self._deadline), _client() as client:
-                return await self._ask_all(client, batches(series), token)
-        except TimeoutError:
-            return ForecastFailure(
-                f"the model did not forecast {len(series)} series within {self._deadline:g} s; "
-                "aggregate more in the query, or raise --deadline and the scoring interval"
-            )
+    ) -> list[Forecast] | ForecastFailure:
+        """Forecast every series, or fail: the first prompt that fails cancels the others.
+
+        With a fallback, no prompt that fails cancels another, and nothing fails.
+        """
+        until = max((points[-1][0] for points in series), default=0.0)
+        questions = [question(points, until, self._settings.max_value) for points in series]
+        found = {each: self._cache.get(token, each) for each in questions}
+        failure = await self._ask_all(
+            [each for each, value in found.items() if value is None], token, found
+        )
+        if failure and not self._settings.fallback:
+            return failure
+        return [
+            _forecast(found[asked], points) for asked, points in zip(questions, series, strict=True)
+        ]
 
     async def _ask_all(
-        self, client: httpx.AsyncClient, prompts: Sequence[Sequence[Points]], token: str | None
-    ) -> list[float] | ForecastFailure:
-        tasks = [asyncio.create_task(self._ask(client, batch, token)) for batch in prompts]
+        self, questions: Sequence[Question], token: str | None, found: Found
+    ) -> ForecastFailure | None:
+        """Ask the model, and put its forecasts into `found`; return the first failure."""
+        tasks = list[asyncio.Task[ForecastFailure | None]]()
+        failure = None
         try:
-            for finished in asyncio.as_completed(tasks):
-                if isinstance(answer := await finished, ForecastFailure):
-                    return answer
-            answers = [task.result() for task in tasks]
-            return [value for answer in answers if isinstance(answer, list) for value in answer]
+            async with asyncio.timeout(self._settings.deadline), _client() as client:
+                asking = (self._ask(client, batch, token, found) for batch in batches(questions))
+                tasks += map(asyncio.create_task, asking)
+                for finished in asyncio.as_completed(tasks):
+                    failure = failure or await finished
+                    if failure and not self._settings.fallback:
+                        break
+        except TimeoutError:
+            failure = ForecastFailure(
+                f"the model did not forecast {len(questions)} series within "
+                f"{self._settings.deadline:g} s; aggregate more in the query, or raise --deadline "
+                "and the scoring interval"
+            )
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+        return failure
 
     async def _ask(
-        self, client: httpx.AsyncClient, batch: Sequence[Points], token: str | None
-    ) -> list[float] | ForecastFailure:
+        self, client: httpx.AsyncClient, batch: Sequence[Question], token: str | None, found: Found
+    ) -> ForecastFailure | None:
         async with self._slots:
-            return await self._model.forecast(client, batch, token)
+            answer = await self._model.forecast(client, batch, token)
+        if isinstance(answer, ForecastFailure):
+            return answer
+        for asked, value in zip(batch, answer, strict=True):
+            found[asked] = value
+            self._cache.put(token, asked, value)
+        return None
+
+
+def _forecast(value: float | None, points: Points) -> Forecast:
+    return Forecast(recent_mean(points), by_model=False) if value is None else Forecast(value)
 
 
 def _client() -> httpx.AsyncClient:

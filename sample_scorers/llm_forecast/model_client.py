@@ -1,64 +1,55 @@
-"""Client of a language model: one prompt over the OpenAI chat completions API.
+"""Client of a language model: one prompt over the completion API of its server."""
 
-vLLM, llama.cpp, Ollama and others have the same API.
-
-Source: https://platform.openai.com/docs/api-reference/chat
-"""
-
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
-from pydantic import BaseModel, ValidationError
 
-from .prompt import SCHEMA, Points, UnusableReply, messages, read_reply
+from .completion_api import (
+    Completion,
+    ForecastFailure,
+    endpoint,
+    failure_of,
+    read_answer,
+    request_body,
+    retry_after_seconds,
+)
+from .prompt import UnusableReply, data, read_reply
+from .question import Question
+from .settings import ForecastSettings
+from .token_budget import TokenBudget
 
 MAX_REPLY_BYTES = 256 * 1024
 """Bytes of a reply: many times a forecast of BATCH_SIZE series with the model's reasoning."""
 
-_MAX_EXCERPT = 200
-"""Characters of a server's error that a message quotes."""
+_CHARACTERS_PER_TOKEN = 2
+"""For servers that do not count tokens: digits and punctuation are about two to a token."""
+
 _SCHEMA_REFUSALS = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
-
-
-@dataclass(frozen=True)
-class ForecastFailure:
-    """Why the model gave no forecast, and what to do."""
-
-    message: str
-
-
-class _Message(BaseModel):
-    content: str
-
-
-class _Choice(BaseModel):
-    message: _Message
-
-
-class _Completion(BaseModel):
-    choices: list[_Choice]
 
 
 @dataclass(frozen=True)
 class _Reply:
     status: int
     body: bytes
+    retry_after: int | None
 
 
 class ModelClient:
-    """A model behind an OpenAI-compatible endpoint."""
+    """A model behind an OpenAI-compatible server, its token budget, and its wish for a pause."""
 
-    def __init__(self, endpoint: str, model: str) -> None:
-        self._url = completions_url(endpoint)
-        self._model = model
+    def __init__(self, settings: ForecastSettings) -> None:
+        self._model = endpoint(settings.endpoint, settings.model, settings.api)
+        self._max_tokens = settings.max_reply_tokens
+        self._budget = TokenBudget(settings.tokens_per_hour)
         self._takes_schema = True
+        self._silent_until = 0.0
 
     async def forecast(
-        self, client: httpx.AsyncClient, batch: Sequence[Points], token: str | None
+        self, client: httpx.AsyncClient, batch: Sequence[Question], token: str | None
     ) -> list[float] | ForecastFailure:
         """Return one forecast for each series; ask once more if the reply is not usable."""
         answer = await self._ask(client, batch, token)
@@ -69,54 +60,71 @@ class ModelClient:
         return answer
 
     async def _ask(
-        self, client: httpx.AsyncClient, batch: Sequence[Points], token: str | None
+        self, client: httpx.AsyncClient, batch: Sequence[Question], token: str | None
     ) -> list[float] | UnusableReply | ForecastFailure:
+        if waiting := self._must_wait():
+            return waiting
+        reply = await self._reply(client, batch, token)
+        if isinstance(reply, ForecastFailure):
+            return reply
+        if reply.status != HTTPStatus.OK:
+            failure = failure_of(reply.status, reply.body, reply.retry_after, self._model, token)
+            if failure.retry_after:
+                self._silent_until = time.monotonic() + failure.retry_after
+            return failure
+        completion = read_answer(reply.body, self._model.url)
+        self._budget.spend(time.monotonic(), _tokens(completion, batch))
+        if isinstance(completion, ForecastFailure):
+            return completion
+        return read_reply(completion.text, batch)
+
+    def _must_wait(self) -> ForecastFailure | None:
+        now = time.monotonic()
+        if (seconds := self._silent_until - now) > 0:
+            return ForecastFailure(
+                f"{self._model.url} asked for a pause", retry_after=round(seconds + 0.5)
+            )
+        if (seconds := self._budget.wait(now)) > 0:
+            return ForecastFailure(
+                "the tokens of this hour are used up; ask for fewer series, or raise "
+                "--tokens-per-hour",
+                retry_after=round(seconds + 0.5),
+            )
+        return None
+
+    async def _reply(
+        self, client: httpx.AsyncClient, batch: Sequence[Question], token: str | None
+    ) -> _Reply | ForecastFailure:
+        """Return the reply with a schema, or without one if the server does not accept it."""
         with_schema = self._takes_schema
         reply = await self._post(client, batch, token, with_schema=with_schema)
         if with_schema and isinstance(reply, _Reply) and reply.status in _SCHEMA_REFUSALS:
             reply = await self._post(client, batch, token, with_schema=False)
             if isinstance(reply, _Reply) and reply.status == HTTPStatus.OK:
                 self._takes_schema = False
-        if isinstance(reply, ForecastFailure):
-            return reply
-        if reply.status != HTTPStatus.OK:
-            return ForecastFailure(self._refusal(reply, token))
-        try:
-            completion = _Completion.model_validate_json(reply.body)
-            text = completion.choices[0].message.content
-        except (ValidationError, IndexError):
-            return ForecastFailure(
-                f"{self._url} did not answer with a chat completion; check VLLM_ENDPOINT"
-            )
-        return read_reply(text, len(batch))
+        return reply
 
     async def _post(
         self,
         client: httpx.AsyncClient,
-        batch: Sequence[Points],
+        batch: Sequence[Question],
         token: str | None,
         *,
         with_schema: bool,
     ) -> _Reply | ForecastFailure:
-        body: dict[str, Any] = {
-            "model": self._model,
-            "messages": messages(batch),
-            "temperature": 0,
-        }
-        if with_schema:
-            schema = {"name": "forecasts", "schema": SCHEMA, "strict": True}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        body = request_body(self._model, batch, self._max_tokens, with_schema=with_schema)
         headers = {
             "Accept-Encoding": "identity"
         }  # so that MAX_REPLY_BYTES limits the bytes that are decoded
         if token:
             headers["Authorization"] = f"Bearer {token}"
+        url = self._model.url
         try:
-            async with client.stream("POST", self._url, json=body, headers=headers) as response:
+            async with client.stream("POST", url, json=body, headers=headers) as response:
                 return await self._read(response)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return ForecastFailure(
-                f"no answer from {self._url} ({type(error).__name__}); "
+                f"no answer from {url} ({type(error).__name__}); "
                 "check VLLM_ENDPOINT and that the server runs"
             )
 
@@ -126,30 +134,15 @@ class ModelClient:
             body += chunk
             if len(body) > MAX_REPLY_BYTES:
                 return ForecastFailure(
-                    f"the reply of {self._url} is longer than {MAX_REPLY_BYTES} bytes"
+                    f"the reply of {self._model.url} is longer than {MAX_REPLY_BYTES} bytes"
                 )
-        return _Reply(response.status_code, bytes(body))
-
-    def _refusal(self, reply: _Reply, token: str | None) -> str:
-        if reply.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-            reaction = "refused the token" if token else "requires a token"
-            return (
-                f"{self._url} {reaction} ({reply.status}); check the Secret that the "
-                "DynamicScorer's spec.scoring.auth.tokenSecretRef names"
-            )
-        said = reply.body.decode("utf-8", "replace")
-        if token:
-            said = said.replace(token, "[token]")
-        return (
-            f"{self._url} answered {reply.status} for model {self._model}: "
-            f"{' '.join(said.split())[:_MAX_EXCERPT]}"
-        )
+        wait = retry_after_seconds(response.headers.get("retry-after"), datetime.now(UTC))
+        return _Reply(response.status_code, bytes(body), wait)
 
 
-def completions_url(endpoint: str) -> str:
-    """Complete a server's base URL: with or without `/v1`, or the whole path."""
-    path = urlsplit(endpoint).path.rstrip("/")
-    base = endpoint.rstrip("/")
-    if path.endswith("/chat/completions"):
-        return base
-    return f"{base}/chat/completions" if path else f"{base}/v1/chat/completions"
+def _tokens(completion: Completion | ForecastFailure, batch: Sequence[Question]) -> int:
+    """Return the tokens that the server counted, or else an estimate."""
+    if isinstance(completion, Completion) and completion.tokens > 0:
+        return completion.tokens
+    text = completion.text if isinstance(completion, Completion) else ""
+    return (len(data(batch)) + len(text)) // _CHARACTERS_PER_TOKEN

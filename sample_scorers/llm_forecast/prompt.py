@@ -1,35 +1,30 @@
 """The prompt to the model, and how its reply is read: pure.
 
-A prompt contains only numbers and never a label, because text from a cluster could be a prompt
-injection. Its length is bounded: MAX_POINTS numbers for each of BATCH_SIZE series.
+The length of a prompt is bounded: MAX_POINTS numbers for each of BATCH_SIZE series.
 """
 
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any
 
 from pydantic import BaseModel, FiniteFloat, ValidationError
 
+from .question import Question
+
 HORIZON_SECONDS = 600
-"""Seconds after the last sample whose mean is forecast."""
+"""Seconds after the last step whose mean is forecast."""
 
 BATCH_SIZE = 10
 """Series in one prompt."""
 
-MAX_POINTS = 48
-"""Values of one series in a prompt; longer series are averaged."""
-
-Points = Sequence[tuple[float, float]]
-
 INSTRUCTION = (
     "You forecast time series of CPU cores in use. The user sends JSON: a horizon in seconds and "
     "a list of series, each with an id, the step between its values in seconds, and its values, "
-    "oldest first. For each series, forecast the mean value over the horizon that follows its "
-    'last value. Reply with JSON only, with exactly one entry for each id: {"forecasts": '
-    '[{"id": 0, "value": 0.5}]}'
+    "oldest first; null where nothing was measured. For each series, forecast the mean value over "
+    "the horizon that follows its last step. Reply with JSON only, with exactly one entry for each "
+    'id: {"forecasts": [{"id": 0, "value": 0.5}]}'
 )
 
 SCHEMA: dict[str, Any] = {
@@ -69,25 +64,24 @@ class _Forecasts(BaseModel):
     forecasts: list[_Forecast]
 
 
-def batches(series: Sequence[Points]) -> list[Sequence[Points]]:
-    """Return the series in batches, one for each prompt."""
-    return [series[start : start + BATCH_SIZE] for start in range(0, len(series), BATCH_SIZE)]
+def batches(questions: Sequence[Question]) -> list[Sequence[Question]]:
+    """Return the questions in batches, one for each prompt."""
+    starts = range(0, len(questions), BATCH_SIZE)
+    return [questions[start : start + BATCH_SIZE] for start in starts]
 
 
-def messages(batch: Sequence[Points]) -> list[dict[str, str]]:
-    """Return the chat messages that ask for a forecast of each series, numbered from 0."""
-    data = {
-        "horizon_seconds": HORIZON_SECONDS,
-        "series": [{"id": number, **_outline(points)} for number, points in enumerate(batch)],
-    }
-    return [
-        {"role": "system", "content": INSTRUCTION},
-        {"role": "user", "content": json.dumps(data, separators=(",", ":"))},
+def data(batch: Sequence[Question]) -> str:
+    """Return the JSON that asks for a forecast of each series, numbered from 0."""
+    series = [
+        {"id": number, "step_seconds": each.step_seconds, "values": each.values}
+        for number, each in enumerate(batch)
     ]
+    document = {"horizon_seconds": HORIZON_SECONDS, "series": series}
+    return json.dumps(document, separators=(",", ":"))
 
 
-def read_reply(text: str, count: int) -> list[float] | UnusableReply:
-    """Return the forecasts of series 0 to `count` - 1 in a reply.
+def read_reply(text: str, batch: Sequence[Question]) -> list[float] | UnusableReply:
+    """Return the forecast of each series of a batch.
 
     Reasoning, prose and code fences around the JSON are ignored; the last JSON counts.
     """
@@ -96,27 +90,23 @@ def read_reply(text: str, count: int) -> list[float] | UnusableReply:
         return UnusableReply("the reply has no forecasts")
     try:
         document, _ = json.JSONDecoder().raw_decode(text, starts[-1])
-        answer = _Forecasts.model_validate(document)
+        reply = _Forecasts.model_validate(document)
     except ValidationError as error:
         return UnusableReply(f"a forecast is invalid: {error.errors()[0]['msg']}")
     except (ValueError, RecursionError):
         return UnusableReply("the reply's JSON is broken")
-    return _in_order(answer, count)
+    return _in_order(reply, batch)
 
 
-def _in_order(answer: _Forecasts, count: int) -> list[float] | UnusableReply:
-    values = {forecast.id: forecast.value for forecast in answer.forecasts}
-    if len(answer.forecasts) != count or values.keys() != set(range(count)):
+def _in_order(reply: _Forecasts, batch: Sequence[Question]) -> list[float] | UnusableReply:
+    values = {forecast.id: forecast.value for forecast in reply.forecasts}
+    count = len(batch)
+    if len(reply.forecasts) != count or values.keys() != set(range(count)):
         return UnusableReply(f"the reply must have one forecast for each of {count} series")
+    for number, each in enumerate(batch):
+        if not each.lowest <= values[number] <= each.highest:
+            return UnusableReply(
+                f"the forecast {values[number]:g} of a series is outside its physical range, "
+                f"{each.lowest:g} to {each.highest:g}"
+            )
     return [values[number] for number in range(count)]
-
-
-def _outline(points: Points) -> dict[str, Any]:
-    """Return a series as at most MAX_POINTS means with four significant digits."""
-    size = -(-len(points) // MAX_POINTS)
-    chunks = [points[start : start + size] for start in range(0, len(points), size)]
-    seconds = points[-1][0] - points[0][0]
-    return {
-        "step_seconds": round(seconds * size / max(len(points) - 1, 1)),
-        "values": [float(f"{fmean(value for _, value in chunk):.4g}") for chunk in chunks],
-    }

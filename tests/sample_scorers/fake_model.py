@@ -10,8 +10,9 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
 Ask = dict[str, Any]
-Reply = tuple[int, str] | str | float | None
-"""A status with a body, the text of a completion, seconds before the usual answer, or no answer."""
+Reply = tuple[int, str] | tuple[int, str, dict[str, str]] | str | float | None
+"""A status with a body (and headers), the text of a completion, seconds before the usual answer,
+or no answer."""
 
 
 @dataclass
@@ -24,6 +25,9 @@ class FakeModel:
     url: str = ""
     replies: list[Reply] = field(default_factory=list)
     takes_schema: bool = True
+    tokens_used: int | None = None
+    models_status: int = 200
+    listed: int = 0
     asked: list[Ask] = field(default_factory=list)
     tokens: list[str | None] = field(default_factory=list)
     at_once: int = 0
@@ -45,7 +49,8 @@ class FakeModel:
             return JSONResponse({"error": "response_format is not supported"}, 400)
         reply = self._next()
         if isinstance(reply, tuple):
-            return Response(reply[1], reply[0], media_type="application/json")
+            headers = reply[2] if len(reply) == 3 else None
+            return Response(reply[1], reply[0], headers, media_type="application/json")
         if reply is None:
             await _gone(request)
             self.left.set()
@@ -53,7 +58,9 @@ class FakeModel:
             await asyncio.sleep(reply)
         text = reply if isinstance(reply, str) else json.dumps({"forecasts": _persisted(ask)})
         message = {"role": "assistant", "content": text}
-        return JSONResponse({"choices": [{"index": 0, "message": message}]})
+        choice = {"text": text} if "prompt" in ask else {"message": message}
+        usage = {} if self.tokens_used is None else {"usage": {"total_tokens": self.tokens_used}}
+        return JSONResponse({"choices": [{"index": 0, "finish_reason": "stop", **choice}], **usage})
 
     def _next(self) -> Reply:
         if not self.replies:
@@ -70,6 +77,12 @@ class Server:
     def app(self) -> FastAPI:
         app = FastAPI()
 
+        @app.get("/v1/models")
+        async def models() -> Response:
+            self.model.listed += 1
+            return JSONResponse({"data": [{"id": "tiny"}]}, self.model.models_status)
+
+        @app.post("/v1/completions")
         @app.post("/v1/chat/completions")
         async def complete(request: Request) -> Response:
             return await self.model.complete(request)
@@ -79,12 +92,16 @@ class Server:
 
 def question(ask: Ask) -> dict[str, Any]:
     """Return the data that a question carries."""
-    data: dict[str, Any] = json.loads(ask["messages"][-1]["content"])
+    text = ask["messages"][-1]["content"] if "messages" in ask else ask["prompt"].split("\n\n")[1]
+    data: dict[str, Any] = json.loads(text)
     return data
 
 
 def _persisted(ask: Ask) -> list[dict[str, float]]:
-    return [{"id": each["id"], "value": each["values"][-1]} for each in question(ask)["series"]]
+    return [
+        {"id": each["id"], "value": [value for value in each["values"] if value is not None][-1]}
+        for each in question(ask)["series"]
+    ]
 
 
 async def _gone(request: Request) -> None:

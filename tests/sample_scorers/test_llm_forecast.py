@@ -3,8 +3,11 @@
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -12,18 +15,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sample_scorers.llm_forecast.app import create_app
-from sample_scorers.llm_forecast.model_client import MAX_REPLY_BYTES, completions_url
+from sample_scorers.llm_forecast.completion_api import endpoint
+from sample_scorers.llm_forecast.model_client import MAX_REPLY_BYTES
 from sample_scorers.llm_forecast.prompt import (
     BATCH_SIZE,
-    MAX_POINTS,
     UnusableReply,
     batches,
-    messages,
     read_reply,
 )
-from sample_scorers.llm_forecast.settings import ForecastSettings
+from sample_scorers.llm_forecast.prompt import data as prompt_data
+from sample_scorers.llm_forecast.question import MAX_POINTS, Question
+from sample_scorers.llm_forecast.question import question as question_about
+from sample_scorers.llm_forecast.settings import MOST_CORES, ForecastSettings
 from tests.sample_scorers.fake_model import FakeModel, Reply, Server, question
-from tests.sample_scorers.serving import client, served
+from tests.sample_scorers.serving import SCORERS, client, served
 
 Post = Callable[..., httpx.Response]
 
@@ -122,8 +127,8 @@ def test_a_server_without_structured_output_is_asked_without_it_and_remembered(
 ) -> None:
     model.takes_schema = False
     post = scorer(model.url)
-    for _ in range(2):
-        assert post(data()).json()["results"][0]["score"] == 0
+    for count in (1, 2):
+        assert post(data(count)).json()["results"][-1]["score"] == count - 1
     assert ["response_format" in each for each in model.asked] == [True, False, False]
 
 
@@ -136,6 +141,8 @@ FAILURES: dict[str, tuple[Reply, str]] = {
     "prose": ("no idea", "has no forecasts"),
     "a missing series": ('{"forecasts": []}', "one forecast for each of 1 series"),
     "NaN": ('{"forecasts": [{"id": 0, "value": NaN}]}', "finite number"),
+    "1e12 cores": ('{"forecasts": [{"id": 0, "value": 1e12}]}', "outside its physical range"),
+    "-5 cores": ('{"forecasts": [{"id": 0, "value": -5}]}', "outside its physical range"),
     "overflow": ('{"forecasts": [{"id": 0, "value": 1e999}]}', "finite number"),
     "broken JSON": ('{"forecasts": [{"id": 0', "JSON is broken"),
     "deep JSON": ('{"forecasts": ' + "[" * 20_000, "JSON is broken"),
@@ -144,7 +151,23 @@ FAILURES: dict[str, tuple[Reply, str]] = {
     "requires a token": ((401, ""), "requires a token"),
     "no completion": ((200, "{}"), "check VLLM_ENDPOINT"),
     "no choice": ((200, '{"choices": []}'), "check VLLM_ENDPOINT"),
-    "no text": ((200, '{"choices": [{"message": {"content": null}}]}'), "check VLLM_ENDPOINT"),
+    "no text": ((200, '{"choices": [{"message": {"content": null}}]}'), "check MODEL_NAME"),
+    "a refusal": (
+        (200, '{"choices": [{"message": {"content": null, "refusal": "I can\'t do that"}}]}'),
+        "the model refused to forecast: I can't do that",
+    ),
+    "a content filter": (
+        (200, '{"choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}]}'),
+        "the model refused to forecast: a content filter",
+    ),
+    "a filtered prompt": (
+        (400, '{"error": {"code": "content_filter", "message": "filtered"}}'),
+        "the model refused to forecast",
+    ),
+    "a long-winded model": (
+        (200, '{"choices": [{"message": {"content": "Let"}, "finish_reason": "length"}]}'),
+        "raise --max-reply-tokens",
+    ),
     "redirect": ((307, ""), "answered 307"),
     "long reply": ((200, " " * (MAX_REPLY_BYTES + 1)), "longer than"),
     "no JSON": ((200, "\x00\ud7ff"), "check VLLM_ENDPOINT"),
@@ -228,7 +251,7 @@ def test_more_series_than_allowed_are_refused_before_the_model_is_asked(model: F
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "url"),
+    ("given_url", "url"),
     [
         ("http://m:8000", "http://m:8000/v1/chat/completions"),
         ("http://m:8000/", "http://m:8000/v1/chat/completions"),
@@ -236,10 +259,21 @@ def test_more_series_than_allowed_are_refused_before_the_model_is_asked(model: F
         ("http://m/v1/", "http://m/v1/chat/completions"),
         ("https://m/openai", "https://m/openai/chat/completions"),
         ("http://m/v1/chat/completions", "http://m/v1/chat/completions"),
+        ("http://m/v1/completions", "http://m/v1/completions"),
     ],
 )
-def test_the_endpoint_is_completed(endpoint: str, url: str) -> None:
-    assert completions_url(endpoint) == url
+def test_the_endpoint_is_completed(given_url: str, url: str) -> None:
+    found = endpoint(given_url, "tiny")
+    assert found.url == url
+    assert found.api == ("chat" if "chat" in url else "completions")
+    assert found.models_url == url.replace("/chat", "").replace("completions", "models")
+
+
+def about(*values: float) -> Question:
+    return question_about([(60 * n, value) for n, value in enumerate(values)], 0, MOST_CORES)
+
+
+TWO = [about(1, 2), about(1, 2, 3)]
 
 
 @pytest.mark.parametrize(
@@ -251,7 +285,7 @@ def test_the_endpoint_is_completed(endpoint: str, url: str) -> None:
     ],
 )
 def test_an_answer_is_found_among_other_text(text: str) -> None:
-    assert read_reply(text, 2) == [1, 2.5]
+    assert read_reply(text, TWO) == [1, 2.5]
 
 
 @pytest.mark.parametrize(
@@ -264,12 +298,12 @@ def test_an_answer_is_found_among_other_text(text: str) -> None:
     ],
 )
 def test_an_answer_that_is_not_one_forecast_for_each_is_unusable(text: str) -> None:
-    assert isinstance(read_reply(text, 2), UnusableReply)
+    assert isinstance(read_reply(text, TWO), UnusableReply)
 
 
 @given(st.text() | st.text().map(lambda more: '{"forecasts": [{"id": 0, "value": ' + more))
 def test_any_reply_is_read_or_unusable(text: str) -> None:
-    answer = read_reply(text, 1)
+    answer = read_reply(text, TWO[:1])
     assert isinstance(answer, UnusableReply) or len(answer) == 1
 
 
@@ -282,12 +316,236 @@ points = st.lists(
 def test_a_question_is_bounded_and_no_series_is_lost(
     series: list[list[tuple[float, float]]],
 ) -> None:
-    questions = batches(series)
-    assert [each for batch in questions for each in batch] == series
-    for batch in questions:
+    until = max((each[-1][0] for each in series), default=0)
+    questions = [question_about(each, until, MOST_CORES) for each in series]
+    assert [each for batch in batches(questions) for each in batch] == questions
+    for batch in batches(questions):
         assert len(batch) <= BATCH_SIZE
-        sent = json.loads(messages(batch)[-1]["content"])["series"]
+        sent = json.loads(prompt_data(batch))["series"]
         assert [each["id"] for each in sent] == list(range(len(batch)))
         assert all(1 <= len(each["values"]) <= MAX_POINTS for each in sent)
         # A number has at most a sign, four digits, a point and an exponent.
         assert len(json.dumps(sent)) < len(batch) * (100 + 16 * MAX_POINTS)
+
+
+@given(points)
+def test_the_samples_themselves_are_always_possible(found: list[tuple[float, float]]) -> None:
+    asked = question_about(found, 0, MOST_CORES)
+    assert all(asked.lowest <= value <= asked.highest for _, value in found)
+
+
+@pytest.mark.parametrize(
+    ("values", "value", "possible"),
+    [
+        ((0.5, 0.5), 0.6, True),
+        ((0.0, 0.0), 0.9, True),
+        ((0.5, 0.5), -0.01, False),
+        ((0.5, 0.5), 6.1, False),
+        ((1000.0, 900.0), 2000.0, True),
+        ((1000.0, 900.0), 2100.0, False),
+        ((3000.0, 900.0), 2900.0, True),
+        ((-4.0, 2.0), -3.0, True),
+    ],
+)
+def test_what_no_machine_can_use_is_refused(
+    values: tuple[float, ...], value: float, possible: bool
+) -> None:
+    reply = json.dumps({"forecasts": [{"id": 0, "value": value}]})
+    assert (read_reply(reply, [about(*values)]) == [value]) == possible
+
+
+@pytest.mark.parametrize(
+    ("times", "until", "step", "values"),
+    [
+        ([0, 60, 120], 120, 60, [0, 1, 2]),
+        ([0, 60, 240, 300], 300, 60, [0, 1, None, None, 2, 3]),
+        ([0, 60, 120], 240, 60, [0, 1, 2, None, None]),
+        ([0, 59, 121, 180], 180, 59, [0, 1, 2, 3]),
+        ([5], 5, 0, [0]),
+        ([0], 60, 60, [0, None]),
+        ([0, 0, 60], 60, 60, [0.5, 2]),
+        (range(0, 6000, 60), 5940, 180, [3 * n + 1 for n in range(33)] + [99]),
+    ],
+)
+def test_gaps_are_told_as_gaps(
+    times: list[float], until: float, step: int, values: list[float | None]
+) -> None:
+    found = question_about([(time, n) for n, time in enumerate(times)], until, MOST_CORES)
+    assert (found.step_seconds, list(found.values)) == (step, values)
+
+
+def test_a_series_that_ended_before_the_others_has_a_gap_at_its_end(model: FakeModel) -> None:
+    series = [
+        {"metric": {"pod": pod}, "values": [[time, "1"] for time in times]}
+        for pod, times in (("gone", [0, 60]), ("here", [0, 60, 120, 180]))
+    ]
+    scorer(model.url)({"data": series})
+    sent = [each["values"] for each in question(model.asked[0])["series"]]
+    assert sent == [[1, 1, None, None], [1, 1, 1, 1]]
+
+
+def test_plain_completions_are_asked_of_models_without_a_chat_template(model: FakeModel) -> None:
+    answer = scorer(model.url, api="completions")(data(3))
+    assert [each["score"] for each in answer.json()["results"]] == [0, 1, 2]
+    assert "messages" not in model.asked[0]
+    assert "null where nothing was measured" in model.asked[0]["prompt"]
+    assert "pod-0" not in json.dumps(model.asked)
+
+
+def test_an_equal_question_has_an_equal_answer_and_is_asked_once(model: FakeModel) -> None:
+    post = scorer(model.url)
+    model.replies = [json.dumps({"forecasts": [{"id": 0, "value": value}]}) for value in (1, 2)]
+    scores = [post(data()).json()["results"][0]["score"] for _ in range(3)]
+    assert scores == [1, 1, 1]
+    assert len(model.asked) == 1
+
+
+def test_another_token_does_not_read_the_forecasts_of_the_first(model: FakeModel) -> None:
+    post = scorer(model.url)
+    post(data(), Authorization="Bearer dummy-token-1234")
+    model.replies = [(401, "")]
+    assert post(data(), Authorization="Bearer dummy-token-5678").status_code == 502
+    assert post(data(), Authorization="Bearer dummy-token-1234").status_code == 200
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_server_is_not_asked_again_before_it_wants_to_be(
+    model: FakeModel, status: int
+) -> None:
+    post = scorer(model.url)
+    model.replies = [(status, "busy", {"Retry-After": "600"})]
+    first, second = post(data()), post(data(2))
+    assert (first.status_code, first.headers["retry-after"]) == (503, "600")
+    assert second.status_code == 503
+    assert 0 < int(second.headers["retry-after"]) <= 600
+    assert "asked for a pause" in second.json()["detail"]
+    assert len(model.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "kept"),
+    [
+        ("30", "30"),
+        ("999999999999999999999", "3600"),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", "3600"),
+        ("Sat, 01 Jan 2000 00:00:00 GMT", "0"),
+        ("soon", None),
+        ("-5", None),
+        ("1e999", None),
+    ],
+)
+def test_retry_after_is_kept_within_what_an_agent_waits(
+    model: FakeModel, header: str, kept: str | None
+) -> None:
+    model.replies = [(429, "busy", {"Retry-After": header})]
+    assert scorer(model.url)(data()).headers.get("retry-after") == kept
+
+
+@pytest.mark.parametrize("counted", [True, False], ids=["counted", "estimated"])
+def test_the_token_budget_ends_the_questions_of_an_hour(model: FakeModel, counted: bool) -> None:
+    model.tokens_used = 1000 if counted else None
+    post = scorer(model.url, tokens_per_hour=50, concurrency=1)
+    assert post(data()).status_code == 200
+    answer = post(data(2))
+    assert answer.status_code == 503
+    assert 3000 < int(answer.headers["retry-after"]) <= 3600
+    assert "--tokens-per-hour" in answer.json()["detail"]
+    assert post(data()).status_code == 200, "what is known costs no tokens"
+    assert len(model.asked) == 1
+
+
+def test_a_reply_has_a_limit_of_tokens(model: FakeModel) -> None:
+    scorer(model.url, max_reply_tokens=77)(data())
+    assert model.asked[0]["max_tokens"] == 77
+
+
+@pytest.mark.parametrize("reply", [(500, "broken"), "no idea", (429, "", {"Retry-After": "9"})])
+def test_a_fallback_says_that_it_is_one(model: FakeModel, reply: Reply) -> None:
+    model.replies = [reply]
+    values = [[60 * n, str(n)] for n in range(30)]
+    asked = {"data": [{"metric": {"pod": "a"}, "values": values}]}
+    answer = scorer(model.url, fallback=True)(asked)
+    assert answer.status_code == 200
+    assert answer.json()["results"] == [
+        {"metric": {"pod": "a", "meta": "statistical-fallback"}, "score": 24.5}
+    ]
+
+
+def test_only_the_series_of_the_failed_question_fall_back(model: FakeModel) -> None:
+    count = BATCH_SIZE + 3
+    forecasts = [{"id": n, "value": 0.25} for n in range(BATCH_SIZE)]
+    model.replies = [json.dumps({"forecasts": forecasts}), (500, "broken")]
+    answer = scorer(model.url, fallback=True, concurrency=1)(data(count)).json()
+    metas = [each["metric"].get("meta") for each in answer["results"]]
+    assert metas == [None] * BATCH_SIZE + ["statistical-fallback"] * 3
+
+
+def test_a_fallback_is_not_kept_as_a_forecast(model: FakeModel) -> None:
+    post = scorer(model.url, fallback=True)
+    model.replies = [(500, "broken"), json.dumps({"forecasts": [{"id": 0, "value": 7}]})]
+    assert "meta" in post(data()).json()["results"][0]["metric"]
+    assert post(data()).json()["results"] == [{"metric": {"pod": "pod-0"}, "score": 7}]
+
+
+def test_a_token_of_the_model_is_sent_instead_of_the_agents(
+    model: FakeModel, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    file.write_text("dummy-token-5678\n")
+    scorer(model.url, model_token_file=file)(data(), Authorization="Bearer dummy-token-1234")
+    assert model.tokens == ["Bearer dummy-token-5678"]
+
+
+def health(endpoint: str, **settings: Any) -> list[httpx.Response]:
+    """Ask /healthz twice."""
+    app = create_app(ForecastSettings(endpoint, "tiny", **settings))
+    with client(app) as http:
+        return [http.get("/healthz") for _ in range(2)]
+
+
+def test_health_knows_that_the_model_answers_and_asks_seldom(model: FakeModel) -> None:
+    answers = health(model.url)
+    assert [each.json() for each in answers] == [{"status": "ok", "model": "answers"}] * 2
+    assert model.listed == 1
+    assert model.asked == []
+
+
+@pytest.mark.parametrize("status", [401, 404])
+def test_a_server_that_refuses_to_list_its_models_is_there(model: FakeModel, status: int) -> None:
+    model.models_status = status
+    assert health(model.url)[0].status_code == 200
+
+
+def test_health_knows_that_a_model_is_loading(model: FakeModel) -> None:
+    model.models_status = 503
+    answer = health(model.url)[0]
+    assert answer.status_code == 503
+    assert "loading" in answer.json()["detail"]
+
+
+def test_a_scorer_with_a_fallback_is_healthy_without_its_model() -> None:
+    assert health("http://127.0.0.1:9")[0].status_code == 503
+    answer = health("http://127.0.0.1:9", fallback=True)[0]
+    assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
+
+
+LOCAL = re.findall(
+    r"^\| \[.*\| `(http://localhost:\d+\S*)` \| `(\S+)` \|$",
+    (SCORERS / "llm_forecast/README.md").read_text(),
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize(("url", "name"), LOCAL)
+def test_the_addresses_of_local_servers_work(model: FakeModel, url: str, name: str) -> None:
+    """Only the port of the README is replaced by that of the scripted server."""
+    base = model.url.removesuffix("/v1") + urlsplit(url).path
+    app = create_app(ForecastSettings(base, name))
+    with client(app) as http:
+        assert http.get("/healthz").status_code == 200
+        assert http.post("/scoring", json=data()).json()["results"]
+    assert model.asked[0]["model"] == name
+
+
+def test_the_readme_has_three_local_servers() -> None:
+    assert len(LOCAL) == 3
