@@ -1,20 +1,80 @@
 """`python -m sample_scorers.prediction`: serve the prediction scorer."""
 
+import argparse
 import sys
 from collections.abc import Sequence
 
 from ..program import add_prometheus_option, command_line, serve
-from .app import create_app
+from ..wire import CPU_CORES_BY_POD
+from .app import STEP_SECONDS, WINDOW_SECONDS, PredictionSettings, create_app
+from .score import HORIZON_SECONDS, ScoreMeaning
 
 NAME = "simple-prediction-scorer"
+
+_LOWEST, _HIGHEST = 0.01, 0.99
+"""Quantiles that a DynamicScorer may declare."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; return its exit code."""
-    parser = command_line(NAME, "Scores each pod by its forecast CPU use.")
+    parser = command_line(NAME, "Scores each series by a forecast: by default, each pod's CPU use.")
     add_prometheus_option(parser)
+    _add_forecast_options(parser)
     args = parser.parse_args(argv)
-    return serve(NAME, create_app(args.prometheus_url), args)
+    settings = PredictionSettings(
+        args.prometheus_url,
+        args.query,
+        args.range,
+        args.step,
+        ScoreMeaning(args.horizon, args.quantile, args.threshold),
+    )
+    return serve(NAME, create_app(settings), args)
+
+
+def _add_forecast_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--query", default=CPU_CORES_BY_POD, help="PromQL for the series (CPU cores of each pod)"
+    )
+    for option, default, meaning in (
+        ("--range", WINDOW_SECONDS, "seconds of history"),
+        ("--step", STEP_SECONDS, "seconds between two samples"),
+        ("--horizon", HORIZON_SECONDS, "seconds whose mean is forecast"),
+    ):
+        parser.add_argument(
+            option,
+            type=_seconds,
+            default=default,
+            metavar="SECONDS",
+            help=f"{meaning} (%(default)s)",
+        )
+    score = parser.add_mutually_exclusive_group()
+    score.add_argument(
+        "--quantile",
+        type=_quantile,
+        help="the score is this quantile of the forecast, such as 0.9: a bound that the load"
+        " exceeds one time in ten (the forecast mean)",
+    )
+    score.add_argument(
+        "--threshold",
+        type=float,
+        help="the score is the chance in percent that the mean load exceeds this",
+    )
+
+
+def _seconds(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, at least 1")
+    return int(text)
+
+
+def _quantile(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not _LOWEST <= value <= _HIGHEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not between {_LOWEST} and {_HIGHEST}")
+    return value
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The pure cores: sample values, the mean, the forecast, the static table."""
+"""The pure cores: sample values, the mean, the static table."""
 
 import json
 import math
@@ -6,16 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sample_scorers.prediction.forecast import (
-    MAX_BUCKETS,
-    Floats,
-    forecast_mean,
-    regular,
-)
 from sample_scorers.prediction.score import score as prediction_score
 from sample_scorers.sample.score import META
 from sample_scorers.sample.score import score as sample_score
@@ -25,7 +19,6 @@ from sample_scorers.wire import MAX_MAGNITUDE, ScoreResult, Series
 
 times = st.floats(0, 253_402_300_799)
 numbers = st.floats(-MAX_MAGNITUDE, MAX_MAGNITUDE)
-samples = st.lists(st.tuples(times, numbers), min_size=1, max_size=60)
 any_value = st.floats().map(
     lambda value: {math.inf: "+Inf", -math.inf: "-Inf"}.get(
         value, repr(value).replace("nan", "NaN")
@@ -41,11 +34,6 @@ any_series = st.builds(
 def series(*values: str, **labels: str) -> Series:
     points = [(60 * position, value) for position, value in enumerate(values)]
     return Series.model_validate({"metric": labels, "values": points})
-
-
-def forecast(values: list[float], step: float = 60, horizon: float = 600) -> float:
-    when = np.arange(len(values), dtype=np.float64) * step
-    return forecast_mean(when, np.array(values, dtype=np.float64), horizon)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -90,106 +78,6 @@ def test_the_sample_score_is_the_mean_and_keeps_the_labels() -> None:
     assert sample_score([series("1", "NaN", "2", "6", pod="a"), series("NaN", pod="b")]) == [
         ScoreResult(metric={"pod": "a", "meta": META}, score=3)
     ]
-
-
-@given(numbers, st.lists(times, min_size=1, max_size=40))
-def test_a_constant_is_forecast_to_stay(value: float, when: list[float]) -> None:
-    constant = np.full(len(when), value)
-    # Averaging equal numbers may round once.
-    assert forecast_mean(np.array(when), constant, 600) == pytest.approx(value, rel=1e-12)
-
-
-@given(samples, st.floats(1, 1e6))
-def test_a_forecast_stays_within_reason(points: list[tuple[float, float]], horizon: float) -> None:
-    when, values = np.array(points).T
-    low, high = values.min(), values.max()
-    found = forecast_mean(when, values, horizon)
-    assert low - (high - low) <= found <= high + (high - low)
-    assert found >= 0 or low < 0
-
-
-@given(samples, st.randoms(use_true_random=False))
-def test_the_order_of_samples_does_not_matter(points: list[tuple[float, float]], random) -> None:  # type: ignore[no-untyped-def]  # hypothesis' own Random
-    shuffled = random.sample(points, len(points))
-    sent = [[(when, repr(value)) for when, value in each] for each in (points, shuffled)]
-    first, second = (
-        prediction_score([Series.model_validate({"metric": {}, "values": each})]) for each in sent
-    )
-    assert first == second
-
-
-@given(samples)
-@example([(0, 1.0), (5e-324, 2.0), (253_402_300_799, 3.0)])
-def test_the_grid_keeps_its_bound_and_its_ends(points: list[tuple[float, float]]) -> None:
-    when, values = np.array(points).T
-    grid, step = regular(when, values)
-    assert 1 <= len(grid) <= MAX_BUCKETS + 1
-    assert not np.isnan(grid[[0, -1]]).any()
-    assert step > 0
-
-
-@given(st.floats(-100, 100), st.floats(0.001, 10), st.sampled_from([-1, 1]))
-def test_a_line_goes_on(start: float, slope: float, sign: int) -> None:
-    slope *= sign
-    values = [1000 + start + slope * position for position in range(60)]
-    expected = values[-1] + slope * 5.5  # the mean of the next ten
-    assert forecast(values) == pytest.approx(expected, abs=0.05 * abs(slope))
-
-
-def test_what_has_never_been_negative_is_not_forecast_to_be() -> None:
-    assert forecast([float(value) for value in range(60, 0, -1)]) == 0
-
-
-def test_after_a_step_the_new_level_is_forecast() -> None:
-    assert forecast([1.0] * 30 + [3.0] * 30) == pytest.approx(3, abs=0.05)
-
-
-def test_gaps_and_uneven_steps_leave_a_line_a_line() -> None:
-    when = np.array([60.0 * minute + (minute % 3) for minute in range(120) if minute % 7 != 3])
-    assert forecast_mean(when, 5 + when / 60, 600) == pytest.approx(5 + 119 + 5.5, abs=0.5)
-
-
-def test_it_looks_at_most_half_a_window_ahead() -> None:
-    assert forecast([0.0, 1.0, 2.0, 3.0, 4.0], horizon=120) == forecast(
-        [0.0, 1.0, 2.0, 3.0, 4.0], horizon=1e9
-    )
-
-
-def test_it_forecasts_better_than_the_mean_and_than_the_last_value() -> None:
-    """Over loads of several kinds, by the mean absolute error of the next ten minutes' mean."""
-    random = np.random.default_rng(7)
-    errors = np.array(
-        [
-            [
-                abs(guess - load[60:].mean())
-                for guess in (forecast(list(past)), past.mean(), past[-1])
-            ]
-            for load in (kind(random) for kind in LOADS for _ in range(40))
-            for past in [load[:60]]
-        ]
-    ).mean(axis=0)
-    assert errors[0] < 0.8 * errors[1:].min()
-
-
-def _noise(random: np.random.Generator) -> Floats:
-    return random.normal(2, 0.5, 70).clip(0)
-
-
-def _ramp(random: np.random.Generator) -> Floats:
-    ramp: Floats = np.linspace(0, random.uniform(1, 4), 70) + random.normal(1, 0.1, 70)
-    return ramp
-
-
-def _scaled(random: np.random.Generator) -> Floats:
-    change = random.integers(15, 45)
-    return np.where(np.arange(70) < change, 1.0, random.uniform(0, 4)) + random.normal(1, 0.1, 70)
-
-
-def _wandering(random: np.random.Generator) -> Floats:
-    return 5 + np.cumsum(random.normal(0, 0.1, 70))
-
-
-LOADS = (_noise, _ramp, _scaled, _wandering)
 
 
 def test_the_static_tables_are_those_of_the_development_guide() -> None:

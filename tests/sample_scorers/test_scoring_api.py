@@ -98,13 +98,19 @@ CONFIGS = [
     (
         "prediction",
         "/config",
-        prometheus_config(
-            "simple-prediction-scorer",
-            "A simple prediction score for time series data",
-            "simple_prediction_score",
-            30,
-            30,
-        ),
+        {
+            **prometheus_config(
+                "simple-prediction-scorer",
+                "A simple prediction score for time series data",
+                "simple_prediction_score",
+                30,
+                30,
+            ),
+            "forecast": {
+                "horizon": 600,
+                "truth": {"query": f"avg_over_time(({QUERY})[600s:30s])"},
+            },
+        },
     ),
     (
         "llm_forecast",

@@ -27,6 +27,9 @@ Sample = tuple[float, str]
 Labels = dict[str, str]
 """Label names and values."""
 
+Quantile = tuple[Annotated[float, Field(ge=0, le=1)], float]
+"""A probability, and a value of a forecast's distribution."""
+
 NUMBER_TEXT = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[Ii]nf|NaN)$"
 """A number as Prometheus writes it."""
 
@@ -137,6 +140,14 @@ class ScoreResult(WireModel):
     score: Annotated[
         float | Annotated[str, Field(pattern=NUMBER_TEXT)],
         Field(description="A finite number, in the scorer's own units; or its text."),
+    ]
+    quantiles: Annotated[
+        list[Quantile] | None,
+        Field(
+            default=None,
+            description="Of a forecast: pairs of a probability and the value that the truth exceeds"
+            " with 1 minus it. Agents ignore them.",
+        ),
     ]
 
 
