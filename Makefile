@@ -96,6 +96,7 @@ benchmarks: hub ## Measure what the product costs, as ratios in one run
 	@$(RUN)/python -m benchmarks.agent.otlp
 	@$(RUN)/python -m benchmarks.agent.load
 	@$(RUN)/python -m benchmarks.agent.large_answers
+	@$(RUN)/python -m benchmarks.optimizer.untrusted_scorer
 	@$(RUN)/python -m benchmarks.optimizer.mig_candidates
 
 clean: ## Remove what the other targets made

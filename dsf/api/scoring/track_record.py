@@ -19,8 +19,10 @@ BETTER, NO_BETTER = "BetterThanLastValue", "NoBetterThanLastValue"
 INSUFFICIENT, NO_TRUTH = "InsufficientEvidence", "TruthUnavailable"
 
 HALF_LIFE = 6.0
-"""Horizons after which an error counts half: a scorer that goes mad has trust 0 after about three,
-and a scorer that recovers is trusted again within as many hours of a horizon of one hour."""
+"""Horizons after which an error counts half.
+
+A perfect scorer that goes mad has trust 0 after seven horizons: one until its first mad forecast is
+judged, and six until such forecasts are half of the evidence."""
 
 MIN_EVIDENCE = 2.0
 """Horizons of evidence from which trust is known: fewer could be luck."""
