@@ -20,6 +20,7 @@ from dsf.api.names import ROOT_POLICY_LABEL
 from dsf.kube.errors import Forbidden, Gone, NotFound
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
+    DYNAMIC_SCORER,
     MANAGED_CLUSTER,
     MANAGED_CLUSTER_SET,
     MANAGED_CLUSTER_SET_BINDING,
@@ -69,9 +70,10 @@ async def observe(
     `named`: whether the plan may name what is in other namespaces. Kinds that may be listed in
     single namespaces only are `unread` elsewhere. Raises KubeError if the hub can't be read.
     """
-    hub, usage_scores, shared = await asyncio.gather(
+    hub, usage_scores, scorers, shared = await asyncio.gather(
         _observe_hub(kube, namespace, now),
         _list_everywhere(kube, ADD_ON_PLACEMENT_SCORE, fields=f"metadata.name={USAGE_SCORE}"),
+        _list_everywhere(kube, DYNAMIC_SCORER),
         asyncio.gather(
             _list_everywhere(kube, POLICY, labels=f"!{ROOT_POLICY_LABEL}"),
             *(_list_everywhere(kube, kind) for kind in SHARED_KINDS[1:]),
@@ -86,6 +88,7 @@ async def observe(
     return replace(
         _with_objects(hub, by_namespace.pop(namespace, {})),
         usage_scores=usage_scores or (),
+        scorers=scorers,
         elsewhere={
             name: _with_objects(Observation(named=named), _without_manifests(found))
             for name, found in by_namespace.items()

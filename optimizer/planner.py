@@ -35,6 +35,7 @@ from optimizer.snapshot.fleet_snapshot import FleetSnapshot, read_objects
 from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.ownership.kept_objects import kept_objects, own_decisions
 from optimizer.snapshot.requested_gpus import mig_rules
+from optimizer.snapshot.scores.score_directions import maximised_by_mistake
 from optimizer.snapshot.unknown_names import unknown_names
 from optimizer.solve.solver_process import solve
 from optimizer.solve.supervised_process import start_fork_server
@@ -63,6 +64,8 @@ class Planner:
         """Observe, read, generate candidates, formulate, solve, plan, explain."""
         start_fork_server()
         observation = await observe(self._kube, request.namespace, self._now(), named=name_others)
+        if mistaken := maximised_by_mistake(observation, request):
+            return mistaken
         read = await retry_when_gone(lambda: self._read(observation, request))
         if isinstance(read, RequestProblem):
             return read

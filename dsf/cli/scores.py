@@ -10,7 +10,9 @@ from pathlib import Path
 import click
 import yaml
 
+from dsf.api.crd.score_meaning import PublishedMeaning, in_words
 from dsf.api.scoring.placement_scores import ByDimension, by_score, expired_at
+from dsf.api.scoring.registered_meaning import meanings
 from dsf.api.untrusted_text import escaped, listed
 from dsf.cli.options import cluster_options
 from dsf.cli.text_table import TextTable
@@ -37,7 +39,8 @@ def scores(
     valid: bool,
 ) -> None:
     """Show scores: one table per AddOnPlacementScore, managed clusters by dimension."""
-    objects: Sequence[Object] = asyncio.run(_read(kubeconfig, context))
+    read, scorers = asyncio.run(_read(kubeconfig, context))
+    objects: Sequence[Object] = read
     objects = _only(objects, "namespace", clusters, "scores of managed cluster")
     objects = _only(objects, "name", scores_, "AddOnPlacementScore")
     now = utc_now()
@@ -53,17 +56,29 @@ def scores(
     elif output == "yaml":
         click.echo(yaml.safe_dump(found, sort_keys=False), nl=False)
     elif found:
-        click.echo("\n\n".join(str(score_table(name, found[name], expired)) for name in found))
+        known = meanings(scorers)
+        tables = (
+            score_table(name, found[name], expired, meaning=known.get(name)) for name in found
+        )
+        click.echo("\n\n".join(map(str, tables)))
     else:
         click.echo("No scores found.", err=True)
 
 
-async def _read(kubeconfig: Path | None, context: str | None) -> list[Object]:
+async def _read(
+    kubeconfig: Path | None, context: str | None
+) -> tuple[Sequence[Object], Sequence[Object]]:
+    """Return the AddOnPlacementScores, and the DynamicScorers if the user may list them."""
     from dsf.kube.client.connect import connect
-    from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE
+    from dsf.kube.errors import Forbidden, NotFound
+    from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER
 
     async with connect(kubeconfig, context) as kube:
-        return list((await kube.list(ADD_ON_PLACEMENT_SCORE)).items)
+        found = (await kube.list(ADD_ON_PLACEMENT_SCORE)).items
+        try:
+            return found, (await kube.list(DYNAMIC_SCORER)).items
+        except (Forbidden, NotFound):
+            return found, ()
 
 
 def _only(
@@ -91,11 +106,17 @@ def _expired(objects: Sequence[Object], now: datetime) -> dict[ScoreKey, str]:
 
 
 def score_table(
-    name: str, entries: ByDimension, expired: Container[ScoreKey] = (), *, most: int | None = None
+    name: str,
+    entries: ByDimension,
+    expired: Container[ScoreKey] = (),
+    *,
+    meaning: PublishedMeaning | None = None,
+    most: int | None = None,
 ) -> TextTable:
     """Return a table of one score: a row for each of the first `most` dimensions, then the rest.
 
-    There is a column for each managed cluster; its cells say which scores are `expired`.
+    There is a column for each managed cluster; its cells say which scores are `expired`. The title
+    says what the values mean, if that is known.
     """
     clusters = sorted({cluster for values in entries.values() for cluster in values})
     rows = [
@@ -104,7 +125,8 @@ def score_table(
     ]
     if left := len(entries) - len(rows):
         rows.append([f"({left} more)", *("" for _ in clusters)])
-    return TextTable(["dimension", *clusters], rows, name)
+    words = in_words(meaning) if meaning else ""
+    return TextTable(["dimension", *clusters], rows, f"{name} ({words})" if words else name)
 
 
 def _cell(value: int | None, expired: bool) -> str:

@@ -30,7 +30,13 @@ from optimizer.wire.request import OptimizeRequest
 _METADATA = ("metadata",)
 _READ: dict[Kind, tuple[tuple[str, ...], ...]] = {
     ADD_ON_PLACEMENT_SCORE: (_METADATA, ("status",)),
-    DYNAMIC_SCORER: (_METADATA, ("spec",), ("status", "lastSyncedConfig")),
+    DYNAMIC_SCORER: (
+        _METADATA,
+        ("spec",),
+        ("status", "scoreName"),
+        ("status", "meaning"),
+        ("status", "lastSyncedConfig"),
+    ),
     MANAGED_CLUSTER: (_METADATA, ("status", "allocatable"), ("status", "clusterClaims")),
     MANIFEST_WORK_REPLICA_SET: (_METADATA, ("spec", "placementRefs")),
     PLACEMENT: (_METADATA, ("spec",), ("status",)),

@@ -6,8 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from dsf.api.crd.score_meaning import Direction
 from optimizer.domain.grouping import members_by_key
-from optimizer.overview.scorer_overview import Direction, ScorerOverview
+from optimizer.overview.scorer_overview import ScorerOverview
 from optimizer.wire.base import Name, ResultPart, Text
 from optimizer.wire.result import ScoreObject
 

@@ -1,17 +1,16 @@
 """DynamicScorers as people see them: what a score means, whether it comes, and where it fails."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from dsf.api.conditions import conditions_of, find
-from dsf.api.names import score_object_name
+from dsf.api.crd.score_meaning import Direction
+from dsf.api.scoring.registered_meaning import published_meaning, published_score
 from dsf.kube.port import Object
 from optimizer.snapshot.object_readers import name_of
 from optimizer.wire.base import Name, ResultPart, Text
-
-Direction = Literal["HigherIsBetter", "LowerIsBetter"]
 
 
 class ScorerFailure(ResultPart):
@@ -32,7 +31,8 @@ class ScorerOverview(ResultPart):
     description: Text = ""
     unit: Text = ""
     direction: Annotated[
-        Direction | None, Field(description="null: not stated, so a higher score is better.")
+        Direction | None,
+        Field(description="Of the published values; null: not stated, so higher is better."),
     ] = None
     dimension_format: Text = ""
     interval_seconds: int | None = None
@@ -60,14 +60,15 @@ def scorer_overview(scorer: Object) -> ScorerOverview:
     status = scorer.get("status") or {}
     ready = find(conditions_of(scorer), "Ready") or {}
     params = _stated(scorer, "scoring").get("params") or {}
+    meaning = published_meaning(scorer)
     return ScorerOverview(
         name=name_of(scorer),
         namespace=str(scorer["metadata"].get("namespace") or ""),
-        score=score_object_name(str(status.get("scoreName") or params.get("name") or "")),
-        display_name=_text(scorer, "displayName"),
+        score=published_score(scorer),
+        display_name=meaning.display_name or "",
         description=_text(scorer, "description"),
-        unit=_text(scorer, "unit"),
-        direction=_direction(_text(scorer, "direction")),
+        unit=meaning.unit or "",
+        direction=meaning.direction,
         dimension_format=str((scorer.get("spec") or {}).get("scoreDimensionFormat") or ""),
         interval_seconds=_whole(params.get("interval")),
         health=str(status.get("healthStatus") or "Unknown"),
@@ -100,14 +101,6 @@ def _text(scorer: Object, field: str) -> str:
     """Return a text of the configuration in use; empty if nothing states it."""
     synced = (scorer.get("status") or {}).get("lastSyncedConfig") or {}
     return str(synced.get(field) or (scorer.get("spec") or {}).get(field) or "")
-
-
-def _direction(stated: str) -> Direction | None:
-    known: dict[str, Direction] = {
-        "higherisbetter": "HigherIsBetter",
-        "lowerisbetter": "LowerIsBetter",
-    }
-    return known.get(stated.lower())
 
 
 def _whole(value: Any) -> int | None:

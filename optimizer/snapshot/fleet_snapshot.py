@@ -44,6 +44,7 @@ from optimizer.snapshot.observation import Observation
 from optimizer.snapshot.ownership.others import others_on_clusters
 from optimizer.snapshot.ownership.others_part import without_others_part
 from optimizer.snapshot.requested_gpus import mig_rules, read_gpu_pools
+from optimizer.snapshot.scores.score_directions import direction_issues
 from optimizer.snapshot.scores.score_index import ScoreIndex, score_index
 from optimizer.wire.request import OptimizeRequest, RequestedCluster
 
@@ -111,6 +112,7 @@ def read_objects(
             *unknown_annotations(observation, request),
             *ineffective_constraints(clusters, workloads, limits),
             *pool_issues,
+            *direction_issues(observation, request),
         ),
     )
     return FleetSnapshot(fleet, score_index(relevant, pools, workloads), pools, running.policies)

@@ -16,7 +16,8 @@ class Observation:
     hub's. Scores are left out where they are read page by page. `decisions` are the namespace's
     PlacementDecisions. `elsewhere`: by namespace, the policies, workloads, Placements, bindings and
     decisions of the others; `unread`: the kinds that could not be listed there. `named`: whether
-    a plan may name them. `usage_scores`: OCM's resource usage scores. `observed_at` is aware.
+    a plan may name them. `usage_scores`: OCM's resource usage scores. `scorers`: DynamicScorers;
+    None if they may not be listed. `observed_at` is aware.
     """
 
     managed_clusters: tuple[Object, ...] = ()
@@ -33,3 +34,4 @@ class Observation:
     unread: tuple[str, ...] = ()
     named: bool = True
     usage_scores: tuple[Object, ...] = ()
+    scorers: tuple[Object, ...] | None = ()

@@ -39,7 +39,8 @@ class RequestProblem:
 
     Reasons: Unauthorized (401), Forbidden (403), OptimizerForbidden (403), ReadOnly (403),
     UnknownNamespace (404), TooManyRequests (429),
-    UnknownName (422), TooManyPlaces (422), TooManyScores (422), NotGenerated (409),
+    UnknownName (422), LowerIsBetter (422), TooManyPlaces (422), TooManyScores (422),
+    NotGenerated (409),
     StalePlan (409), AnotherWriter (409), RollbackRefused (409), NoEarlierPlan (409),
     UnusableRecord (409), PlanNotRecorded (409), UnknownPlan (404), RolloutInProgress (409),
     RolloutEnded (409), AlreadyTurningBack (409), StepwiseNeedsRecord (409), NoRollout (404),

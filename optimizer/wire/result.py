@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from dsf.api.crd.score_meaning import Direction
 from optimizer.domain.issue import Issue
 from optimizer.domain.status import STATUS_MEANING, Status
 from optimizer.wire.base import Name, ResultPart, Sentence, Text
@@ -32,6 +33,9 @@ class ScoreObject(ResultPart):
     score_dimension_format: Annotated[
         Text, Field(description="Format of the entries' names; empty if not known.")
     ] = ""
+    display_name: Text = ""
+    unit: Text = ""
+    direction: Direction | None = None
     valid_until: datetime | None = None
     expired: bool = False
     scores: tuple[ScoreEntry, ...] = ()

@@ -144,7 +144,9 @@ def published(declared: DeclaredMeaning, normalize: Normalize | None) -> Publish
     )
 
 
-def normalized_ends(declared: ScoreRange, normalize: Normalize | None) -> tuple[float, float]:
+def normalized_ends(
+    declared: ScoreRange, normalize: Normalize | None = None
+) -> tuple[float, float]:
     """Return the lowest and the highest score after `normalize`; infinite where an end is open."""
     low = -math.inf if declared.min is None else declared.min
     high = math.inf if declared.max is None else declared.max

@@ -1,9 +1,9 @@
 """AddOnPlacementScores as a list for people, with the descriptions of their scorers."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from dsf.api.names import score_object_name
+from dsf.api.crd.score_meaning import PublishedMeaning
+from dsf.api.scoring.registered_meaning import meanings, published_score
 from dsf.api.untrusted_text import UntrustedText
 from dsf.kube.port import Object
 from optimizer.wire.result import ScoreObject
@@ -11,9 +11,13 @@ from optimizer.wire.result import ScoreObject
 
 def score_list(read: Iterable[ScoreObject], scorers: Iterable[Object]) -> tuple[ScoreObject, ...]:
     """Return the scores ordered by cluster and name."""
-    described = {_score_name(scorer): scorer for scorer in scorers}
+    listed = tuple(scorers)
+    described, known = {published_score(scorer): scorer for scorer in listed}, meanings(listed)
     ordered = sorted(read, key=lambda score: (score.cluster, score.name))
-    return tuple(_described(score, described.get(score.name)) for score in ordered)
+    return tuple(
+        _with_meaning(_described(score, described.get(score.name)), known.get(score.name))
+        for score in ordered
+    )
 
 
 def _described(score: ScoreObject, scorer: Object | None) -> ScoreObject:
@@ -27,16 +31,12 @@ def _described(score: ScoreObject, scorer: Object | None) -> ScoreObject:
     return score.model_copy(update=update)
 
 
-def _score_name(scorer: Object) -> str:
-    """Return the name of the scores that a DynamicScorer fills.
-
-    The last synced configuration wins over the spec.
-    """
-    spec = scorer.get("spec") or {}
-    synced = (scorer.get("status") or {}).get("lastSyncedConfig") or {}
-    return score_object_name(_param_name(synced) or _param_name(spec))
-
-
-def _param_name(document: Mapping[str, Any]) -> str:
-    scoring = document.get("scoring") or {}
-    return str((scoring.get("params") or {}).get("name") or "")
+def _with_meaning(score: ScoreObject, meaning: PublishedMeaning | None) -> ScoreObject:
+    if meaning is None:
+        return score
+    update = {
+        "display_name": UntrustedText(meaning.display_name or ""),
+        "unit": UntrustedText(meaning.unit or ""),
+        "direction": meaning.direction,
+    }
+    return score.model_copy(update=update)

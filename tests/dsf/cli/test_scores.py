@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dsf.api.names import HUB_NAMESPACE
 from dsf.cli.scores import scores
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.embedded.http.server import kubeconfig, serving
-from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, NAMESPACE
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, DYNAMIC_SCORER, NAMESPACE
 from tests.command_line import invoked_meanwhile
 from tests.house.marker import MARKER, WORDS, forged_lines, raw, unquoted
 
@@ -66,6 +67,28 @@ async def test_expired_scores_are_marked(dsf: Dsf, hub: EmbeddedHub) -> None:
     code, out, err = await dsf("-o", "json", "--valid")
     assert (code, err) == (0, "")
     assert json.loads(out)["speed"] == {"app": {"worker01": 60}}
+
+
+async def test_a_table_says_what_its_values_mean(dsf: Dsf, hub: EmbeddedHub) -> None:
+    await hub.create(NAMESPACE, {"metadata": {"name": HUB_NAMESPACE}})
+    spec = {"description": "d", "configURL": "http://scorer/config"}
+    metadata = {"name": "speed-scorer", "namespace": HUB_NAMESPACE}
+    await hub.create(DYNAMIC_SCORER, {"metadata": metadata, "spec": spec})
+    meaning = {
+        "displayName": "Free\u202ecores",
+        "unit": "cores",
+        "direction": "HigherIsBetter",
+        "range": {"min": 0, "max": 100},
+    }
+    status = {"status": {"scoreName": "speed", "meaning": meaning}}
+    await hub.patch(DYNAMIC_SCORER, "speed-scorer", status, HUB_NAMESPACE, subresource="status")
+    code, out, _ = await dsf()
+    titles = [line for line in out.splitlines() if line.startswith(("speed", "thrift"))]
+    assert code == 0
+    assert titles == [
+        'speed ("Free\N{REPLACEMENT CHARACTER}cores", higher is better, 0..100, unit cores)',
+        "thrift",
+    ]
 
 
 async def test_clusters_stand_beside_each_other(dsf: Dsf) -> None:

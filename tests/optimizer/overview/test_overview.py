@@ -194,7 +194,8 @@ SCORER = {
     "spec": {"description": "Watts", "scoring": {"params": {"name": "watts"}}},
     "status": {
         "healthStatus": "Active",
-        "lastSyncedConfig": {"unit": "W", "direction": "lowerIsBetter"},
+        "scoreName": "watts",
+        "meaning": {"unit": "W", "direction": "LowerIsBetter"},
         "clusters": {"desired": 2, "distributed": 2, "scoring": 1, "failing": 1},
         "failingClusters": [{"name": "b", "reason": "NoResults", "message": "none"}],
     },

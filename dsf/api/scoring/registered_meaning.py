@@ -1,0 +1,61 @@
+"""Reads from DynamicScorers which scores they publish, and what those mean."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
+from dsf.api.crd.score_meaning import PublishedMeaning, published
+from dsf.api.names import HUB_NAMESPACE, score_object_name
+
+
+def published_score(scorer: Mapping[str, Any]) -> str:
+    """Return the name of the AddOnPlacementScores of a DynamicScorer; empty if it has none yet.
+
+    The last synced configuration wins over the spec.
+    """
+    status, spec = scorer.get("status") or {}, scorer.get("spec") or {}
+    synced = _param_name(status.get("lastSyncedConfig") or {})
+    return score_object_name(str(status.get("scoreName") or "") or synced or _param_name(spec))
+
+
+def published_meaning(scorer: Mapping[str, Any]) -> PublishedMeaning:
+    """Return what the scores of a DynamicScorer mean as published; empty if that is not known.
+
+    The hub controller states it in the status. Where it has not seen the object, as in files, the
+    spec counts, in the default namespace only: elsewhere, anybody may have written it.
+    """
+    status, spec = scorer.get("status") or {}, scorer.get("spec") or {}
+    try:
+        if status.get("scoreName"):
+            return PublishedMeaning.model_validate(status.get("meaning") or {})
+        if scorer["metadata"].get("namespace") == HUB_NAMESPACE:
+            declared = DynamicScorerSpec.model_validate(spec)
+            return published(declared, declared.scoring.normalize if declared.scoring else None)
+    except ValidationError:
+        pass
+    return PublishedMeaning()
+
+
+def meanings(scorers: Iterable[Mapping[str, Any]]) -> dict[str, PublishedMeaning]:
+    """Return what is known of published scores, by the name of their AddOnPlacementScores.
+
+    Of several DynamicScorers with one score, the oldest publishes it.
+    """
+    found: dict[str, PublishedMeaning] = {}
+    for scorer in sorted(scorers, key=_age):
+        meaning, score = published_meaning(scorer), published_score(scorer)
+        if score and meaning != PublishedMeaning():
+            found.setdefault(score, meaning)
+    return found
+
+
+def _age(scorer: Mapping[str, Any]) -> tuple[str, str]:
+    metadata = scorer["metadata"]
+    return str(metadata.get("creationTimestamp") or ""), str(metadata["name"])
+
+
+def _param_name(document: Mapping[str, Any]) -> str:
+    scoring = document.get("scoring") or {}
+    return str((scoring.get("params") or {}).get("name") or "")
