@@ -1,17 +1,20 @@
 """What the hub says of a plan that lands: conditions of its record, events of its workloads."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from dsf.api.conditions import conditions_of, find
 from dsf.kube import kinds
+from dsf.kube.port import Kube, Object, Subresource
 from optimizer.landing_watch import LandingWatch
 from tests.dsf.sim.builders import NOW
 from tests.eventually import eventually
 from tests.kube_wrappers.counting import Counting
+from tests.kube_wrappers.wrapper import Call, Wrapper
 from tests.optimizer.placement_status.guide_run import GuideRun, guide_run
 
 
@@ -111,6 +114,65 @@ async def test_a_look_that_finds_nothing_new_writes_nothing(run: GuideRun) -> No
     read = sum(counting.calls.values())
     await again.look(settled=False)
     assert (counting.writes, sum(counting.calls.values())) == (0, read + 1)
+
+
+class WrittenMeanwhile(Wrapper):
+    """A hub on which somebody else writes a record just before the watch first does."""
+
+    def __init__(self, hub: Kube) -> None:
+        super().__init__(hub)
+        self._written = False
+
+    async def patch(
+        self,
+        kind: kinds.Kind,
+        name: str,
+        patch: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        subresource: Subresource | None = None,
+    ) -> Object:
+        """Annotate the record first, so that the patch conflicts."""
+        if kind == kinds.PLACEMENT_PLAN and not self._written:
+            self._written = True
+            seen = {"metadata": {"annotations": {"example.com/seen": "yes"}}}
+            await self._inner.patch(kind, name, seen, namespace)
+        return await super().patch(kind, name, patch, namespace, subresource=subresource)
+
+
+async def test_a_landing_that_another_write_hid_is_told_at_the_next_look(run: GuideRun) -> None:
+    await run.land()
+    watch = LandingWatch(WrittenMeanwhile(run.hub), now=lambda: NOW)
+    task = asyncio.create_task(watch.write_events())
+    await watch.look()
+    assert await condition(run, "Landed") == ("", "", "")
+    await watch.look()
+    assert (await condition(run, "Landed"))[:2] == ("True", "AllLanded")
+    assert {reason for _, reason, _ in await events(run, 2)} == {"Landed"}
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+class FailsOnce(Wrapper):
+    """A hub whose first answer nobody could expect."""
+
+    def before(self, call: Call) -> None:
+        """Raise at the first call."""
+        if call.number == 1:
+            raise RuntimeError
+
+
+async def test_an_unexpected_error_ends_no_later_look(run: GuideRun) -> None:
+    await run.land()
+    watch = LandingWatch(FailsOnce(run.hub), now=lambda: NOW, poll_seconds=0.001)
+    task = asyncio.create_task(watch.run())
+
+    async def landed() -> bool:
+        return (await condition(run, "Landed"))[0] == "True"
+
+    await eventually(landed)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_only_the_plan_in_force_is_followed(run: GuideRun) -> None:
