@@ -1,4 +1,4 @@
-"""Who a caller is, and what a caller may do: TokenReview and SubjectAccessReview as values.
+"""Who a caller is, and what a caller may do: reviews of tokens, of rights, of ourselves as values.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#webhook-token-authentication
 and https://kubernetes.io/docs/reference/access-authn-authz/authorization/
@@ -62,6 +62,11 @@ def missing_right(error: KubeError) -> ResourceAttributes | None:
         return None
     verb, resource, group, namespace = said.groups(default="")
     return ResourceAttributes(verb, group, resource, namespace)
+
+
+def own_user_name(review: Mapping[str, Any]) -> str:
+    """Return the name under which the API server knows us, from its SelfSubjectReview."""
+    return str(((review.get("status") or {}).get("userInfo") or {}).get("username") or "")
 
 
 def token_review(token: str, audiences: Collection[str]) -> dict[str, Any]:

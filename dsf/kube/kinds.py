@@ -48,6 +48,9 @@ CUSTOM_RESOURCE_DEFINITION = Kind(
     namespaced=False,
 )
 TOKEN_REVIEW = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
+SELF_SUBJECT_REVIEW = Kind(
+    "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
+)
 SUBJECT_ACCESS_REVIEW = Kind(
     "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False
 )
@@ -93,6 +96,7 @@ KINDS = (
     LEASE,
     CUSTOM_RESOURCE_DEFINITION,
     TOKEN_REVIEW,
+    SELF_SUBJECT_REVIEW,
     SUBJECT_ACCESS_REVIEW,
     DYNAMIC_SCORER,
     DYNAMIC_SCORING_CONFIG,

@@ -130,6 +130,7 @@ async def _rollback(
 ) -> None:
     from dsf.kube.client.connect import connect
     from optimizer.plan.text.tables import render
+    from optimizer.plan_writer import Writer
     from optimizer.wire.request_problem import RequestProblem
 
     async with connect(kubeconfig, context) as kube:
@@ -138,10 +139,24 @@ async def _rollback(
         if isinstance(made, RequestProblem):
             raise click.ClickException(f"{made.title}: {made.detail}")
         click.echo(render(made))
-        applied = None if asked.dry_run else await optimizer.apply(made)
+        applied = None
+        if not asked.dry_run:
+            applied = await optimizer.apply(made, Writer(user=await _own_name(kube)))
     if isinstance(applied, RequestProblem):
         raise click.ClickException(f"{applied.title}: {applied.detail}")
     click.echo(_said(made, applied))
+
+
+async def _own_name(kube: "Kube") -> str:
+    """Return the user of the kubeconfig; empty before Kubernetes 1.28, which does not tell it."""
+    from dsf.kube.access_reviews import own_user_name
+    from dsf.kube.errors import ApiError
+    from dsf.kube.kinds import SELF_SUBJECT_REVIEW
+
+    try:
+        return own_user_name(await kube.create(SELF_SUBJECT_REVIEW, {}))
+    except ApiError:
+        return ""
 
 
 def _optimizer(kube: "Kube", rest: dict[str, Any]) -> "Optimizer":

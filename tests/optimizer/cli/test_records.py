@@ -71,6 +71,8 @@ async def test_a_rollback_shows_what_it_changes_and_says_what_it_did(tmp_path: P
     assert (code, err) == (0, "")
     assert "Revision 1 was restored and recorded as PlacementPlan default-3." in out
     assert await bound(hub) == {"3g.48gb-worker01", "3g.48gb-worker02"}
+    record = await hub.get(kinds.PLACEMENT_PLAN, "default-3", "default")
+    assert record["spec"]["requestedBy"] == "system:anonymous"
 
 
 async def test_a_refused_rollback_is_an_error_that_names_the_differences(tmp_path: Path) -> None:

@@ -21,10 +21,7 @@ from dsf.kube.errors import BadRequest
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Object
 
-_AUTHENTICATION, _AUTHORIZATION = kinds.TOKEN_REVIEW.group, kinds.SUBJECT_ACCESS_REVIEW.group
-SELF_SUBJECT_REVIEW = Kind(
-    _AUTHENTICATION, "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
-)
+_AUTHORIZATION = kinds.SUBJECT_ACCESS_REVIEW.group
 SELF_SUBJECT_ACCESS_REVIEW = Kind(
     _AUTHORIZATION, "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False
 )
@@ -56,7 +53,7 @@ def review_resources(access: AccessTable, now: Callable[[], datetime]) -> list[R
             },
             lambda review: _authorization(access, review),
         ),
-        _review(SELF_SUBJECT_REVIEW, {}, lambda _: {"userInfo": CALLER}),
+        _review(kinds.SELF_SUBJECT_REVIEW, {}, lambda _: {"userInfo": CALLER}),
         _review(
             SELF_SUBJECT_ACCESS_REVIEW,
             {"resourceAttributes": ANYTHING, "nonResourceAttributes": ANYTHING},
