@@ -32,19 +32,20 @@ PLACEMENT = ("cluster.open-cluster-management.io/v1beta1", "Placement")
 PLAN = ("dynamic-scoring.open-cluster-management.io/v1alpha1", "PlacementPlan")
 WORKLOAD = ("work.open-cluster-management.io/v1alpha1", "ManifestWorkReplicaSet")
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+WORK = ("work.open-cluster-management.io/v1", "ManifestWork")
 MANIFEST = """
 apiVersion: work.open-cluster-management.io/v1alpha1
 kind: ManifestWorkReplicaSet
 metadata:
-  name: app
+  name: {name}
   namespace: {namespace}
-  labels: {{app: app, resource-request-kind: gpu, resource-request-amount: "1"}}
+  labels: {{app: {name}, resource-request-kind: gpu, resource-request-amount: "1"}}
 spec:
-  placementRefs: [{{name: app, rolloutStrategy: {{type: All}}}}]
+  placementRefs: [{{name: {name}, rolloutStrategy: {{type: All}}}}]
   manifestWorkTemplate:
     workload:
       manifests:
-      - {{apiVersion: v1, kind: ConfigMap, metadata: {{name: app, namespace: default}}}}
+      - {{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: default}}}}
 """
 
 pytestmark = pytest.mark.usefixtures("clusters", "placement_plans")
@@ -53,7 +54,7 @@ pytestmark = pytest.mark.usefixtures("clusters", "placement_plans")
 @pytest.fixture
 def place(hub: Hub, bound_namespace: str) -> Iterator[str]:
     """A namespace with a workload; both clusters have a score for it."""
-    hub.apply(MANIFEST.format(namespace=bound_namespace))
+    hub.apply(MANIFEST.format(name="app", namespace=bound_namespace))
     for cluster in CLUSTERS:
         metadata = {"name": "worth", "namespace": cluster}
         hub.apply({"apiVersion": SCORE[0], "kind": SCORE[1], "metadata": metadata})
@@ -64,18 +65,19 @@ def place(hub: Hub, bound_namespace: str) -> Iterator[str]:
 
 def prefer(hub: Hub, best: str) -> None:
     for cluster in CLUSTERS:
-        scores = [{"name": "app;all", "value": 80 if cluster == best else 20}]
+        value = 80 if cluster == best else 20
+        scores = [{"name": f"{app};all", "value": value} for app in ("app", "another")]
         hub.api.patch(
             *SCORE, "worth", {"status": {"scores": scores}}, cluster, subresource="status"
         )
 
 
-def optimize(namespace: str) -> OptimizeRequest:
+def optimize(namespace: str, *workloads: str) -> OptimizeRequest:
     return OptimizeRequest.model_validate(
         {
             "namespace": namespace,
-            "clusters": [{"name": name, "allocatable": "gpu/all=1"} for name in CLUSTERS],
-            "targetWorkloads": [{"name": "app"}],
+            "clusters": [{"name": name, "allocatable": "gpu/all=2"} for name in CLUSTERS],
+            "targetWorkloads": [{"name": name} for name in workloads or ("app",)],
             "preference": {"addonPlacementScore": "worth"},
         }
     )
@@ -144,6 +146,27 @@ def test_a_rollback_gives_ocm_the_first_decision_again(hub: Hub, place: str) -> 
         ("default-2", "default", 2, "RolledBack", 80, 0),
         ("default-3", "default", 3, "Applied", 20, None),
     ]
+
+
+def test_a_workload_that_a_plan_takes_away_stops(hub: Hub, place: str) -> None:
+    """Decision 0029: OCM leaves the ManifestWorks of a Placement that is deleted."""
+
+    def works(name: str) -> list[Object]:
+        labels = f"work.open-cluster-management.io/manifestworkreplicaset={place}.{name}"
+        return [
+            work for cluster in CLUSTERS for work in hub.api.list(*WORK, cluster, labels=labels)
+        ]
+
+    hub.apply(MANIFEST.format(name="another", namespace=place))
+    prefer(hub, "east")
+    apply(hub, lambda service: service.plan(optimize(place, "app", "another")))
+    until("both to have a ManifestWork", lambda: works("app") and works("another"))
+
+    without = apply(hub, lambda service: service.plan(optimize(place, "another")))
+    assert isinstance(without, Plan)
+    until("the ManifestWork to be deleted", lambda: not works("app"))
+    assert hub.api.get(*PLACEMENT, "app", place)["spec"]["numberOfClusters"] == 0
+    assert works("another")
 
 
 def test_a_record_can_not_be_edited_and_an_edited_copy_is_refused(hub: Hub, place: str) -> None:
