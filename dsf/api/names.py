@@ -35,6 +35,16 @@ PLACEMENT_LABEL = "cluster.open-cluster-management.io/placement"
 Source: open-cluster-management.io/api, cluster/v1beta1, PlacementLabel.
 """
 
+APP = "app"
+REQUEST_KIND = "resource-request-kind"
+REQUEST_AMOUNT = "resource-request-amount"
+"""The labels of a ManifestWorkReplicaSet that is a workload."""
+
+SUPPLY_KIND = "resource-supply-kind"
+SUPPLY_DEVICE = "resource-supply-device"
+SUPPLY_AMOUNT = "resource-supply-amount"
+"""The labels of a Policy that supplies devices."""
+
 ROLLOUT_LABEL, IN_PROGRESS = f"{GROUP}/rollout", "in-progress"
 CLUSTER_CLAIM = "policy-watcher-claim"
 SCORE_NAME_LABEL = f"{GROUP}/score-name"

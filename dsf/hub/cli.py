@@ -73,6 +73,13 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Distribute labelled Secrets of --namespace to the managed clusters that need them.",
 )
+@click.option(
+    "--manifest-namespace",
+    "manifest_namespaces",
+    multiple=True,
+    type=Namespace(),
+    help="Namespace whose workloads and policies scorers that ask for them get; repeatable.",
+)
 @write_options
 @scorer_options
 @leader_options("dynamic-scoring-controller")
@@ -89,6 +96,7 @@ def controller(
     unhealthy_threshold: int,
     healthy_threshold: int,
     distribute_secrets: bool,
+    manifest_namespaces: tuple[str, ...],
     metrics_bind_address: str,
     log_level: str,
     log_format: Literal["text", "json"],
@@ -115,6 +123,7 @@ def controller(
         probe_period_seconds,
         thresholds=thresholds,
         distribute_secrets=distribute_secrets,
+        manifest_namespaces=tuple(dict.fromkeys(manifest_namespaces)),
         writes=concurrency_bounds(**flag_group(flags, "write")),
     )
     asking = prober(**flag_group(flags, "scorer_"))

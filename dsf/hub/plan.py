@@ -11,18 +11,18 @@ from dsf.api import names
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.hub.assess.scorer_assessment import ScorerAssessment, assess
-from dsf.hub.distribute.audience import Audience, audience
+from dsf.hub.distribute.audience import Audience, asked_keys, audience
 from dsf.hub.distribute.orphaned_scores import delete_orphaned_scores
 from dsf.hub.distribute.rendered_summaries import RenderedSummaries, SummariesRenderer
 from dsf.hub.distribute.works_plan import plan_works, work_bytes
 from dsf.hub.report.config_status import FleetProgress, config_status, invalid_config_status
+from dsf.hub.report.context_condition import lacking_keys
 from dsf.hub.report.health_from_agents import with_health_from_agents
 from dsf.hub.report.rollout import Rollout, rollouts
 from dsf.hub.report.scorer_counts import FleetCounts, ScorerCounts, count_scores
 from dsf.hub.report.scorer_status import ScorerProgress, scorer_status
 from dsf.hub.snapshot.distribution_rules import DistributionRules, ScoringConfig, unmatched
 from dsf.hub.snapshot.hub_snapshot import HubSnapshot
-from dsf.hub.snapshot.registered_scorer import RegisteredScorer
 from dsf.hub.snapshot.summaries_work import LIMIT_BYTES, WARNING_BYTES
 from dsf.kube.changes import Change, Patch, merge_patch, status_patch
 from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, Kind
@@ -45,14 +45,15 @@ def plan(
     """
     config = snapshot.config if snapshot.config and not snapshot.config.being_deleted else None
     rules = config.rules if config else DistributionRules()
-    assessments = assess(snapshot.scorers, snapshot.probes)
+    assessments = assess(snapshot.scorers, snapshot.probes, snapshot.manifests)
     if isinstance(rules, InvalidInput):
         return _invalid_config(config, rules, assessments, now=now)
-    recorded = _recorded_summaries(snapshot.scorers)
+    recorded = _recorded_summaries(snapshot)
     score_names = _score_names(assessments, recorded.values())
     chosen = Audience({})
     if config:
-        chosen = audience(rules, snapshot.clusters, snapshot.add_ons, score_names)
+        asked = asked_keys(recorded.values())
+        chosen = audience(rules, snapshot.clusters, snapshot.add_ons, score_names, asked)
     rendered = (renderer or SummariesRenderer()).render(recorded.values(), chosen.shares)
     works = plan_works(rendered, snapshot, agent_namespace)
     counts = count_scores(snapshot, chosen.shares, score_names, now=now)
@@ -100,17 +101,19 @@ class _Distribution:
             counts=counts,
             has_config=self.config is not None,
             no_clusters_because=self.chosen.empty_because,
+            lacking=lacking_keys(summary, self.chosen.shares.values()) if summary else {},
         )
 
 
-def _recorded_summaries(scorers: Iterable[RegisteredScorer]) -> dict[str, ScorerSummary]:
+def _recorded_summaries(snapshot: HubSnapshot) -> dict[str, ScorerSummary]:
     """Return by scorer the summary that follows from its spec and its status, without any probe.
 
     Only these are distributed. A new config or health is first recorded in the status, and then
     distributed from there. So a controller that restarts or takes over, which knows of no probe,
     distributes the same and never something older.
     """
-    found = ((each.scorer.name, each.summary) for each in assess(scorers, {}))
+    assessments = assess(snapshot.scorers, {}, snapshot.manifests)
+    found = ((each.scorer.name, each.summary) for each in assessments)
     return {name: summary for name, summary in found if summary}
 
 

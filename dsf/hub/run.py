@@ -58,7 +58,7 @@ class HubOptions:
     `resync_seconds` pass between two full reconciles, and between two fetches of one API's config.
     `probe_seconds` pass between two probes of one scoring API.
     Changes of scores within `report_seconds` lead to one reconcile. `writes` bounds the writes in
-    flight.
+    flight. Workloads and policies of `manifest_namespaces` are sent to scorers that ask for them.
     """
 
     namespace: str = names.HUB_NAMESPACE
@@ -68,6 +68,7 @@ class HubOptions:
     report_seconds: float = 2.0
     thresholds: Thresholds = field(default_factory=Thresholds)
     distribute_secrets: bool = False
+    manifest_namespaces: tuple[str, ...] = ()
     writes: ConcurrencyBounds = field(default_factory=ConcurrencyBounds)
 
 
@@ -97,7 +98,12 @@ class HubController:
         self._conflicts = 0
         self._backoff = Backoff()
         self._renderer = SummariesRenderer()
-        self._views = Views(kube, self._options.namespace, self._options.agent_namespace)
+        self._views = Views(
+            kube,
+            self._options.namespace,
+            self._options.agent_namespace,
+            self._options.manifest_namespaces,
+        )
         # One scorer's status may fail permanently: the others are still reconciled at every resync.
         queue = WorkQueue(Backoff(ceiling=self._options.resync_seconds), draw)
         self._fleet = Controller(FLEET, self._reconcile, queue=queue, registry=registry)

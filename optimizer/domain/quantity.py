@@ -1,4 +1,4 @@
-"""Kubernetes quantities, and lists of them such as `cpu=4,memory=16Gi`.
+"""Kubernetes quantities, and the kinds and devices that they count.
 
 Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
 """
@@ -50,17 +50,6 @@ def format_quantity(amount: float) -> str:
         if abs(whole) >= size and whole % size == 0:
             return f"{whole // size}{suffix}"
     return str(whole)
-
-
-def parse_pairs(text: str) -> list[tuple[str, str]] | None:
-    """Return the names and values of `a=1,b=2`; None if a part has another form.
-
-    The last `=` of a part separates its value.
-    """
-    parts = [part.strip().rpartition("=") for part in text.split(",")]
-    if not all(name.strip() and value.strip() for name, _, value in parts):
-        return None
-    return [(name.strip(), value.strip()) for name, _, value in parts]
 
 
 def parse_resource(text: str) -> tuple[str, str]:

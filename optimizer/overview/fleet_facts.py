@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from dsf.api.names import ROOT_POLICY_LABEL
+from dsf.api.names import REQUEST_KIND, ROOT_POLICY_LABEL
 from dsf.kube.port import Object
 from dsf.placement.obstacles import Obstacle
 from optimizer.domain.grouping import members_by_key
@@ -14,7 +14,6 @@ from optimizer.placement_status.cluster_faults import cluster_fault, taint_fault
 from optimizer.placement_status.hub_state import HubState, read_hub_state
 from optimizer.snapshot.object_readers import is_generated, labels_of, name_of
 from optimizer.snapshot.observation import Observation
-from optimizer.snapshot.resource_labels import REQUEST_KIND
 from optimizer.wire.placement_status import PlacementStatus, WorkloadLanding
 
 

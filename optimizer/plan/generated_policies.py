@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from dsf.api.names import SUPPLY_AMOUNT, SUPPLY_DEVICE, SUPPLY_KIND
 from dsf.kube.port import Object
 from optimizer.domain.fleet import CandidatePolicy, Fleet
 from optimizer.domain.gpu_layout import gpu_name
@@ -10,7 +11,6 @@ from optimizer.domain.solution import Decision
 from optimizer.mig.mig_parted import layout_text
 from optimizer.mig.policy_spec import generated_policy, policy_specs
 from optimizer.snapshot.annotations import PREFIX
-from optimizer.snapshot.resource_labels import SUPPLY_AMOUNT, SUPPLY_DEVICE, SUPPLY_KIND
 
 
 def generated_policies(fleet: Fleet, decision: Decision, labels: MigLabels) -> Iterator[Object]:

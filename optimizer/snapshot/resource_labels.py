@@ -8,15 +8,16 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from dsf.api.names import (
+    APP,
+    REQUEST_AMOUNT,
+    REQUEST_KIND,
+    SUPPLY_AMOUNT,
+    SUPPLY_DEVICE,
+    SUPPLY_KIND,
+)
 from dsf.api.untrusted_text import UntrustedName, listed, quoted
 from optimizer.domain.fleet import Supply
-
-SUPPLY_KIND = "resource-supply-kind"
-SUPPLY_AMOUNT = "resource-supply-amount"
-SUPPLY_DEVICE = "resource-supply-device"
-REQUEST_KIND = "resource-request-kind"
-REQUEST_AMOUNT = "resource-request-amount"
-APP = "app"
 
 _AMOUNT = re.compile(r"[0-9]{1,9}")
 

@@ -12,10 +12,11 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.named_values import parse_pairs
 from dsf.api.untrusted_text import UntrustedText, quoted
 from dsf.kube.selectors import label_selector
 from dsf.placement.taints import Toleration, misconfigured
-from optimizer.domain.quantity import parse_pairs, parse_quantity, parse_resource
+from optimizer.domain.quantity import parse_quantity, parse_resource
 from optimizer.mig.mig_parted import LAYOUT_REGEX
 from optimizer.wire.base import Name, ObjectName, RequestPart
 

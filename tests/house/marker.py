@@ -48,6 +48,8 @@ def filled(model: Any, text: str = MARKER) -> Any:  # noqa: PLR0911 - a case for
         return filled(next(item for item in arguments if item is not type(None)), text)
     if origin is tuple:
         return (filled(arguments[0], text),)
+    if origin is list:
+        return [filled(arguments[0], text)]
     if origin is dict:
         return {filled(arguments[0], text): filled(arguments[1], text)}
     if isinstance(model, type) and issubclass(model, BaseModel):

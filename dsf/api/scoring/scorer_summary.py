@@ -29,7 +29,8 @@ class ScorerSummary(WireModel):
 
     `source_range`, `source_step` and `scoring_interval` are seconds. Fields that were added to the
     contract later are omitted from the text unless they are set. `context` is what the scorer asks
-    for, and the fields after it what the hub knows of that.
+    for, and the fields after it what the hub knows of that. Labels and claims are the last fields,
+    because the hub appends those of each managed cluster to a text that all have in common.
     """
 
     name: str
@@ -61,10 +62,10 @@ class ScorerSummary(WireModel):
     ] = ""
     forecast: Annotated[ForecastRules | None, Field(exclude_if=_absent)] = None
     context: Annotated[AskedContext | None, Field(exclude_if=_absent)] = None
-    context_labels: Annotated[dict[str, str], Field(default_factory=dict, exclude_if=_absent)]
-    context_claims: Annotated[dict[str, str], Field(default_factory=dict, exclude_if=_absent)]
     context_workloads: Annotated[tuple[ScoredWorkload, ...], Field(exclude_if=_absent)] = ()
     context_devices: Annotated[tuple[SuppliedDevice, ...], Field(exclude_if=_absent)] = ()
+    context_labels: Annotated[dict[str, str], Field(default_factory=dict, exclude_if=_absent)]
+    context_claims: Annotated[dict[str, str], Field(default_factory=dict, exclude_if=_absent)]
 
 
 _SUMMARIES = TypeAdapter(list[ScorerSummary])

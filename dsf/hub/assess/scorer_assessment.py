@@ -11,7 +11,9 @@ from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.scoring.scoring_api import ScorerConfig
 from dsf.hub.assess.config_resolution import Resolved, resolve
+from dsf.hub.assess.context_completion import with_manifests
 from dsf.hub.snapshot.managed_cluster import is_being_deleted
+from dsf.hub.snapshot.manifests import NamespaceManifests
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
 from dsf.hub.snapshot.registered_scorer import HealthStatus, RegisteredScorer, is_full
 
@@ -48,7 +50,8 @@ class ScorerAssessment:
     `config_synced` is the condition ConfigSynced. `config` is the API's config in use. `probed`
     says whether the API was probed since the controller started. `name_owner` is the older scorer
     that owns the same score name, empty if there is none; `owner_direction` is the direction of its
-    published scores, if known.
+    published scores, if known. `completed` is the summary with what its context asks for of
+    manifests. `unknown_context` are fields of the config's context that the contract does not know.
     """
 
     scorer: RegisteredScorer
@@ -57,15 +60,17 @@ class ScorerAssessment:
     config_synced: Condition
     config: ScorerConfig | None
     probed: bool
+    completed: ScorerSummary | InvalidInput
+    unknown_context: tuple[str, ...] = ()
     name_owner: str = ""
     owner_direction: Direction | None = None
 
     @property
     def summary(self) -> ScorerSummary | None:
         """The summary to distribute; None if the scorer is not to be distributed."""
-        if isinstance(self.resolution, InvalidInput) or not self.health.usable or self.name_owner:
+        if isinstance(self.completed, InvalidInput) or not self.health.usable or self.name_owner:
             return None
-        return self.resolution.summary
+        return self.completed
 
     @property
     def score_names(self) -> frozenset[str]:
@@ -87,13 +92,21 @@ class ScorerAssessment:
 
 
 def assess(
-    scorers: Iterable[RegisteredScorer], probes: Mapping[ProbeTarget, ProbeResult]
+    scorers: Iterable[RegisteredScorer],
+    probes: Mapping[ProbeTarget, ProbeResult],
+    manifests: Mapping[str, NamespaceManifests],
 ) -> tuple[ScorerAssessment, ...]:
-    """Return the assessments of all scorers that are not being deleted, oldest first."""
+    """Return the assessments of all scorers that are not being deleted, oldest first.
+
+    `manifests` are by the namespaces that the controller may read.
+    """
     staying = [scorer for scorer in scorers if not is_being_deleted(scorer.obj)]
     staying.sort(key=lambda scorer: (scorer.created, scorer.name))
     return _with_name_owners(
-        [_assess(each, probes.get(each.target) if each.target else None) for each in staying]
+        [
+            _assess(each, probes.get(each.target) if each.target else None, manifests)
+            for each in staying
+        ]
     )
 
 
@@ -106,13 +119,22 @@ def reported_health(scorer: RegisteredScorer, probe: ProbeResult) -> HealthStatu
     return scorer.reported_health if scorer.current and not by_agents else None
 
 
-def _assess(scorer: RegisteredScorer, probe: ProbeResult | None) -> ScorerAssessment:
+def _assess(
+    scorer: RegisteredScorer,
+    probe: ProbeResult | None,
+    manifests: Mapping[str, NamespaceManifests],
+) -> ScorerAssessment:
     config = _config_in_use(scorer, probe)
     spec = scorer.spec if probe else _spec_before_first_probe(scorer)
     resolution = spec if isinstance(spec, InvalidInput) else resolve(scorer.name, spec, config)
     failure = _fetch_failure(scorer, probe)
     if isinstance(resolution, InvalidInput) and failure:
         resolution = InvalidInput(failure.reason, failure.message)
+    completed: ScorerSummary | InvalidInput
+    if isinstance(resolution, InvalidInput):
+        completed = resolution
+    else:
+        completed = with_manifests(resolution.summary, manifests)
     return ScorerAssessment(
         scorer=scorer,
         resolution=resolution,
@@ -120,7 +142,14 @@ def _assess(scorer: RegisteredScorer, probe: ProbeResult | None) -> ScorerAssess
         config_synced=_config_synced(scorer, probe, resolution),
         config=config,
         probed=probe is not None or isinstance(scorer.spec, InvalidInput),
+        completed=completed,
+        unknown_context=_unknown_context(probe),
     )
+
+
+def _unknown_context(probe: ProbeResult | None) -> tuple[str, ...]:
+    unknown = probe.unknown if probe else ()
+    return tuple(field for field in unknown if field.lstrip('"').startswith("context."))
 
 
 def _config_in_use(scorer: RegisteredScorer, probe: ProbeResult | None) -> ScorerConfig | None:

@@ -2,16 +2,18 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from dsf.api.crd.asked_context import AskedContext
 from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
-from dsf.hub.distribute.audience import ClusterShare
+from dsf.hub.distribute.audience import ClusterShare, ClusterValues
 from dsf.hub.snapshot.source_overrides import Hosts
 
 _OPENING, _CLOSING, _BETWEEN = "[\n", "\n]", ",\n"
 _SEAM = "\n  },\n  {\n"
+_END = "\n  }"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,19 @@ class _RenderedPart:
     whole: str
     around: tuple[str, str]
     source: str
+    context: AskedContext
 
-    def at(self, host: str) -> str:
+    def given(self, share: ClusterShare) -> str:
+        """Return the text for a share: its host of the source, its labels and claims."""
+        text = self._at(_host(self, share.hosts))
+        values = {
+            "contextLabels": _chosen(share.labels, self.context.labels),
+            "contextClaims": _chosen(share.claims, self.context.claims),
+        }
+        added = "".join(_field(key, value) for key, value in values.items() if value)
+        return text.removesuffix(_END) + added + _END if added else text
+
+    def _at(self, host: str) -> str:
         """Return the text with another host for the source; unchanged if `host` is empty."""
         if not host:
             return self.whole
@@ -78,7 +91,7 @@ class SummariesRenderer:
         shown = [part for part in self._parts if part.score_name not in share.masked]
         if not shown:
             return RenderedSummaries("[]", (), len("[]"))
-        body = _BETWEEN.join(part.at(_host(part, share.hosts)) for part in shown)
+        body = _BETWEEN.join(part.given(share) for part in shown)
         text = sys.intern(f"{_OPENING}{body}{_CLOSING}")
         names = self._names.setdefault(share.masked, tuple(part.name for part in shown))
         return RenderedSummaries(text, names, len(json.dumps(text, ensure_ascii=False).encode()))
@@ -103,7 +116,24 @@ def _part(summary: ScorerSummary) -> _RenderedPart:
     source = summary.source_endpoint
     key = '"sourceEndpoint": '
     before, _, after = whole.partition(key + json.dumps(source, ensure_ascii=False))
-    return _RenderedPart(summary.name, summary.score_name, whole, (before + key, after), source)
+    return _RenderedPart(
+        summary.name,
+        summary.score_name,
+        whole,
+        (before + key, after),
+        source,
+        summary.context or AskedContext(),
+    )
+
+
+def _chosen(values: ClusterValues, asked: Collection[str]) -> dict[str, str]:
+    return {key: value for key, value in values if key in asked}
+
+
+def _field(key: str, value: dict[str, str]) -> str:
+    """Return a further field of a part, indented as `dump_summaries` does."""
+    text = json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n    ")
+    return f',\n    "{key}": {text}'
 
 
 def _host(part: _RenderedPart, hosts: Hosts) -> str:

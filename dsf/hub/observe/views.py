@@ -1,10 +1,12 @@
 """Watches everything that the controller observes, and takes the snapshots for its plans."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from dsf.api import names
+from dsf.api.scoring.request_context import ScoredWorkload, SuppliedDevice
 from dsf.hub.snapshot.distribution_rules import ScoringConfig, read_scoring_config
 from dsf.hub.snapshot.hub_snapshot import HubSnapshot
 from dsf.hub.snapshot.managed_cluster import (
@@ -13,6 +15,7 @@ from dsf.hub.snapshot.managed_cluster import (
     read_add_on,
     read_managed_cluster,
 )
+from dsf.hub.snapshot.manifests import NamespaceManifests, read_device, read_workload
 from dsf.hub.snapshot.probe_result import ProbeResult, ProbeTarget
 from dsf.hub.snapshot.published_score import PublishedScore, read_score
 from dsf.hub.snapshot.registered_scorer import RegisteredScorer, read_scorer
@@ -24,17 +27,32 @@ from dsf.kube.kinds import (
     MANAGED_CLUSTER,
     MANAGED_CLUSTER_ADD_ON,
     MANIFEST_WORK,
+    MANIFEST_WORK_REPLICA_SET,
+    POLICY,
 )
 from dsf.kube.port import Kube
 from dsf.runtime.reconcile.reflector import Key, View
 
 T = TypeVar("T")
 
+MANIFESTS_SECONDS = 10.0
+"""How long the first plan waits for manifests: it removes scorers whose manifests are not read."""
+
 
 class Views:
-    """Local copies of the observed objects, reduced to what the controller needs of them."""
+    """Local copies of the observed objects, reduced to what the controller needs of them.
 
-    def __init__(self, kube: Kube, namespace: str, agent_namespace: str) -> None:
+    Workloads and policies are observed only in `manifest_namespaces`. Nothing else waits long for
+    them, because the right to list them, or their CRDs, may be missing.
+    """
+
+    def __init__(
+        self,
+        kube: Kube,
+        namespace: str,
+        agent_namespace: str,
+        manifest_namespaces: Iterable[str] = (),
+    ) -> None:
         self._namespace = namespace
         self.scorers = View[RegisteredScorer](kube, DYNAMIC_SCORER, namespace, read=read_scorer)
         self._configs = View[ScoringConfig](
@@ -67,6 +85,18 @@ class Views:
             "ManifestWorks": self._works,
         }
         self._all: dict[str, View[Any]] = {**self._urgent, "AddOnPlacementScores": self._scores}
+        self._workloads = {
+            each: View[ScoredWorkload | None](
+                kube, MANIFEST_WORK_REPLICA_SET, each, labels=names.APP, read=read_workload
+            )
+            for each in manifest_namespaces
+        }
+        self._devices = {
+            each: View[SuppliedDevice | None](
+                kube, POLICY, each, labels=names.SUPPLY_KIND, read=read_device
+            )
+            for each in manifest_namespaces
+        }
 
     def missing(self) -> list[str]:
         """Return the plural kinds that have not been listed yet."""
@@ -74,19 +104,26 @@ class Views:
 
     def on_change(self, urgent: Callable[[], None], score: Callable[[], None]) -> None:
         """Call `score` when a score changes, and `urgent` when anything else does."""
-        for view in self._urgent.values():
+        for view in (*self._urgent.values(), *self._manifests()):
             view.on_change(lambda _: urgent())
         self._scores.on_change(lambda _: score())
 
     def start(self, group: asyncio.TaskGroup) -> None:
         """List and watch in tasks of the group."""
-        for view in self._all.values():
+        for view in (*self._all.values(), *self._manifests()):
             group.create_task(view.run())
 
     async def synced(self) -> None:
-        """Wait until everything has been listed once."""
+        """Wait until everything has been listed once, for manifests only some seconds."""
         for view in self._all.values():
             await view.synced.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MANIFESTS_SECONDS):
+                for view in self._manifests():
+                    await view.synced.wait()
+
+    def _manifests(self) -> list[View[Any]]:
+        return [*self._workloads.values(), *self._devices.values()]
 
     async def refresh(self) -> None:
         """List again everything from which works are planned, except the works themselves.
@@ -115,9 +152,22 @@ class Views:
             works=self.works(),
             scores=self._scores.items,
             probes=probes,
+            manifests={
+                each: NamespaceManifests(
+                    _listed(self._workloads[each]), _listed(self._devices[each])
+                )
+                for each in self._workloads
+            },
             refusals=refusals,
             held=held,
         )
+
+
+def _listed(view: View[T | None]) -> tuple[T, ...] | None:
+    """Return the items by name; None before the first list."""
+    if not view.synced.is_set():
+        return None
+    return tuple(item for _, item in sorted(view.items.items()) if item is not None)
 
 
 def _by_namespace(items: Mapping[Key, T]) -> dict[str, T]:

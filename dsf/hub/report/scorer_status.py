@@ -1,7 +1,7 @@
 """The status of a DynamicScorer."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from dsf.api.untrusted_text import UntrustedName, escaped, quoted
 from dsf.hub.assess.config_resolution import Resolved
 from dsf.hub.assess.scorer_assessment import ScorerAssessment
 from dsf.hub.report.config_status import status_conditions
+from dsf.hub.report.context_condition import CONTEXT_AVAILABLE, context_condition
 from dsf.hub.report.meaning_condition import meaning_condition
 from dsf.hub.report.rollout import Rollout
 from dsf.hub.report.scorer_counts import ScorerCounts
@@ -22,7 +23,7 @@ from dsf.hub.report.wording import SHOWN_ITEMS, shortened, works_of
 _SHOWN_FAILURE_CHARACTERS = 300
 """Characters of a cluster's failure in the condition Scoring; failingClusters has the rest."""
 
-_NOTHING_TO_SAY = frozenset({"NotDeclared", "NotResolved"})
+_NOTHING_TO_SAY = frozenset({"NotAsked", "NotDeclared", "NotResolved"})
 """Reasons of conditions that a scorer only has once they have said something else."""
 
 _ADVISORY = frozenset({"ConfigConflict", "MeaningClear"})
@@ -33,13 +34,15 @@ _ADVISORY = frozenset({"ConfigConflict", "MeaningClear"})
 class ScorerProgress:
     """How far one scorer has come: on the hub (`rollout`), and on the managed clusters (`counts`).
 
-    `no_clusters_because` says why no managed cluster is to get it.
+    `no_clusters_because` says why no managed cluster is to get it. `lacking` says for each label
+    and claim that it asks for how many managed clusters lack it.
     """
 
     rollout: Rollout = field(default_factory=Rollout)
     counts: ScorerCounts = field(default_factory=ScorerCounts)
     has_config: bool = True
     no_clusters_because: str = ""
+    lacking: Mapping[str, int] = field(default_factory=dict)
 
 
 def scorer_status(
@@ -51,14 +54,16 @@ def scorer_status(
     `now` is an RFC 3339 time.
     """
     distributed = _distributed(assessment, progress)
+    counts = progress.counts if progress else ScorerCounts()
+    lacking = progress.lacking if progress else {}
     found = [
         assessment.health.condition,
         assessment.config_synced,
         _config_conflict(assessment),
+        *_if_told(assessment, context_condition(assessment, counts.desired, lacking)),
         distributed,
         *_if_told(assessment, meaning_condition(assessment)),
     ]
-    counts = progress.counts if progress else ScorerCounts()
     if progress:
         found.append(_scoring(assessment, distributed, counts))
     return {
@@ -109,6 +114,8 @@ def _withheld(assessment: ScorerAssessment) -> Condition | None:
     """Return the condition of a scorer that is not to be distributed; None if it is."""
     if isinstance(assessment.resolution, InvalidInput):
         return _not_distributed("NotResolved", "see the condition ConfigSynced")
+    if isinstance(assessment.completed, InvalidInput):
+        return _not_distributed("ContextMissing", f"see the condition {CONTEXT_AVAILABLE}")
     if assessment.name_owner:
         score = assessment.resolution.summary.score_name
         return _not_distributed(

@@ -13,7 +13,15 @@ _GOOD_STATUS = {"ConfigConflict": "False"}
 """The status that is good for a condition type; True for all others."""
 _SUMMARY_TYPE = "Ready"
 _QUIET_REASONS = frozenset(
-    {"Distributing", "InvalidScoringConfig", "NotResolved", "Unhealthy", "NotProbed", "Waiting"}
+    {
+        "ContextMissing",
+        "Distributing",
+        "InvalidScoringConfig",
+        "NotResolved",
+        "Unhealthy",
+        "NotProbed",
+        "Waiting",
+    }
 )
 """Reasons that are no Events: they pass by themselves, or another Event has the cause."""
 _MESSAGE_CHARACTERS = 1000

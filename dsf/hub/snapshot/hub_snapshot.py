@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from dsf.hub.snapshot.distribution_rules import ScoringConfig
 from dsf.hub.snapshot.managed_cluster import AddOn, ManagedCluster, NamespacedName
+from dsf.hub.snapshot.manifests import NamespaceManifests
 from dsf.hub.snapshot.probe_result import ProbeResult, ProbeTarget
 from dsf.hub.snapshot.published_score import PublishedScore
 from dsf.hub.snapshot.registered_scorer import RegisteredScorer
@@ -16,6 +17,7 @@ class HubSnapshot:
     """The objects on the hub at one moment, and what the scoring APIs answered.
 
     `clusters`, `add_ons` and `works` are by managed cluster, `scores` by managed cluster and name.
+    `manifests` are by the namespaces that the controller may read for scorers, none by default.
     `refusals` says by managed cluster why the API server refused our last write there. The clusters
     in `held` are not written to for now.
     """
@@ -27,5 +29,6 @@ class HubSnapshot:
     works: Mapping[str, SummariesWork] = field(default_factory=dict)
     scores: Mapping[NamespacedName, PublishedScore] = field(default_factory=dict)
     probes: Mapping[ProbeTarget, ProbeResult] = field(default_factory=dict)
+    manifests: Mapping[str, NamespaceManifests] = field(default_factory=dict)
     refusals: Mapping[str, str] = field(default_factory=dict)
     held: frozenset[str] = frozenset()

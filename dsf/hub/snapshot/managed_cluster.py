@@ -1,7 +1,7 @@
 """What the controller keeps of ManagedClusters and of the add-on on each of them."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,12 +29,13 @@ class ClusterFailure:
 
 @dataclass(frozen=True, slots=True)
 class ManagedCluster:
-    """A ManagedCluster; `accepted` is its `spec.hubAcceptsClient`."""
+    """A ManagedCluster; `accepted` is its `spec.hubAcceptsClient`, `claims` its ClusterClaims."""
 
     name: str
     accepted: bool
     being_deleted: bool
     labels: Mapping[str, str] = field(default_factory=dict)
+    claims: Mapping[str, str] = field(default_factory=dict)
     failure: ClusterFailure | None = None
 
 
@@ -49,13 +50,20 @@ class AddOn:
 def read_managed_cluster(obj: Object) -> ManagedCluster:
     """Read a ManagedCluster: cluster.open-cluster-management.io/v1."""
     labels = obj["metadata"].get("labels") or {}
+    claims = (obj.get("status") or {}).get("clusterClaims") or ()
     return ManagedCluster(
         name=str(obj["metadata"]["name"]),
         accepted=bool((obj.get("spec") or {}).get("hubAcceptsClient")),
         being_deleted=is_being_deleted(obj),
-        labels={sys.intern(str(key)): sys.intern(str(value)) for key, value in labels.items()},
+        labels=_interned(labels.items()),
+        claims=_interned((each.get("name"), each.get("value")) for each in claims),
         failure=_unavailable(obj, "ManagedClusterConditionAvailable", CLUSTER_UNAVAILABLE),
     )
+
+
+def _interned(pairs: Iterable[tuple[Any, Any]]) -> dict[str, str]:
+    """Return texts that thousands of clusters have in common, each kept once."""
+    return {sys.intern(str(key)): sys.intern(str(value)) for key, value in pairs}
 
 
 def read_add_on(obj: Object) -> AddOn:

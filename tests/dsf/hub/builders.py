@@ -9,6 +9,7 @@ from dsf.hub import plan
 from dsf.hub.snapshot.distribution_rules import read_scoring_config as read_config
 from dsf.hub.snapshot.hub_snapshot import HubSnapshot
 from dsf.hub.snapshot.managed_cluster import read_add_on, read_managed_cluster
+from dsf.hub.snapshot.manifests import NamespaceManifests
 from dsf.hub.snapshot.probe_result import ProbeResult, ProbeTarget
 from dsf.hub.snapshot.published_score import read_score
 from dsf.hub.snapshot.registered_scorer import read_scorer
@@ -40,6 +41,7 @@ class World:
     works: tuple[Object, ...] = ()
     scores: tuple[Object, ...] = ()
     probes: Mapping[ProbeTarget, ProbeResult] = field(default_factory=dict)
+    manifests: Mapping[str, NamespaceManifests] = field(default_factory=dict)
     refusals: Mapping[str, str] = field(default_factory=dict)
     held: frozenset[str] = frozenset()
 
@@ -60,6 +62,7 @@ def observed(world: World) -> HubSnapshot:
             for obj in world.scores
         },
         probes=world.probes,
+        manifests=world.manifests,
         refusals=world.refusals,
         held=world.held,
     )

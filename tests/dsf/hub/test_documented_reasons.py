@@ -12,16 +12,21 @@ FOLDERS = ("snapshot", "observe", "assess", "report")
 WITHOUT_REASONS = {"views.py"}
 # Words with two humps that are no reasons: types of conditions, kinds, values of other fields.
 NO_REASONS = {
+    "CronJob",
+    "DaemonSet",
     "GET",
     "ConfigConflict",
     "ConfigSynced",
     "ConfigMap",
     "ManagedClusterConditionAvailable",
     "ManifestWork",
+    "ManifestWorkReplicaSets",
     "MasksMatched",
     "OpenTelemetry",
+    "ReplicaSet",
     "SelectivelyOrphan",
     "SourceFetched",
+    "StatefulSet",
 }
 WORD = r"[A-Z][a-z]*(?:[A-Z][A-Za-z]*)+"
 

@@ -1,6 +1,7 @@
 import pytest
 
-from optimizer.domain.quantity import format_quantity, parse_pairs, parse_quantity, parse_resource
+from dsf.api.named_values import parse_pairs
+from optimizer.domain.quantity import format_quantity, parse_quantity, parse_resource
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dsf.api.crd.asked_context import AskedContext
 from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries, load_summaries
 from dsf.hub.distribute.audience import ClusterShare
 from dsf.hub.distribute.rendered_summaries import SummariesRenderer, parts_of
@@ -56,6 +57,32 @@ def test_an_override_moves_the_source_of_its_score_and_keeps_the_path() -> None:
         "",
     ]
     assert rendered["c2"].text == dump_summaries(summaries)
+
+
+@given(
+    labels=st.dictionaries(st.sampled_from("xyz"), awkward),
+    claims=st.dictionaries(st.sampled_from("xyz"), awkward),
+)
+def test_each_scorer_gets_the_labels_and_claims_that_it_asks_for(
+    labels: dict[str, str], claims: dict[str, str]
+) -> None:
+    asked = AskedContext(labels=["z", "x"], claims=["y"])
+    one = summary("a").model_copy(update={"context": asked})
+    share = ClusterShare(
+        hosts=((None, "http://near:9090"),),
+        labels=tuple(sorted(labels.items())),
+        claims=tuple(sorted(claims.items())),
+    )
+    rendered = SummariesRenderer().render([one, summary("b")], {"c1": share})["c1"]
+    values = {
+        "source_endpoint": "http://near:9090/api/v1",
+        "context_labels": {key: labels[key] for key in ("x", "z") if key in labels},
+        "context_claims": {key: claims[key] for key in ("y",) if key in claims},
+    }
+    moved = {"source_endpoint": "http://near:9090/api/v1"}
+    expected = [one.model_copy(update=values), summary("b").model_copy(update=moved)]
+    assert rendered.text == dump_summaries(expected)
+    assert set(rendered.parts().values()) == parts_of(rendered.text)
 
 
 def test_equal_shares_are_rendered_once() -> None:

@@ -1,0 +1,105 @@
+"""Adds to a summary what the scorer asks for of manifests: workloads and devices.
+
+What can't be added whole is not added at all, and the scorer is not distributed: scores of some of
+the workloads would look like scores of all of them.
+"""
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any
+
+from dsf.api.crd.asked_context import AskedContext
+from dsf.api.invalid_input import InvalidInput
+from dsf.api.plural import counted
+from dsf.api.scoring.request_context import (
+    RequestContext,
+    ScoredWorkload,
+    SuppliedDevice,
+    WorkloadTemplate,
+)
+from dsf.api.scoring.scorer_summary import ScorerSummary
+from dsf.api.untrusted_text import listed
+from dsf.hub.snapshot.manifests import NamespaceManifests
+
+CONTEXT_BYTES = 64 * 1024
+"""Most bytes of the workloads and devices of one scorer, as JSON.
+
+They are in the ManifestWork of every managed cluster, where quotes and indentation double them. OCM
+accepts 500 KiB, so three such scorers fit besides the other summaries.
+"""
+
+_ADVICE = (
+    "start the hub controller with --manifest-namespace"
+    " (hubSetting.resourceController.manifestNamespaces)"
+)
+
+
+def with_manifests(
+    summary: ScorerSummary, manifests: Mapping[str, NamespaceManifests]
+) -> ScorerSummary | InvalidInput:
+    """Return the summary with the workloads and devices that its context asks for.
+
+    `manifests` are by namespace, of those that the controller may read.
+    """
+    asked = summary.context
+    if asked is None or not asked.from_manifests:
+        return summary
+    chosen = {name: manifests.get(name) for name in asked.namespaces or sorted(manifests)}
+    denied = [name for name, found in chosen.items() if found is None]
+    if denied or not chosen:
+        which = f"namespace {listed(denied)}" if denied else "any namespace"
+        message = f"the hub controller may not read manifests of {which}: {_ADVICE}"
+        return InvalidInput("ManifestsNotAllowed", message)
+    return _completed(summary, asked, {name: found for name, found in chosen.items() if found})
+
+
+def _completed(
+    summary: ScorerSummary, asked: AskedContext, chosen: Mapping[str, NamespaceManifests]
+) -> ScorerSummary | InvalidInput:
+    workloads, devices = list[ScoredWorkload](), list[SuppliedDevice]()
+    if asked.workloads is not None:
+        found = [each.workloads for each in chosen.values()]
+        if None in found:
+            return _unread("ManifestWorkReplicaSets", chosen)
+        fields = frozenset(asked.workloads.fields)
+        workloads = [_reduced(each, fields) for each in chain.from_iterable(filter(None, found))]
+    if asked.devices:
+        supplied = [each.devices for each in chosen.values()]
+        if None in supplied:
+            return _unread("Policies", chosen)
+        devices = list(chain.from_iterable(filter(None, supplied)))
+    sent = RequestContext(workloads=workloads, devices=devices).model_dump_json(by_alias=True)
+    size = len(sent.encode())
+    if size > CONTEXT_BYTES:
+        return InvalidInput(
+            "ContextTooLarge",
+            f"{counted(len(workloads), 'workload')} and {counted(len(devices), 'device')} take"
+            f" {size} bytes, and {CONTEXT_BYTES} are allowed: ask for fewer"
+            " context.workloads.fields or context.namespaces",
+        )
+    return summary.model_copy(
+        update={"context_workloads": tuple(workloads), "context_devices": tuple(devices)}
+    )
+
+
+def _unread(kinds: str, chosen: Mapping[str, NamespaceManifests]) -> InvalidInput:
+    return InvalidInput(
+        "ManifestsUnread",
+        f"the {kinds} of namespace {listed(chosen)} have not been listed yet: if this lasts, see"
+        " whether the hub controller has the right to list them, and its log",
+    )
+
+
+def _reduced(workload: ScoredWorkload, fields: frozenset[str]) -> ScoredWorkload:
+    """Return a workload with only the chosen fields of its templates."""
+    templates = [
+        WorkloadTemplate.model_validate(_chosen(each.model_dump(by_alias=True), fields))
+        for each in (workload.templates if fields else ())
+    ]
+    return workload.model_copy(update={"templates": templates})
+
+
+def _chosen(template: Mapping[str, Any], fields: frozenset[str]) -> dict[str, Any]:
+    kept = fields | {"kind", "name"}
+    containers = [_chosen(each, fields) for each in template.get("containers", ())]
+    return {key: template[key] for key in template if key in kept} | {"containers": containers}
