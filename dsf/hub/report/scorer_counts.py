@@ -23,7 +23,8 @@ class ScorerCounts:
 
     `desired` counts the clusters that should score, `scoring` those with fresh scores, `answered`
     those whose agent got scores from the API in its last round, `unanswered` those whose agent got
-    none.
+    none. Of those with fresh scores, `trusted` counts those whose forecasts beat the last value;
+    `untrusted` has the names of those whose forecasts do not.
     """
 
     desired: int = 0
@@ -31,6 +32,8 @@ class ScorerCounts:
     answered: int = 0
     unanswered: int = 0
     failing: dict[str, ClusterFailure] = field(default_factory=dict)
+    trusted: int = 0
+    untrusted: list[str] = field(default_factory=list)
 
     @property
     def waiting(self) -> int:
@@ -95,6 +98,9 @@ def _count(
     fresh = score.valid_until > now
     counts.answered += fresh and score.answered
     counts.unanswered += score.failure is not None and not score.answered
+    counts.trusted += fresh and score.trusted == "True"
+    if fresh and score.trusted == "False":
+        counts.untrusted.append(cluster)
     if score.failure is None and fresh:
         counts.scoring += 1
     elif cut_off is not None and (score.failure is None or cut_off.reason == CLUSTER_UNAVAILABLE):

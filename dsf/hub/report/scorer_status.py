@@ -10,6 +10,7 @@ from dsf.api.conditions import Condition, conditions_of, find
 from dsf.api.crd.dynamic_scorer import FAILING_CLUSTERS
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.plural import counted
+from dsf.api.scoring.track_record import TRUSTED
 from dsf.api.untrusted_text import UntrustedName, escaped, quoted
 from dsf.hub.assess.config_resolution import Resolved
 from dsf.hub.assess.scorer_assessment import ScorerAssessment
@@ -18,6 +19,7 @@ from dsf.hub.report.context_condition import CONTEXT_AVAILABLE, context_conditio
 from dsf.hub.report.meaning_condition import meaning_condition
 from dsf.hub.report.rollout import Rollout
 from dsf.hub.report.scorer_counts import ScorerCounts
+from dsf.hub.report.trust_condition import trust_condition
 from dsf.hub.report.wording import SHOWN_ITEMS, shortened, works_of
 
 _SHOWN_FAILURE_CHARACTERS = 300
@@ -26,7 +28,7 @@ _SHOWN_FAILURE_CHARACTERS = 300
 _NOTHING_TO_SAY = frozenset({"NotAsked", "NotDeclared", "NotResolved"})
 """Reasons of conditions that a scorer only has once they have said something else."""
 
-_ADVISORY = frozenset({"ConfigConflict", "MeaningClear"})
+_ADVISORY = frozenset({"ConfigConflict", "MeaningClear", TRUSTED})
 """Types of conditions that do not make a scorer unready."""
 
 
@@ -66,6 +68,7 @@ def scorer_status(
     ]
     if progress:
         found.append(_scoring(assessment, distributed, counts))
+        found += _if_told(assessment, trust_condition(assessment.summary, counts))
     return {
         "healthStatus": assessment.health.status,
         "scoreName": _score_name(assessment),

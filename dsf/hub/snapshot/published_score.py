@@ -7,6 +7,7 @@ from typing import Any
 
 from dsf.api import names
 from dsf.api.conditions import find
+from dsf.api.scoring.track_record import TRUSTED
 from dsf.hub.snapshot.managed_cluster import ClusterFailure, failed, failure_of
 from dsf.kube.port import Object
 
@@ -24,7 +25,8 @@ class PublishedScore:
     """An AddOnPlacementScore that carries our label; times are RFC 3339 in UTC, or empty.
 
     `failure` is the first stage that failed in the agent's last round. `answered` says whether the
-    scoring API returned usable scores in that round.
+    scoring API returned usable scores in that round. `trusted` is the status of the condition
+    Trusted; empty if the scores are no forecasts.
     """
 
     score_label: str
@@ -34,6 +36,7 @@ class PublishedScore:
     valid_until: str = field(default="", compare=False)
     answered: bool = False
     failure: ClusterFailure | None = None
+    trusted: str = ""
 
 
 def read_score(obj: Object) -> PublishedScore:
@@ -53,6 +56,7 @@ def read_score(obj: Object) -> PublishedScore:
         failure=next(
             filter(None, (failed(find(conditions, stage)) for stage in _STAGES)), _empty(scored)
         ),
+        trusted=sys.intern(str((find(conditions, TRUSTED) or {}).get("status") or "")),
     )
 
 
