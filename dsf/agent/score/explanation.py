@@ -56,6 +56,7 @@ def explain(
         ("normalize", str(summary.scoring_normalize or "none: scores count as they are")),
         ("format", summary.score_dimension_format),
         ("on failure", str(summary.scoring_on_failure or "Expire")),
+        *_forecast(summary),
         *_published(summary, evidence, scores),
     ]
     width = max(len(name) for name, _ in facts)
@@ -85,6 +86,11 @@ def _scoring(summary: ScorerSummary, evidence: RoundEvidence, failure: Failure |
     answered = _failed(failure, "scoring") or counted(len(evidence.results), "result")
     told = "not called" if _failed(failure, "source") else answered
     return f"{display_url(summary.scoring_endpoint)}: {told}"
+
+
+def _forecast(summary: ScorerSummary) -> Iterator[tuple[str, str]]:
+    if summary.forecast:
+        yield "forecast", NO_SECRETS.line(str(summary.forecast))
 
 
 def _failed(failure: Failure | None, stage: Stage) -> str:
