@@ -115,9 +115,14 @@ class Optimizer:
         """
         observation = await observe_namespace(self._kube, namespace, self._now())
         records = await self._records.read(namespace)
-        in_force = [] if isinstance(records, Issue) else plans_in_force(records, optimization)
-        found = await asyncio.to_thread(placement_status, observation, namespace, optimization)
-        return await asyncio.to_thread(with_record_drift, found, in_force, observation)
+        kept = () if isinstance(records, Issue) else records
+
+        def compared() -> PlacementStatus:
+            rolling_out = {item.spec.optimization for item in kept if item.is_rolling_out}
+            found = placement_status(observation, namespace, optimization, rolling_out=rolling_out)
+            return with_record_drift(found, plans_in_force(kept, optimization), observation)
+
+        return await asyncio.to_thread(compared)
 
     async def rollouts_of(self, namespace: str) -> RolloutList:
         """Return the newest rollout of each optimization of a namespace."""

@@ -1,7 +1,8 @@
 """Compares what was decided for a namespace with what OCM has made of it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
+from dsf.api.names import DEFAULT_OPTIMIZATION
 from dsf.kube.port import Object
 from optimizer.placement_status.drift import drift
 from optimizer.placement_status.hub_state import Enforcement, HubState, read_hub_state
@@ -12,20 +13,30 @@ from optimizer.wire.placement_status import BoundPolicy, PlacementStatus, Worklo
 
 
 def placement_status(
-    observation: Observation, namespace: str, optimization: str | None = None
+    observation: Observation,
+    namespace: str,
+    optimization: str | None = None,
+    *,
+    rolling_out: Collection[str] = (),
 ) -> PlacementStatus:
     """Return the state of each workload, each bound policy, and each drift, in stable order.
 
     A workload has a row for each cluster that its generated Placement names. A workload without a
     generated Placement was not placed and has none. With `optimization`, only objects that were
-    generated for it count as generated.
+    generated for it count as generated. `rolling_out`: the optimizations whose rollouts may have
+    taken the claims off Placements, until the claims are compliant again.
     """
     hub = read_hub_state(observation, namespace, optimization)
     enforced = hub.enforced_on()
     workloads = sorted(observation.workloads, key=name_of)
     landings = tuple(row for workload in workloads for row in _landings(workload, hub, enforced))
     referred = {placement_of(workload) for workload in workloads}
-    found = drift(hub, namespace, referred, enforced)
+    settled = {
+        cluster: items
+        for cluster, items in enforced.items()
+        if not {item.optimization or DEFAULT_OPTIMIZATION for item in items} & set(rolling_out)
+    }
+    found = drift(hub, namespace, referred, settled)
     return PlacementStatus(
         namespace=namespace,
         landed=bool(landings) and all(item.state == "Landed" for item in landings),

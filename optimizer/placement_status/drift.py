@@ -23,7 +23,10 @@ def drift(
     workloads: Collection[str],
     enforced: Mapping[str, Collection[Enforcement]],
 ) -> Iterator[PlacementDrift]:
-    """Yield each drift; `workloads` are the Placements that ManifestWorkReplicaSets refer to."""
+    """Yield each drift; `workloads` are the Placements that ManifestWorkReplicaSets refer to.
+
+    `enforced`: the clusters whose claims those Placements must require.
+    """
     binding = {item.placement for item in hub.enforcements}
     for placement in hub.placements.values():
         yield from _edited_placement(placement, enforced if placement.name in workloads else {})

@@ -6,6 +6,8 @@ import pytest
 
 from dsf.kube import kinds
 from dsf.kube.port import Object
+from optimizer.observe import observe_namespace
+from optimizer.placement_status.comparison import placement_status
 from optimizer.plan.manifests import GENERATED_SELECTOR
 from optimizer.service import Optimizer
 from optimizer.wire.placement_status import PlacementStatus
@@ -207,6 +209,11 @@ async def test_a_claim_that_somebody_removed_and_an_unused_placement_are_named(
             ("PlacementEdited", "Placement", "app01-placement"),
         ][::-1]
     )
+    observation = await observe_namespace(run.hub, "default", NOW)
+    rolled_out = placement_status(observation, "default", rolling_out=["default"])
+    assert _drifts(rolled_out) == [("PlacementUnused", "Placement", "app02-placement")]
+    other = placement_status(observation, "default", rolling_out=["other"])
+    assert ("PlacementEdited", "Placement", "app01-placement") in _drifts(other)
 
 
 async def test_a_namespace_without_placements_has_not_landed() -> None:
