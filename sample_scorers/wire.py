@@ -180,6 +180,23 @@ class ScoreRange(BaseModel):
     max: FiniteFloat | None = None
 
 
+class TruthQuery(BaseModel):
+    """The query for what came true."""
+
+    query: str
+
+
+class DeclaredForecast(BaseModel):
+    """What the scores forecast; agents compare both and report how far scores can be trusted.
+
+    `horizon` is in seconds.
+    """
+
+    horizon: PositiveInt
+    truth: TruthQuery
+    quantile: float | None = None
+
+
 class ScorerConfig(BaseModel):
     """The response of GET /config.
 
@@ -192,5 +209,6 @@ class ScorerConfig(BaseModel):
     unit: str | None = None
     direction: Direction | None = None
     range: ScoreRange | None = None
+    forecast: DeclaredForecast | None = None
     source: PrometheusSource | NoSource
     scoring: Scoring

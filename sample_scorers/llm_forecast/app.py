@@ -15,6 +15,7 @@ from ..problem_details import problem
 from ..wire import (
     CPU_CORES_BY_POD,
     PROMETHEUS_URL,
+    DeclaredForecast,
     PrometheusSource,
     RangeQuery,
     ScorerConfig,
@@ -23,10 +24,12 @@ from ..wire import (
     ScoringParams,
     ScoringRequest,
     ScoringResponse,
+    TruthQuery,
 )
 from .completion_api import ForecastFailure
 from .forecaster import Forecast, Forecaster
 from .model_health import ModelHealth
+from .prompt import HORIZON_SECONDS
 from .settings import ForecastSettings
 from .statistical_fallback import FALLBACK_META
 
@@ -34,7 +37,8 @@ _BEARER = re.compile(r"Bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)  # RFC 67
 
 
 def config(prometheus_url: str = PROMETHEUS_URL) -> ScorerConfig:
-    """Return `/config`: the query that the agent runs, and how often it asks for scores."""
+    """Return `/config`: the query that the agent runs, and what the scores forecast."""
+    truth = f"avg_over_time(({CPU_CORES_BY_POD})[{HORIZON_SECONDS}s:60s])"
     return ScorerConfig(
         name="llm-forecast-scorer",
         description="A sample score for time series data with vLLM",
@@ -42,6 +46,7 @@ def config(prometheus_url: str = PROMETHEUS_URL) -> ScorerConfig:
             host=prometheus_url, params=RangeQuery(query=CPU_CORES_BY_POD, range=3600, step=60)
         ),
         scoring=Scoring(params=ScoringParams(name="llm_forecast_score", interval=60)),
+        forecast=DeclaredForecast(horizon=HORIZON_SECONDS, truth=TruthQuery(query=truth)),
     )
 
 

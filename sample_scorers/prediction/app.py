@@ -5,18 +5,20 @@ from typing import Annotated
 
 from fastapi import FastAPI, Header
 from fastapi.responses import PlainTextResponse
-from pydantic import BaseModel, PositiveInt
+from pydantic import BaseModel
 
 from .. import service
 from ..wire import (
     CPU_CORES_BY_POD,
     PROMETHEUS_URL,
+    DeclaredForecast,
     PrometheusSource,
     RangeQuery,
     ScorerConfig,
     Scoring,
     ScoringParams,
     ScoringRequest,
+    TruthQuery,
 )
 from .past_forecasts import PastForecasts
 from .score import DEFAULT_MEANING, PredictedScore, ScoreMeaning, predictions
@@ -30,26 +32,6 @@ AskingCluster = Annotated[
     str,
     Header(alias="Dynamic-Scoring-Cluster", description="The managed cluster whose agent asks."),
 ]
-
-
-class TruthQuery(BaseModel):
-    """The query for what came true."""
-
-    query: str
-
-
-class DeclaredForecast(BaseModel):
-    """What the scores forecast; agents compare both and report how far scores can be trusted."""
-
-    horizon: PositiveInt
-    truth: TruthQuery
-    quantile: float | None = None
-
-
-class PredictionConfig(ScorerConfig):
-    """The response of GET /config."""
-
-    forecast: DeclaredForecast | None = None
 
 
 class PredictionResponse(BaseModel):
@@ -72,14 +54,14 @@ class PredictionSettings:
 DEFAULT_SETTINGS = PredictionSettings()
 
 
-def config(settings: PredictionSettings = DEFAULT_SETTINGS) -> PredictionConfig:
+def config(settings: PredictionSettings = DEFAULT_SETTINGS) -> ScorerConfig:
     """Return `/config`: the query that the agent runs, and what the scores forecast.
 
     The chance of exceeding a threshold has no truth in the unit of the scores.
     """
     meaning = settings.meaning
     truth = f"avg_over_time(({settings.query})[{meaning.horizon}s:{settings.step}s])"
-    return PredictionConfig(
+    return ScorerConfig(
         name="simple-prediction-scorer",
         description="A simple prediction score for time series data",
         source=PrometheusSource(
@@ -99,10 +81,7 @@ def create_app(settings: PredictionSettings = DEFAULT_SETTINGS) -> FastAPI:
     """Return the application, with its own memory of past forecasts."""
     served, past = config(settings), PastForecasts()
     app = service.bare_app(served.name)
-
-    @app.get("/config", response_model_exclude_none=True)
-    async def get_config() -> PredictionConfig:
-        return served
+    service.add_config(app, served)
 
     # Not async: FastAPI then calls it in a thread, and /healthz keeps answering.
     @app.post(served.scoring.path, response_model_exclude_none=True)

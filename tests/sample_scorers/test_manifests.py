@@ -89,6 +89,18 @@ def test_names_and_addresses_fit_the_programs() -> None:
 
 
 @needs_envsubst
+@pytest.mark.parametrize("folder", ["sample", "prediction", "llm_forecast"])
+def test_half_a_core_is_not_published_as_zero(folder: str) -> None:
+    """The config of these three is that of the seeds, so the DynamicScorer says how to publish."""
+    (document,) = registered(SCORERS / folder / "manifests/dynamicscorer.yaml")
+    spec = DynamicScorerSpec.model_validate(document["spec"])
+    assert spec.unit == "cores"
+    assert spec.scoring
+    assert spec.scoring.normalize
+    assert spec.scoring.normalize.of(0.5) == 50
+
+
+@needs_envsubst
 @pytest.mark.parametrize("file", WORK_FILES, ids=lambda file: file.parts[-3])
 def test_a_manifest_work_deploys_a_restricted_pod_behind_a_service(file: Path) -> None:
     (work,) = substituted(file, CLUSTER_NAME="worker01")

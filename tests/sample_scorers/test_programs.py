@@ -13,11 +13,15 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
+from dsf.api.scoring.dimension_format import PLACEHOLDERS
+from dsf.cli.root import root
 from sample_scorers.ai_workload.__main__ import main as ai_workload
 from sample_scorers.llm_forecast.__main__ import main as llm_forecast
 from sample_scorers.sample.__main__ import main as sample
 from sample_scorers.static.__main__ import main as static
+from tests.command_line import invoked
 from tests.sample_scorers.fake_model import Server
 from tests.sample_scorers.serving import SCORERS, run, served, started
 
@@ -57,11 +61,46 @@ def test_the_readme_commands_work_on_what_the_image_holds(name: str, tmp_path: P
         started(*on_a_free_port(start, f"{model}/v1"), cwd=tmp_path) as url,
     ):
         for command, shown in asked_and_shown(name):
-            answer = run("bash", "-c", command.replace("http://localhost:8000", url))
-            assert answer.returncode == 0, answer.stderr
+            code, out, err = typed(command.replace("http://localhost:8000", url))
+            assert code == 0, err
             if shown:
-                assert json.loads(answer.stdout) == json.loads(shown), command
+                assert json.loads(out) == json.loads(shown), command
     assert asked_and_shown(name)[0][1]
+
+
+def typed(command: str) -> tuple[int, str, str]:
+    """Run a command of a README; `dsf` runs in this process, where it is imported already."""
+    program, *arguments = shlex.split(command)
+    if program == "dsf":
+        return invoked(root, *arguments)
+    done = run("bash", "-c", command)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", NAMES)
+def test_every_further_way_to_start_it_in_a_readme_works(name: str) -> None:
+    starts = [text for _, text in blocks(name) if "python -m" in text]
+    for start in starts[1:]:
+        with started(*on_a_free_port(start, MODEL["VLLM_ENDPOINT"])) as url:
+            assert httpx.get(f"{url}/docs", trust_env=False).status_code == 200
+
+
+@pytest.mark.skipif(not shutil.which("envsubst"), reason="needs envsubst")
+@pytest.mark.parametrize("name", NAMES)
+def test_the_readme_applies_complete_manifests(name: str) -> None:
+    """Each line is run as it is; `kubectl` prints what it would apply."""
+    lines = [
+        line for _, text in blocks(name) for line in text.splitlines() if "kubectl apply" in line
+    ]
+    kinds = list[str]()
+    for line in lines:
+        done = run("bash", "-c", f'kubectl() {{ cat "${{@: -1}}"; }}; set -e; {line}')
+        assert done.returncode == 0, done.stderr
+        kinds += [document["kind"] for document in yaml.safe_load_all(done.stdout)]
+        unset = set(re.findall(r"\$\{(\w+)\}", done.stdout)) - set(PLACEHOLDERS)
+        assert not unset, line
+    assert "DynamicScorer" in kinds
 
 
 def copy_as_the_image_does(name: str, target: Path) -> None:
@@ -80,10 +119,11 @@ def copy_as_the_image_does(name: str, target: Path) -> None:
 
 def on_a_free_port(told: str, model_url: str) -> tuple[list[str], dict[str, str]]:
     """Return the command and its environment."""
-    settings = dict(word.split("=", 1) for word in shlex.split(told) if "=" in word)
+    words = shlex.split(told.replace("\\\n", ""))
+    settings = dict(word.split("=", 1) for word in words if "=" in word)
     if "VLLM_ENDPOINT" in settings:
         settings["VLLM_ENDPOINT"] = model_url
-    command = [word for word in shlex.split(told) if "=" not in word]
+    command = [word for word in words if "=" not in word]
     command[command.index("8000")] = "0"
     return [sys.executable, *command[1:]], settings
 

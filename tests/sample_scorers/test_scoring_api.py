@@ -115,13 +115,19 @@ CONFIGS = [
     (
         "llm_forecast",
         "/config",
-        prometheus_config(
-            "llm-forecast-scorer",
-            "A sample score for time series data with vLLM",
-            "llm_forecast_score",
-            60,
-            60,
-        ),
+        {
+            **prometheus_config(
+                "llm-forecast-scorer",
+                "A sample score for time series data with vLLM",
+                "llm_forecast_score",
+                60,
+                60,
+            ),
+            "forecast": {
+                "horizon": 600,
+                "truth": {"query": f"avg_over_time(({QUERY})[600s:60s])"},
+            },
+        },
     ),
     (
         "static",

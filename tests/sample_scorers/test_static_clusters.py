@@ -7,9 +7,11 @@ import pytest
 
 from dsf.api.crd.score_rules import Normalize
 from dsf.api.scoring.scoring_api import ScorerConfig
+from dsf.cli.root import root
 from sample_scorers.static.app import create_app
 from sample_scorers.static.score import score
 from sample_scorers.static.scores_file import InvalidScoresFile, parse
+from tests.command_line import invoked
 from tests.sample_scorers.serving import client
 
 TABLE = (
@@ -69,6 +71,16 @@ def test_the_first_table_that_a_person_sees_is_not_all_zeros(http: httpx.Client,
     for cluster in ("worker01", "worker02", None):
         published = [rule.of(value) for value in scores(http, path, cluster).values()]
         assert all(10 <= value <= 100 for value in published)
+
+
+@pytest.mark.parametrize(("cluster", "value"), [("worker01", 94), ("worker02", 52), ("other", 40)])
+def test_an_agent_publishes_the_score_of_its_own_cluster(
+    http: httpx.Client, cluster: str, value: int
+) -> None:
+    named = ("--cluster-name", cluster, "--dimension-format", "${scoreName}", "-o", "yaml")
+    code, out, err = invoked(root, "scorer", "try", f"{http.base_url}/carbon/config", *named)
+    assert code == 0, err
+    assert f"name: example_carbon_score\n    value: {value}\n" in out
 
 
 def test_lower_is_better_is_inverted_for_what_is_published(http: httpx.Client) -> None:
