@@ -85,13 +85,20 @@ class ForecastVerification:
         known = self._without_jumps(known, summary)
         if done.forecasts is not None:
             known = replace(known, ledger=known.ledger.with_forecasts(done.forecasts))
+        self._verified[summary.name] = await self._caught_up(known, summary, rules)
+        record = self._verified[summary.name].ledger.record
+        self._metrics.trust(summary.score_name, record.aged(self._reader.now().timestamp()))
+
+    async def _caught_up(
+        self, known: _Verified, summary: ScorerSummary, rules: ForecastRules
+    ) -> _Verified:
+        """Judge what is due; stop at the first truth that can't be read, and after half a round."""
+        until = asyncio.get_running_loop().time() + summary.scoring_interval / 2
         for issued in known.ledger.due(self._instant())[:CATCH_UP]:
             known = await self._judged(known, summary, rules, issued)
-            if known.unread:
+            if known.unread or asyncio.get_running_loop().time() > until:
                 break
-        self._verified[summary.name] = known
-        record = known.ledger.record.aged(self._reader.now().timestamp())
-        self._metrics.trust(summary.score_name, record)
+        return known
 
     def _without_jumps(self, known: _Verified, summary: ScorerSummary) -> _Verified:
         ledger = known.ledger.without_jumps(self._instant())

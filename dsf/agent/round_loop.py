@@ -148,7 +148,6 @@ class Agent:
             done = await self._performed(summary)
             published = await self._published(done)
             self._note(done, published.failure)
-            await self._forecasts.verify(done, self._publisher.observed(summary.score_name))
             ended = RoundFinished(
                 summary.name,
                 failed=done.failure is not None,
@@ -156,6 +155,7 @@ class Agent:
                 on_failure_in=published.again,
                 outage=done.failure is not None and done.failure.outage,
             )
+            await self._forecasts.verify(done, self._publisher.observed(summary.score_name))
         except Exception:
             log.exception("round broke", extra={"scorer": summary.name})
             self._metrics.round_broke(summary.score_name)

@@ -32,13 +32,13 @@ def truth_question(summary: ScorerSummary) -> ScorerSummary:
     """
     if summary.forecast is None:
         raise ValueError(f"scorer {summary.name} declares no forecast")
-    endpoint = summary.source_endpoint
-    if endpoint.endswith("/query"):
-        endpoint = f"{endpoint}_range"  # a scorer of instant values asks the other path
+    path, mark, parameters = summary.source_endpoint.partition("?")
+    if path.endswith("/query"):
+        path = f"{path}_range"  # a scorer of instant values asks the other path
     horizon = summary.forecast.horizon
     return summary.model_copy(
         update={
-            "source_endpoint": endpoint,
+            "source_endpoint": f"{path}{mark}{parameters}",
             "source_query": summary.forecast.truth.query,
             "source_range": horizon,
             "source_step": horizon,

@@ -18,7 +18,8 @@ from tests.dsf.agent.test_day import HOUR, Scorers, World, until
 pytestmark = pytest.mark.virtual_time
 
 HORIZON = 600
-DAY = 24 * HOUR
+INTERVAL = 300
+NOON = 4 * HOUR
 
 
 def load(time: float) -> float:
@@ -37,7 +38,7 @@ def mad(time: float) -> float:
 
 def forecasting(horizon: int = HORIZON, **more: Any) -> ScorerSummary:
     rules = ForecastRules(horizon=horizon, truth=ForecastTruth(query="load"))
-    return summary("a", scoring_interval=120, forecast=rules, **more)
+    return summary("a", scoring_interval=INTERVAL, forecast=rules, **more)
 
 
 async def trusted(world: World) -> dict[str, Any]:
@@ -53,35 +54,35 @@ def count(world: World, metric: str, **labels: str) -> float:
 
 
 async def test_a_good_forecaster_is_trusted_and_one_that_goes_mad_at_noon_is_not() -> None:
-    world = World(Scorers({"a": lambda time: ahead(time) if time < 12 * HOUR else mad(time)}))
+    world = World(Scorers({"a": lambda time: ahead(time) if time < NOON else mad(time)}))
     world.scorers.truths = load
     async with world.running(forecasting()):
         await until(900)
         assert (await trusted(world))["reason"] == "InsufficientEvidence"
         assert trust(world) is None
-        await until(12 * HOUR)
+        await until(NOON)
         told = await trusted(world)
         assert (told["status"], told["reason"]) == ("True", "BetterThanLastValue")
         before = trust(world)
         assert before is not None
         assert before > 0.5
-        await until(12 * HOUR + 6 * HORIZON)
+        await until(NOON + 6 * HORIZON)
         told = await trusted(world)
         assert (told["status"], told["reason"]) == ("False", "NoBetterThanLastValue")
         assert trust(world) == 0
         error = world.metric("dynamic_scoring_forecast_error_ratio", score_name="a_score")
         assert error is not None
         assert error > 1
-        assert count(world, "forecasts", outcome="judged") > 300
+        assert count(world, "forecasts", outcome="judged") > 50
     # A record costs no write of its own, besides those at which its reason changes.
-    assert world.made("patch") <= 14 * HOUR / 120 + 10
+    assert world.made("patch") <= (NOON + 6 * HORIZON) / INTERVAL + 10
 
 
 async def test_the_last_value_earns_no_trust() -> None:
     world = World(Scorers({"a": load}))
     world.scorers.truths = load
     async with world.running(forecasting()):
-        await until(6 * HOUR)
+        await until(3 * HOUR)
         value = trust(world)
         assert value is not None
         assert value < 0.05
@@ -91,25 +92,25 @@ async def test_a_restarted_agent_continues_the_record_that_it_published() -> Non
     world = World(Scorers({"a": ahead}))
     world.scorers.truths = load
     async with world.running(forecasting()):
-        await until(6 * HOUR)
+        await until(3 * HOUR)
         before = trust(world)
     again = World(world.scorers, world.hub)
     task = asyncio.create_task(again.agent.run())
     again.tell(forecasting())
-    await until(6 * HOUR + 300)
+    await until(3 * HOUR + 700)
     after = trust(again)
     assert before is not None
     assert after is not None
-    assert after == pytest.approx(before, abs=0.02)
+    assert after == pytest.approx(before, abs=0.1)
     assert (await trusted(again))["reason"] == "BetterThanLastValue"
     # Another horizon is another promise, so its record starts anew.
     again.tell(forecasting(1200))
-    await until(6 * HOUR + 600)
+    await until(3 * HOUR + 1400)
     assert trust(again) is None
     assert "1200 s ahead" in (await trusted(again))["message"]
     # Scores that are no forecasts any more do not tell how far they can be trusted.
-    again.tell(summary("a", scoring_interval=60))
-    await until(6 * HOUR + 900)
+    again.tell(summary("a", scoring_interval=INTERVAL))
+    await until(3 * HOUR + 2100)
     assert await trusted(again) == {}
     assert world.metric("dynamic_scoring_trust", score_name="a_score") is not None
     task.cancel()
@@ -137,13 +138,13 @@ async def test_a_truth_that_cannot_be_read_is_told_and_not_held_against_the_scor
         assert told["status"] == "True"
         assert "the truth could not be read: ServerError: answered 500" in told["message"]
         assert trust(world) == pytest.approx(before)
-        await until(8 * HOUR)
+        await until(6 * HOUR)
         told = await trusted(world)
         assert (told["status"], told["reason"]) == ("Unknown", "TruthUnavailable")
         assert trust(world) is None
-        assert count(world, "truth_reads", status="ServerError") > 60
+        assert count(world, "truth_reads", status="ServerError") > 20
         scorers.away = False
-        await until(9 * HOUR)
+        await until(7 * HOUR)
         assert (await trusted(world))["reason"] == "BetterThanLastValue"
 
 
@@ -159,7 +160,7 @@ async def test_a_truth_with_other_labels_is_told_with_what_to_compare() -> None:
         assert (told["status"], told["reason"]) == ("Unknown", "TruthUnavailable")
         assert "none of the 1 entries has a value" in told["message"]
         assert "scoreDimensionFormat" in told["message"]
-        assert count(world, "forecasts", outcome="gap") > 10
+        assert count(world, "forecasts", outcome="gap") > 5
         assert count(world, "forecasts", outcome="judged") == 0
 
 
@@ -175,13 +176,13 @@ async def test_a_clock_that_is_set_is_not_held_against_the_scorer(jump: float) -
     scorers.truths = lambda time: load(time - scorers.ahead)
     world = World(scorers)
     async with world.running(forecasting()):
-        await until(4 * HOUR)
+        await until(3 * HOUR)
         before = trust(world)
         scorers.ahead = jump
-        await until(4 * HOUR + 300)
+        await until(3 * HOUR + 700)
         assert count(world, "forecasts", outcome="clock_set") > 0
         assert trust(world) is None if jump < 0 else trust(world) != 0
-        await until(8 * HOUR)
+        await until(5 * HOUR)
         assert trust(world) == pytest.approx(before, abs=0.2)
 
 
@@ -198,5 +199,47 @@ async def test_failed_rounds_forecast_nothing_and_their_truths_are_read_all_the_
         judged = count(world, "forecasts", outcome="judged")
         await until(3 * HOUR)
         # Those of the last horizon before the failure, and no others.
-        assert 4 <= count(world, "forecasts", outcome="judged") - judged <= 6
+        assert 1 <= count(world, "forecasts", outcome="judged") - judged <= 3
         assert (await trusted(world))["reason"] == "BetterThanLastValue"
+
+
+async def test_a_bug_in_a_judgement_is_counted_and_fails_no_round() -> None:
+    class Broken(Scorers):
+        async def truth(self, wanted: ScorerSummary, after: float) -> TruthValues | Failure:  # noqa: ARG002
+            raise KeyError("a bug")
+
+    world = World(Broken({"a": ahead}))
+    async with world.running(forecasting()):
+        await until(HOUR)
+        assert len(world.scorers.calls["a"]) == HOUR / INTERVAL + 1
+        assert await world.value("a-score") is not None
+        assert count(world, "broken") > 5
+
+
+async def test_a_score_that_is_only_a_metric_is_judged_too() -> None:
+    world = World(Scorers({"a": ahead}))
+    world.scorers.truths = load
+    async with world.running(forecasting(score_destination="None")):
+        await until(3 * HOUR)
+        assert (trust(world) or 0) > 0.5
+        assert world.made("create") == 0
+
+
+async def test_a_source_that_comes_back_is_caught_up_with_in_steps() -> None:
+    class Away(Scorers):
+        async def truth(self, wanted: ScorerSummary, after: float) -> TruthValues | Failure:
+            if asyncio.get_running_loop().time() < 2 * HOUR:
+                return Failure("source", "Unreachable", "no route")
+            asked.append(asyncio.get_running_loop().time())
+            await asyncio.sleep(100)
+            return await super().truth(wanted, after)
+
+    asked: list[float] = []
+    scorers = Away({"a": ahead})
+    scorers.truths = load
+    world = World(scorers)
+    async with world.running(forecasting()):
+        await until(2 * HOUR + 2 * INTERVAL)
+        # A truth takes 100 s, and half of an interval is 150 s.
+        assert 4 <= len(asked) <= 6
+        assert len(world.scorers.calls["a"]) == 2 * HOUR / INTERVAL + 3

@@ -17,6 +17,7 @@ from aiohttp import web
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.run import AgentSettings, run
 from dsf.agent.summaries_watch import watch_file
+from dsf.api.crd.forecast_rules import ForecastRules, ForecastTruth
 from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.errors import NotFound, Unreachable
@@ -156,6 +157,28 @@ async def test_scores_arrive(world: World) -> None:
         score = next(line for line in text.splitlines() if line.startswith("dynamic_score{"))
         assert 'ds_cluster="cluster1"' in score
         assert score.endswith(" 12.7")
+
+
+async def test_forecasts_are_compared_with_a_truth_that_is_asked_after_each_round(
+    world: World,
+) -> None:
+    rules = ForecastRules(horizon=1, truth=ForecastTruth(query="what came true"))
+
+    async def unread() -> dict[str, Any]:
+        told = await world.condition("Trusted")
+        return told if told.get("reason") != "InsufficientEvidence" else {}
+
+    async with agent(world):
+        await world.distribute(world.summary(forecast=rules))
+        found = await eventually(unread)
+        # The recorded answer has samples of another time than the one that was forecast.
+        assert (found["status"], found["reason"]) == ("Unknown", "TruthUnavailable")
+        assert "forecast.truth.query returned no value" in found["message"]
+        asked = {call.parameters["query"] for call in world.prometheus.calls}
+        assert asked == {"up", "what came true"}
+        text = await world.metrics()
+        reads = 'dynamic_scoring_truth_reads_total{score_name="sample_my_score",status="success"}'
+        assert reads in text
 
 
 async def test_without_a_config_map_nothing_runs_and_all_is_well(world: World) -> None:

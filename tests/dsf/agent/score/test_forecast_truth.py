@@ -33,6 +33,8 @@ def test_the_truth_is_asked_for_at_both_ends_of_the_horizon() -> None:
     assert asked.source_endpoint.endswith("/api/v1/query_range")
     instant = summary(forecast=RULES, source_endpoint="http://p:9090/api/v1/query")
     assert truth_question(instant).source_endpoint == "http://p:9090/api/v1/query_range"
+    thanos = summary(forecast=RULES, source_endpoint="http://p:9090/api/v1/query?dedup=true")
+    assert truth_question(thanos).source_endpoint == "http://p:9090/api/v1/query_range?dedup=true"
     with pytest.raises(ValueError, match="declares no forecast"):
         truth_question(summary())
 
