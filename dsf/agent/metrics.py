@@ -42,9 +42,9 @@ from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from dsf.agent.score.result_rules import LABEL_LIMIT, Rule
 from dsf.agent.score_gauges import LatestScores
 from dsf.agent.wire.http_answer import display_url
+from dsf.api.scoring.adjustments import LABEL_LIMIT, Rule
 from dsf.api.scoring.track_record import TrackRecord
 
 SUCCESS = "success"

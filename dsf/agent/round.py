@@ -147,9 +147,13 @@ class RoundRunner:
         dimension = DimensionFormat.parse(summary.score_dimension_format)
         if isinstance(dimension, InvalidInput):
             return Failure("scoring", dimension.reason, dimension.message)
-        normalize = summary.scoring_normalize
         return ConversionSettings(
-            self.cluster, summary.score_name, dimension, normalize, series=self.max_series
+            self.cluster,
+            summary.score_name,
+            dimension,
+            summary.scoring_normalize,
+            summary.scoring_range,
+            series=self.max_series,
         )
 
     def _evidence(

@@ -26,7 +26,6 @@ EXEMPT = {
     "sentences and numbers that were formatted before": {
         "dsf/agent/dry_run.py:explained",
         "optimizer/cli/records.py:_said",
-        "dsf/agent/publish/plan/round_report.py:_scored",
         "dsf/agent/score/explanation.py:explain",
         "dsf/api/crd/score_meaning.py:in_words",
         "dsf/hub/assess/scorer_assessment.py:_config_synced",

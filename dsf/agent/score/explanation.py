@@ -12,7 +12,6 @@ from dsf.agent.score.result_rules import (
     ConversionSettings,
     JudgedResult,
     RoundScores,
-    Rule,
     judge,
 )
 from dsf.agent.wire.encoded_series import EncodedSeries
@@ -21,6 +20,7 @@ from dsf.agent.wire.http_answer import display_url
 from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.api import names
 from dsf.api.plural import counted
+from dsf.api.scoring.adjustments import Rule
 from dsf.api.scoring.dimension_format import PLACEHOLDERS
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.api.untrusted_text import escaped

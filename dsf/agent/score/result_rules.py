@@ -3,7 +3,8 @@
 The rules, in this order, for each result:
 
 1. A score that is not finite (NaN or infinite), before or after `scoring.normalize`, is dropped
-   (NotFinite).
+   (NotFinite). Another one that is outside the declared range, before `scoring.normalize`, stays
+   (OutsideDeclaredRange).
 2. Labels are cut to 256 characters (LabelCut). A label that the dimension format names and the
    result lacks is empty (MissingLabel). The agent itself sets `cluster` and `scoreName`; what the
    result says about them is ignored.
@@ -24,25 +25,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 from dsf.agent.wire.scoring_answer import ScoringResult
+from dsf.api.crd.score_meaning import ScoreRange
 from dsf.api.crd.score_rules import Normalize, published_value
+from dsf.api.scoring.adjustments import LABEL_LIMIT, RULES, Adjustments, Rule
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
-
-Rule = Literal[
-    "NotFinite",
-    "LabelCut",
-    "MissingLabel",
-    "Duplicate",
-    "OutOfRange",
-    "SeriesLimit",
-    "EntryCut",
-]
-RULES: tuple[Rule, ...] = get_args(Rule)
-
-LABEL_LIMIT = 256
-"""Characters of one label: the contract of the gauge `dynamic_score`."""
 
 MAX_SERIES = 10_000
 """Label sets that one score may have, in the metrics and in its object, unless a flag says more."""
@@ -75,36 +64,52 @@ class MetricSample:
 
 @dataclass(frozen=True, slots=True)
 class RoundScores:
-    """The entries and samples that a round publishes; for each rule the results it affected."""
+    """The entries and samples that a round publishes; for each rule the results it affected.
+
+    `results` is their number, `missing` the labels that some lacked.
+    """
 
     entries: tuple[AddOnPlacementScoreItem, ...] = ()
     samples: tuple[MetricSample, ...] = ()
     adjusted: Mapping[Rule, int] = field(default_factory=dict)
+    results: int = 0
+    missing: tuple[str, ...] = ()
+
+    @property
+    def adjustments(self) -> Adjustments:
+        """What the rules did, in the form that a condition says it."""
+        return Adjustments(self.adjusted, self.results, len(self.entries), self.missing)
 
 
 @dataclass(frozen=True, slots=True)
 class ConversionSettings:
     """How the results of a scorer are converted.
 
-    `series` limits the label sets, `object_bytes` the size of the entries in the object.
+    `declared` is the range of the scores before they are normalized. `series` limits the label
+    sets, `object_bytes` the size of the entries in the object.
     """
 
     cluster: str
     score_name: str
     dimension: DimensionFormat
     normalize: Normalize | None = None
+    declared: ScoreRange | None = None
     series: int = MAX_SERIES
     object_bytes: int = OBJECT_BYTES
 
 
 class JudgedResult(NamedTuple):
-    """One result after the rules; `value` is None if it becomes no entry."""
+    """One result after the rules; `value` is None if it becomes no entry.
+
+    `missing` are the labels that the dimension format names and the result lacks.
+    """
 
     labels: Labels
     score: float
     name: str
     value: int | None
     rules: tuple[Rule, ...]
+    missing: tuple[str, ...] = ()
 
 
 def convert(results: Iterable[ScoringResult], form: ConversionSettings) -> RoundScores:
@@ -128,8 +133,11 @@ def assemble(verdicts: Iterable[JudgedResult], form: ConversionSettings) -> Roun
     """Return what is published of judged results, within the limits of a score and an object."""
     adjusted = Counter[Rule]()
     samples, entries = dict[Labels, float](), dict[str, JudgedResult]()
+    missing, results = set[str](), 0
     for verdict in verdicts:
+        results += 1
         adjusted.update(verdict.rules)
+        missing.update(verdict.missing)
         if math.isfinite(verdict.score):
             samples.setdefault(verdict.labels, verdict.score)
         if verdict.value is not None:
@@ -145,6 +153,8 @@ def assemble(verdicts: Iterable[JudgedResult], form: ConversionSettings) -> Roun
         entries=tuple(AddOnPlacementScoreItem(name, entries[name].value or 0) for name in fitting),
         samples=tuple(MetricSample(labels, samples[labels]) for labels in kept),
         adjusted={rule: adjusted[rule] for rule in RULES if adjusted[rule]},
+        results=results,
+        missing=tuple(sorted(missing)),
     )
 
 
@@ -181,19 +191,22 @@ def _verdict(
     score = _scaled(result.score, form.normalize)
     if not math.isfinite(score):
         return JudgedResult(tuple(labels.values()), score, "", None, ("NotFinite",))
-    rules = list[Rule]()
-    if any(len(stamped.get(label, "")) > LABEL_LIMIT for label in PLACEHOLDERS):
-        rules.append("LabelCut")
-    if any(label not in stamped for label in needed):
-        rules.append("MissingLabel")
+    missing = tuple(label for label in needed if label not in stamped)
+    applied: dict[Rule, bool] = {
+        "OutsideDeclaredRange": form.declared is not None
+        and not form.declared.contains(result.score),
+        "LabelCut": any(len(stamped.get(label, "")) > LABEL_LIMIT for label in PLACEHOLDERS),
+        "MissingLabel": bool(missing),
+    }
     name = form.dimension.render(labels)
+    value: int | None = None
     if name in taken:
-        rules.append("Duplicate")
-        return JudgedResult(tuple(labels.values()), score, name, None, tuple(rules))
-    value = published_value(score)
-    if value != math.floor(score):
-        rules.append("OutOfRange")
-    return JudgedResult(tuple(labels.values()), score, name, value, tuple(rules))
+        applied["Duplicate"] = True
+    else:
+        value = published_value(score)
+        applied["OutOfRange"] = value != math.floor(score)
+    rules = tuple(rule for rule, applies in applied.items() if applies)
+    return JudgedResult(tuple(labels.values()), score, name, value, rules, missing)
 
 
 def _scaled(score: float, scale: Normalize | None) -> float:

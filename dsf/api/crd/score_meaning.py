@@ -62,6 +62,10 @@ class ScoreRange(WireModel):
             raise ValueError("min has to be less than max")
         return self
 
+    def contains(self, score: float) -> bool:
+        """Tell whether a score is within the range."""
+        return (self.min is None or self.min <= score) and (self.max is None or score <= self.max)
+
     def __str__(self) -> str:
         low = "" if self.min is None else f"{self.min:g}"
         return f"{low}..{'' if self.max is None else f'{self.max:g}'}"

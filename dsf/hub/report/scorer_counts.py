@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dsf.api import names
+from dsf.api.scoring.adjustments import Adjustments
 from dsf.hub.distribute.audience import ClusterShare
 from dsf.hub.snapshot.hub_snapshot import HubSnapshot
 from dsf.hub.snapshot.managed_cluster import (
@@ -24,7 +25,8 @@ class ScorerCounts:
     `desired` counts the clusters that should score, `scoring` those with fresh scores, `answered`
     those whose agent got scores from the API in its last round, `unanswered` those whose agent got
     none. Of those with fresh scores, `trusted` counts those whose forecasts beat the last value;
-    `untrusted` has the names of those whose forecasts do not.
+    `untrusted` has the names of those whose forecasts do not; `adjusted` says what the agents'
+    rules did to their results.
     """
 
     desired: int = 0
@@ -34,6 +36,7 @@ class ScorerCounts:
     failing: dict[str, ClusterFailure] = field(default_factory=dict)
     trusted: int = 0
     untrusted: list[str] = field(default_factory=list)
+    adjusted: dict[str, Adjustments] = field(default_factory=dict)
 
     @property
     def waiting(self) -> int:
@@ -101,6 +104,8 @@ def _count(
     counts.trusted += fresh and score.trusted == "True"
     if fresh and score.trusted == "False":
         counts.untrusted.append(cluster)
+    if score.adjustments and fresh:
+        counts.adjusted[cluster] = score.adjustments
     if score.failure is None and fresh:
         counts.scoring += 1
     elif cut_off is not None and (score.failure is None or cut_off.reason == CLUSTER_UNAVAILABLE):

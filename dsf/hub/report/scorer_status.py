@@ -14,6 +14,7 @@ from dsf.api.scoring.track_record import TRUSTED
 from dsf.api.untrusted_text import UntrustedName, escaped, quoted
 from dsf.hub.assess.config_resolution import Resolved
 from dsf.hub.assess.scorer_assessment import ScorerAssessment
+from dsf.hub.report.adjusted_condition import adjusted_condition
 from dsf.hub.report.config_status import status_conditions
 from dsf.hub.report.context_condition import CONTEXT_AVAILABLE, context_condition
 from dsf.hub.report.meaning_condition import meaning_condition
@@ -25,10 +26,10 @@ from dsf.hub.report.wording import SHOWN_ITEMS, shortened, works_of
 _SHOWN_FAILURE_CHARACTERS = 300
 """Characters of a cluster's failure in the condition Scoring; failingClusters has the rest."""
 
-_NOTHING_TO_SAY = frozenset({"NotAsked", "NotDeclared", "NotResolved"})
+_NOTHING_TO_SAY = frozenset({"NotAsked", "NotDeclared", "NotResolved", "NothingAdjusted"})
 """Reasons of conditions that a scorer only has once they have said something else."""
 
-_ADVISORY = frozenset({"ConfigConflict", "MeaningClear", TRUSTED})
+_ADVISORY = frozenset({"ConfigConflict", "MeaningClear", "ScoresAdjusted", TRUSTED})
 """Types of conditions that do not make a scorer unready."""
 
 
@@ -69,6 +70,7 @@ def scorer_status(
     if progress:
         found.append(_scoring(assessment, distributed, counts))
         found += _if_told(assessment, trust_condition(assessment.summary, counts))
+        found += _if_told(assessment, adjusted_condition(counts))
     return {
         "healthStatus": assessment.health.status,
         "scoreName": _score_name(assessment),

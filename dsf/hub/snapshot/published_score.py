@@ -7,6 +7,7 @@ from typing import Any
 
 from dsf.api import names
 from dsf.api.conditions import find
+from dsf.api.scoring.adjustments import Adjustments, Rule
 from dsf.api.scoring.track_record import TRUSTED
 from dsf.hub.snapshot.managed_cluster import ClusterFailure, failed, failure_of
 from dsf.kube.port import Object
@@ -14,6 +15,8 @@ from dsf.kube.port import Object
 _STAGES = ("SourceFetched", "Scored", "Published")
 NO_RESULTS = "NoResults"
 """The agent's reason for a round that succeeded without any result."""
+ADJUSTED = "ScoresAdjusted"
+"""The agent's reason for a round whose results its rules dropped, merged, cut or clamped."""
 _NO_RESULTS_MESSAGE = (
     "the scoring API returned no results: does the query match anything on this cluster? Where"
     " there is nothing to score, mask the score"
@@ -26,7 +29,9 @@ class PublishedScore:
 
     `failure` is the first stage that failed in the agent's last round. `answered` says whether the
     scoring API returned usable scores in that round. `trusted` is the status of the condition
-    Trusted; empty if the scores are no forecasts.
+    Trusted; empty if the scores are no forecasts. `adjustments` are what the agent's rules did to
+    the results, None if nothing; their counts differ in every round, so that only another set of
+    `rules` counts as a change.
     """
 
     score_label: str
@@ -37,6 +42,8 @@ class PublishedScore:
     answered: bool = False
     failure: ClusterFailure | None = None
     trusted: str = ""
+    rules: frozenset[Rule] = frozenset()
+    adjustments: Adjustments | None = field(default=None, compare=False)
 
 
 def read_score(obj: Object) -> PublishedScore:
@@ -44,6 +51,7 @@ def read_score(obj: Object) -> PublishedScore:
     metadata, status = obj["metadata"], obj.get("status") or {}
     conditions = status.get("conditions") or []
     scored = find(conditions, "Scored")
+    adjustments = _adjustments(scored)
     return PublishedScore(
         score_label=sys.intern(
             str((metadata.get("labels") or {}).get(names.SCORE_NAME_LABEL) or "")
@@ -57,7 +65,16 @@ def read_score(obj: Object) -> PublishedScore:
             filter(None, (failed(find(conditions, stage)) for stage in _STAGES)), _empty(scored)
         ),
         trusted=sys.intern(str((find(conditions, TRUSTED) or {}).get("status") or "")),
+        rules=frozenset(adjustments.counts) if adjustments else frozenset(),
+        adjustments=adjustments,
     )
+
+
+def _adjustments(scored: Mapping[str, Any] | None) -> Adjustments | None:
+    """Return what the agent's rules did to the results of its last round; None if nothing."""
+    if scored is None or (scored.get("status"), scored.get("reason")) != ("True", ADJUSTED):
+        return None
+    return Adjustments.read(str(scored.get("message") or ""))
 
 
 def _empty(scored: Mapping[str, Any] | None) -> ClusterFailure | None:

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from dsf.agent.metrics import AgentMetrics
 from dsf.agent.score.expiry import EXPIRED, HELD, NO_SCORES, REPLACED
-from dsf.agent.score.result_rules import RULES
+from dsf.api.scoring.adjustments import RULES
 from tests.repository import ROOT
 
 TEXT = (ROOT / "docs" / "agent.md").read_text(encoding="utf-8")

@@ -16,7 +16,6 @@ from pydantic import BaseModel
 from dsf.agent.fetch.http_exchange import CallLimits
 from dsf.agent.fetch.scoring_call import BYTES_PER_SERIES, PROBE_SECONDS, RESULTS_PER_SERIES
 from dsf.agent.score.result_rules import (
-    LABEL_LIMIT,
     MAX_SERIES,
     OBJECT_BYTES,
     ConversionSettings,
@@ -30,6 +29,7 @@ from dsf.agent.wire.scoring_answer import NUMBER_BYTES, parse_scoring_answer
 from dsf.api.crd.asked_context import AskedContext
 from dsf.api.crd.score_rules import HIGHEST, LOWEST
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.scoring.adjustments import LABEL_LIMIT
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
 from dsf.api.scoring.scoring_api import ConfiguredScoring, ConfiguredSource, ScorerConfig
 from dsf.cli.root import root

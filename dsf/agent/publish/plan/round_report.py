@@ -4,20 +4,11 @@ from dataclasses import dataclass, replace
 
 from dsf.agent.failure import Failure
 from dsf.agent.score.expiry import NOT_FINITE, PUBLISHED
-from dsf.agent.score.result_rules import LABEL_LIMIT, RoundScores, Rule
+from dsf.agent.score.result_rules import RoundScores
 from dsf.api.conditions import Condition
 
 SOURCE_FETCHED = "SourceFetched"
 SCORED = "Scored"
-
-_REMARKS: dict[Rule, str] = {
-    "NotFinite": "dropped {} scores that are not finite",
-    "LabelCut": f"cut labels of {{}} results to {LABEL_LIMIT} characters",
-    "MissingLabel": "{} results lack a label that scoreDimensionFormat names",
-    "Duplicate": "dropped {} results with the name of an earlier one",
-    "OutOfRange": "clamped {} scores to -100..100",
-    "SeriesLimit": "left out {} label sets beyond the limit of a score: return fewer results",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +58,8 @@ def _fetched(warnings: tuple[str, ...]) -> Condition:
 
 
 def _scored(scores: RoundScores) -> Condition:
-    remarks = [
-        said.format(scores.adjusted[rule])
-        for rule, said in _REMARKS.items()
-        if rule in scores.adjusted
-    ]
-    if remarks:
-        return Condition(SCORED, "True", "ScoresAdjusted", "; ".join(remarks))
+    if scores.adjusted:
+        return Condition(SCORED, "True", "ScoresAdjusted", str(scores.adjustments))
     if not scores.entries:
         return Condition(SCORED, "True", "NoResults", "The scoring API returned no results.")
     return Condition(SCORED, "True", "Scored")

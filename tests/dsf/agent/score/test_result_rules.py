@@ -6,8 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsf.agent.score.result_rules import (
-    LABEL_LIMIT,
-    RULES,
     AddOnPlacementScoreItem,
     ConversionSettings,
     RoundScores,
@@ -15,8 +13,10 @@ from dsf.agent.score.result_rules import (
     judge,
 )
 from dsf.agent.wire.scoring_answer import ScoringResult
+from dsf.api.crd.score_meaning import ScoreRange
 from dsf.api.crd.score_rules import Normalize
 from dsf.api.invalid_input import InvalidInput
+from dsf.api.scoring.adjustments import LABEL_LIMIT, RULES, Adjustments
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
 from tests.dsf.agent.scoring_results import scoring_result
 
@@ -45,6 +45,23 @@ def test_a_score_is_rounded_down() -> None:
         AddOnPlacementScoreItem("a", 12),
         AddOnPlacementScoreItem("b", -13),
         AddOnPlacementScoreItem("c", 0),
+    )
+
+
+def test_a_score_outside_the_declared_range_is_published_and_counted() -> None:
+    results = [result(score, app=str(score)) for score in (-1.0, 0.0, 4.0, 4.5, math.nan)]
+    whole = {"normalize": Normalize(min=0, max=4), "declared": ScoreRange(min=0, max=4)}
+    scores = converted(*results, **whole)
+    assert [entry.value for entry in scores.entries] == [-25, 0, 100, 100]
+    assert scores.adjusted == {"NotFinite": 1, "OutsideDeclaredRange": 2, "OutOfRange": 1}
+    open_end = converted(*results, declared=ScoreRange(min=0))
+    assert open_end.adjusted["OutsideDeclaredRange"] == 1
+
+
+def test_the_labels_that_results_lack_are_named() -> None:
+    scores = converted(result(1, pod="p"), result(2, pod="p"), format_="${node};${pod};${app}")
+    assert scores.adjustments == Adjustments(
+        {"MissingLabel": 2, "Duplicate": 1}, 2, 1, ("app", "node")
     )
 
 

@@ -15,7 +15,8 @@ from dsf.agent.publish.plan.placement_score import (
 )
 from dsf.agent.publish.plan.round_report import RoundReport
 from dsf.agent.score.expiry import validity
-from dsf.agent.score.result_rules import RULES, AddOnPlacementScoreItem, RoundScores, Rule
+from dsf.agent.score.result_rules import AddOnPlacementScoreItem, RoundScores
+from dsf.api.scoring.adjustments import RULES, Adjustments, Rule
 from dsf.kube import json_merge_patch
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -93,14 +94,17 @@ def test_nothing_is_written_while_nothing_changes() -> None:
 def test_counts_that_differ_in_every_round_wait_for_the_renewal() -> None:
     def adjusted(count: int) -> RoundReport:
         return round_report.success(
-            RoundScores((AddOnPlacementScoreItem("a", 1),), adjusted={"NotFinite": count})
+            RoundScores(
+                (AddOnPlacementScoreItem("a", 1),), adjusted={"NotFinite": count}, results=9
+            )
         )
 
     obj = written(created(), adjusted(1))
     soon, later = NOW + timedelta(seconds=30), NOW + timedelta(seconds=45)
     assert status_patch(obj, adjusted(2), now=soon, valid_for=VALID) is None
     told = {c["type"]: c for c in written(obj, adjusted(2), later)["status"]["conditions"]}
-    assert told["Scored"]["message"] == "dropped 2 scores that are not finite"
+    said = "9 results became 1 entry: dropped 2 scores that are not finite"
+    assert told["Scored"]["message"] == said
     clean = round_report.success(RoundScores((AddOnPlacementScoreItem("a", 1),)))
     assert status_patch(obj, clean, now=soon, valid_for=VALID) is not None
 
@@ -181,18 +185,26 @@ def test_the_time_of_a_transition_is_kept_until_the_next() -> None:
 
 
 def test_what_was_adjusted_is_said() -> None:
-    adjusted: dict[Rule, int] = dict(zip(RULES, range(1, 8), strict=True))
-    scores = RoundScores(entries=(AddOnPlacementScoreItem("a", 1),), adjusted=adjusted)
+    adjusted: dict[Rule, int] = dict(zip(RULES, range(1, 9), strict=True))
+    scores = RoundScores(
+        entries=(AddOnPlacementScoreItem("a", 1),),
+        adjusted=adjusted,
+        results=30,
+        missing=("node", "pod"),
+    )
     told = {c.type: c for c in round_report.success(scores, ("partial data",)).conditions}
     assert told["SourceFetched"].message == "partial data"
     assert told["Scored"].message == (
-        "dropped 1 scores that are not finite; cut labels of 2 results to 256 characters;"
-        " 3 results lack a label that scoreDimensionFormat names;"
-        " dropped 4 results with the name of an earlier one; clamped 5 scores to -100..100;"
-        " left out 6 label sets beyond the limit of a score: return fewer results"
+        "30 results became 1 entry: dropped 1 scores that are not finite;"
+        " 2 scores are outside the declared range; cut labels of 3 results to 256 characters;"
+        " 4 results lack a label that scoreDimensionFormat names (node, pod);"
+        " dropped 5 results with the name of an earlier one; clamped 6 scores to -100..100;"
+        " left out 7 label sets beyond the limit of a score: return fewer results;"
+        " left out 8 entries that do not fit into one object"
     )
+    assert Adjustments.read(told["Scored"].message) == scores.adjustments
     assert told["Published"].reason == "EntriesCut"
-    assert "7 of 8" in told["Published"].message
+    assert "8 of 9" in told["Published"].message
     assert {c.status for c in told.values()} == {"True"}
 
 
