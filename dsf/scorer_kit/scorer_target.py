@@ -14,6 +14,7 @@ from dsf.hub.observe.certificate_authorities import TrustedAuthorities
 from dsf.hub.observe.prober import Prober
 from dsf.hub.snapshot import urls
 from dsf.hub.snapshot.probe_result import ProbeFailure, ProbeResult, ProbeTarget
+from dsf.scorer_kit.trial_context import with_invented_context
 
 UNREACHABLE = frozenset({"Unreachable", "TimedOut", "Denied"})
 """Reasons of a probe that got no answer."""
@@ -43,7 +44,10 @@ class NamedApi:
 
 @dataclass(frozen=True, slots=True)
 class ScorerTarget:
-    """What a scoring API answered, and the summary that agents would get of it."""
+    """What a scoring API answered, and the summary that agents would get of it.
+
+    If the config asks for a context, the summary has an invented one.
+    """
 
     named: NamedApi
     probed: ProbeResult
@@ -91,7 +95,10 @@ async def look_at(named: NamedApi) -> ScorerTarget:
     Raises UnusableAuthorityFile.
     """
     probed = await probe(named, full=True)
-    return ScorerTarget(named, probed, _summary(named, probed.config))
+    summary = _summary(named, probed.config)
+    if isinstance(summary, ScorerSummary):
+        summary = with_invented_context(summary)
+    return ScorerTarget(named, probed, summary)
 
 
 async def probe(named: NamedApi, *, full: bool) -> ProbeResult:

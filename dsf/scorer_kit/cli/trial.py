@@ -63,6 +63,13 @@ def _recording(_: click.Context, __: click.Parameter, value: str) -> Path | None
     show_default=True,
     help="Stands for the managed cluster.",
 )
+@click.option(
+    "--objects",
+    "objects_path",
+    type=click.Path(exists=True, path_type=Path),
+    help="File or folder with the ManagedCluster, the workloads and the policies that a scorer asks"
+    " for in its context; default: invented ones.",
+)
 @click.option("--plot", "plotted", is_flag=True, help="Draw the series and their scores.")
 @click.option(
     "--output",
@@ -79,6 +86,7 @@ def trial(
     *,
     token_file: str,
     cluster: str,
+    objects_path: Path | None,
     plotted: bool,
     output: str,
     **source: Any,
@@ -93,7 +101,7 @@ def trial(
     api, chosen = named(url, scoring_url, dimension_format, ca_file), TrialSource(**source)
 
     async def tried() -> "Round":
-        return await _round(await reached(api), chosen, cluster, token_file)
+        return await _round(await reached(api), chosen, cluster, token_file, objects_path)
 
     done = asyncio.run(tried())
     if output == "yaml":
@@ -109,11 +117,16 @@ def trial(
 
 
 async def _round(
-    target: "ScorerTarget", source: "TrialSource", cluster: str, token: str
+    target: "ScorerTarget",
+    source: "TrialSource",
+    cluster: str,
+    token: str,
+    objects_path: Path | None,
 ) -> "Round":
     from dsf.api.invalid_input import InvalidInput
     from dsf.scorer_kit.author_call import AuthorCredentials
     from dsf.scorer_kit.series_file import UnusableFile
+    from dsf.scorer_kit.trial_context import with_context_of
     from dsf.scorer_kit.trial_round import try_round
 
     summary = target.summary
@@ -127,6 +140,10 @@ async def _round(
         )
     try:
         credentials = AuthorCredentials(summary.scoring_endpoint, token, target.named.ca)
+        if objects_path:
+            summary = with_context_of(objects_path, summary, cluster)
+        elif summary.context:
+            click.echo("the context is invented: name objects with --objects", err=True)
         return await try_round(summary, source, credentials, cluster)
     except UnusableFile as error:
         raise click.UsageError(str(error)) from error

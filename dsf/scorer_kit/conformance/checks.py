@@ -34,7 +34,7 @@ class ConformanceCheck:
 
 
 def _series(series: Sequence[EncodedSeries], given: CheckInput) -> CheckCall:
-    return CheckCall(ScoringRequestBody(() if given.without_source else series))
+    return CheckCall(ScoringRequestBody(() if given.without_source else series, given.context))
 
 
 def _typical(given: CheckInput) -> list[CheckCall]:
@@ -45,8 +45,8 @@ def _twice(given: CheckInput) -> list[CheckCall]:
     return _typical(given) * 2
 
 
-def _empty(_: CheckInput) -> list[CheckCall]:
-    return [CheckCall(ScoringRequestBody(()))]
+def _empty(given: CheckInput) -> list[CheckCall]:
+    return [CheckCall(ScoringRequestBody((), given.context))]
 
 
 def _few_samples(given: CheckInput) -> list[CheckCall]:

@@ -37,12 +37,16 @@ class CheckSettings:
 
 @dataclass(frozen=True, slots=True)
 class CheckInput:
-    """What the calls of a check are made of: the series' form, and those of a typical request."""
+    """What the calls of a check are made of: the series' form, and those of a typical request.
+
+    `context` is the JSON of what the config asks for besides, empty for nothing.
+    """
 
     form: SeriesForm
     typical: Sequence[EncodedSeries]
     settings: CheckSettings
     without_source: bool
+    context: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,12 @@ from dsf.agent.fetch.http_client import HttpClient, http_client
 from dsf.agent.fetch.http_exchange import CallDeadline, CallLimits, OutboundRequest, exchange
 from dsf.agent.fetch.scoring_call import BYTES_PER_SERIES, RESULTS_PER_SERIES
 from dsf.agent.score.result_rules import MAX_SERIES
+from dsf.agent.wire.call_context import caller_headers, encoded_context
 from dsf.agent.wire.scoring_answer import parse_scoring_answer
 from dsf.agent.wire.secret_data import Token
 from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.hub.snapshot.probe_result import ProbeFailure
+from dsf.scorer_kit.author_call import CLUSTER
 from dsf.scorer_kit.conformance.checks import CHECKS, ConformanceCheck, Need
 from dsf.scorer_kit.conformance.evidence import (
     CallCounts,
@@ -134,12 +136,17 @@ class _CheckRun:
         form, typical = form_of(summary, self._now), self._settings.typical
         if typical is None:
             typical = invented(form, TYPICAL_SERIES)
-        return CheckInput(form, typical, self._settings, summary.source_type == "None")
+        context = encoded_context(CLUSTER, summary)
+        return CheckInput(form, typical, self._settings, summary.source_type == "None", context)
 
     async def _call(self, summary: ScorerSummary, call: CheckCall) -> CallOutcome:
         tokens = {"given": self._settings.token, "none": "", "wrong": _WRONG_TOKEN}
         token = tokens[call.token]
-        headers = {"Content-Type": call.content_type, **(Token(token).headers if token else {})}
+        headers = {
+            "Content-Type": call.content_type,
+            **caller_headers(CLUSTER, summary),
+            **(Token(token).headers if token else {}),
+        }
         url, began = summary.scoring_endpoint, self._clock()
         answer = await exchange(
             self._client,
