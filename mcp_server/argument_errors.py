@@ -8,7 +8,7 @@ from fastmcp.tools.base import ToolResult
 from mcp_types import CallToolRequestParams
 from pydantic import ValidationError as PydanticValidationError
 
-from mcp_server.result_text import wrong_arguments
+from mcp_server.results.result_text import wrong_arguments
 
 _MOST_ARGUMENTS = 20
 """Arguments of one call: more than any tool has."""

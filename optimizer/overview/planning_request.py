@@ -100,6 +100,25 @@ def _generated_policies() -> dict[str, Any]:
     return {"mig": {"discover": True}}
 
 
+def read_objective(text: str) -> dict[str, float] | RequestProblem:
+    """Return the weights of scores: `power`, or `performance: 2, power: 1`."""
+    weights: dict[str, float] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, _, weight = part.partition(":")
+        try:
+            weights[name.strip()] = float(weight or 1)
+        except ValueError:
+            message = f"objective: {UntrustedName(weight.strip())} is no weight; say `power: 2`"
+            return RequestProblem(
+                status=UNPROCESSABLE,
+                reason="InvalidObjective",
+                title="The objective can't be read",
+                detail=message,
+                errors=(FieldProblem("objective", message),),
+            )
+    return weights
+
+
 def validated_request(body: Mapping[str, Any]) -> OptimizeRequest | RequestProblem:
     """Return the request of a body, or the problem that names each wrong field."""
     try:

@@ -16,9 +16,35 @@ EXAMPLES = int(os.environ.get("FIRE_EXAMPLES", "300"))
 """Tool calls in all; FIRE_EXAMPLES sets another number."""
 MASKED = "Error calling tool"
 """What the server says of an exception that is none of the documented failures."""
-TOOLS = ("list_scores", "plan_placement", "apply_plan", "reset_placements", "no_such_tool")
+TOOLS = (
+    "fleet_overview",
+    "list_scores",
+    "describe_scorer",
+    "describe_workload",
+    "plan_placement",
+    "explain_placement",
+    "compare_plans",
+    "follow_rollout",
+    "diagnose",
+    "apply_plan",
+    "change_rollout",
+    "rollback",
+    "reset_placements",
+    "no_such_tool",
+)
 PLAN = request()
-FIELDS = ("cluster", "name", "page", "digest", "namespace", "whyNot", "pareto", "mig", "gap")
+FIELDS = (
+    "cluster",
+    "name",
+    "score",
+    "workload",
+    "objective",
+    "objectives",
+    "what_if",
+    "request",
+    "digest",
+    "namespace",
+)
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts
@@ -51,7 +77,8 @@ def changed_plans(draw: st.DrawFn) -> dict[str, Any]:
 
 
 arguments = st.one_of(
-    changed_plans(), st.dictionaries(st.sampled_from(FIELDS) | texts, documents, max_size=5)
+    st.builds(lambda plan: {"request": plan}, changed_plans()),
+    st.dictionaries(st.sampled_from(FIELDS) | texts, documents, max_size=5),
 )
 
 

@@ -38,6 +38,11 @@ def request(score: str = PERFORMANCE) -> dict[str, Any]:
     return params
 
 
+def wish(score: str = PERFORMANCE, **changes: Any) -> dict[str, Any]:
+    """Arguments of plan_placement: the guide's request, with other fields."""
+    return {"request": {**request(score), **changes}}
+
+
 async def scenario_hub(access: AccessTable | None = None) -> EmbeddedHub:
     hub = EmbeddedHub(crds=crds(), access=access or AccessTable())
     for name in NAMESPACES:

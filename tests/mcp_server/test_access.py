@@ -21,7 +21,7 @@ from optimizer.access.delegated_auth import DelegatedAuth
 from optimizer.api.serving import listen, serve, url
 from optimizer.plan.plan import Plan
 from optimizer.service import Optimizer
-from tests.mcp_server.service import POWER, generated, request, scenario_hub
+from tests.mcp_server.service import POWER, generated, request, scenario_hub, wish
 from tests.optimizer.access.callers import READER, TOKENS, WRITER, reads, writes
 from tests.optimizer.build import NOW
 from tests.optimizer.build import request as guide_request
@@ -53,7 +53,7 @@ class Door:
         return result
 
     async def plan(self, token: str, score: str = POWER) -> str:
-        result = await self.call("plan_placement", token, **request(score))
+        result = await self.call("plan_placement", token, **wish(score))
         return str(result["structuredContent"]["digest"])
 
 
@@ -149,12 +149,12 @@ async def test_an_approval_expires_and_showing_the_plan_again_renews_it() -> Non
     hub = await scenario_hub()
     mcp = create_mcp(Optimizer(hub, now=utc_now), read_only=False, clock=lambda: now[0])
     async with Client(mcp) as client:
-        digest = (await client.call_tool("plan_placement", request())).structured_content["digest"]
+        digest = (await client.call_tool("plan_placement", wish())).structured_content["digest"]
         now[0] = APPROVAL_SECONDS + 1
         with pytest.raises(ToolError, match="approval has expired; call plan_placement again"):
             await client.call_tool("apply_plan", {"digest": digest})
         assert await generated(hub) == []
-        await client.call_tool("plan_placement", request())
+        await client.call_tool("plan_placement", wish())
         now[0] += APPROVAL_SECONDS
         await client.call_tool("apply_plan", {"digest": digest})
     assert len(await generated(hub)) == 6
@@ -163,7 +163,7 @@ async def test_an_approval_expires_and_showing_the_plan_again_renews_it() -> Non
 async def test_what_changed_since_it_was_shown_is_named() -> None:
     hub = await scenario_hub()
     async with Client(create_mcp(Optimizer(hub, now=utc_now), read_only=False)) as client:
-        digest = (await client.call_tool("plan_placement", request())).structured_content["digest"]
+        digest = (await client.call_tool("plan_placement", wish())).structured_content["digest"]
         name = request()["targetWorkloads"][0]["name"]
         labels = {"metadata": {"labels": {"resource-request-amount": "1"}}}
         await hub.patch(MANIFEST_WORK_REPLICA_SET, name, labels, "default")

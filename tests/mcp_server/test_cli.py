@@ -23,11 +23,21 @@ from dsf.kube.embedded.http.server import kubeconfig, serving
 from mcp_server.cli import mcp
 from optimizer.api.serving import listen
 from tests.command_line import invoked
-from tests.mcp_server.service import generated, request, scenario_hub
+from tests.mcp_server.service import generated, request, scenario_hub, wish
 
 DSF = [sys.executable, "-m", "dsf"]
 HANGS_SECONDS = 60
-READS = ["list_scores", "plan_placement", "placement_status"]
+READS = [
+    "fleet_overview",
+    "list_scores",
+    "describe_scorer",
+    "describe_workload",
+    "plan_placement",
+    "explain_placement",
+    "compare_plans",
+    "follow_rollout",
+    "diagnose",
+]
 TOOLS_LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 INITIALIZE = {
     "protocolVersion": "2025-11-25",
@@ -65,7 +75,7 @@ def _client(folder: Path, answer: ElicitResult[Any], *, era: str) -> Client[Any]
 async def test_on_stdio_a_person_is_asked(hub: EmbeddedHub, tmp_path: Path, era: str) -> None:
     answer = ElicitResult(action="decline")
     async with _client(tmp_path, answer, era=era) as client:
-        plan = (await client.call_tool("plan_placement", request())).structured_content
+        plan = (await client.call_tool("plan_placement", wish())).structured_content
         assert plan["objective_value"] == 115
         with pytest.raises(ToolError, match="did not confirm"):
             await client.call_tool("apply_plan", {"digest": plan["digest"]})
@@ -97,7 +107,7 @@ async def test_nothing_but_the_protocol_is_on_standard_output(
     hub: EmbeddedHub, tmp_path: Path
 ) -> None:
     (tmp_path / ".env").write_text("FASTMCP_LOG_ENABLED=true\nFASTMCP_LOG_LEVEL=nonsense\n")
-    plan = {"name": "plan_placement", "arguments": request()}
+    plan = {"name": "plan_placement", "arguments": wish()}
     calls = [
         {"id": 1, "method": "initialize", "params": INITIALIZE},
         {"method": "notifications/initialized"},
@@ -134,7 +144,7 @@ async def test_over_http_the_tools_are_alone_and_a_signal_ends_it(
         async with Client(url) as client:
             assert [tool.name for tool in await client.list_tools()] == READS
             scores = await client.call_tool("list_scores")
-            assert scores.structured_content["total"] == 24
+            assert scores.structured_content["scores"][0]["entries"] == 12
         base = url.removesuffix("/mcp")
         async with httpx.AsyncClient(trust_env=False, base_url=base, timeout=HANGS_SECONDS) as http:
             assert (await http.get("/healthz")).text == "ok"

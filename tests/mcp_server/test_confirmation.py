@@ -12,7 +12,7 @@ from fastmcp.exceptions import ToolError
 from dsf.kube.clock import utc_now
 from mcp_server.app import create_mcp
 from optimizer.service import Optimizer
-from tests.mcp_server.service import Service, generated, request, scenario_hub, serving
+from tests.mcp_server.service import Service, generated, scenario_hub, serving, wish
 
 YES = ElicitResult(action="accept", content={"confirm": True})
 NOT_YES = {
@@ -34,19 +34,19 @@ def _client(service: Service, answer: ElicitResult[Any], asked: list[str]) -> Cl
 async def test_the_question_shows_the_plan_and_a_yes_applies_it() -> None:
     asked: list[str] = []
     async with serving(read_only=False) as service, _client(service, YES, asked) as client:
-        plan = (await client.call_tool("plan_placement", request())).structured_content
+        plan = (await client.call_tool("plan_placement", wish())).structured_content
         await client.call_tool("apply_plan", {"digest": plan["digest"]})
         assert len(await generated(service.hub)) == 6
     [question] = asked
     assert plan["digest"] in question
-    assert plan["explanation"] in question
+    assert "mwrs-app01 starts on 3g.48gb on worker01" in question
 
 
 @pytest.mark.parametrize("answer", NOT_YES.values(), ids=NOT_YES.keys())
 async def test_anything_but_a_yes_writes_nothing(answer: ElicitResult[Any]) -> None:
     asked: list[str] = []
     async with serving(read_only=False) as service, _client(service, answer, asked) as client:
-        plan = (await client.call_tool("plan_placement", request())).structured_content
+        plan = (await client.call_tool("plan_placement", wish())).structured_content
         with pytest.raises(ToolError, match="did not confirm; nothing was written"):
             await client.call_tool("apply_plan", {"digest": plan["digest"]})
         with pytest.raises(ToolError, match="did not confirm; nothing was written"):
@@ -79,7 +79,7 @@ async def test_while_a_tool_waits_an_error_and_an_answer_of_another_form_are_a_r
     hub = await scenario_hub()
     mcp = create_mcp(Optimizer(hub, now=utc_now), read_only=False)
     async with Client(mcp, mode="legacy", elicitation_handler=handler) as client:
-        plan = (await client.call_tool("plan_placement", request())).structured_content
+        plan = (await client.call_tool("plan_placement", wish())).structured_content
         for tool, arguments in _writes(plan["digest"]).items():
             with pytest.raises(ToolError, match="did not confirm; nothing was written"):
                 await client.call_tool(tool, arguments)
@@ -116,7 +116,7 @@ async def test_a_client_that_can_not_ask_applies_by_digest_unless_the_server_den
         serving(read_only=False, when_client_cannot_ask="deny") as service,
         Client(service.mcp, mode=era) as client,
     ):
-        plan = (await client.call_tool("plan_placement", request())).structured_content
+        plan = (await client.call_tool("plan_placement", wish())).structured_content
         for tool, arguments in _writes(plan["digest"]).items():
             with pytest.raises(ToolError, match="can't ask its user to confirm"):
                 await client.call_tool(tool, arguments)
@@ -125,7 +125,7 @@ async def test_a_client_that_can_not_ask_applies_by_digest_unless_the_server_den
         serving(read_only=False, when_client_cannot_ask="digest") as service,
         Client(service.mcp, mode=era) as client,
     ):
-        plan = (await client.call_tool("plan_placement", request())).structured_content
+        plan = (await client.call_tool("plan_placement", wish())).structured_content
         await client.call_tool("apply_plan", {"digest": plan["digest"]})
         assert len(await generated(service.hub)) == 6
 

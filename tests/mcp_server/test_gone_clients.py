@@ -12,7 +12,7 @@ from dsf.kube import kinds
 from dsf.kube.kinds import Kind
 from dsf.kube.port import Kube
 from tests.eventually import eventually
-from tests.mcp_server.service import Service, generated, request, serving
+from tests.mcp_server.service import Service, generated, serving, wish
 from tests.mcp_server.test_http import HANGS_SECONDS, _post
 from tests.optimizer.api.test_connection_limits import Connection, Held
 
@@ -47,9 +47,9 @@ def _holding(verb: str, kind: Kind) -> tuple[list[Held], Callable[[Kube], Kube]]
 @pytest.mark.parametrize(
     ("tool", "arguments", "kind"),
     [
-        ("plan_placement", request(), kinds.POLICY),
+        ("plan_placement", wish(), kinds.POLICY),
         ("list_scores", {}, kinds.ADD_ON_PLACEMENT_SCORE),
-        ("placement_status", {"namespace": "default"}, kinds.PLACEMENT_DECISION),
+        ("follow_rollout", {"namespace": "default"}, kinds.PLACEMENT_DECISION),
     ],
 )
 async def test_the_work_of_a_gone_client_is_cancelled(
@@ -89,6 +89,6 @@ async def test_a_gone_client_deletes_nothing() -> None:
 
 
 async def _applied(service: Service) -> None:
-    shown = await _post(service.mcp, _call("plan_placement", request()))
+    shown = await _post(service.mcp, _call("plan_placement", wish()))
     digest = shown.json()["result"]["structuredContent"]["digest"]
     await _post(service.mcp, _call("apply_plan", {"digest": digest}))

@@ -34,10 +34,18 @@ async def test_one_bare_post_lists_the_tools(service: Service, path: str) -> Non
     assert response.headers["Content-Type"] == "application/json"
     tools = response.json()["result"]["tools"]
     assert [tool["name"] for tool in tools] == [
+        "fleet_overview",
         "list_scores",
+        "describe_scorer",
+        "describe_workload",
         "plan_placement",
-        "placement_status",
+        "explain_placement",
+        "compare_plans",
+        "follow_rollout",
+        "diagnose",
         "apply_plan",
+        "change_rollout",
+        "rollback",
         "reset_placements",
     ]
 

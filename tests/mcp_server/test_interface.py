@@ -13,7 +13,7 @@ from optimizer.service import Optimizer
 
 GOLDEN = Path(__file__).with_name("tools.json")
 
-BUDGET = 19_600
+BUDGET = 13_500
 """Characters; every assistant pays for the whole list in each conversation."""
 
 

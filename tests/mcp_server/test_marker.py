@@ -20,31 +20,41 @@ from dsf.kube.kinds import (
     POLICY,
     Kind,
 )
-from mcp_server import result_text
-from mcp_server.result_views import (
+from mcp_server.results import fleet_text, plan_text, result_text
+from mcp_server.results.fleet_views import DiagnosisView, ScorerView, ScoresView
+from mcp_server.results.plan_views import (
+    ComparisonView,
+    ExplanationView,
+    FollowView,
+    compared_plan,
+    follow_view,
+    plan_view,
+)
+from mcp_server.results.result_views import (
     AppliedView,
     ResetView,
-    ScorePage,
-    StatusView,
     applied_view,
-    plan_view,
+    cleaned_texts,
     reset_view,
     score_page,
-    status_view,
 )
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution
+from optimizer.overview.fleet_overview import FleetOverview
+from optimizer.overview.workload_description import WorkloadDescription
 from optimizer.placement_status.text import status_tables
 from optimizer.plan.basis import Basis
 from optimizer.plan.plan import Plan
 from optimizer.plan.text.tables import render
+from optimizer.plan.workload_moves import EnforcementChange, WorkloadMove
 from optimizer.wire.explanation import Explanation, Placed
 from optimizer.wire.placement_status import PlacementStatus
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.request_problem import FieldProblem, RequestProblem
 from optimizer.wire.result import Applied, ResetResult, ScoreObject, Unplaced
+from optimizer.wire.rollout import RolloutStatus
 from tests.house.marker import MARKER, WORDS, filled, forged_lines, raw, unquoted
-from tests.mcp_server.service import Service, request, serving
+from tests.mcp_server.service import POWER, Service, request, serving, wish
 
 NAME = "dynamic-scoring.open-cluster-management.io"
 
@@ -63,20 +73,31 @@ def _plan() -> Plan:
         manifests=(),
         changes=(Create(PLACEMENT, {"metadata": {"name": MARKER, "namespace": MARKER}}),),
         explanation=filled(Explanation),
+        moves=(filled(WorkloadMove),),
+        enforcement_changes=(filled(EnforcementChange),),
     )
 
 
 def _texts() -> Mapping[str, str]:
     plan = _plan()
+    view = plan_view(plan, applicable=True, objects=True)
     problem = RequestProblem(
         status=409, reason="R", title="t", detail=MARKER, errors=(FieldProblem(MARKER, MARKER),)
     )
     return {
-        "plan": result_text.explanation(plan),
-        "question": result_text.question(plan),
-        "scores": result_text.scores_text(filled(ScorePage)),
-        "applied": result_text.applied_text(filled(AppliedView)),
-        "status": result_text.status_text(filled(StatusView)),
+        "plan": plan_text.plan_text(plan, view, read_only=False),
+        "question": plan_text.question(plan, view),
+        "explanation": plan_text.explanation_text(filled(ExplanationView)),
+        "comparison": plan_text.comparison_text(filled(ComparisonView)),
+        "follow": plan_text.follow_text(filled(FollowView)),
+        "overview": fleet_text.overview_text(filled(FleetOverview)),
+        "scores": fleet_text.scores_text(filled(ScoresView)),
+        "scorer": fleet_text.scorer_text(filled(ScorerView)),
+        "workload": fleet_text.workload_text(filled(WorkloadDescription)),
+        "diagnosis": fleet_text.diagnosis_text(filled(DiagnosisView), MARKER),
+        "applied": result_text.applied_text(
+            filled(AppliedView).model_copy(update={"repeated": False})
+        ),
         "reset": result_text.reset_text(filled(ResetView)),
         "refusal": result_text.refusal(problem),
         "refusal without fields": result_text.refusal(
@@ -99,11 +120,13 @@ def test_structured_content_has_no_invisible_characters() -> None:
     plan = _plan()
     scores = (filled(ScoreObject),)
     for view in (
-        plan_view(plan, result_text.explanation(plan)),
+        plan_view(plan, applicable=True, objects=True),
+        compared_plan(MARKER, plan),
         score_page(scores, offset=0, limit=10),
         applied_view(filled(Applied)),
         reset_view("default", filled(ResetResult)),
-        status_view(filled(PlacementStatus)),
+        follow_view(filled(PlacementStatus), filled(RolloutStatus), MARKER),
+        cleaned_texts(filled(FleetOverview)),
     ):
         content = json.dumps(view.model_dump(mode="json"), ensure_ascii=False)
         assert WORDS in content
@@ -239,8 +262,14 @@ async def test_what_stands_on_the_hub_reaches_a_model_in_quotes(number: int) -> 
         await _write(service, kind, name, namespace, patch)
         for tool, arguments in (
             ("list_scores", {}),
-            ("placement_status", {"namespace": "default"}),
-            ("plan_placement", {**request(), "explain": True}),
+            ("follow_rollout", {"namespace": "default"}),
+            ("fleet_overview", {}),
+            ("describe_scorer", {"name": POWER}),
+            ("describe_workload", {"name": "app02"}),
+            ("diagnose", {}),
+            ("compare_plans", {"objectives": ["power", "performance"]}),
+            ("explain_placement", {"workload": "mwrs-app02", "objective": "power"}),
+            ("plan_placement", wish(explain=True)),
         ):
             try:
                 answer = await client.call_tool(tool, arguments)
@@ -249,7 +278,7 @@ async def test_what_stands_on_the_hub_reaches_a_model_in_quotes(number: int) -> 
                 continue
             shown.append(answer.content[0].text)
             assert not raw(json.dumps(answer.structured_content, ensure_ascii=False))
-            if tool == "plan_placement" and answer.structured_content["changes"]:
+            if tool == "plan_placement" and answer.structured_content["writes"]:
                 digest = answer.structured_content["digest"]
                 with pytest.raises(ToolError, match="did not confirm"):
                     await client.call_tool("apply_plan", {"digest": digest})

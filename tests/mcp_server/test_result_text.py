@@ -6,16 +6,26 @@ import pytest
 
 from dsf.kube.changes import Create
 from dsf.kube.kinds import PLACEMENT
-from mcp_server.result_text import explanation, few, next_step, question, reset_text
-from mcp_server.result_views import LIST_LIMIT, plan_view, reset_view
+from mcp_server.results.plan_text import (
+    STABLE_SECONDS,
+    move_sentence,
+    next_step,
+    plan_text,
+    question,
+)
+from mcp_server.results.plan_views import ISSUES_SHOWN, MOVES_SHOWN, plan_view
+from mcp_server.results.result_text import few, reset_text
+from mcp_server.results.result_views import LIST_LIMIT, reset_view
 from optimizer.domain.issue import Issue
 from optimizer.domain.solution import Decision, Solution
 from optimizer.domain.status import Status
 from optimizer.plan.basis import Basis
 from optimizer.plan.plan import Plan
+from optimizer.plan.workload_moves import MoveAction, WorkloadMove, WorkloadPlace
 from optimizer.wire.explanation import Placed
 from optimizer.wire.request import OptimizeRequest
 from optimizer.wire.result import FailedChange, ObjectRef, ResetResult, Unplaced
+from policy_watcher.cli import policy_watcher as watch
 from tests.mcp_server.service import request
 
 MANY = LIST_LIMIT + 7
@@ -40,31 +50,47 @@ def _plan(*, places: int = 0, unplaced: int = 0, status: Status = "Optimal") -> 
         issues=tuple(Issue(reason="MissingScore", message="none") for _ in range(unplaced)),
         manifests=(),
         changes=tuple(Create(PLACEMENT, obj) for obj in objects),
+        moves=(
+            *(_move(f"w{i}", f"c{i:03}") for i in range(places)),
+            *(_move(f"u{i}", why="NoCapacityLeft") for i in range(unplaced)),
+        ),
+    )
+
+
+def _move(workload: str, cluster: str = "", why: str = "") -> WorkloadMove:
+    place = WorkloadPlace(cluster=cluster, device="d", scores={"s": 1})
+    return WorkloadMove(
+        workload=workload,
+        action="starts" if cluster else "waits",
+        before=(),
+        after=(place,) if cluster else (),
+        gain={"s": 1} if cluster else {},
+        why=why,
     )
 
 
 def test_a_long_plan_is_cut_and_counted() -> None:
-    plan = _plan(places=MANY, unplaced=MANY)
-    text = explanation(plan)
-    view = plan_view(plan, text)
-    lists = ("policies", "placements", "unplaced", "gaps", "changes")
-    assert view.omitted == dict.fromkeys(lists, 7)
-    assert all(len(getattr(view, name)) == LIST_LIMIT for name in lists)
-    for cut in ("clusters", "workloads left out", "issues", "changes"):
-        assert f"and 7 more {cut}" in text
-    assert f"{MANY} workloads placed" in text
+    plan = _plan(places=MOVES_SHOWN + 7, unplaced=ISSUES_SHOWN + 7)
+    view = plan_view(plan, applicable=True, objects=True)
+    assert view.omitted == {"moves": 14 + ISSUES_SHOWN, "issues": 7}
+    assert (len(view.moves), len(view.issues)) == (MOVES_SHOWN, ISSUES_SHOWN)
+    assert view.writes == {"create": MOVES_SHOWN + 7}
+    text = plan_text(plan, view, read_only=False)
+    assert f"and {MOVES_SHOWN + 14 + ISSUES_SHOWN - 12} more" in text
+    assert f"{MOVES_SHOWN + 7} workloads placed" in text
 
 
 def test_a_short_plan_leaves_nothing_out() -> None:
     plan = _plan(places=2, unplaced=1)
-    assert plan_view(plan, "").omitted == {}
-    assert explanation(plan).splitlines() == [
-        "Proven best: 2 workloads placed, together worth 2.",
-        'c000 enforces policy-0: w0 on "d" (1).',
-        'c001 enforces policy-1: w1 on "d" (1).',
-        'u0 has no place: NoCapacityLeft: "full house"',
+    view = plan_view(plan, applicable=True, objects=False)
+    assert view.omitted == {}
+    assert plan_text(plan, view, read_only=False).splitlines() == [
+        "Proven best: 2 workloads placed, together worth 2. Totals: s 2.",
+        "w0 starts on d on c000, +1 s.",
+        "w1 starts on d on c001, +1 s.",
+        "u0 has no place: NoCapacityLeft.",
         'Not used: MissingScore: "none"',
-        "Would be written: create Placement default/p-0, create Placement default/p-1.",
+        next_step(view, read_only=False),
     ]
 
 
@@ -77,18 +103,57 @@ def test_a_short_plan_leaves_nothing_out() -> None:
     ],
 )
 def test_the_verdict_says_how_good_the_plan_is(status: Status, said: str) -> None:
-    assert said in explanation(_plan(places=int(status == "Feasible"), status=status))
+    plan = _plan(places=int(status == "Feasible"), status=status)
+    view = plan_view(plan, applicable=True, objects=False)
+    assert said in plan_text(plan, view, read_only=False)
 
 
-def test_a_plan_without_places_offers_nothing_to_apply() -> None:
-    plan = _plan(unplaced=1, status="Infeasible")
-    assert explanation(plan).endswith("Nothing would be written.")
-    assert next_step(plan_view(plan, ""), read_only=False) == ""
+def test_a_plan_says_how_it_can_be_applied() -> None:
+    empty, full = _plan(unplaced=1, status="Infeasible"), _plan(places=1)
+    for plan, applicable, read_only, said in (
+        (empty, True, False, "Nothing would be written"),
+        (full, True, True, "read-only, so a person has to apply"),
+        (full, False, False, "so it can't be applied"),
+    ):
+        view = plan_view(plan, applicable=applicable, objects=False)
+        assert said in next_step(view, read_only=read_only)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "action", "said"),
+    [
+        (("a", "3g"), ("b", "2g"), "moves", "w moves from 3g on a to 2g on b, +20 s; uncovered"),
+        (("a", "3g"), None, "stops", "w stops on 3g on a, +20 s; uncovered"),
+        (("a", "3g"), ("a", "3g"), "stays", "w stays on 3g on a, +20 s; uncovered"),
+    ],
+)
+def test_a_move_is_one_sentence(
+    before: tuple[str, str], after: tuple[str, str] | None, action: MoveAction, said: str
+) -> None:
+    def places(at: tuple[str, str] | None) -> tuple[WorkloadPlace, ...]:
+        return (WorkloadPlace(cluster=at[0], device=at[1], scores={}),) if at else ()
+
+    move = WorkloadMove(
+        workload="w",
+        action=action,
+        before=places(before),
+        after=places(after),
+        gain={"s": 20},
+        uncovered=True,
+    )
+    assert move_sentence(move).startswith(said)
+
+
+def test_the_time_without_cover_is_the_policy_watchers_default() -> None:
+    [option] = [item for item in watch.params if item.name == "stable_duration_sec"]
+    assert option.default == str(STABLE_SECONDS)
 
 
 def test_the_question_names_what_is_agreed_to() -> None:
-    asked = question(_plan(places=1))
-    assert "create Placement default/p-0" in asked
+    plan = _plan(places=1)
+    asked = question(plan, plan_view(plan, applicable=True, objects=False))
+    assert "w0 starts on d on c000" in asked
+    assert "create 1" in asked
     assert asked.endswith("Digest: d1")
 
 

@@ -19,6 +19,7 @@ from tests.mcp_server.service import (
     generated,
     request,
     serving,
+    wish,
 )
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -36,15 +37,25 @@ async def untouched() -> AsyncIterator[Service]:
         assert await generated(service.hub) == []
 
 
-READS = {"list_scores", "placement_status", "plan_placement"}
-WRITES = {"apply_plan", "reset_placements"}
+READS = {
+    "fleet_overview",
+    "list_scores",
+    "describe_scorer",
+    "describe_workload",
+    "plan_placement",
+    "explain_placement",
+    "compare_plans",
+    "follow_rollout",
+    "diagnose",
+}
+WRITES = {"apply_plan", "change_rollout", "rollback", "reset_placements"}
 
 
 @both_eras
 async def test_a_read_only_server_neither_lists_nor_runs_what_writes(era: Era) -> None:
     async with serving(read_only=True) as service, Client(service.mcp, mode=era) as client:
         assert {tool.name for tool in await client.list_tools()} == READS
-        plan = await client.call_tool("plan_placement", request())
+        plan = await client.call_tool("plan_placement", wish())
         assert "read-only" in plan.content[0].text
         arguments = {"digest": plan.structured_content["digest"]}
         for name, call in {
@@ -78,17 +89,19 @@ async def test_a_plan_is_the_golden_one_and_writes_nothing(
     untouched: Service, era: Era, score: str, value: int, policy: str, device: str
 ) -> None:
     async with Client(untouched.mcp, mode=era) as client:
-        result = await client.call_tool("plan_placement", request(score))
-        again = await client.call_tool("plan_placement", request(score))
+        result = await client.call_tool("plan_placement", wish(score))
+        again = await client.call_tool("plan_placement", wish(score))
     assert await generated(untouched.hub) == []
     plan = result.structured_content
     assert (plan["status"], plan["objective_value"]) == ("Optimal", value)
-    assert plan["policies"] == {c: f"policy-{policy}-{c}" for c in ("worker01", "worker02")}
-    assert {place["device"] for place in plan["placements"]} == {device}
-    assert len(plan["changes"]) == 6
+    changed = {item["cluster"]: item["after"] for item in plan["enforcement_changes"]}
+    assert changed == {c: [f"policy-{policy}-{c}"] for c in ("worker01", "worker02")}
+    assert {item["after"][0]["device"] for item in plan["moves"]} == {device}
+    assert plan["writes"] == {"create": 6}
+    assert plan["objects"] is None
     assert again.structured_content == plan
     text = result.content[0].text
-    for said in (f"worth {value}.", policy, device, plan["digest"], "create Placement default/"):
+    for said in (f"worth {value}.", "starts on", device, plan["digest"]):
         assert said in text
 
 
@@ -99,21 +112,23 @@ async def test_a_plan_honours_constraints_limits_and_weights(untouched: Service)
     asked["preference"] = {**asked["preference"], "weight": 2}
     limit = {"name": "power", "maximum": 30, "score": {"addonPlacementScore": POWER}}
     async with Client(untouched.mcp) as client:
-        pinned = await client.call_tool("plan_placement", asked)
-        capped = await client.call_tool("plan_placement", {**asked, "more": {"limits": [limit]}})
-    where = {item["workload"]: item["cluster"] for item in pinned.structured_content["placements"]}
+        pinned = await client.call_tool("plan_placement", {"request": asked})
+        capped = await client.call_tool("plan_placement", {"request": {**asked, "limits": [limit]}})
+    where = {
+        item["workload"]: item["after"][0]["cluster"] for item in pinned.structured_content["moves"]
+    }
     assert where == {"mwrs-app01": "worker02", "mwrs-app02": "worker01"}
     assert pinned.structured_content["objective_value"] == 230
-    (left,) = capped.structured_content["placements"]
-    assert (left["workload"], left["cluster"]) == ("mwrs-app01", "worker02")
+    (left,) = [item for item in capped.structured_content["moves"] if item["after"]]
+    assert (left["workload"], left["after"][0]["cluster"]) == ("mwrs-app01", "worker02")
 
 
 async def test_a_plan_explains_itself_where_asked(untouched: Service) -> None:
     crowded = request()
     crowded["clusters"] = crowded["clusters"][:1]
     async with Client(untouched.mcp) as client:
-        plain = await client.call_tool("plan_placement", crowded)
-        told = await client.call_tool("plan_placement", {**crowded, "explain": True})
+        plain = await client.call_tool("plan_placement", {"request": crowded})
+        told = await client.call_tool("plan_placement", {"request": {**crowded, "explain": True}})
     assert "Computed: " not in plain.content[0].text
     text = told.content[0].text
     assert "workload mwrs-app01 keeps running" in text
@@ -127,9 +142,9 @@ async def test_a_plan_explains_itself_where_asked(untouched: Service) -> None:
 
 async def test_the_steps_from_what_runs_now_are_told() -> None:
     async with serving(read_only=False) as service, Client(service.mcp) as client:
-        first = await client.call_tool("plan_placement", request(POWER))
+        first = await client.call_tool("plan_placement", wish(POWER))
         await client.call_tool("apply_plan", {"digest": first.structured_content["digest"]})
-        told = await client.call_tool("plan_placement", {**request(), "explain": True})
+        told = await client.call_tool("plan_placement", wish(explain=True))
     text = told.content[0].text
     assert re.search(r"Step \d of \d: .*enforce policy-enable-mig-3g-worker01 on worker01", text)
     assert "start mwrs-app01 on 3g.48gb of worker01" in text
@@ -140,7 +155,7 @@ async def test_the_pareto_set_is_told_where_asked(untouched: Service) -> None:
     scores = [{"addonPlacementScore": POWER, "weight": 0}]
     more = {"objectives": scores, "pareto": [preference, POWER]}
     async with Client(untouched.mcp) as client:
-        told = await client.call_tool("plan_placement", {**request(), "more": more})
+        told = await client.call_tool("plan_placement", wish(**more))
     text = told.content[0].text
     assert (
         f"Pareto point {preference} 115, {POWER} 85: mwrs-app01 on 3g.48gb of worker01,"
@@ -152,14 +167,16 @@ async def test_the_pareto_set_is_told_where_asked(untouched: Service) -> None:
 @both_eras
 async def test_exactly_the_plan_that_was_shown_is_applied_once_and_reset(era: Era) -> None:
     async with serving(read_only=False) as service, Client(service.mcp, mode=era) as client:
-        first = (await client.call_tool("plan_placement", request())).structured_content
-        other = (await client.call_tool("plan_placement", request(POWER))).structured_content
+        shown = await client.call_tool("plan_placement", {**wish(), "objects": True})
+        first = shown.structured_content
+        other = (await client.call_tool("plan_placement", wish(POWER))).structured_content
         result = await client.call_tool("apply_plan", {"digest": first["digest"]})
-        names = sorted(change["name"] for change in first["changes"])
-        assert result.structured_content["applied"] == first["changes"]
+        names = sorted(change["name"] for change in first["objects"])
+        assert result.structured_content["applied"] == first["objects"]
         assert await generated(service.hub) == names
-        with pytest.raises(ToolError, match="was applied already; call plan_placement again"):
-            await client.call_tool("apply_plan", {"digest": first["digest"]})
+        again = await client.call_tool("apply_plan", {"digest": first["digest"]})
+        assert again.structured_content == {**result.structured_content, "repeated": True}
+        assert "nothing was written now" in again.content[0].text
         with pytest.raises(
             ToolError,
             match="generated objects of optimization default of namespace default have changed",
@@ -175,7 +192,7 @@ async def test_exactly_the_plan_that_was_shown_is_applied_once_and_reset(era: Er
 
 async def test_a_plan_is_refused_when_its_clusters_have_changed() -> None:
     async with serving(read_only=False) as service, Client(service.mcp) as client:
-        plan = (await client.call_tool("plan_placement", request())).structured_content
+        plan = (await client.call_tool("plan_placement", wish())).structured_content
         labels = {"metadata": {"labels": {"cluster-name": "renamed"}}}
         await service.hub.patch(MANAGED_CLUSTER, "worker01", labels)
         with pytest.raises(ToolError, match="plan again"):
@@ -183,12 +200,13 @@ async def test_a_plan_is_refused_when_its_clusters_have_changed() -> None:
         assert await generated(service.hub) == []
 
 
-async def test_scores_come_in_pages_and_by_cluster_and_name(untouched: Service) -> None:
+async def test_scores_come_by_name_and_the_entries_of_one_cluster(untouched: Service) -> None:
     async with Client(untouched.mcp) as client:
-        page = (await client.call_tool("list_scores", {"limit": 5})).structured_content
-        assert (page["total"], page["next_offset"]) == (24, 5)
-        one = await client.call_tool("list_scores", {"cluster": "worker02", "name": POWER})
-    [score] = one.structured_content["items"]
+        every = (await client.call_tool("list_scores", {})).structured_content
+        assert [item["name"] for item in every["scores"]] == [PERFORMANCE, POWER]
+        assert every["entries"] is None
+        one = await client.call_tool("list_scores", {"cluster": "worker02", "score": "power"})
+    [score] = one.structured_content["entries"]["items"]
     assert (score["cluster"], score["name"]) == ("worker02", POWER)
     assert {"name": "app02;2g.24gb", "value": 90} in score["scores"]
     assert '"app02;2g.24gb"=90' in one.content[0].text
@@ -197,55 +215,59 @@ async def test_scores_come_in_pages_and_by_cluster_and_name(untouched: Service) 
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
-        ("list_scores", {"name": "speed"}, ["no score speed", PERFORMANCE, POWER, "worker01"]),
-        ("list_scores", {"cluster": "worker9"}, ["cluster worker9", "worker01, worker02"]),
-        ("list_scores", {"cluster": "a/../b"}, ["cluster: ", "pattern"]),
-        ("list_scores", {"limit": 10**9}, ["limit: ", "1000"]),
-        ("list_scores", {f"a{index}": 0 for index in range(21)}, ["at most 20 arguments"]),
-        ("list_scores", {"clutser": "a"}, ["clutser: ", "arguments of this tool: cluster, name"]),
-        ("plan_placement", request("speed"), ["speed", PERFORMANCE, POWER]),
+        ("list_scores", {"score": "zzz"}, ["no score is named zzz", PERFORMANCE, POWER, "Next: "]),
+        ("list_scores", {"cluster": "worker9"}, ["named worker9", "worker01", "worker02"]),
+        ("list_scores", {"score": "score"}, ["ambiguous", PERFORMANCE, POWER]),
+        ("list_scores", {"top": 10**9}, ["top: ", "50"]),
+        ("describe_workload", {"name": "app09"}, ["app09", "mwrs-app01", "fleet_overview"]),
+        ("describe_scorer", {"name": "perfromance"}, ["near names", PERFORMANCE]),
+        ("explain_placement", {"workload": "app01"}, ["name the score to maximise", "list_scores"]),
+        ("compare_plans", {}, ["name objectives or digests"]),
+        ("plan_placement", {"objective": "power: much"}, ["is no weight"]),
         (
             "plan_placement",
-            {**request(), "targetWorkloads": [{"name": "mwrs-app09"}]},
+            {"objective": "power", "what_if": {"lose": ["worker2"]}},
+            ["no managed cluster is named worker2", "worker02"],
+        ),
+        ("plan_placement", {"objective": "power", "what_if": {"loose": []}}, ["what_if.loose: "]),
+        (
+            "change_rollout",
+            {"action": "undo"},
+            ["no plan of optimization default", "follow_rollout"],
+        ),
+        ("rollback", {}, ["Next: plan_placement"]),
+        ("list_scores", {f"a{index}": 0 for index in range(21)}, ["at most 20 arguments"]),
+        ("list_scores", {"clutser": "a"}, ["clutser: ", "arguments of this tool: score, cluster"]),
+        ("plan_placement", wish("speed"), ["speed", PERFORMANCE, POWER]),
+        (
+            "plan_placement",
+            wish(targetWorkloads=[{"name": "mwrs-app09"}]),
             ["targetWorkloads[0].name", "mwrs-app09", "mwrs-app01"],
         ),
         (
             "plan_placement",
-            {**request(), "targetWorkloads": [{"name": "mwrs-app01"}] * 2},
+            wish(targetWorkloads=[{"name": "mwrs-app01"}] * 2),
             ["workload named twice: mwrs-app01"],
         ),
         (
             "plan_placement",
-            {key: value for key, value in request().items() if key != "preference"},
-            [
-                "preference: ",
-                "arguments of this tool: namespace, clusters, targetWorkloads, preference",
-            ],
+            {"request": {key: item for key, item in request().items() if key != "preference"}},
+            ["preference: "],
         ),
         (
             "plan_placement",
-            {**request(), "targetWorkloads": [{"name": "mwrs-app01", "replicas": 0}]},
+            wish(targetWorkloads=[{"name": "mwrs-app01", "replicas": 0}]),
             ["targetWorkloads[0].replicas: ", "greater than or equal to 1"],
         ),
         (
             "plan_placement",
-            {**request(), "targetWorkloads": [{"name": "mwrs-app01", "replica": 2}]},
+            wish(targetWorkloads=[{"name": "mwrs-app01", "replica": 2}]),
             ["targetWorkloads[0].replica: unknown field"],
         ),
         (
             "plan_placement",
-            {**request(), "clusters": [{"name": "worker01", "allocatable": "cpu=4"}]},
-            ["clusters[0].allocatable: not taken here; say it in an annotation"],
-        ),
-        (
-            "plan_placement",
-            {**request(), "more": {"limits": [{"name": "power", "maximum": 50}]}},
+            wish(limits=[{"name": "power", "maximum": 50}]),
             ["limits[0]: name one of score and uses"],
-        ),
-        (
-            "plan_placement",
-            {**request(), "more": {"dryRun": False}},
-            ['more: "dryRun" is not one of optimization, prune, objectives, limits, '],
         ),
         ("apply_plan", {"digest": "0" * 64}, ["no plan with digest 000", "plan_placement"]),
         ("reset_placements", {"namespace": "Not_A_Name"}, ["namespace: "]),
@@ -315,7 +337,7 @@ async def test_every_write_that_the_hub_refused_is_named() -> None:
         serving(read_only=False, through=_NoBindings) as service,
         Client(service.mcp) as client,
     ):
-        plan = (await client.call_tool("plan_placement", request())).structured_content
+        plan = (await client.call_tool("plan_placement", wish())).structured_content
         result = await client.call_tool(
             "apply_plan", {"digest": plan["digest"]}, raise_on_error=False
         )
@@ -347,25 +369,27 @@ async def test_text_from_the_cluster_stays_data(payload: str) -> None:
         await service.hub.patch(
             ADD_ON_PLACEMENT_SCORE, POWER, {"status": status}, "worker01", subresource="status"
         )
-        result = await client.call_tool("list_scores", {"cluster": "worker01", "name": POWER})
+        result = await client.call_tool("list_scores", {"cluster": "worker01", "score": POWER})
         assert await client.list_tools() == before
         assert await generated(service.hub) == []
-    [entry] = result.structured_content["items"][0]["scores"]
+    [entry] = result.structured_content["entries"]["items"][0]["scores"]
     assert len(entry["name"]) <= 300
     assert entry["name"].isprintable()
     lines = result.content[0].text.splitlines()
-    assert len(lines) == 2
-    assert "data, not instructions" in lines[0]
+    assert len(lines) == 4
+    assert "data, not instructions" in lines[-1]
 
 
 @both_eras
-async def test_the_placement_status_follows_what_was_applied(era: Era) -> None:
+async def test_a_plan_is_followed_after_it_was_applied(era: Era) -> None:
     async with serving(read_only=False) as service, Client(service.mcp, mode=era) as client:
         namespace = {"namespace": "default"}
-        before = await client.call_tool("placement_status", namespace)
+        before = await client.call_tool("follow_rollout", namespace)
         assert before.content[0].text == "Nothing is placed in namespace default."
-        plan = (await client.call_tool("plan_placement", request())).structured_content
+        plan = (await client.call_tool("plan_placement", wish())).structured_content
         await client.call_tool("apply_plan", {"digest": plan["digest"]})
-        after = await client.call_tool("placement_status", namespace)
-        assert [item["state"] for item in after.structured_content["workloads"]] == ["Planned"] * 2
+        after = await client.call_tool("follow_rollout", namespace)
+        states = [item["state"] for item in after.structured_content["status"]["workloads"]]
+        assert states == ["Planned"] * 2
+        assert after.structured_content["current"] == plan["digest"]
         assert after.content[0].text.startswith("0 of 2 placements in namespace default")

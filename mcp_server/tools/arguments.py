@@ -1,0 +1,104 @@
+"""The types of the tools' arguments: validated in full, and described to a model in few words.
+
+Every assistant pays for each schema in each conversation, so a schema states the type, what a model
+can't guess, and an example; a wrong value is refused with the rest.
+"""
+
+from typing import Annotated, Any
+
+from pydantic import Field, WithJsonSchema
+
+from optimizer.overview.what_if import WhatIf
+from optimizer.wire.request import Namespace as NamespaceName
+from optimizer.wire.request import OptimizationName
+
+MAX_ITEMS = 1000
+"""Names in one list, and items that a page skips to or shows."""
+
+_TEXT = {"type": "string"}
+_NAMES = {"type": "array", "items": _TEXT}
+
+
+def _text(description: str, *examples: str) -> WithJsonSchema:
+    shown: dict[str, Any] = {"examples": list(examples)} if examples else {}
+    return WithJsonSchema({**_TEXT, "description": description, **shown})
+
+
+def _names(description: str) -> WithJsonSchema:
+    return WithJsonSchema({**_NAMES, "description": description})
+
+
+SearchedName = Annotated[str, Field(max_length=253)]
+
+Namespace = Annotated[NamespaceName, _text("Of policies and workloads.")]
+Optimization = Annotated[OptimizationName, WithJsonSchema(_TEXT)]
+Score = Annotated[SearchedName, _text("Name or part; empty: all.", "power")]
+Cluster = Annotated[SearchedName, _text("Also list the entries of this cluster.", "worker01")]
+OtherCluster = Annotated[SearchedName, _text("Why not there?", "worker02")]
+Scorer = Annotated[SearchedName, _text("Scorer or score, or a part.", "power")]
+Workload = Annotated[SearchedName, _text("Name or part.", "app01")]
+AnyName = Annotated[SearchedName, _text("Scorer, score, cluster or workload; empty: all.", "app01")]
+Objective = Annotated[
+    str,
+    Field(max_length=2000),
+    _text(
+        "Scores to maximise, in words, with weights.",
+        "power",
+        "performance:2, power:1",
+    ),
+]
+Objectives = Annotated[
+    tuple[Annotated[str, Field(max_length=2000)], ...],
+    Field(max_length=4),
+    WithJsonSchema({**_NAMES, "examples": [["performance", "power"]]}),
+]
+Clusters = Annotated[tuple[SearchedName, ...], Field(max_length=MAX_ITEMS), _names("Default: all.")]
+Workloads = Annotated[
+    tuple[SearchedName, ...], Field(max_length=MAX_ITEMS), _names("Default: all.")
+]
+Digest = Annotated[str, Field(max_length=128), _text("Of a plan that was shown.")]
+Digests = Annotated[
+    tuple[Annotated[str, Field(max_length=128)], ...],
+    Field(max_length=4),
+    _names("Plans that were shown."),
+]
+Question = Annotated[
+    WhatIf,
+    WithJsonSchema(
+        {
+            "type": "object",
+            "description": "What if: clusters lost, drained or added (copies), workloads pinned or"
+            " excluded, scores changed, budgets (most of a score's sum).",
+            "examples": [
+                {
+                    "lose": ["worker02"],
+                    "drain": ["worker01"],
+                    "add": [{"name": "worker03", "like": "worker01"}],
+                    "pin": {"app01": "worker01"},
+                    "exclude": {"app02": ["worker01"]},
+                    "scores": [
+                        {"score": "power", "cluster": "worker01", "entry": "2g", "value": 5}
+                    ],
+                    "budget": {"power": 100},
+                }
+            ],
+        }
+    ),
+]
+Request = Annotated[
+    dict[str, Any],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "description": "Instead of all else: a body of POST /optimize. Or fields to add to it,"
+            " such as gap, limits, mig, missingScore, rollout, tolerations.",
+            "examples": [{"rollout": "Stepwise"}],
+        }
+    ),
+]
+Offset = Annotated[int, Field(ge=0, le=10**9), WithJsonSchema({"type": "integer"})]
+Top = Annotated[
+    int,
+    Field(ge=1, le=50),
+    WithJsonSchema({"type": "integer", "description": "Best and worst clusters shown, 1..50."}),
+]

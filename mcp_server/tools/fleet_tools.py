@@ -1,0 +1,151 @@
+"""Tools that see: the fleet, its scores, one scorer, one workload, what is broken."""
+
+from collections.abc import Iterable
+
+from fastmcp.tools.base import ToolResult
+
+from mcp_server.results import fleet_text
+from mcp_server.results.fleet_views import (
+    DiagnosisView,
+    ScorerView,
+    ScoresView,
+)
+from mcp_server.results.result_views import cleaned_texts, score_page
+from mcp_server.tools.arguments import (
+    AnyName,
+    Cluster,
+    Namespace,
+    Offset,
+    Score,
+    Scorer,
+    Top,
+    Workload,
+)
+from mcp_server.tools.hub_calls import CallerRights, asked, granted
+from optimizer.overview.findings import findings, findings_about
+from optimizer.overview.fleet_facts import FleetFacts
+from optimizer.overview.fleet_overview import fleet_overview
+from optimizer.overview.name_search import find_name
+from optimizer.overview.score_overview import score_overviews
+from optimizer.overview.workload_description import describe_workload
+
+OVERVIEW_ITEMS = 12
+"""Items of each list in an overview: it has at most 4,000 tokens, whatever the fleet has."""
+
+SCORES_SHOWN = 20
+"""Scores of one answer; a fleet has about ten."""
+
+ENTRIES_SHOWN = 100
+"""Entries of one page."""
+
+FINDINGS_SHOWN = 20
+"""Findings of one diagnosis: more than a person mends before asking again."""
+
+
+class FleetTools:
+    """The tools that see; they write nothing."""
+
+    def __init__(self, caller: CallerRights) -> None:
+        self._caller = caller
+
+    async def fleet_overview(self, namespace: Namespace = "default") -> ToolResult:
+        """See clusters, hardware, policies in force, workloads, scores, and what is wrong.
+
+        Call it first: it tells the names that other tools take.
+        """
+        view = cleaned_texts(fleet_overview(await self._facts(namespace), shown=OVERVIEW_ITEMS))
+        return ToolResult(content=fleet_text.overview_text(view), structured_content=view)
+
+    async def list_scores(
+        self,
+        score: Score = "",
+        cluster: Cluster = "",
+        top: Top = 3,
+        offset: Offset = 0,
+        namespace: Namespace = "default",
+    ) -> ToolResult:
+        """Rank clusters by score, best first by its direction: "which is greenest?"."""
+        facts = await self._facts(namespace)
+        name = _meant(score, facts.scores, "score") if score else ""
+        wanted = {name: facts.scores[name]} if name else facts.scores
+        found = score_overviews(wanted, facts.scorers, shown=top)
+        page = None
+        if cluster:
+            where = _meant(cluster, facts.hub.clusters, "cluster")
+            work = self._caller().scores(namespace=where, name=name or None)
+            page = score_page(await asked(work), offset=offset, limit=ENTRIES_SHOWN)
+        view = ScoresView(
+            scores=found[:SCORES_SHOWN], omitted=max(0, len(found) - SCORES_SHOWN), entries=page
+        )
+        return ToolResult(
+            content=fleet_text.scores_text(view), structured_content=cleaned_texts(view)
+        )
+
+    async def describe_scorer(self, name: Scorer, namespace: Namespace = "default") -> ToolResult:
+        """Say what a scorer's score means, where it comes from, on which clusters it fails."""
+        facts = await self._facts(namespace)
+        by_name = {item.name: item for item in facts.scorers}
+        by_score = {item.score: item for item in facts.scorers if item.score}
+        said = _meant(name, {**facts.scores, **by_score, **by_name}, "scorer")
+        scorer = by_name.get(said) or by_score.get(said)
+        score = scorer.score if scorer else said
+        found = score_overviews(
+            {score: facts.scores[score]} if score in facts.scores else {}, facts.scorers, shown=3
+        )
+        view = ScorerView(
+            scorer=scorer,
+            score=found[0] if found else None,
+            findings=findings_about(findings(facts), {said, score, *by_name} & {said, score}),
+        )
+        return ToolResult(
+            content=fleet_text.scorer_text(view), structured_content=cleaned_texts(view)
+        )
+
+    async def describe_workload(
+        self, name: Workload, namespace: Namespace = "default"
+    ) -> ToolResult:
+        """Say where a workload runs, since when, what it asks for and what it waits for."""
+        facts = await self._facts(namespace)
+        view = describe_workload(facts, _meant(name, facts.workloads, "workload"))
+        return ToolResult(
+            content=fleet_text.workload_text(view), structured_content=cleaned_texts(view)
+        )
+
+    async def diagnose(self, name: AnyName = "", namespace: Namespace = "default") -> ToolResult:
+        """Find what is broken between scorer and landed workload, each with the next step."""
+        facts = await self._facts(namespace)
+        found = findings(facts)
+        if name:
+            found = findings_about(found, _related(facts, name))
+        view = DiagnosisView(
+            findings=found[:FINDINGS_SHOWN],
+            omitted=max(0, len(found) - FINDINGS_SHOWN),
+            checked={
+                "scorers": len(facts.scorers),
+                "scores": len(facts.scores),
+                "clusters": len(facts.hub.clusters),
+                "placed replicas": len(facts.status.workloads),
+            },
+        )
+        return ToolResult(
+            content=fleet_text.diagnosis_text(view, name), structured_content=cleaned_texts(view)
+        )
+
+    async def _facts(self, namespace: str) -> FleetFacts:
+        return await asked(self._caller().fleet(namespace))
+
+
+def _meant(said: str, names: Iterable[str], what: str) -> str:
+    return granted(find_name(said, names, field=what, what=what))
+
+
+def _related(facts: FleetFacts, said: str) -> set[str]:
+    """Return the object that is meant, and those on its way: its score, or its clusters."""
+    scorers = {item.name: item for item in facts.scorers}
+    names = (*scorers, *facts.scores, *facts.hub.clusters, *facts.workloads)
+    name = _meant(said, names, "object")
+    related = {name, *(item.cluster for item in facts.landings.get(name, ()))}
+    if name in scorers:
+        related.add(scorers[name].score)
+    scorer = facts.scorer_of(name)
+    return related | ({scorer.name} if scorer else set())

@@ -1,0 +1,102 @@
+"""What every tool needs: the caller's rights, refusals as tool errors, and callers who leave."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from fastmcp.exceptions import ToolError
+from fastmcp.server.dependencies import get_http_request
+from starlette.types import Message, Receive
+
+from dsf.api.untrusted_text import MESSAGE_LIMIT, quoted
+from dsf.kube.errors import KubeError
+from mcp_server.results import result_text
+from optimizer.access.authorized_optimizer import AuthorizedOptimizer
+from optimizer.access.rights import lacking_own_right
+from optimizer.api.caller import CallerGone, caller_of
+from optimizer.domain.issue import Issue
+from optimizer.record.recorded_plan import RecordedPlan
+from optimizer.wire.request_problem import CALLER_GONE, RequestProblem
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+CallerRights = Callable[[], AuthorizedOptimizer]
+"""Returns the optimizer with the rights of the user of the current call."""
+
+NEXT_TOOL = {
+    "UnknownName": "fleet_overview lists names",
+    "AmbiguousName": "say more of the name",
+    "NoObjective": "list_scores describes the scores",
+    "Busy": "call again later",
+    "StalePlan": "call plan_placement again",
+    "NoRollout": "follow_rollout shows what was placed",
+    "NoEarlierPlan": "plan_placement makes a new plan",
+    "UnknownPlan": "plan_placement makes a new plan",
+}
+"""What to call next after a refusal, by its reason."""
+
+
+async def asked(work: Coroutine[Any, Any, T | RequestProblem]) -> T:
+    """Return the result of work on the hub; ToolError if it is refused or the hub can't be read.
+
+    The work is cancelled if the caller leaves.
+    """
+    with hub_errors():
+        async with caller_of(http_messages()) as client:
+            return granted(await client.wait(work))
+
+
+async def recorded_plans(caller: AuthorizedOptimizer, namespace: str) -> tuple[RecordedPlan, ...]:
+    """Return the recorded plans of a namespace; none if the hub keeps none."""
+    found = await caller.plans(namespace)
+    return () if isinstance(found, Issue) else granted(found)
+
+
+def granted(found: T | RequestProblem) -> T:
+    """Return a value; raise ToolError if it is a problem, with the tool to call next."""
+    if isinstance(found, RequestProblem):
+        hint = NEXT_TOOL.get(found.reason)
+        raise refused(result_text.refusal(found) + (f"\nNext: {hint}." if hint else ""))
+    return found
+
+
+def refused(why: str) -> ToolError:
+    """Return the error that tells the caller why nothing was done."""
+    return ToolError(why, log_level=logging.INFO)
+
+
+@contextmanager
+def hub_errors() -> Iterator[None]:
+    """Turn errors of the hub, and callers who left, into tool errors."""
+    try:
+        yield
+    except CallerGone as error:
+        raise refused(result_text.refusal(CALLER_GONE)) from error
+    except KubeError as error:
+        lacking = lacking_own_right(error)
+        if lacking is not None:
+            raise refused(result_text.refusal(lacking)) from error
+        message = quoted(str(error), MESSAGE_LIMIT)
+        logger.warning("can't read the hub", extra={"error": str(error)})
+        raise refused(f"can't read the hub: {message}; nothing was written") from error
+
+
+def http_messages() -> Receive:
+    """Return how to receive the messages of the HTTP request that a tool runs for.
+
+    The last one is a disconnect. On standard input and output none ever comes: the client ends the
+    process.
+    """
+    try:
+        return get_http_request().receive
+    except RuntimeError:
+        return _no_message
+
+
+async def _no_message() -> Message:
+    message: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+    return await message

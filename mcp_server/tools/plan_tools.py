@@ -1,0 +1,262 @@
+"""Tools that plan: what would be best, why, and what other objectives would give."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastmcp.tools.base import ToolResult
+
+from dsf.api.invalid_input import InvalidInput
+from dsf.api.untrusted_text import UntrustedName
+from mcp_server.results import plan_text, result_text
+from mcp_server.results.plan_views import (
+    POINTS_SHOWN,
+    ComparisonView,
+    ExplanationView,
+    compared_plan,
+    plan_view,
+)
+from mcp_server.results.result_views import cleaned_texts
+from mcp_server.shown_plans import APPROVAL_SECONDS, ShownPlans
+from mcp_server.tools.arguments import (
+    Clusters,
+    Digest,
+    Digests,
+    Namespace,
+    Objective,
+    Objectives,
+    OtherCluster,
+    Question,
+    Request,
+    Workload,
+    Workloads,
+)
+from mcp_server.tools.hub_calls import CallerRights, asked, granted, recorded_plans, refused
+from optimizer.overview.fleet_facts import FleetFacts
+from optimizer.overview.name_search import find_name
+from optimizer.overview.planning_request import (
+    PlanningWish,
+    complete_request,
+    read_objective,
+    validated_request,
+)
+from optimizer.overview.what_if import PretendedObjects, WhatIf
+from optimizer.plan.plan import Plan
+from optimizer.wire.explanation import Explanation, ParetoPoint
+from optimizer.wire.explanation_request import WhyNotQuestion
+from optimizer.wire.request import OptimizeRequest
+
+MAX_PARETO_SCORES = 3
+"""Scores of one Pareto set; POST /optimize takes no more."""
+
+
+class PlanTools:
+    """The tools that plan; they write nothing."""
+
+    def __init__(self, caller: CallerRights, shown: ShownPlans, *, read_only: bool) -> None:
+        self._caller = caller
+        self._shown = shown
+        self._read_only = read_only
+
+    async def plan_placement(
+        self,
+        objective: Objective = "",
+        namespace: Namespace = "default",
+        clusters: Clusters = (),
+        workloads: Workloads = (),
+        what_if: Question = WhatIf(),  # noqa: B008 - frozen
+        request: Request = {},  # noqa: B006 - never changed
+        objects: bool = False,
+    ) -> ToolResult:
+        """Plan which policy each cluster enforces and where each workload runs; write nothing.
+
+        Answers what-if too. Returns moves by workload and the digest that apply_plan takes.
+        """
+        pretended = what_if.pretended
+        if "clusters" in request:
+            made = granted(validated_request({"namespace": namespace, **request, "dryRun": True}))
+        else:
+            weights = granted(read_objective(objective))
+            wish = PlanningWish(weights, clusters, workloads, what_if, request)
+            made = granted(complete_request(await self._facts(namespace), wish))
+        plan = await self._plan(made, pretended)
+        view = plan_view(plan, applicable=pretended is None, objects=objects)
+        text = plan_text.plan_text(plan, view, read_only=self._read_only)
+        return ToolResult(content=text, structured_content=view)
+
+    async def explain_placement(
+        self,
+        workload: Workload,
+        cluster: OtherCluster = "",
+        digest: Digest = "",
+        objective: Objective = "",
+        namespace: Namespace = "default",
+    ) -> ToolResult:
+        """Say why a workload is placed where it is, or why not on another cluster.
+
+        Explains the plan of the digest, else one for the objective, else the plan in force.
+        """
+        facts = await self._facts(namespace)
+        base = await self._request_to_explain(facts, digest, objective)
+        names = [item.name for item in base.target_workloads]
+        name = granted(find_name(workload, names, field="workload", what="workload"))
+        where = cluster and granted(
+            find_name(cluster, facts.hub.clusters, field="cluster", what="managed cluster")
+        )
+        answered = where in base.cluster_names
+        questions = (WhyNotQuestion(cluster=where, workload=name),) if answered else ()
+        plan = await self._plan(
+            base.model_copy(update={"explain": True, "why_not": questions, "rollout": "AllAtOnce"})
+        )
+        found = plan.explanation or Explanation()
+        unplaced = next((item for item in found.unplaced if item.workload == name), None)
+        view = ExplanationView(
+            answer=_answer(plan, name, where, known=answered),
+            workload=name,
+            here=tuple(item for item in found.places if item.workload == name),
+            unplaced=unplaced,
+            why_not=found.why_not,
+            digest=plan.digest,
+        )
+        return ToolResult(
+            content=plan_text.explanation_text(view), structured_content=cleaned_texts(view)
+        )
+
+    async def compare_plans(
+        self,
+        objectives: Objectives = (),
+        digests: Digests = (),
+        trade_offs: bool = False,
+        what_if: Question = WhatIf(),  # noqa: B008 - frozen
+        namespace: Namespace = "default",
+    ) -> ToolResult:
+        """Compare plans: one for each objective, or those of digests.
+
+        Other scores are summed too. trade_offs adds the Pareto set of up to three scores.
+        """
+        plans = {digest: self.shown_plan(digest) for digest in digests}
+        points, complete = tuple[ParetoPoint, ...](), None
+        if objectives:
+            facts = await self._facts(namespace)
+            wanted = {said: granted(read_objective(said)) for said in objectives}
+            scores = dict.fromkeys(name for weights in wanted.values() for name in weights)
+            for said, weights in wanted.items():
+                summed = {name: 0.0 for name in scores if name not in weights}
+                plans[said] = await self._compared(facts, {**weights, **summed}, what_if)
+            if trade_offs:
+                plan = await self._compared(
+                    facts, dict.fromkeys([*scores][:MAX_PARETO_SCORES], 1.0), what_if, pareto=True
+                )
+                found = plan.explanation.pareto if plan.explanation else None
+                points = found.points if found else ()
+                complete = found.complete if found else None
+        if not plans:
+            raise refused("name objectives or digests; list_scores describes the scores")
+        view = ComparisonView(
+            plans=tuple(compared_plan(name, plan) for name, plan in plans.items()),
+            trade_offs=points[:POINTS_SHOWN],
+            complete=complete,
+            omitted={"trade_offs": len(points) - POINTS_SHOWN} if points[POINTS_SHOWN:] else {},
+        )
+        return ToolResult(
+            content=plan_text.comparison_text(view), structured_content=cleaned_texts(view)
+        )
+
+    def shown_plan(self, digest: str) -> Plan:
+        """Return a plan that was shown to the caller; ToolError if none has the digest."""
+        owner = self._caller().owner
+        plan = self._shown.get(owner, digest)
+        if self._shown.is_expired(owner, digest):
+            raise refused(
+                f"the plan {UntrustedName(digest)} was shown over {APPROVAL_SECONDS / 60:g} minutes"
+                " ago, so its approval has expired; call plan_placement again and show the plan"
+            )
+        if plan is None:
+            raise refused(
+                f"no plan with digest {UntrustedName(digest)}: this server did not make it for you,"
+                " it is too old, or it was applied already; call plan_placement again; plans that"
+                f" can be applied: {result_text.few(self._shown.digests(owner))}"
+            )
+        return plan
+
+    async def _compared(
+        self,
+        facts: FleetFacts,
+        weights: Mapping[str, float],
+        what_if: WhatIf,
+        *,
+        pareto: bool = False,
+    ) -> Plan:
+        wish = PlanningWish(weights, what_if=what_if)
+        made = granted(complete_request(facts, wish))
+        if pareto and len(made.scored) > 1:
+            made = made.model_copy(update={"pareto": tuple(item.key for item in made.scored)})
+        return await self._plan(made, what_if.pretended)
+
+    async def _plan(
+        self, request: OptimizeRequest, pretended: PretendedObjects | None = None
+    ) -> Plan:
+        """Make a plan and remember that its owner was shown it, unless it can't be applied."""
+        caller = self._caller()
+        plan: Plan = await asked(caller.plan(request, pretended=pretended))
+        if pretended is None:
+            self._shown.add(caller.owner, plan)
+        return plan
+
+    async def _request_to_explain(
+        self, facts: FleetFacts, digest: str, objective: str
+    ) -> OptimizeRequest:
+        if digest:
+            return self.shown_plan(digest).request
+        if objective:
+            weights = granted(read_objective(objective))
+            return granted(complete_request(facts, PlanningWish(weights)))
+        recorded = await self._recorded_request(facts.namespace)
+        if recorded is not None:
+            return recorded
+        return granted(complete_request(facts, PlanningWish({})))
+
+    async def _recorded_request(self, namespace: str) -> OptimizeRequest | None:
+        """Return the request of the newest plan that was written; None if none is recorded."""
+        for record in await asked(recorded_plans(self._caller(), namespace)):
+            content = record.content() if record.was_written else None
+            if content is not None and not isinstance(content, InvalidInput):
+                return granted(validated_request({**content.request, "dryRun": True}))
+        return None
+
+    async def _facts(self, namespace: str) -> FleetFacts:
+        return await asked(self._caller().fleet(namespace))
+
+
+def _answer(plan: Plan, workload: str, cluster: str, *, known: bool) -> str:
+    """Return the answer to the question in one sentence."""
+    found = plan.explanation or Explanation()
+    here = [item for item in found.places if item.workload == workload]
+    if cluster and cluster in {item.cluster for item in here}:
+        return f"{UntrustedName(workload)} is on {UntrustedName(cluster)} in this plan"
+    if cluster and not known:
+        return f"cluster {UntrustedName(cluster)} is not in the plan's request"
+    if cluster:
+        return "; ".join(f"{item.asked}: {item.message}" for item in found.why_not)
+    for missing in found.unplaced:
+        if missing.workload == workload:
+            return f"{UntrustedName(workload)} has fewer places than it asks for: {missing.message}"
+    if not here:
+        return f"nothing was computed for {UntrustedName(workload)}"
+    return _why_here(here)
+
+
+def _why_here(here: Sequence[Any]) -> str:
+    parts = []
+    for item in here:
+        other = item.runner_up
+        best = f"{item.workload} is on {item.device} of {item.cluster} (score {item.score:g})"
+        if other is None:
+            parts.append(f"{best}: it can use no other device")
+            continue
+        loss = item.margin or item.at_most
+        lost = f"; without this place the plan loses {loss.total:g}" if loss else ""
+        parts.append(
+            f"{best}: next best for it alone is {other.device} of {other.cluster}"
+            f" ({other.score:g}){lost}"
+        )
+    return "; ".join(f"{part}" for part in parts)

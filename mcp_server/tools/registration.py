@@ -1,0 +1,96 @@
+"""Registers the tools: each with title, annotations and output schema."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from fastmcp import FastMCP
+from mcp_types import ToolAnnotations
+
+from mcp_server.applied_plans import AppliedPlans
+from mcp_server.confirmation import WhenClientCannotAsk
+from mcp_server.results.fleet_views import DiagnosisView, ScorerView, ScoresView
+from mcp_server.results.output_schema import outline
+from mcp_server.results.plan_views import (
+    ComparisonView,
+    ExplanationView,
+    FollowView,
+    PlanView,
+)
+from mcp_server.results.result_views import AppliedView, ResetView
+from mcp_server.shown_plans import ShownPlans
+from mcp_server.tools.fleet_tools import FleetTools
+from mcp_server.tools.hub_calls import CallerRights
+from mcp_server.tools.plan_tools import PlanTools
+from mcp_server.tools.rollout_tools import RolloutTools
+from mcp_server.tools.write_tools import WriteTools
+from optimizer.overview.fleet_overview import FleetOverview
+from optimizer.overview.workload_description import WorkloadDescription
+from optimizer.wire.base import ResultPart
+
+_READS = ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
+_WRITES = ToolAnnotations(
+    read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
+)
+
+
+class _ToolDefinition(NamedTuple):
+    """A tool: its title, the method that it calls, and what it returns."""
+
+    title: str
+    method: Callable[..., Any]
+    result: type[ResultPart]
+
+
+def add_tools(
+    mcp: FastMCP,
+    caller: CallerRights,
+    shown: ShownPlans,
+    *,
+    read_only: bool,
+    when_client_cannot_ask: WhenClientCannotAsk,
+) -> None:
+    """Add the tools to a server; a read-only one has no tool that writes."""
+    plans = PlanTools(caller, shown, read_only=read_only)
+    for item in _reading(FleetTools(caller), plans, RolloutTools(caller)):
+        _add(mcp, item, _READS)
+    if not read_only:
+        write = WriteTools(caller, shown, AppliedPlans(), plans, when_client_cannot_ask)
+        for item in _writing(write):
+            _add(mcp, item, _WRITES)
+
+
+def _reading(
+    fleet: FleetTools, plans: PlanTools, rollouts: RolloutTools
+) -> tuple[_ToolDefinition, ...]:
+    return (
+        _ToolDefinition("Fleet overview", fleet.fleet_overview, FleetOverview),
+        _ToolDefinition("Scores by cluster", fleet.list_scores, ScoresView),
+        _ToolDefinition("One scorer", fleet.describe_scorer, ScorerView),
+        _ToolDefinition("One workload", fleet.describe_workload, WorkloadDescription),
+        _ToolDefinition("Plan or what-if", plans.plan_placement, PlanView),
+        _ToolDefinition("Why here, why not there", plans.explain_placement, ExplanationView),
+        _ToolDefinition("Plans side by side", plans.compare_plans, ComparisonView),
+        _ToolDefinition("Follow a plan", rollouts.follow_rollout, FollowView),
+        _ToolDefinition("What is broken", fleet.diagnose, DiagnosisView),
+    )
+
+
+def _writing(write: WriteTools) -> tuple[_ToolDefinition, ...]:
+    return (
+        _ToolDefinition("Apply a plan", write.apply_plan, AppliedView),
+        _ToolDefinition("Pause, resume, turn back", write.change_rollout, FollowView),
+        _ToolDefinition("Go back to an earlier plan", write.rollback, ResultPart),
+        _ToolDefinition("Delete what was generated", write.reset_placements, ResetView),
+    )
+
+
+def _add(mcp: FastMCP, item: _ToolDefinition, annotations: ToolAnnotations) -> None:
+    mcp.tool(
+        item.method,
+        title=item.title,
+        annotations=annotations,
+        output_schema=outline(item.result),
+        meta=None,
+    )
