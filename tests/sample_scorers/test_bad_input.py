@@ -77,9 +77,15 @@ SAMPLES = [
     Sample("ai_workload", "/performance/scoring", served_tokens),
     Sample("ai_workload", "/power/scoring", drawn_power),
 ]
-for_every_sample = pytest.mark.parametrize(
-    "sample", SAMPLES, ids=lambda each: each.folder + each.path
-)
+QUICK = SAMPLES[:1]
+"""The samples to which the quick suite sends much."""
+
+
+def named(sample: Sample) -> str:
+    return sample.folder + sample.path
+
+
+for_every_sample = pytest.mark.parametrize("sample", SAMPLES, ids=named)
 Answer = Callable[..., httpx.Response]
 
 
@@ -184,7 +190,14 @@ def test_a_label_that_is_named_twice(ask: Answer, sample: Sample) -> None:
     assert pods == (["b"] if sample.labels is plain and sample.folder != "static" else [])
 
 
-@for_every_sample
+@pytest.mark.parametrize(
+    "sample",
+    [
+        each if each in QUICK else pytest.param(each, marks=pytest.mark.exhaustive)
+        for each in SAMPLES
+    ],
+    ids=named,
+)
 def test_ten_thousand_series(ask: Answer, sample: Sample) -> None:
     answer = ask(sample.body(ONE, count=10_000))
     if sample.folder == "llm_forecast":

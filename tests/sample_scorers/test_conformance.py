@@ -16,7 +16,8 @@ from tests.command_line import invoked
 from tests.sample_scorers.fake_model import Server
 from tests.sample_scorers.serving import served
 
-STATIC = ("--dimension-format", "${app};${device}")
+SMALL = ("--series", "50")
+STATIC = ("--dimension-format", "${app};${device}", *SMALL)
 
 
 def passes(url: str, *options: str) -> None:
@@ -27,7 +28,7 @@ def passes(url: str, *options: str) -> None:
 @pytest.mark.parametrize("create", [sample_app, prediction_app, latency_app])
 def test_a_sample_with_a_source_passes_the_check(create: Callable[[], FastAPI]) -> None:
     with served(create()) as url:
-        passes(url, "--series", "50")
+        passes(url, *SMALL)
 
 
 def test_a_sample_tells_that_a_request_is_too_large() -> None:
@@ -44,8 +45,8 @@ def test_the_static_scorers_pass_the_check() -> None:
     with served(static_app()) as url:
         passes(f"{url}/performance/config", *STATIC)
         passes(f"{url}/powerconsumption/config", *STATIC)
-        passes(f"{url}/cost/config", "--dimension-format", "${device}")
-        passes(f"{url}/carbon/config", "--dimension-format", "${scoreName}")
+        passes(f"{url}/cost/config", "--dimension-format", "${device}", *SMALL)
+        passes(f"{url}/carbon/config", "--dimension-format", "${scoreName}", *SMALL)
 
 
 def test_the_llm_forecast_passes_the_check() -> None:
@@ -53,4 +54,4 @@ def test_the_llm_forecast_passes_the_check() -> None:
         served(Server().app()) as model,
         served(llm_forecast_app(ForecastSettings(f"{model}/v1", "tiny"))) as url,
     ):
-        passes(url)
+        passes(url, *SMALL)

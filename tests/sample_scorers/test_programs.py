@@ -14,18 +14,35 @@ from pathlib import Path
 import httpx
 import pytest
 import yaml
+from fastapi import FastAPI
 
 from dsf.api.scoring.dimension_format import PLACEHOLDERS
 from dsf.cli.root import root
 from sample_scorers.ai_workload.__main__ import main as ai_workload
+from sample_scorers.ai_workload.app import create_app as ai_workload_app
+from sample_scorers.latency.app import create_app as latency_app
 from sample_scorers.llm_forecast.__main__ import main as llm_forecast
+from sample_scorers.llm_forecast.app import create_app as llm_forecast_app
+from sample_scorers.llm_forecast.settings import ForecastSettings
+from sample_scorers.prediction.app import create_app as prediction_app
 from sample_scorers.sample.__main__ import main as sample
+from sample_scorers.sample.app import create_app as sample_app
 from sample_scorers.static.__main__ import main as static
+from sample_scorers.static.app import create_app as static_app
 from tests.command_line import invoked
 from tests.sample_scorers.fake_model import Server
 from tests.sample_scorers.serving import SCORERS, run, served, started
 
-NAMES = ["sample", "static", "prediction", "llm_forecast", "latency", "ai_workload"]
+APPS: dict[str, Callable[[str], FastAPI]] = {
+    "sample": lambda _: sample_app(),
+    "static": lambda _: static_app(),
+    "prediction": lambda _: prediction_app(),
+    "llm_forecast": lambda model: llm_forecast_app(ForecastSettings(model, "my-model")),
+    "latency": lambda _: latency_app(),
+    "ai_workload": lambda _: ai_workload_app(),
+}
+"""Each sample as its README starts it, at the URL of a model."""
+NAMES = list(APPS)
 MODEL = {"VLLM_ENDPOINT": "http://127.0.0.1:9/v1", "MODEL_NAME": "tiny"}
 FOREIGN_TO_A_SCORER = ("dsf", "optimizer", "mcp_server", "policy_watcher")
 
@@ -50,15 +67,17 @@ def asked_and_shown(name: str) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.skipif(not shutil.which("jq") or not shutil.which("curl"), reason="needs curl and jq")
+needs_curl = pytest.mark.skipif(
+    not shutil.which("jq") or not shutil.which("curl"), reason="needs curl and jq"
+)
+
+
+@needs_curl
 @pytest.mark.parametrize("name", NAMES)
-def test_the_readme_commands_work_on_what_the_image_holds(name: str, tmp_path: Path) -> None:
-    """Start as the README tells, but on the files that the Dockerfile copies, and nothing else."""
-    copy_as_the_image_does(name, tmp_path)
-    start = next(text for _, text in blocks(name) if "python -m" in text)
+def test_the_readme_commands_have_the_answers_that_it_shows(name: str) -> None:
     with (
         served(Server().app()) as model,
-        started(*on_a_free_port(start, f"{model}/v1"), cwd=tmp_path) as url,
+        served(APPS[name](f"{model}/v1")) as url,
     ):
         for command, shown in asked_and_shown(name):
             code, out, err = typed(command.replace("http://localhost:8000", url))
@@ -66,6 +85,20 @@ def test_the_readme_commands_work_on_what_the_image_holds(name: str, tmp_path: P
             if shown:
                 assert json.loads(out) == json.loads(shown), command
     assert asked_and_shown(name)[0][1]
+
+
+@pytest.mark.parametrize(
+    "name", ["sample", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in NAMES[1:])]
+)
+def test_the_readme_starts_it_on_what_the_image_holds(name: str, tmp_path: Path) -> None:
+    """Start as the README tells, but on the files that the Dockerfile copies, and nothing else."""
+    copy_as_the_image_does(name, tmp_path)
+    start = next(text for _, text in blocks(name) if "python -m" in text)
+    with (
+        served(Server().app()) as model,
+        started(*on_a_free_port(start, f"{model}/v1"), cwd=tmp_path) as url,
+    ):
+        assert httpx.get(f"{url}/healthz", trust_env=False).status_code == 200
 
 
 def typed(command: str) -> tuple[int, str, str]:
@@ -140,17 +173,17 @@ def test_a_copy_under_another_name_runs(tmp_path: Path) -> None:
     assert config["name"] == "sample-scorer"
 
 
-def test_a_used_port_is_told_in_one_line() -> None:
+def test_a_used_port_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        ended = run(*module("sample", "--port", port))
-    assert ended.returncode == 1
-    assert ended.stderr == (
+        assert sample(["--port", port]) == 1
+    assert capsys.readouterr().err == (
         f"sample-scorer: cannot listen on 127.0.0.1 port {port}: "
         "the port is in use; choose another with --port\n"
     )
 
 
+@pytest.mark.exhaustive
 def test_an_option_chooses_the_prometheus_before_the_environment() -> None:
     command = module("sample", "--port", "0", "--prometheus-url", "http://metrics:1/")
     with started(command, {"PROMETHEUS_URL": "http://metrics:2"}) as url:
@@ -158,6 +191,7 @@ def test_an_option_chooses_the_prometheus_before_the_environment() -> None:
     assert config["source"]["host"] == "http://metrics:1"
 
 
+@pytest.mark.exhaustive
 def test_a_scores_file_replaces_the_tables(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(
@@ -220,7 +254,7 @@ def test_the_test_script_tells_how_it_is_used_and_hands_on_refusals() -> None:
     assert os.access(script, os.X_OK)
     assert run(script).returncode == 2
     assert "cannot read nothing.json" in run(script, "http://localhost:1", "nothing.json").stderr
-    with started(module("sample", "--port", "0")) as url:
+    with served(sample_app()) as url:
         refused = run(script, url, "pyproject.toml")
     assert refused.returncode != 0
     assert "the body is not JSON" in refused.stdout
