@@ -1,6 +1,7 @@
 """Forecasts all series of a request: a few prompts at a time, all before one deadline."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from .prompt import batches
 from .question import Points, Question, question
 from .settings import ForecastSettings
 from .statistical_fallback import recent_mean
+
+_LOG = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 10.0
 """Seconds to connect; a server on the same network that takes longer is down."""
@@ -53,6 +56,8 @@ class Forecaster:
         )
         if failure and not self._settings.fallback:
             return failure
+        if failure:
+            _LOG.warning("some series have a statistical forecast: %s", failure.message)
         return [
             _forecast(found[asked], points) for asked, points in zip(questions, series, strict=True)
         ]
@@ -68,7 +73,8 @@ class Forecaster:
                 asking = (self._ask(client, batch, token, found) for batch in batches(questions))
                 tasks += map(asyncio.create_task, asking)
                 for finished in asyncio.as_completed(tasks):
-                    failure = failure or await finished
+                    outcome = await finished
+                    failure = failure or outcome
                     if failure and not self._settings.fallback:
                         break
         except TimeoutError:

@@ -14,7 +14,7 @@ from sample_scorers.sample.app import create_app as sample_app
 from sample_scorers.static.app import create_app as static_app
 from tests.command_line import invoked
 from tests.sample_scorers.fake_model import Server
-from tests.sample_scorers.serving import served
+from tests.sample_scorers.serving import SCORERS, served
 
 SMALL = ("--series", "50")
 STATIC = ("--dimension-format", "${app};${device}", *SMALL)
@@ -47,6 +47,12 @@ def test_the_static_scorers_pass_the_check() -> None:
         passes(f"{url}/powerconsumption/config", *STATIC)
         passes(f"{url}/cost/config", "--dimension-format", "${device}", *SMALL)
         passes(f"{url}/carbon/config", "--dimension-format", "${scoreName}", *SMALL)
+
+
+def test_the_latency_of_recorded_probes_passes_the_check() -> None:
+    data = str(SCORERS / "latency/static/data.json")
+    with served(latency_app()) as url:
+        passes(url, "--data", data, "--dimension-format", "${app}", *SMALL)
 
 
 def test_the_llm_forecast_passes_the_check() -> None:

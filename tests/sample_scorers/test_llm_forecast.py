@@ -471,13 +471,18 @@ def test_a_fallback_says_that_it_is_one(model: FakeModel, reply: Reply) -> None:
     ]
 
 
-def test_only_the_series_of_the_failed_question_fall_back(model: FakeModel) -> None:
-    count = BATCH_SIZE + 3
-    forecasts = [{"id": n, "value": 0.25} for n in range(BATCH_SIZE)]
-    model.replies = [json.dumps({"forecasts": forecasts}), (500, "broken")]
-    answer = scorer(model.url, fallback=True, concurrency=1)(data(count)).json()
+@pytest.mark.parametrize("failed", [0, 1, 2])
+def test_only_the_series_of_the_failed_question_fall_back(
+    model: FakeModel, failed: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    forecasts = json.dumps({"forecasts": [{"id": n, "value": 0.25} for n in range(BATCH_SIZE)]})
+    model.replies = [(500, "broken") if n == failed else forecasts for n in range(3)]
+    answer = scorer(model.url, fallback=True, concurrency=1)(data(3 * BATCH_SIZE)).json()
     metas = [each["metric"].get("meta") for each in answer["results"]]
-    assert metas == [None] * BATCH_SIZE + ["statistical-fallback"] * 3
+    ours = slice(failed * BATCH_SIZE, (failed + 1) * BATCH_SIZE)
+    assert metas[ours] == ["statistical-fallback"] * BATCH_SIZE
+    assert metas.count(None) == 2 * BATCH_SIZE
+    assert "answered 500 for model tiny: broken" in caplog.text
 
 
 def test_a_fallback_is_not_kept_as_a_forecast(model: FakeModel) -> None:
