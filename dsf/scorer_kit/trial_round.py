@@ -21,12 +21,9 @@ from dsf.api.scoring.scorer_summary import ScorerSummary
 from dsf.kube.clock import utc_now
 from dsf.runtime.endpoints import serving
 from dsf.scorer_kit.author_call import AuthorCredentials
-from dsf.scorer_kit.series_file import UnusableFile, prometheus_answer
-from dsf.sim import prometheus_replay
-from dsf.sim.prometheus_replay import Recording, replaying
-
-RECORDINGS = {"build-machine": Path(prometheus_replay.__file__).with_name("recording.json")}
-"""The recordings that are shipped, by name."""
+from dsf.scorer_kit.recordings import load
+from dsf.scorer_kit.series_file import prometheus_answer
+from dsf.sim.prometheus_replay import replaying
 
 _NODE = {"node": "node-1"}
 """The label that a recording of one machine lacks."""
@@ -85,18 +82,10 @@ async def _serving(source: TrialSource) -> AsyncIterator[str]:
         async with serving(_answering(prometheus_answer(source.data)), "127.0.0.1:0") as url:
             yield url
     elif source.recording:
-        async with replaying(_recording(source.recording), labels=_NODE, shift=0) as url:
+        async with replaying(load(source.recording), labels=_NODE, shift=0) as url:
             yield url
     else:
         yield source.prometheus_url
-
-
-def _recording(path: Path) -> Recording:
-    try:
-        return Recording.load(path)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        said = "write {step, queries: [{query, series: [{metric, values}]}]}"
-        raise UnusableFile(f"{path} is not a recording: {said}") from error
 
 
 def _answering(document: dict[str, Any]) -> web.Application:

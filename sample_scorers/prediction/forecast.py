@@ -72,13 +72,10 @@ class Forecasts:
         """
         if probability == _MEDIAN:
             return self.mean
-        last = np.maximum(self.known - 1, 0)
-        widened = _MEDIAN + (probability - _MEDIAN) * self._correction
-        place = min(max(widened, 0.0), 1.0) * last
-        below = np.floor(place).astype(np.intp)
-        lower, upper = self._error(below), self._error(np.minimum(below + 1, last))
-        error = lower + (place - below) * (upper - lower)
         above = probability > _MEDIAN
+        widened = _MEDIAN + (probability - _MEDIAN) * self._correction
+        rank = (np.ceil if above else np.floor)(widened * (self.known + 1)) - 1
+        error = self._error(np.clip(rank, 0, np.maximum(self.known - 1, 0)).astype(np.intp))
         # Errors of one sign only, as of a short series, must not move a bound across the mean.
         found = self.mean + (np.maximum(error, 0) if above else np.minimum(error, 0))
         extreme = self.high if above else self.low

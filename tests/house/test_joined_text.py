@@ -28,6 +28,7 @@ EXEMPT = {
         "optimizer/cli/records.py:_said",
         "dsf/agent/score/explanation.py:explain",
         "dsf/api/crd/score_meaning.py:in_words",
+        "dsf/scorer_kit/backtest/report.py:text",
         "dsf/hub/assess/scorer_assessment.py:_config_synced",
         "dsf/hub/report/meaning_condition.py:meaning_condition",
         "dsf/hub/report/scorer_status.py:_config_conflict",
@@ -94,6 +95,10 @@ EXEMPT = {
         "dsf/agent/score/explanation.py:_labels",
         "dsf/agent/score/explanation.py:_rows",
         "dsf/cli/text_table.py:__str__",
+    },
+    "documents for programs, whose parts are encoded or escaped": {
+        "dsf/scorer_kit/backtest/history.py:window",
+        "dsf/scorer_kit/backtest/picture.py:svg",
     },
     "values, which get a type or are shown by their reader": {
         "optimizer/explain/wire_values.py:placed",

@@ -48,6 +48,18 @@ def _token(_: click.Context, __: click.Parameter, value: Path | None) -> str:
     return token.value
 
 
+def _recording(_: click.Context, __: click.Parameter, value: str) -> Path | None:
+    from dsf.api.untrusted_text import listed
+    from dsf.scorer_kit.recordings import RECORDINGS
+
+    if not value:
+        return None
+    path = RECORDINGS.get(value) or Path(value)
+    if not path.is_file():
+        raise click.BadParameter(f"no recording {value!r}; there are: {listed(RECORDINGS)}")
+    return path
+
+
 api_options = options(
     click.argument("url"),
     click.option(
@@ -74,6 +86,16 @@ token_option = click.option(
     help="File with the bearer token for the scoring call.",
 )
 """`--token-file`; a command gets the token itself, empty without a file."""
+
+
+recording_option = click.option(
+    "--recording",
+    default="",
+    metavar="NAME|FILE",
+    callback=_recording,
+    help="Recorded series by name, such as build-machine, or a file of that form.",
+)
+"""`--recording`; a command gets a path, None without it."""
 
 
 def named(url: str, scoring_url: str, dimension_format: str, ca_file: Path | None) -> "NamedApi":

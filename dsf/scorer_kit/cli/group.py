@@ -2,6 +2,7 @@
 
 import click
 
+from dsf.scorer_kit.cli.backtest import backtest
 from dsf.scorer_kit.cli.check import check
 from dsf.scorer_kit.cli.new import new
 from dsf.scorer_kit.cli.openapi import openapi
@@ -9,7 +10,7 @@ from dsf.scorer_kit.cli.register import register
 from dsf.scorer_kit.cli.trial import trial
 
 
-@click.group(commands=[new, check, trial, register, openapi])
+@click.group(commands=[new, check, trial, backtest, register, openapi])
 def scorer() -> None:
     """Write, check, try and register a scoring API.
 

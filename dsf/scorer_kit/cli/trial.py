@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dsf.cli.options import FILE, Namespace, server_url
-from dsf.scorer_kit.cli.api_options import api_options, named, reached, token_option
+from dsf.scorer_kit.cli.api_options import (
+    api_options,
+    named,
+    reached,
+    recording_option,
+    token_option,
+)
 
 if TYPE_CHECKING:
     from dsf.agent.round import Round
@@ -19,18 +25,6 @@ MOST_METRICS = 10
 """Metrics that are printed; the others are counted."""
 
 EXIT_FAILED = 1
-
-
-def _recording(_: click.Context, __: click.Parameter, value: str) -> Path | None:
-    from dsf.api.untrusted_text import listed
-    from dsf.scorer_kit.trial_round import RECORDINGS
-
-    if not value:
-        return None
-    path = RECORDINGS.get(value) or Path(value)
-    if not path.is_file():
-        raise click.BadParameter(f"no recording {value!r}; there are: {listed(RECORDINGS)}")
-    return path
 
 
 @click.command("try")
@@ -48,13 +42,7 @@ def _recording(_: click.Context, __: click.Parameter, value: str) -> Path | None
     type=FILE,
     help="File with the series: a scoring request, or an answer of Prometheus.",
 )
-@click.option(
-    "--recording",
-    default="",
-    metavar="NAME|FILE",
-    callback=_recording,
-    help="Recorded series: build-machine, or a file of that form.",
-)
+@recording_option
 @click.option(
     "--cluster-name",
     "cluster",

@@ -1,4 +1,4 @@
-"""docs/scorer-kit.md: its commands work on a scorer of its query."""
+"""docs/scorer-kit.md and docs/backtest.md: their commands work on a scorer of its query."""
 
 import json
 import re
@@ -13,12 +13,12 @@ from tests.command_line import invoked, invoked_meanwhile
 from tests.dsf.scorer_kit.scorers import TestApi, config, served
 from tests.repository import ROOT
 
-PAGE = (ROOT / "docs" / "scorer-kit.md").read_text()
-NEW, *COMMANDS = re.findall(r"```bash\n(dsf .*?)\n```", PAGE, re.DOTALL)
+PAGES = "".join((ROOT / "docs" / page).read_text() for page in ("scorer-kit.md", "backtest.md"))
+NEW, *COMMANDS = dict.fromkeys(re.findall(r"```bash\n(dsf .*?)\n```", PAGES, re.DOTALL))
 RECORDED = json.loads((ROOT / "dsf/sim/recording.json").read_text())["queries"][0]["query"]
 
 
-def test_the_page_shows_each_command_of_the_kit() -> None:
+def test_the_pages_show_each_command_of_the_kit() -> None:
     shown = {shlex.split(command)[2] for command in (NEW, *COMMANDS)}
     assert shown == set(scorer.commands) - {"openapi"}
 

@@ -1,0 +1,111 @@
+"""How far forecasts were from the truth, and whether one method is better than another."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dsf.scorer_kit.backtest.outcome import Judged
+from dsf.scorer_kit.backtest.significance import smaller_loss
+from dsf.scorer_kit.backtest.simple_methods import SimpleMethod
+
+Loss = Callable[[float, float], float]
+"""The loss of a forecast and the truth."""
+
+
+def loss_of(quantile: float) -> Loss:
+    """Return twice the pinball loss of a quantile: for the median, the absolute error.
+
+    Source: Koenker and Bassett, "Regression quantiles" (1978).
+    """
+
+    def loss(forecast: float, truth: float) -> float:
+        above = truth - forecast
+        return 2 * (quantile * above if above >= 0 else (quantile - 1) * above)
+
+    return loss
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The errors of one method.
+
+    `error` is the mean loss, in the unit of the scores. `scaled` is the mean over the series of
+    that divided by their mean change from step to step (MASE); None if all are constant.
+    """
+
+    method: str
+    count: int
+    error: float
+    scaled: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A simple method, and the scorer at the same steps.
+
+    `p_value` is small if the scorer's expected error is smaller; None with too little history.
+    """
+
+    simple: Accuracy
+    scorer: Accuracy
+    p_value: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """The scorer's scaled error divided by the method's: below 1 the scorer is better."""
+        if self.scorer.scaled is None or not self.simple.scaled:
+            return None
+        return self.scorer.scaled / self.simple.scaled
+
+
+def scorer_accuracy(outcomes: Sequence[Judged], loss: Loss) -> Accuracy:
+    """Return the errors of the scores themselves."""
+    return _accuracy("scorer", outcomes, [loss(one.said.score, one.truth) for one in outcomes])
+
+
+def comparison(
+    outcomes: Sequence[Judged], method: SimpleMethod, loss: Loss, overlap: int
+) -> Comparison | None:
+    """Compare with a simple method where both have a forecast; None if that is nowhere.
+
+    `overlap` is the number of consecutive steps whose horizons overlap.
+    """
+    forecasts = [(one, method.forecast(one.series, one.end)) for one in outcomes]
+    pairs = [(one, forecast) for one, forecast in forecasts if forecast is not None]
+    if not pairs:
+        return None
+    both = [one for one, _ in pairs]
+    simple = [loss(forecast, one.truth) for one, forecast in pairs]
+    scorer = [loss(one.said.score, one.truth) for one in both]
+    differences = _by_step(both, [mine - its for mine, its in zip(scorer, simple, strict=True)])
+    return Comparison(
+        _accuracy(method.name, both, simple),
+        _accuracy("scorer", both, scorer),
+        smaller_loss(differences, overlap),
+    )
+
+
+def _accuracy(method: str, outcomes: Sequence[Judged], losses: Sequence[float]) -> Accuracy:
+    each = defaultdict[int, list[float]](list)
+    scales = dict[int, float]()
+    for one, loss in zip(outcomes, losses, strict=True):
+        if one.series.scale > 0:
+            each[id(one.series)].append(loss)
+            scales[id(one.series)] = one.series.scale
+    scaled = [mean(found) / scales[name] for name, found in each.items()]
+    return Accuracy(method, len(losses), mean(losses), mean(scaled) if scaled else None)
+
+
+def _by_step(outcomes: Sequence[Judged], losses: Sequence[float]) -> list[float]:
+    """Return the mean over the series of scaled losses at each step."""
+    steps = defaultdict[int, list[float]](list)
+    for one, loss in zip(outcomes, losses, strict=True):
+        if one.series.scale > 0:
+            steps[one.end].append(loss / one.series.scale)
+    return [mean(steps[end]) for end in sorted(steps)]
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the mean of at least one number."""
+    return math.fsum(values) / len(values)

@@ -1,0 +1,156 @@
+"""The past of several series at equal steps, and the windows that a scorer would have seen."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+
+from dsf.agent.wire.encoded_series import EncodedSeries
+
+START = 1_700_000_000
+"""Unix seconds of the first step of a recording: equal runs send equal requests."""
+
+Labels = frozenset[tuple[str, str]]
+"""The labels of a series, without `meta`, which scorers add."""
+
+Values = Sequence[float | None]
+"""A value for each step, None for a hole."""
+
+
+class UnusableHistory(Exception):
+    """A backtest can't be made of a history; the message says why."""
+
+
+@dataclass(frozen=True)
+class PastSeries:
+    """One series: its labels, and its values, None for a hole."""
+
+    metric: Mapping[str, str]
+    values: Values
+
+    @cached_property
+    def labels(self) -> Labels:
+        """The labels by which a result is matched."""
+        return labels_of(self.metric)
+
+    @cached_property
+    def scale(self) -> float:
+        """The mean absolute change from step to step, the unit of scaled errors; 0 if constant."""
+        known = [value for value in self.values if value is not None]
+        changes = [abs(after - before) for before, after in pairwise(known)]
+        return math.fsum(changes) / len(changes) if changes else 0.0
+
+    def mean(self, start: int, end: int) -> float | None:
+        """Return the mean of the steps from `start` to before `end`; None without half of them."""
+        start = max(start, 0)
+        totals, counts = self._sums
+        count = counts[end] - counts[start]
+        return (totals[end] - totals[start]) / count if 2 * count >= end - start > 0 else None
+
+    def last(self, end: int) -> float | None:
+        """Return the newest value before the step `end`."""
+        return next((value for value in reversed(self.values[:end]) if value is not None), None)
+
+    @cached_property
+    def _sums(self) -> tuple[list[float], list[int]]:
+        """Return the sum and the number of the values before each step."""
+        zeros = [value or 0.0 for value in self.values]
+        known = [int(value is not None) for value in self.values]
+        return [0.0, *accumulate(zeros)], [0, *accumulate(known)]
+
+
+@dataclass(frozen=True)
+class History:
+    """Series of equal length; `step` and `start` are in (unix) seconds."""
+
+    step: int
+    series: tuple[PastSeries, ...]
+    start: int = START
+
+    def __len__(self) -> int:
+        return len(self.series[0].values) if self.series else 0
+
+    @property
+    def holes(self) -> int:
+        """The number of steps without a sample, of all series."""
+        return sum(value is None for one in self.series for value in one.values)
+
+    def time(self, step: int) -> int:
+        """Return the time of a step in unix seconds."""
+        return self.start + step * self.step
+
+    def window(self, start: int, end: int) -> list[EncodedSeries]:
+        """Return what a source would answer for the steps from `start` to before `end`.
+
+        A hole is left out, and so is a series without a sample.
+        """
+        found = []
+        for one, samples in zip(self.series, self._samples, strict=True):
+            text = [sample for sample in samples[start:end] if sample]
+            if text:
+                metric = json.dumps(dict(one.metric)).encode()
+                found.append(EncodedSeries(metric, f"[{','.join(text)}]".encode()))
+        return found
+
+    def coarser(self, step: int) -> "History":
+        """Return every n-th value, as a source would with that step. Raises UnusableHistory."""
+        if step % self.step:
+            raise UnusableHistory(
+                f"the step of {step} s is not a multiple of the history's step of {self.step} s:"
+                f" set --step to such a multiple, for example {self.step}"
+            )
+        every = step // self.step
+        series = tuple(PastSeries(one.metric, one.values[::every]) for one in self.series)
+        return History(step, series, self.start)
+
+    @cached_property
+    def _samples(self) -> list[list[str]]:
+        """Return the JSON of each sample, empty for a hole."""
+        return [
+            [
+                "" if value is None else f'[{self.time(index)},"{value!r}"]'
+                for index, value in enumerate(one.values)
+            ]
+            for one in self.series
+        ]
+
+
+def labels_of(metric: Mapping[str, str]) -> Labels:
+    """Return labels without `meta`, which says something about a score."""
+    return frozenset((name, value) for name, value in metric.items() if name != "meta")
+
+
+def from_samples(
+    series: Iterable[tuple[Mapping[str, str], Sequence[tuple[float, float]]]], step: int
+) -> History:
+    """Return the history of samples (unix seconds, number), each moved to the nearest step.
+
+    Numbers that are not finite are holes. Raises UnusableHistory if there is none, or too much.
+    """
+    found = [
+        (metric, [(time, value) for time, value in samples if math.isfinite(value)])
+        for metric, samples in series
+    ]
+    times = [time for _, samples in found for time, _ in samples]
+    if not times:
+        raise UnusableHistory("the history has no finite sample")
+    start = min(times)
+    length = round((max(times) - start) / step) + 1
+    if length * len(found) > MOST_VALUES:
+        raise UnusableHistory(
+            f"the history has {len(found)} series of {length} steps, more than {MOST_VALUES}"
+            " values: choose a longer step or fewer series"
+        )
+    rows = []
+    for metric, samples in found:
+        values: list[float | None] = [None] * length
+        for time, value in samples:
+            values[round((time - start) / step)] = value
+        rows.append(PastSeries(metric, values))
+    return History(step, tuple(rows), round(start))
+
+
+MOST_VALUES = 5_000_000
+"""Values of a history: what a few hundred megabytes hold."""

@@ -1,0 +1,231 @@
+"""`dsf scorer backtest`."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dsf.cli.durations import Duration
+from dsf.cli.options import FILE, server_url
+from dsf.scorer_kit.cli.api_options import (
+    api_options,
+    named,
+    reached,
+    recording_option,
+    token_option,
+)
+
+if TYPE_CHECKING:
+    from dsf.api.scoring.scorer_summary import ScorerSummary
+    from dsf.scorer_kit.backtest.report import BacktestReport
+    from dsf.scorer_kit.backtest.run import BacktestPlan
+    from dsf.scorer_kit.scorer_target import ScorerTarget
+
+MOST_REQUESTS = 5_000
+
+EXIT_FAILED = 1
+
+
+@click.command()
+@api_options
+@token_option
+@recording_option
+@click.option("--data", type=FILE, help="File with the history: a saved answer of Prometheus.")
+@click.option(
+    "--prometheus",
+    "prometheus_url",
+    default="",
+    callback=server_url,
+    help="Prometheus to ask for the history.",
+)
+@click.option(
+    "--since",
+    type=Duration(),
+    default="24h",
+    show_default=True,
+    help="How far back to ask Prometheus, such as 24h.",
+)
+@click.option("--query", default="", help="The query, instead of that of the config.")
+@click.option("--range", "window", type=Duration(), help="Window; default: that of the config.")
+@click.option("--step", type=Duration(), help="Step; default: that of the config, or the history.")
+@click.option(
+    "--horizon",
+    type=Duration(),
+    help="The truth is the mean of that time after a window; default: forecast.horizon.",
+)
+@click.option("--season", type=Duration(), help="Of the seasonal naive method; default: found.")
+@click.option(
+    "--requests",
+    type=click.IntRange(2, MOST_REQUESTS),
+    default=300,
+    show_default=True,
+    help="Most requests to send, spread over the history.",
+)
+@click.option(
+    "--part",
+    type=click.Choice(["all", "first", "second"]),
+    default="all",
+    help="Use a half of the steps: tune on the first, report on the second.",
+)
+@click.option("--choose-by", default="", metavar="LABEL", help="Choose a value of this label.")
+@click.option(
+    "--best",
+    type=click.Choice(["lowest", "highest"]),
+    help="Which score is chosen; default: by the direction of the config, else lowest.",
+)
+@click.option("--plot", "plotted", is_flag=True, help="Draw scores and truth.")
+@click.option(
+    "--svg", "picture", type=click.Path(dir_okay=False, path_type=Path), help="Write a picture."
+)
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
+def backtest(
+    url: str,
+    scoring_url: str,
+    dimension_format: str,
+    ca_file: Path | None,
+    *,
+    token_file: str,
+    plotted: bool,
+    picture: Path | None,
+    output: str,
+    **flags: Any,
+) -> None:
+    """Measure how good the scores of a scorer would have been over a history.
+
+    Asks the scorer at each step with the window that it would have got, and compares with the last
+    value, the window's mean and the last season. docs/backtest.md says what the figures mean. Exits
+    with 1 if the scorer fails, and with 2 if the history can't be used.
+    """
+    api = named(url, scoring_url, dimension_format, ca_file)
+
+    async def made() -> "BacktestReport":
+        return await _backtest(await reached(api), token_file, flags)
+
+    done = asyncio.run(made())
+    if picture:
+        _write(picture, done)
+    if output == "json":
+        click.echo(json.dumps(done.document(), indent=2))
+    else:
+        click.echo(done.text(), nl=False)
+    if plotted and output == "text":
+        _plot(done)
+
+
+async def _backtest(target: "ScorerTarget", token: str, flags: dict[str, Any]) -> "BacktestReport":
+    from dsf.agent.failure import Failure
+    from dsf.api.invalid_input import InvalidInput
+    from dsf.scorer_kit.author_call import AuthorCredentials
+    from dsf.scorer_kit.backtest.history import UnusableHistory
+    from dsf.scorer_kit.backtest.replay import Replay
+    from dsf.scorer_kit.backtest.run import report
+    from dsf.scorer_kit.series_file import UnusableFile
+
+    summary = target.summary
+    if isinstance(summary, InvalidInput):
+        raise click.ClickException(target.why_unusable or f"{summary.reason}: {summary.message}")
+    credentials = AuthorCredentials(summary.scoring_endpoint, token, target.named.ca)
+    try:
+        plan = await _plan(target, summary, **flags)
+        replay = Replay(plan.history, plan.steps.window, plan.ends())
+        with click.progressbar(
+            length=len(replay.ends), label="requests", file=sys.stderr, hidden=not _watched()
+        ) as bar:
+            answers = await replay.run(summary, credentials, lambda: bar.update(1))
+        if isinstance(answers, Failure):
+            raise click.ClickException(f"{answers.stage}: {answers.reason}: {answers.message}")
+        return report(plan, answers)
+    except (UnusableFile, UnusableHistory) as error:
+        raise click.UsageError(str(error)) from error
+
+
+async def _plan(
+    target: "ScorerTarget",
+    summary: "ScorerSummary",
+    *,
+    window: float | None,
+    step: float | None,
+    horizon: float | None,
+    season: float | None,
+    requests: int,
+    part: str,
+    choose_by: str,
+    best: str | None,
+    **source: Any,
+) -> "BacktestPlan":
+    from dsf.scorer_kit.backtest.regret import Choices
+    from dsf.scorer_kit.backtest.run import BacktestPlan
+
+    declared = summary.forecast
+    ahead = horizon or (declared.horizon if declared else None)
+    if not ahead:
+        raise click.UsageError("the config has no forecast.horizon: set --horizon")
+    name, history = await _history(summary, round(step or 0), **source)
+    config = target.config
+    highest = bool(config and config.direction == "HigherIsBetter")
+    return BacktestPlan(
+        name=name,
+        history=history,
+        window=round(window or summary.source_range or history.step),
+        horizon=round(ahead),
+        choices=Choices(choose_by, lowest=best == "lowest" if best else not highest),
+        season=round(season or 0),
+        requests=requests,
+        part=part,
+        quantile=declared.quantile if declared else 0.5,
+    )
+
+
+async def _history(
+    summary: "ScorerSummary",
+    step: int,
+    *,
+    recording: Path | None,
+    data: Path | None,
+    prometheus_url: str,
+    since: float,
+    query: str,
+) -> Any:
+    from dsf.scorer_kit.backtest import history_sources
+
+    if sum(map(bool, (recording, data, prometheus_url))) != 1:
+        raise click.UsageError("name one history: --recording, --data or --prometheus")
+    asked = query or summary.source_query
+    usual = step or summary.source_step or history_sources.DEFAULT_STEP
+    if recording:
+        return history_sources.recorded(recording, asked, step or summary.source_step)
+    if data:
+        return history_sources.from_file(data, usual)
+    found = await history_sources.from_prometheus(
+        summary.model_copy(update={"source_query": asked, "source_step": usual}),
+        prometheus_url,
+        round(since),
+    )
+    if isinstance(found, str):
+        raise click.ClickException(found)
+    return prometheus_url, found
+
+
+def _watched() -> bool:
+    return sys.stderr.isatty()
+
+
+def _write(path: Path, done: "BacktestReport") -> None:
+    from dsf.scorer_kit.backtest.picture import svg
+
+    try:
+        path.write_text(svg(done.outcomes, done.setting.history), encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(f"{path} can't be written: {error.strerror}") from error
+
+
+def _plot(done: "BacktestReport") -> None:
+    from dsf.scorer_kit.backtest.picture import terminal_plot
+    from dsf.scorer_kit.plot import ASCII_LEVELS, LEVELS
+
+    unicode = "utf" in (sys.stdout.encoding or "").lower()
+    click.echo()
+    click.echo(terminal_plot(done.outcomes, LEVELS if unicode else ASCII_LEVELS))

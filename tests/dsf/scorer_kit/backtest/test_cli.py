@@ -1,0 +1,226 @@
+"""`dsf scorer backtest`: a scorer over HTTP, and histories from three places."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+import pytest
+from aiohttp import web
+
+from dsf.cli.root import root
+from tests.command_line import invoked, invoked_meanwhile
+from tests.dsf.agent.servers import matrix, replying, serving
+from tests.dsf.scorer_kit.scorers import (
+    QUERY,
+    Json,
+    TestApi,
+    broken,
+    changed,
+    config,
+    protected,
+    served,
+    unless,
+)
+
+WAVE = [round(2 + math.sin(index / 3), 6) for index in range(60)]
+SERIES = [{"pod": "a", "node": "n1"}, {"pod": "b", "node": "n2"}]
+HORIZON = ("--horizon", "3m")
+
+
+def recording(values: list[float | None] | None = None) -> Json:
+    both: list[list[Any]] = [list(values or WAVE), [4 - value for value in WAVE]]
+    series = [{"metric": one, "values": row} for one, row in zip(SERIES, both, strict=True)]
+    return {"step": 60, "queries": [{"query": QUERY, "series": series}]}
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> str:
+    return written(tmp_path, recording())
+
+
+def written(folder: Path, document: Json) -> str:
+    path = folder / "recording.json"
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+async def ran(api: TestApi, *options: str) -> tuple[int, str, str]:
+    async with served({"api": api}) as url:
+        return await invoked_meanwhile(root, "scorer", "backtest", f"{url}/api/config", *options)
+
+
+async def knows_the_wave(request: web.Request) -> web.StreamResponse:
+    """Answer the mean of the three steps that follow."""
+    data = json.loads(await request.read())["data"]
+    found = []
+    for series in data:
+        end = (series["values"][-1][0] - 1_700_000_000) // 60 + 1
+        truth = sum(WAVE[end : end + 3]) / 3
+        score = truth if series["metric"]["pod"] == "a" else 4 - truth
+        quantiles = [[0.95, score + 1], [0.05, score - 1], [0.5, score]]
+        found.append({"metric": series["metric"], "score": score, "quantiles": quantiles})
+    return web.json_response({"results": found})
+
+
+async def test_a_scorer_that_knows_the_future_has_no_error_and_no_regret(history: str) -> None:
+    code, out, _ = await ran(
+        TestApi(knows_the_wave), "--recording", history, *HORIZON, "-o", "json"
+    )
+    assert code == 0
+    document = json.loads(out)
+    assert document["scorer"]["error"] == pytest.approx(0, abs=1e-6)
+    assert {one["method"]: one["ratio"] < 0.01 for one in document["comparisons"]} == {
+        "last value": True,
+        "window mean": True,
+        "seasonal naive": True,
+    }
+    assert all(one["pValue"] < 0.01 for one in document["comparisons"][:2])
+    (interval,) = document["intervals"]
+    assert (interval["level"], interval["coverage"]) == (0.9, 1.0)
+    regret = {one["method"]: one["loss"] for one in document["regret"]}
+    assert regret["scorer"] == pytest.approx(0, abs=1e-6)
+    assert regret["last value"] > 0.1
+    setting = document["setting"]
+    assert (setting["window"], setting["horizon"], setting["requests"]) == (600, 180, 48)
+    assert setting["season"] == 19 * 60
+
+
+async def test_the_table_says_what_was_compared(history: str, tmp_path: Path) -> None:
+    picture = tmp_path / "picture.svg"
+    code, out, _ = await ran(
+        TestApi(knows_the_wave),
+        *("--recording", history, *HORIZON, "--plot", "--svg", str(picture)),
+    )
+    assert code == 0
+    row = next(line for line in out.splitlines() if line.startswith("window mean"))
+    assert "100% better" in row
+    assert "<0.001 better" in row
+    assert "90%        100.0%" in out
+    assert "CHOOSE THE SERIES WITH THE LOWEST" in out
+    assert "truth" in out.split("OLDEST FIRST")[1]
+    drawing = Xml.fromstring(picture.read_text())  # noqa: S314  # our own picture
+    assert sum(each.tag.endswith("polyline") for each in drawing) == 4
+
+
+async def test_a_scorer_that_repeats_the_window_mean_is_neither_better_nor_worse(
+    history: str,
+) -> None:
+    def in_cores(found: list[Json]) -> list[Json]:
+        return [{**one, "score": one["score"] / 100} for one in found]
+
+    code, out, _ = await ran(
+        TestApi(changed(in_cores)), "--recording", history, *HORIZON, "-o", "json"
+    )
+    assert code == 0
+    (mean,) = [one for one in json.loads(out)["comparisons"] if one["method"] == "window mean"]
+    assert mean["ratio"] == pytest.approx(1)
+
+
+async def test_a_history_can_be_asked_of_a_prometheus(tmp_path: Path) -> None:
+    samples = [[60 * index, str(value)] for index, value in enumerate(WAVE)]
+    async with serving(replying(matrix((SERIES[0], samples)))) as prometheus:
+        code, out, err = await ran(
+            TestApi(), "--prometheus", prometheus.url, "--since", "1h", *HORIZON
+        )
+    assert code == 0, err
+    assert "1 series of 60 steps of 60 s" in out
+    asked = prometheus.calls[0].parameters
+    assert float(asked["end"]) - float(asked["start"]) == 3600
+
+
+async def test_a_history_can_be_a_saved_answer(tmp_path: Path) -> None:
+    samples = [[60 * index, str(value)] for index, value in enumerate(WAVE)]
+    path = tmp_path / "answer.json"
+    path.write_text(json.dumps(matrix((SERIES[0], samples))))
+    code, out, err = await ran(TestApi(), "--data", str(path), *HORIZON)
+    assert code == 0, err
+    assert "answer.json: 1 series of 60 steps" in out
+
+
+async def test_what_the_config_declares_is_used(history: str) -> None:
+    def declaring(base: str) -> Json:
+        forecast = {"horizon": 180, "truth": {"query": "up"}, "quantile": 0.9}
+        return {**config(base), "forecast": forecast, "direction": "HigherIsBetter"}
+
+    code, out, _ = await ran(TestApi(config=declaring), "--recording", history)
+    assert code == 0
+    assert "horizon 180 s" in out
+    assert "ERROR AS THE 0.9 QUANTILE" in out
+    assert "CHOOSE THE SERIES WITH THE HIGHEST" in out
+
+
+async def test_holes_are_said_and_not_sent(tmp_path: Path) -> None:
+    holes = [None if index % 5 == 2 else value for index, value in enumerate(WAVE)]
+    code, out, _ = await ran(
+        TestApi(), "--recording", written(tmp_path, recording(holes)), *HORIZON
+    )
+    assert code == 0
+    assert "12 steps of the history have no sample" in out
+
+
+def relabelled(found: list[Json]) -> list[Json]:
+    return [{**one, "metric": {"pod": "another"}} for one in found]
+
+
+def lying(found: list[Json]) -> list[Json]:
+    return [{**one, "quantiles": {"0.5": "much"}} for one in found]
+
+
+def without_score(found: list[Json]) -> list[Json]:
+    return [{"metric": one["metric"], "value": 1} for one in found]
+
+
+@pytest.mark.parametrize(
+    ("api", "code", "said"),
+    [
+        (TestApi(changed(relabelled)), 2, "none of the 96 results has the labels of a series"),
+        (TestApi(changed(lying)), 1, "scoring: InvalidResponse: "),
+        (TestApi(changed(without_score)), 1, "scoring: InvalidResponse: "),
+        (TestApi(changed(lambda _: [])), 2, "no score could be judged"),
+        (TestApi(unless(lambda *_: True, broken)), 1, "scoring: ServerError"),
+        (TestApi(protected()), 1, "scoring: Unauthorized: "),
+    ],
+)
+async def test_a_scorer_that_can_not_be_judged_is_named_in_one_line(
+    api: TestApi, code: int, said: str, history: str
+) -> None:
+    exit_code, out, err = await ran(api, "--recording", history, *HORIZON)
+    assert (exit_code, out) == (code, "")
+    error = err.splitlines()[-1]
+    assert error.startswith("Error: ")
+    assert said in error
+    assert "Traceback (most recent" not in err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([*HORIZON], "name one history"),
+        (["--recording", "{history}"], "the config has no forecast.horizon: set --horizon"),
+        (["--recording", "{history}", "--horizon", "59m"], "a window of 600 s and a horizon"),
+        (["--recording", "{history}", "--horizon", "3m", "--step", "90s"], "is not a multiple"),
+        (["--recording", "{history}", *HORIZON, "--svg", "/nowhere/x.svg"], "can't be written"),
+        (["--recording", "tomorrow", *HORIZON], "there are: build-machine"),
+        (["--data", "{history}", *HORIZON], "has no series"),
+    ],
+)
+async def test_wrong_usage_is_exit_code_2(history: str, options: list[str], said: str) -> None:
+    code, out, err = await ran(TestApi(), *(one.replace("{history}", history) for one in options))
+    assert (code, out) == (2, "")
+    assert said in " ".join(err.split())
+
+
+async def test_a_query_that_was_not_recorded_is_named(tmp_path: Path) -> None:
+    document = recording()
+    document["queries"] = [{**document["queries"][0], "query": name} for name in ("one", "two")]
+    path = written(tmp_path, document)
+    code, _, err = await ran(TestApi(), "--recording", path, *HORIZON)
+    assert code == 2
+    assert "set --query to one of: one, two" in " ".join(err.split())
+    assert (await ran(TestApi(), "--recording", path, *HORIZON, "--query", "two"))[0] == 0
+
+
+def test_an_api_that_does_not_answer_is_exit_code_2() -> None:
+    assert invoked(root, "scorer", "backtest", "http://127.0.0.1:9")[0] == 2

@@ -1,0 +1,226 @@
+"""The figures of a backtest: errors, significance, calibration, regret, seasons."""
+
+import math
+import random
+
+import pytest
+
+from dsf.scorer_kit.backtest.accuracy import comparison, loss_of, scorer_accuracy
+from dsf.scorer_kit.backtest.calibration import intervals, quantile_shares
+from dsf.scorer_kit.backtest.history import (
+    History,
+    PastSeries,
+    UnusableHistory,
+    Values,
+    from_samples,
+)
+from dsf.scorer_kit.backtest.outcome import Answered, Judged, Quantiles, Said, judged
+from dsf.scorer_kit.backtest.regret import Choices, regrets
+from dsf.scorer_kit.backtest.run import BacktestPlan, report
+from dsf.scorer_kit.backtest.significance import smaller_loss, student_t
+from dsf.scorer_kit.backtest.simple_methods import Horizon, found_season, simple_methods
+
+RAMP = [float(value) for value in range(20)]
+
+
+def drawn(mean: float, count: int) -> list[float]:
+    """Return normal numbers, the same in each run."""
+    source = random.Random(1)  # noqa: S311  # not a secret
+    return [source.gauss(mean, 1) for _ in range(count)]
+
+
+def series(values: Values, **labels: str) -> PastSeries:
+    return PastSeries(labels, values)
+
+
+def outcomes(one: PastSeries, scores: dict[int, float], ahead: int = 1) -> list[Judged]:
+    """Return what became of scores given after the step before each key."""
+    answers = [Answered(end, {one.labels: Said(score)}) for end, score in scores.items()]
+    return judged(answers, [one], ahead)
+
+
+@pytest.mark.parametrize(
+    ("value", "freedom", "expected"),
+    [
+        (0, 5, 0.5),
+        (2, 10, 0.963306),
+        (-2, 10, 0.036694),
+        (1.96, 10_000, 0.974989),
+        (6.314, 1, 0.95),
+    ],
+)
+def test_students_t_is_that_of_the_tables(value: float, freedom: int, expected: float) -> None:
+    assert student_t(value, freedom) == pytest.approx(expected, abs=2e-5)
+
+
+def test_the_test_says_small_only_if_losses_are_smaller() -> None:
+    noise = drawn(0, 200)
+    assert (smaller_loss([value - 1 for value in noise], 1) or 1) < 0.001
+    assert (smaller_loss([value + 1 for value in noise], 1) or 0) > 0.999
+    assert 0.01 < (smaller_loss(noise, 1) or 0) < 0.99
+
+
+def test_overlapping_horizons_count_less_than_new_ones() -> None:
+    """Each difference ten times: a test of these 1,000 must not be surer than of the 100."""
+    few = drawn(-0.2, 100)
+    many = [value for value in few for _ in range(10)]
+    alone, repeated = smaller_loss(few, 1), smaller_loss(many, 10)
+    naive = smaller_loss(many, 1)
+    assert alone
+    assert repeated
+    assert naive is not None
+    assert naive < repeated
+    assert repeated == pytest.approx(alone, abs=0.1)
+
+
+def test_too_few_horizons_have_no_p_value() -> None:
+    assert smaller_loss([-1.0] * 20, 10) is None
+    assert smaller_loss([-1.0] * 40, 10) == 0
+
+
+def test_false_alarms_are_as_rare_as_promised() -> None:
+    """Two equal methods with horizons of 5 steps: below 5% in at most 9% of 400 histories."""
+    noise, alarms = drawn(0, 400 * 104), 0
+    for start in range(0, len(noise), 104):
+        overlapping = [sum(noise[index : index + 5]) / 5 for index in range(start, start + 100)]
+        alarms += (smaller_loss(overlapping, 5) or 1) < 0.05
+    assert alarms <= 36
+
+
+def test_the_loss_of_a_bound_punishes_what_is_above_it() -> None:
+    loss = loss_of(0.9)
+    assert loss(1, 2) == pytest.approx(1.8)
+    assert loss(2, 1) == pytest.approx(0.2)
+    assert loss_of(0.5)(2, 5) == 3
+
+
+def test_errors_are_scaled_by_the_change_from_step_to_step() -> None:
+    doubled = series([2 * value for value in RAMP])
+    found = scorer_accuracy(outcomes(doubled, {10: 19.0, 12: 25.0}), loss_of(0.5))
+    assert (found.error, found.scaled, found.count) == (1.0, 0.5, 2)
+    constant = scorer_accuracy(outcomes(series([1.0] * 20), {10: 2.0}), loss_of(0.5))
+    assert (constant.error, constant.scaled) == (1.0, None)
+
+
+def test_the_simple_methods_are_what_they_say() -> None:
+    one = series([float(index % 4) for index in range(20)])
+    last, window, season = simple_methods(Horizon(window=8, ahead=2), season=4)
+    assert [last.forecast(one, 9), last.forecast(one, 10)] == [0.0, 1.0]
+    assert window.forecast(one, 9) == 1.5
+    assert season.forecast(one, 9) == 1.5  # the steps 9 and 10, as 5 and 6
+    assert season.forecast(one, 3) is None
+    assert simple_methods(Horizon(8, 6), 4)[2].forecast(one, 8) == pytest.approx((6 + 0 + 1) / 6)
+
+
+def test_a_comparison_is_made_where_both_have_a_forecast() -> None:
+    one = series(RAMP)
+    method = simple_methods(Horizon(4, 1), season=12)[2]
+    found = comparison(
+        outcomes(one, {end: RAMP[end] for end in range(10, 20)}), method, loss_of(0.5), 1
+    )
+    assert found
+    assert (found.simple.count, found.simple.error, found.scorer.error) == (8, 12.0, 0.0)
+    assert found.ratio == 0
+
+
+def test_a_season_is_found_in_the_series_and_not_in_noise() -> None:
+    waves = [
+        series([math.sin(index / 24 * 2 * math.pi + phase) for index in range(200)], pod=str(phase))
+        for phase in range(4)
+    ]
+    assert found_season(History(60, tuple(waves))) == 24
+    noise = series(drawn(0, 300))
+    assert found_season(History(60, (noise,))) is None
+    assert found_season(History(60, (series([1.0] * 9),))) is None
+
+
+def quantiles(*pairs: tuple[float, float]) -> Quantiles:
+    return pairs
+
+
+def test_the_shares_and_intervals_are_counted() -> None:
+    one = series(RAMP)
+    said = Said(0, quantiles((0.1, 10.0), (0.5, 12.0), (0.9, 14.0)))
+    found = judged([Answered(end, {one.labels: said}) for end in range(9, 19)], [one], 1)
+    assert [share.below for share in quantile_shares(found)] == [0.2, 0.4, 0.6]
+    (interval,) = intervals(found)
+    assert (interval.level, interval.coverage, interval.width) == (0.8, 0.5, 4.0)
+
+
+def test_regret_is_the_distance_from_the_best_choice() -> None:
+    flat, ramp = series([5.0] * 20, site="flat"), series(RAMP, site="ramp")
+    answers = [
+        Answered(end, {flat.labels: Said(5.0), ramp.labels: Said(float(end))}) for end in (3, 10)
+    ]
+    found = judged(answers, [flat, ramp], 1)
+    methods = simple_methods(Horizon(2, 1), 1)
+    lowest = {one.method: one for one in regrets(found, methods, Choices("", lowest=True))}
+    assert (lowest["scorer"].loss, lowest["scorer"].best) == (0.0, 1.0)
+    assert lowest["at random"].loss == pytest.approx((2 / 2 + 5 / 2) / 2)
+    wrong = [Answered(10, {flat.labels: Said(99.0), ramp.labels: Said(1.0)})]
+    (first, *_) = regrets(judged(wrong, [flat, ramp], 1), methods, Choices("site", lowest=True))
+    assert (first.method, first.loss, first.best) == ("scorer", 5.0, 0.0)
+
+
+def test_one_series_is_no_choice() -> None:
+    found = outcomes(series(RAMP), {10: 1.0})
+    assert regrets(found, [], Choices("", lowest=True)) == []
+
+
+def test_samples_become_steps_with_holes() -> None:
+    found = from_samples(
+        [({"pod": "a"}, [(100, 1.0), (161, 2.0), (280, math.nan), (340, 4.0)])], 60
+    )
+    assert (found.start, found.step, found.series[0].values) == (
+        100,
+        60,
+        [1.0, 2.0, None, None, 4.0],
+    )
+    assert found.holes == 2
+    (sent,) = found.window(0, 3)
+    assert bytes(sent.values) == b'[[100,"1.0"],[160,"2.0"]]'
+    assert found.series[0].mean(2, 5) is None
+    assert found.series[0].mean(3, 5) == 4.0
+    with pytest.raises(UnusableHistory, match="no finite sample"):
+        from_samples([({}, [(1, math.inf)])], 60)
+
+
+def test_a_coarser_step_takes_every_nth_value() -> None:
+    history = History(30, (series(RAMP),))
+    assert history.coarser(60).series[0].values == RAMP[::2]
+    with pytest.raises(UnusableHistory, match="not a multiple"):
+        history.coarser(45)
+
+
+def plan(values: Values, **changes: object) -> BacktestPlan:
+    settings = {"window": 240, "horizon": 120, "choices": Choices("", lowest=True), **changes}
+    return BacktestPlan("test", History(60, (series(values, pod="a"),)), **settings)  # type: ignore[arg-type]
+
+
+def test_the_steps_are_spread_over_the_history_or_a_half_of_it() -> None:
+    assert list(plan(RAMP).ends()) == list(range(4, 19))
+    assert list(plan(RAMP, requests=5).ends()) == [4, 7, 10, 13, 16]
+    assert list(plan(RAMP, part="first").ends()) == list(range(4, 11))
+    assert list(plan(RAMP, part="second").ends()) == list(range(11, 19))
+
+
+def test_a_history_that_is_too_short_is_named() -> None:
+    with pytest.raises(UnusableHistory, match=r"300 s of history.* need 360 s"):
+        plan(RAMP[:5]).ends()
+
+
+def test_results_of_no_series_are_named() -> None:
+    with pytest.raises(UnusableHistory, match="none of the 3 results has the labels of a series"):
+        report(plan(RAMP), [Answered(5, {}, strange=3)])
+    with pytest.raises(UnusableHistory, match="no score could be judged"):
+        report(plan(RAMP), [Answered(5, {})])
+
+
+def test_holes_missing_scores_and_strange_results_are_said() -> None:
+    planned = plan([*RAMP[:10], None, *RAMP[11:]])
+    labels = planned.history.series[0].labels
+    answers = [Answered(5, {labels: Said(5.5)}), Answered(6, {}, strange=2)]
+    text = report(planned, answers).text()
+    assert "1 steps of the history have no sample" in text
+    assert "1 times a series had a truth and no score" in text
+    assert "2 results have the labels of no series" in text
