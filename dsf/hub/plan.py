@@ -18,6 +18,7 @@ from dsf.hub.distribute.works_plan import plan_works, work_bytes
 from dsf.hub.report.config_status import FleetProgress, config_status, invalid_config_status
 from dsf.hub.report.context_condition import lacking_keys
 from dsf.hub.report.health_from_agents import with_health_from_agents
+from dsf.hub.report.misplaced_scorer import misplaced_status
 from dsf.hub.report.rollout import Rollout, rollouts
 from dsf.hub.report.scorer_counts import FleetCounts, ScorerCounts, count_scores
 from dsf.hub.report.scorer_status import ScorerProgress, scorer_status
@@ -34,6 +35,7 @@ def plan(
     *,
     now: str,
     agent_namespace: str = names.AGENT_NAMESPACE,
+    hub_namespace: str = names.HUB_NAMESPACE,
     renderer: SummariesRenderer | None = None,
 ) -> list[Change]:
     """Return the changes that bring the hub to what its DynamicScorers and config ask for.
@@ -46,8 +48,9 @@ def plan(
     config = snapshot.config if snapshot.config and not snapshot.config.being_deleted else None
     rules = config.rules if config else DistributionRules()
     assessments = assess(snapshot.scorers, snapshot.probes, snapshot.manifests)
+    misplaced = _misplaced_statuses(snapshot.misplaced, hub_namespace, now=now)
     if isinstance(rules, InvalidInput):
-        return _invalid_config(config, rules, assessments, now=now)
+        return [*_invalid_config(config, rules, assessments, now=now), *misplaced]
     recorded = _recorded_summaries(snapshot)
     score_names = _score_names(assessments, recorded.values())
     chosen = Audience({})
@@ -76,6 +79,7 @@ def plan(
             now=now,
         ),
         *delete_orphaned_scores(counts.orphans, snapshot.scores, now=now),
+        *misplaced,
     ]
 
 
@@ -203,6 +207,11 @@ def _scorer_statuses(
             status = scorer_status(judged, progress, now=now)
             changes += _status(DYNAMIC_SCORER, assessment.scorer.obj, status)
     return changes
+
+
+def _misplaced_statuses(scorers: Iterable[Object], hub_namespace: str, *, now: str) -> list[Change]:
+    found = ((obj, misplaced_status(obj, hub_namespace, now=now)) for obj in scorers)
+    return [change for obj, status in found for change in _status(DYNAMIC_SCORER, obj, status)]
 
 
 def _config_status(

@@ -185,6 +185,7 @@ class HubController:
             snapshot,
             now=rfc3339(self._now()),
             agent_namespace=self._options.agent_namespace,
+            hub_namespace=self._options.namespace,
             renderer=self._renderer,
         )
         outcomes = await apply(self._kube, changes, limiter=self._limiter)

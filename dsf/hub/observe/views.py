@@ -18,7 +18,7 @@ from dsf.hub.snapshot.managed_cluster import (
 from dsf.hub.snapshot.manifests import NamespaceManifests, read_device, read_workload
 from dsf.hub.snapshot.probe_result import ProbeResult, ProbeTarget
 from dsf.hub.snapshot.published_score import PublishedScore, read_score
-from dsf.hub.snapshot.registered_scorer import RegisteredScorer, read_scorer
+from dsf.hub.snapshot.registered_scorer import RegisteredScorer, read_misplaced, read_scorer
 from dsf.hub.snapshot.summaries_work import SummariesWork, read_work
 from dsf.kube.kinds import (
     ADD_ON_PLACEMENT_SCORE,
@@ -30,10 +30,14 @@ from dsf.kube.kinds import (
     MANIFEST_WORK_REPLICA_SET,
     POLICY,
 )
-from dsf.kube.port import Kube
+from dsf.kube.port import Kube, Object
+from dsf.runtime.backoff import Backoff
 from dsf.runtime.reconcile.reflector import Key, View
 
 T = TypeVar("T")
+
+_RIGHT_MISSING = Backoff(1.0, 300.0)
+"""Seconds between attempts to watch other namespaces; the right to may be missing for good."""
 
 MANIFESTS_SECONDS = 10.0
 """How long the first plan waits for manifests: it removes scorers whose manifests are not read."""
@@ -43,7 +47,8 @@ class Views:
     """Local copies of the observed objects, reduced to what the controller needs of them.
 
     Workloads and policies are observed only in `manifest_namespaces`. Nothing else waits long for
-    them, because the right to list them, or their CRDs, may be missing.
+    them, because the right to list them, or their CRDs, may be missing. Nothing waits for the
+    DynamicScorers of other namespaces.
     """
 
     def __init__(
@@ -85,6 +90,13 @@ class Views:
             "ManifestWorks": self._works,
         }
         self._all: dict[str, View[Any]] = {**self._urgent, "AddOnPlacementScores": self._scores}
+        self._misplaced = View[Object | None](
+            kube,
+            DYNAMIC_SCORER,
+            fields=f"metadata.namespace!={namespace}",
+            read=read_misplaced,
+            backoff=_RIGHT_MISSING,
+        )
         self._workloads = {
             each: View[ScoredWorkload | None](
                 kube, MANIFEST_WORK_REPLICA_SET, each, labels=names.APP, read=read_workload
@@ -106,11 +118,12 @@ class Views:
         """Call `score` when a score changes, and `urgent` when anything else does."""
         for view in (*self._urgent.values(), *self._manifests()):
             view.on_change(lambda _: urgent())
-        self._scores.on_change(lambda _: score())
+        for view in (self._scores, self._misplaced):
+            view.on_change(lambda _: score())
 
     def start(self, group: asyncio.TaskGroup) -> None:
         """List and watch in tasks of the group."""
-        for view in (*self._all.values(), *self._manifests()):
+        for view in (*self._all.values(), *self._manifests(), self._misplaced):
             group.create_task(view.run())
 
     async def synced(self) -> None:
@@ -160,6 +173,7 @@ class Views:
             },
             refusals=refusals,
             held=held,
+            misplaced=_listed(self._misplaced) or (),
         )
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dsf.api.conditions import conditions_of, find
-from dsf.kube.changes import Change, Patch
-from dsf.kube.kinds import DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG, Kind
+from dsf.kube.changes import Change, Patch, key
+from dsf.kube.kinds import DYNAMIC_SCORER, Kind
 from dsf.kube.port import Object
 
 _GOOD_STATUS = {"ConfigConflict": "False", "ScoresAdjusted": "False"}
@@ -42,15 +42,17 @@ class StatusEvent:
 def status_events(
     observed: Iterable[tuple[Kind, Object]], changes: Iterable[Change]
 ) -> list[StatusEvent]:
-    """Return the Events for status changes, given the objects from which they were planned."""
-    by_name = {(kind, str(obj["metadata"]["name"])): obj for kind, obj in observed}
+    """Return the Events for status changes, given the objects from which they were planned.
+
+    Objects that are not given, as those of other namespaces, have no Events.
+    """
+    by_key = {(kind, *key(obj)): obj for kind, obj in observed}
     return [
         event
         for change in changes
-        if isinstance(change, Patch)
-        and change.subresource == "status"
-        and change.kind in (DYNAMIC_SCORER, DYNAMIC_SCORING_CONFIG)
-        for event in _events(change.kind, by_name[change.kind, change.name], change.body)
+        if isinstance(change, Patch) and change.subresource == "status"
+        if (obj := by_key.get((change.kind, change.namespace or "", change.name)))
+        for event in _events(change.kind, obj, change.body)
     ]
 
 

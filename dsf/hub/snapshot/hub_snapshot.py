@@ -10,6 +10,7 @@ from dsf.hub.snapshot.probe_result import ProbeResult, ProbeTarget
 from dsf.hub.snapshot.published_score import PublishedScore
 from dsf.hub.snapshot.registered_scorer import RegisteredScorer
 from dsf.hub.snapshot.summaries_work import SummariesWork
+from dsf.kube.port import Object
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class HubSnapshot:
 
     `clusters`, `add_ons` and `works` are by managed cluster, `scores` by managed cluster and name.
     `manifests` are by the namespaces that the controller may read for scorers, none by default.
+    `misplaced` are the DynamicScorers of other namespaces that no controller uses.
     `refusals` says by managed cluster why the API server refused our last write there. The clusters
     in `held` are not written to for now.
     """
@@ -32,3 +34,4 @@ class HubSnapshot:
     manifests: Mapping[str, NamespaceManifests] = field(default_factory=dict)
     refusals: Mapping[str, str] = field(default_factory=dict)
     held: frozenset[str] = frozenset()
+    misplaced: tuple[Object, ...] = ()

@@ -62,6 +62,23 @@ def read_scorer(obj: Object) -> RegisteredScorer:
     )
 
 
+def read_misplaced(obj: Object) -> Object | None:
+    """Return what is written back of a DynamicScorer outside the controller's namespace.
+
+    None if it is being deleted, or if the status says that another controller uses it.
+    """
+    metadata, status = obj["metadata"], obj.get("status") or {}
+    if metadata.get("deletionTimestamp") or status.get("healthStatus"):
+        return None
+    kept = ("name", "namespace", "generation", "resourceVersion")
+    return {
+        "metadata": {key: metadata[key] for key in kept if key in metadata},
+        "status": {
+            key: status[key] for key in ("conditions", "observedGeneration") if key in status
+        },
+    }
+
+
 def validation_message(error: ValidationError, limit: int = 3) -> str:
     """Return the first errors of a validation, each with the path of its field."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
