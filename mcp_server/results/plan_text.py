@@ -44,7 +44,7 @@ def story(plan: Plan, view: PlanView) -> list[str]:
         )
     elif changed:
         lines.append(f"Policies change on {_few(changed)}.")
-    lines += [f"Not used: {item.reason}: {quoted(item.message)}" for item in view.issues]
+    lines += [f"Issue: {item.reason}: {quoted(item.message)}" for item in view.issues]
     if plan.explanation is not None:
         computed = explanation_sentences(plan.explanation)
         lines += _first(f"Computed: {quoted(line, MESSAGE_LIMIT)}" for line in computed)

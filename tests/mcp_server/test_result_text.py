@@ -89,7 +89,7 @@ def test_a_short_plan_leaves_nothing_out() -> None:
         "w0 starts on d on c000, +1 s.",
         "w1 starts on d on c001, +1 s.",
         "u0 has no place: NoCapacityLeft.",
-        'Not used: MissingScore: "none"',
+        'Issue: MissingScore: "none"',
         next_step(view, read_only=False),
     ]
 

@@ -84,9 +84,9 @@ def unplaced(plan: Plan) -> Section:
 
 
 def issues(plan: Plan) -> Section:
-    """Return the input that could not be used, and why."""
+    """Return what the input lacks, or what of it counts for less, and why."""
     rows = [(item.reason, item.message) for item in plan.issues]
-    sentences = [f"Not used: {item.reason}: {quoted(item.message)}" for item in plan.issues]
+    sentences = [f"Issue: {item.reason}: {quoted(item.message)}" for item in plan.issues]
     return Section("issues", ("issue", "message"), first_rows(rows), tuple(sentences))
 
 

@@ -273,6 +273,14 @@ async def test_a_field_error_names_the_field_and_not_what_was_sent() -> None:
             {"preference": {"addonPlacementScore": "p", "minimum": 2, "maximum": 1}},
             "preference.minimum",
         ),
+        (
+            {"preference": {"addonPlacementScore": "p", "minimumTrust": 1.5}},
+            "preference.minimumTrust",
+        ),
+        (
+            {"preference": {"addonPlacementScore": "p", "untrusted": "Refuse"}},
+            "preference.untrusted",
+        ),
         ({"clusters": [{"name": "c", "gpus": [{"model": "H100"}]}]}, "clusters[0].gpus[0].model"),
     ],
 )
