@@ -45,8 +45,8 @@ class ForecastRules(WireModel):
         float,
         Field(
             default=MEDIAN,
-            ge=0.01,
-            le=0.99,
+            gt=0,
+            lt=1,
             description="Which quantile of the truth the scores forecast: 0.9 is a bound that the"
             " truth exceeds one time in ten.",
         ),

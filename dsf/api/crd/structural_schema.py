@@ -11,6 +11,8 @@ from pydantic import BaseModel
 
 Schema = dict[str, Any]
 
+_LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
+
 
 def rule(text: str, message: str, field_path: str | None = None) -> Schema:
     """Return one CEL rule, with the message and the field path of its error."""
@@ -43,6 +45,9 @@ def _inline(node: Mapping[str, Any], definitions: Mapping[str, Schema]) -> Schem
                 continue
             case "const":
                 result["enum"] = [value]
+            case "exclusiveMinimum" | "exclusiveMaximum":
+                result[key] = True  # OpenAPI v3.0: a flag beside the limit
+                result[_LIMITS[key]] = value
             case "default" if value is None:
                 continue
             case _:

@@ -275,15 +275,18 @@ def _forecast() -> Iterator[Constraint]:
     for key in whole:
         without = _spec(field, {other: value for other, value in whole.items() if other != key})
         yield Constraint(field, f"required {key}", good, without, f"{field}.{key}: Required value")
-    for keyword, least, most in (("horizon", 1, 86_400), ("quantile", 0.01, 0.99)):
-        for limit, beyond, word, told in (
-            (least, 0, "minimum", "greater"),
-            (most, most + 1, "maximum", "less"),
-        ):
-            message = f"{field}.{keyword} in body should be {told} than or equal to {limit}"
-            accepted = _spec(field, {**whole, keyword: limit})
-            refused = _spec(field, {**whole, keyword: beyond})
-            yield Constraint(f"{field}.{keyword}", word, accepted, refused, message)
+    for keyword, limit, beyond, word, told in (
+        ("horizon", 1, 0, "minimum", "greater than or equal to 1"),
+        ("horizon", 86_400, 86_401, "maximum", "less than or equal to 86400"),
+        ("quantile", 0.001, 0, "exclusiveMinimum", "greater than 0"),
+        ("quantile", 0.999, 1, "exclusiveMaximum", "less than 1"),
+        ("quantile", 0.001, -0.1, "minimum", "greater than 0"),
+        ("quantile", 0.999, 1.5, "maximum", "less than 1"),
+    ):
+        message = f"{field}.{keyword} in body should be {told}"
+        accepted = _spec(field, {**whole, keyword: limit})
+        refused = _spec(field, {**whole, keyword: beyond})
+        yield Constraint(f"{field}.{keyword}", word, accepted, refused, message)
     truth = f"{field}.truth"
     unasked = _spec(field, {**whole, "truth": {}})
     yield Constraint(truth, "required query", good, unasked, f"{truth}.query: Required value")

@@ -128,3 +128,10 @@ def _with_unknown_fields() -> Object:
         return {"surprise": {"a": 1}, **{key: extended(inner) for key, inner in value.items()}}
 
     return {**scorer(**_KNOWN), "spec": extended(scorer(**_KNOWN)["spec"])}
+
+
+def keeps(stored: Any, written: Any) -> bool:
+    """Tell whether all that was written is stored; defaults may have been added to it."""
+    if isinstance(written, dict) and isinstance(stored, dict):
+        return all(name in stored and keeps(stored[name], written[name]) for name in written)
+    return bool(stored == written)
