@@ -26,8 +26,9 @@ def _named(signal: str, query: str) -> str:
 
 
 TOKENS, RUNNING, ACTIVITY, POWER = "tokens", "running", "activity", "power"
-TOKENS_QUERY = _named(TOKENS, "sum by (namespace, pod) (rate(vllm:generation_tokens_total[2m]))")
-"""Tokens per second that each pod generates."""
+TOKENS_QUERY = _named(TOKENS, "sum by (namespace, pod) (irate(vllm:generation_tokens_total[2m]))")
+"""Tokens per second that each pod generates, between the last two scrapes: `rate` would mix busy
+and idle time, and be too low for two minutes after a pod has started."""
 RUNNING_QUERY = _named(RUNNING, "sum by (namespace, pod) (vllm:num_requests_running)")
 """Requests that each pod works on."""
 ACTIVITY_QUERY = _named(ACTIVITY, f"max by ({_DEVICE_LABELS}) (DCGM_FI_PROF_GR_ENGINE_ACTIVE)")
