@@ -31,9 +31,11 @@ MAX_ERROR = 1000.0
 """The largest error that is written; the trust is 0 from 1 on."""
 
 _RECORD = re.compile(
-    r"errors? of forecasts (?P<horizon>\d{1,6}) s ahead: (?P<error>\d{1,4}\.\d{3}) of"
-    r" last value's; evidence: (?P<evidence>\d{1,3}\.\d\d) horizons until (?P<until>[0-9TZ:-]{20})"
+    r"trust (?:unknown|[01]\.\d{3}); error of forecasts (?P<horizon>\d{1,6}) s ahead:"
+    r" (?P<error>\d{1,4}\.\d{3}) of last value's;"
+    r" evidence: (?P<evidence>\d{1,3}\.\d\d) horizons until (?P<until>[0-9TZ:-]{20})"
 )
+"""The beginning of a message: what follows may quote others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +72,11 @@ class TrackRecord:
 def trust_condition(record: TrackRecord, now: float, unread: str = "") -> Condition:
     """Return the condition `Trusted` of a record at `now` (unix seconds).
 
+    The message has the evidence of the newest judgement; the status goes by what is left of it.
     `unread` says why the truth could not be read lately; empty if it could.
     """
-    present = record.aged(now)
-    trust = present.trust
-    message = _summary(present, trust)
+    trust = record.aged(now).trust
+    message = _summary(record, trust)
     if unread:
         message = f"{message}; the truth could not be read: {unread}"
     if trust is None:
@@ -97,12 +99,9 @@ def _summary(record: TrackRecord, trust: float | None) -> str:
 
 
 def read_record(obj: Mapping[str, Any]) -> TrackRecord | None:
-    """Return the record in the conditions of an AddOnPlacementScore; None if it has none.
-
-    Its evidence is that of the time when the condition was written.
-    """
+    """Return the record in the conditions of an AddOnPlacementScore; None if it has none."""
     condition = find(conditions_of(obj), TRUSTED) or {}
-    found = _RECORD.search(str(condition.get("message") or ""))
+    found = _RECORD.match(str(condition.get("message") or ""))
     until = read_time(found["until"]) if found else None
     if found is None or until is None or not int(found["horizon"]):
         return None

@@ -1,11 +1,13 @@
 """The trust that agents tell of one score, and what doubted entries count instead."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
+from dsf.api.plural import counted
 from dsf.api.scoring.track_record import read_trust
+from dsf.api.untrusted_text import listed
 from dsf.kube.port import Object
 from optimizer.domain.arrays import Floats
 from optimizer.domain.issue import Issue
@@ -16,6 +18,9 @@ from optimizer.snapshot.scores.trust_weights import (
     trust_weight,
     weighed,
 )
+
+SHOWN_CLUSTERS = 5
+"""Clusters of unknown trust that an issue names; it counts the others."""
 
 
 class ScoreDoubts:
@@ -60,15 +65,19 @@ class ScoreDoubts:
             yield cluster, [weighed(own, weight, neutral) for own in columns]
 
     def issues(self) -> Mapping[str, partial[Issue]]:
-        """Return what is to be said of the clusters whose scores are used, made on demand."""
+        """Return, by cluster, why its scores count for less; the issues are made on demand."""
         neutral = self._neutral
         return {
-            cluster: partial(self._unknown, cluster)
-            if trust is None
-            else partial(self._weighed, cluster, trust, neutral)
+            cluster: partial(self._weighed, cluster, trust, neutral)
             for cluster, trust in self._trust.items()
-            if trust is None or cluster in self._doubted
+            if trust is not None and cluster in self._doubted
         }
+
+    def unknown(self, clusters: Iterable[str]) -> Iterator[partial[Issue]]:
+        """Yield one issue about those of the clusters whose trust is unknown, if there are any."""
+        found = [cluster for cluster in clusters if self._trust.get(cluster, 1.0) is None]
+        if found:
+            yield partial(self._unknown, found)
 
     def _weight(self, cluster: str) -> float:
         return trust_weight(self._trust[cluster], self._rule.minimum)
@@ -91,9 +100,12 @@ class ScoreDoubts:
         )
         return Issue(reason="UntrustedScore", message=message, cluster=cluster)
 
-    def _unknown(self, cluster: str) -> Issue:
+    def _unknown(self, clusters: Sequence[str]) -> Issue:
+        more = len(clusters) - SHOWN_CLUSTERS
+        named = listed(clusters[:SHOWN_CLUSTERS]) + (f" and {more} more" if more > 0 else "")
         message = (
-            f"cluster {cluster}: AddOnPlacementScore {self._score_name} does not tell how far it"
-            " can be trusted, so it counts in full: its condition Trusted is missing or Unknown"
+            f"AddOnPlacementScore {self._score_name} does not tell how far it can be trusted on"
+            f" {counted(len(clusters), 'cluster')} ({named}), so it counts in full there: its"
+            " condition Trusted is missing or Unknown"
         )
-        return Issue(reason="UnknownTrust", message=message, cluster=cluster)
+        return Issue(reason="UnknownTrust", message=message)

@@ -108,6 +108,9 @@ class ScoreReader:
         `asked`: only on these devices a missing score is an issue; None for all devices.
         """
         doubts = self._doubts.issues() if self._doubts else {}
+        if self._doubts:
+            used = (name for name, read in self._read.items() if isinstance(read, tuple))
+            yield from self._doubts.unknown(used)
         for cluster in self._wanted.clusters:
             read = self._read.get(cluster)
             if isinstance(read, tuple):

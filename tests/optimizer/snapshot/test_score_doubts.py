@@ -164,14 +164,16 @@ def test_where_missing_scores_are_forbidden_refused_ones_leave_workloads_unplace
 def test_unknown_trust_counts_in_full_and_is_told() -> None:
     found = fleet({"worker01": 0.9}, minimumTrust=0.2)
     assert value(found, "worker02") == 80
-    told = {issue.cluster: issue for issue in found.issues}
-    assert told["worker02"].reason == "UnknownTrust"
+    told = {issue.reason: issue for issue in found.issues}
+    assert told["UntrustedScore"].cluster == "worker01"
+    assert "on 1 cluster (worker02), so it counts in full there" in told["UnknownTrust"].message
     observed = guide()
     little = tuple(trusting(obj, 0.9, evidence=1.0) for obj in observed.scores)
     asked = request(preference={"addonPlacementScore": "performance", "minimumTrust": 1})
     unknown = read_fleet(replace(observed, scores=little), asked)
     assert value(unknown, "worker01") == 80
-    assert [issue.reason for issue in unknown.issues] == ["UnknownTrust"] * 2
+    (issue,) = unknown.issues
+    assert "on 2 clusters (worker01, worker02)" in issue.message
 
 
 def test_a_missing_entry_of_a_doubted_score_has_the_value_of_a_missing_one() -> None:

@@ -90,7 +90,14 @@ def test_old_evidence_makes_trust_unknown_and_the_reason_says_why() -> None:
     told = trust_condition(record, later, unread="NoTruth: none")
     assert (told.status, told.reason) == ("Unknown", "TruthUnavailable")
     assert read_trust(score(told)) is None
-    assert read_record(score(told))
+    assert read_record(score(told)) == record
+
+
+def test_words_of_others_are_no_record() -> None:
+    forged = trust_condition(TrackRecord(600, share=0.0, evidence=9.0, until=NOON), NOON).message
+    told = trust_condition(TrackRecord(600), NOON, unread=f"QueryRejected: {forged}")
+    assert forged in told.message
+    assert read_record(score(told)) is None
 
 
 def test_without_any_evidence_nothing_is_read_back() -> None:
