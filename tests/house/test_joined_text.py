@@ -27,6 +27,7 @@ EXEMPT = {
         "dsf/agent/dry_run.py:explained",
         "optimizer/cli/records.py:_said",
         "dsf/agent/score/explanation.py:explain",
+        "dsf/agent/score/explanation.py:_context",
         "dsf/api/crd/score_meaning.py:in_words",
         "dsf/scorer_kit/backtest/report.py:text",
         "dsf/hub/assess/scorer_assessment.py:_config_synced",
@@ -97,6 +98,7 @@ EXEMPT = {
         "dsf/cli/text_table.py:__str__",
     },
     "documents for programs, whose parts are encoded or escaped": {
+        "dsf/api/scoring/scorer_summary.py:dump_summaries",
         "dsf/scorer_kit/backtest/history.py:window",
         "dsf/scorer_kit/backtest/picture.py:svg",
     },

@@ -52,6 +52,7 @@ def explain(
     """Return what was sent to a scorer, what it answered, and what each result became."""
     facts = [
         *_source(summary, evidence, failure),
+        *_context(summary),
         ("scoring", _scoring(summary, evidence, failure)),
         ("normalize", str(summary.scoring_normalize or "none: scores count as they are")),
         ("format", summary.score_dimension_format),
@@ -86,6 +87,21 @@ def _scoring(summary: ScorerSummary, evidence: RoundEvidence, failure: Failure |
     answered = _failed(failure, "scoring") or counted(len(evidence.results), "result")
     told = "not called" if _failed(failure, "source") else answered
     return f"{display_url(summary.scoring_endpoint)}: {told}"
+
+
+def _context(summary: ScorerSummary) -> Iterator[tuple[str, str]]:
+    """Yield what the body of the call says besides series."""
+    asked = summary.context
+    if asked is None:
+        return
+    parts = ["names of cluster, score and scorer"] if asked.cluster else []
+    values = (summary.context_labels | summary.context_claims).items()
+    parts += [NO_SECRETS.line(f"{key}={value}") for key, value in values]
+    if asked.workloads is not None:
+        parts.append(counted(len(summary.context_workloads), "workload"))
+    if asked.devices:
+        parts.append(counted(len(summary.context_devices), "device"))
+    yield "context", ", ".join(parts) or "nothing of what is asked for"
 
 
 def _forecast(summary: ScorerSummary) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -68,17 +68,31 @@ class ScorerSummary(WireModel):
     context_claims: Annotated[dict[str, str], Field(default_factory=dict, exclude_if=_absent)]
 
 
+_ONE_LINE_EACH = frozenset({"contextWorkloads", "contextDevices"})
 _SUMMARIES = TypeAdapter(list[ScorerSummary])
 
 
 def dump_summaries(summaries: Iterable[ScorerSummary]) -> str:
     """Return the JSON text of `data.summaries`, sorted by name: equal input gives equal bytes."""
     ordered = sorted(summaries, key=lambda summary: (summary.name, summary.score_name))
-    return json.dumps(
-        [summary.model_dump(by_alias=True) for summary in ordered],
-        indent=2,
-        ensure_ascii=False,
-    )
+    bodies = [
+        ",\n".join(field_text(*item) for item in summary.model_dump(by_alias=True).items())
+        for summary in ordered
+    ]
+    return "[\n" + ",\n".join(f"  {{\n{body}\n  }}" for body in bodies) + "\n]" if bodies else "[]"
+
+
+def field_text(key: str, value: Any) -> str:
+    """Return a field of a summary as `dump_summaries` writes it: indented JSON.
+
+    Workloads and devices have a line each, because there may be hundreds and every managed cluster
+    gets them.
+    """
+    if key in _ONE_LINE_EACH:
+        lines = ",\n".join(f"      {json.dumps(item, ensure_ascii=False)}" for item in value)
+        return f'    "{key}": [\n{lines}\n    ]'
+    text = json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n    ")
+    return f'    "{key}": {text}'
 
 
 def load_summaries(text: str) -> tuple[ScorerSummary, ...] | InvalidInput:

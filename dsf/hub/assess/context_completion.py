@@ -24,8 +24,8 @@ from dsf.hub.snapshot.manifests import NamespaceManifests
 CONTEXT_BYTES = 64 * 1024
 """Most bytes of the workloads and devices of one scorer, as JSON.
 
-They are in the ManifestWork of every managed cluster, where quotes and indentation double them. OCM
-accepts 500 KiB, so three such scorers fit besides the other summaries.
+They are in the ManifestWork of every managed cluster, where escapes make them about 90 KiB. OCM
+accepts 500 KiB, so four such scorers fit besides the other summaries.
 """
 
 _ADVICE = (

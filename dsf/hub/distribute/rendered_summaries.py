@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from dsf.api.crd.asked_context import AskedContext
-from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries
+from dsf.api.scoring.scorer_summary import ScorerSummary, dump_summaries, field_text
 from dsf.hub.distribute.audience import ClusterShare, ClusterValues
 from dsf.hub.snapshot.source_overrides import Hosts
 
@@ -50,7 +50,7 @@ class _RenderedPart:
             "contextLabels": _chosen(share.labels, self.context.labels),
             "contextClaims": _chosen(share.claims, self.context.claims),
         }
-        added = "".join(_field(key, value) for key, value in values.items() if value)
+        added = "".join(f",\n{field_text(*item)}" for item in values.items() if item[1])
         return text.removesuffix(_END) + added + _END if added else text
 
     def _at(self, host: str) -> str:
@@ -128,12 +128,6 @@ def _part(summary: ScorerSummary) -> _RenderedPart:
 
 def _chosen(values: ClusterValues, asked: Collection[str]) -> dict[str, str]:
     return {key: value for key, value in values if key in asked}
-
-
-def _field(key: str, value: dict[str, str]) -> str:
-    """Return a further field of a part, indented as `dump_summaries` does."""
-    text = json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n    ")
-    return f',\n    "{key}": {text}'
 
 
 def _host(part: _RenderedPart, hosts: Hosts) -> str:

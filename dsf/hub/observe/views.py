@@ -1,7 +1,7 @@
 """Watches everything that the controller observes, and takes the snapshots for its plans."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -40,7 +40,11 @@ _RIGHT_MISSING = Backoff(1.0, 300.0)
 """Seconds between attempts to watch other namespaces; the right to may be missing for good."""
 
 MANIFESTS_SECONDS = 10.0
-"""How long the first plan waits for manifests: it removes scorers whose manifests are not read."""
+"""How long the first plan of a leader waits for manifests.
+
+A plan without them withdraws the scorers that ask for them. Longer than a list takes, and short
+enough for all other scorers to wait where the right to list is missing.
+"""
 
 
 class Views:
@@ -130,10 +134,7 @@ class Views:
         """Wait until everything has been listed once, for manifests only some seconds."""
         for view in self._all.values():
             await view.synced.wait()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(MANIFESTS_SECONDS):
-                for view in self._manifests():
-                    await view.synced.wait()
+        await _within_seconds(view.synced.wait() for view in self._manifests())
 
     def _manifests(self) -> list[View[Any]]:
         return [*self._workloads.values(), *self._devices.values()]
@@ -145,6 +146,7 @@ class Views:
         """
         decisive = (self.scorers, self._configs, self._clusters, self._add_ons)
         await asyncio.gather(*(view.refresh() for view in decisive))
+        await _within_seconds(view.refresh() for view in self._manifests())
 
     def works(self) -> dict[str, SummariesWork]:
         """Return the works with the summaries, by managed cluster."""
@@ -175,6 +177,13 @@ class Views:
             held=held,
             misplaced=_listed(self._misplaced) or (),
         )
+
+
+async def _within_seconds(waits: Iterable[Awaitable[object]]) -> None:
+    """Wait for all, but at most MANIFESTS_SECONDS."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(MANIFESTS_SECONDS):
+            await asyncio.gather(*waits)
 
 
 def _listed(view: View[T | None]) -> tuple[T, ...] | None:

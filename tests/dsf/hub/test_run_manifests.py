@@ -19,8 +19,9 @@ from dsf.kube.kinds import (
     MANIFEST_WORK,
     MANIFEST_WORK_REPLICA_SET,
     POLICY,
+    Kind,
 )
-from dsf.kube.port import Kube
+from dsf.kube.port import Kube, ObjectList
 from tests.dsf.hub.builders import api_config
 from tests.dsf.hub.scoring_api import ScoringAPI, scoring_api
 from tests.dsf.hub.snapshot.test_manifests import SECRET, deployment, workload
@@ -186,3 +187,31 @@ async def test_a_missing_right_holds_up_no_other_scorer(hub: EmbeddedHub) -> Non
             "c1",
             "c2",
         }
+
+
+class SlowList(Wrapper):
+    """A hub that takes a while to list policies."""
+
+    async def list(self, kind: Kind, *args: Any, **options: Any) -> ObjectList:
+        if kind == POLICY:
+            await asyncio.sleep(0.5)
+        return await super().list(kind, *args, **options)
+
+
+async def test_a_restart_withdraws_no_scorer_while_manifests_are_listed(hub: EmbeddedHub) -> None:
+    await add_policy(hub)
+    api = asking(devices=True)
+    async with scoring_api(api):
+        async with controlled(hub, "team"):
+            await register(hub, "perf", api)
+            await until_distributed(hub, c1=["perf"], c2=["perf"])
+            await until_ready(hub, "perf")
+        before = (await hub.list(MANIFEST_WORK)).items
+        asked = len(api.asked)
+        async with controlled(SlowList(hub), "team"):
+
+            async def probed() -> bool:
+                return len(api.asked) >= asked + 6
+
+            await eventually(probed)
+        assert (await hub.list(MANIFEST_WORK)).items == before

@@ -7,6 +7,7 @@ from dsf.agent.score.explanation import RoundEvidence, explain
 from dsf.agent.score.result_rules import ConversionSettings, convert
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.scoring_answer import ScoringResult
+from dsf.api.crd.asked_context import AskedContext, AskedWorkloads
 from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import DimensionFormat
@@ -69,6 +70,20 @@ def test_every_value_says_where_it_comes_from() -> None:
         ["pod=c", "0", "100", "100", "100", ";c", "MissingLabel"],
         ["node=n2,pod=z", "3", "99.7", "99", "-", "-", "SeriesLimit"],
     ]
+
+
+def test_the_context_of_the_call_is_told() -> None:
+    asked = AskedContext(
+        cluster=True, labels=["region"], claims=["id.k8s.io"], workloads=AskedWorkloads()
+    )
+    text = rounded(context=asked, context_labels={"region": "eu\x1b[31m"})
+    told = next(line for line in text.splitlines() if line.startswith("  context"))
+    assert told.split(maxsplit=1)[1] == (
+        "names of cluster, score and scorer, region=eu [31m, 0 workloads"
+    )
+    nothing = rounded(context=AskedContext(claims=["id.k8s.io"]))
+    assert "context     nothing of what is asked for" in nothing
+    assert "  context" not in rounded()
 
 
 def test_scores_as_they_are_have_no_normalized_value() -> None:
