@@ -42,7 +42,7 @@ def power(series: Sequence[Series], app_of: AppOf) -> list[ScoreResult]:
 
     The power of a GPU is known only as a whole. Each of its GPU instances gets the share
     w / (sum of all w), where w = compute slices * (activity + IDLE_SHARE); the shares of all add up
-    to the power of the GPU.
+    to the power of the GPU. What a replica has on several GPUs is added.
     """
     watts = {gpu_of(labels): samples for labels, samples in answers(series, POWER)}
     devices = [(device_of(labels), samples) for labels, samples in answers(series, ACTIVITY)]
@@ -50,17 +50,17 @@ def power(series: Sequence[Series], app_of: AppOf) -> list[ScoreResult]:
     for device, samples in devices:
         for time, activity in samples.items():
             total[device.gpu, time] += _weight(device, activity)
-    observed = Observed(list)
+    drawn = defaultdict[tuple[Pod, str], defaultdict[float, float]](lambda: defaultdict(float))
     for device, samples in devices:
         if device.pod is None:
             continue
         known = watts.get(device.gpu, {})
-        shares = (
-            known[time] * _weight(device, samples[time]) / total[device.gpu, time]
-            for time in samples
-            if time in known
-        )
-        observed[app_of(device.pod[1]), device.kind].extend(shares)
+        for time in samples.keys() & known.keys():
+            share = _weight(device, samples[time]) / total[device.gpu, time]
+            drawn[device.pod, device.kind][time] += known[time] * share
+    observed = Observed(list)
+    for (pod, kind), by_time in drawn.items():
+        observed[app_of(pod[1]), kind].extend(by_time.values())
     return _means(observed)
 
 
@@ -90,5 +90,4 @@ def _means(observed: Mapping[tuple[str, str], Sequence[float]]) -> list[ScoreRes
     return [
         ScoreResult(metric={"app": app, "device": device}, score=fmean(values))
         for (app, device), values in sorted(observed.items())
-        if values
     ]

@@ -45,6 +45,9 @@ def instance(values: Values, pod: str = "", profile: str = "", gpu: str = "0") -
     return series(ACTIVITY, values, **labels, **owner)
 
 
+GPUS = {"0": 300.0, "1": 400.0}
+
+
 def watts(values: Values, gpu: str = "0") -> Series:
     return series(POWER, values, Hostname="h", gpu=gpu)
 
@@ -136,6 +139,11 @@ def test_the_shares_of_a_gpu_add_up_to_its_power(
     ]
     found = scored(power, watts([drawn]), *devices)
     assert sum(found.values()) == pytest.approx(drawn)
+
+
+def test_a_replica_on_two_gpus_draws_the_power_of_both() -> None:
+    gpus = [(watts([drawn], gpu), instance([0.5], "a-0", gpu=gpu)) for gpu, drawn in GPUS.items()]
+    assert scored(power, *(each for gpu in gpus for each in gpu)) == {("a", "all"): 700}
 
 
 def test_the_power_of_a_device_that_nobody_has_is_nobodys() -> None:
