@@ -2,7 +2,9 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from http import HTTPStatus
+from math import inf
 
 import httpx
 
@@ -19,18 +21,21 @@ _TIMEOUT_SECONDS = 3.0
 class ModelHealth:
     """Asks for the list of models, because that costs no tokens."""
 
-    def __init__(self, settings: ForecastSettings) -> None:
+    def __init__(
+        self, settings: ForecastSettings, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._now = now
         self._url = endpoint(settings.endpoint, settings.model, settings.api).models_url
         self._lock = asyncio.Lock()
         self._trouble: str | None = None
-        self._valid_until = 0.0
+        self._valid_until = -inf
 
     async def trouble(self) -> str | None:
         """Return why the model does not answer; None if it does."""
         async with self._lock:
-            if time.monotonic() >= self._valid_until:
+            if self._now() >= self._valid_until:
                 self._trouble = await self._asked()
-                self._valid_until = time.monotonic() + _REMEMBERED_SECONDS
+                self._valid_until = self._now() + _REMEMBERED_SECONDS
             return self._trouble
 
     async def _asked(self) -> str | None:

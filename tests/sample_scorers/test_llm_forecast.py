@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from sample_scorers.llm_forecast.app import create_app
 from sample_scorers.llm_forecast.completion_api import endpoint
+from sample_scorers.llm_forecast.forecast_cache import ForecastCache
 from sample_scorers.llm_forecast.model_client import MAX_REPLY_BYTES
+from sample_scorers.llm_forecast.model_health import ModelHealth
 from sample_scorers.llm_forecast.prompt import (
     BATCH_SIZE,
     UnusableReply,
@@ -27,6 +29,7 @@ from sample_scorers.llm_forecast.prompt import data as prompt_data
 from sample_scorers.llm_forecast.question import MAX_POINTS, Question
 from sample_scorers.llm_forecast.question import question as question_about
 from sample_scorers.llm_forecast.settings import MOST_CORES, ForecastSettings
+from sample_scorers.llm_forecast.token_budget import TokenBudget
 from tests.sample_scorers.fake_model import FakeModel, Reply, Server, question
 from tests.sample_scorers.serving import SCORERS, client, served
 
@@ -454,6 +457,36 @@ def test_the_token_budget_ends_the_questions_of_an_hour(model: FakeModel, counte
     assert len(model.asked) == 1
 
 
+def test_tokens_are_free_again_an_hour_after_they_were_spent() -> None:
+    budget = TokenBudget(100)
+    for at, tokens in ((0.0, 60), (600.0, 30), (1200.0, 40)):
+        assert budget.wait(at) == 0
+        budget.spend(at, tokens)
+    assert budget.wait(1200.0) == 2400, "without the first there are 70"
+    assert budget.wait(3599.0) == 1
+    assert budget.wait(3600.0) == 0
+    budget.spend(3600.0, 500)
+    assert budget.wait(3600.0) == 3600
+    assert budget.wait(7200.0) == 0
+
+
+def test_without_a_limit_there_is_no_waiting() -> None:
+    budget = TokenBudget(None)
+    budget.spend(0.0, 10**9)
+    assert budget.wait(0.0) == 0
+
+
+def test_the_forecast_that_was_used_longest_ago_makes_room() -> None:
+    first, second, third = (about(value) for value in (1, 2, 3))
+    cache = ForecastCache(most=2)
+    cache.put(None, first, 1)
+    cache.put(None, second, 2)
+    assert cache.get(None, first) == 1
+    cache.put(None, third, 3)
+    assert [cache.get(None, each) for each in (first, second, third)] == [1, None, 3]
+    assert cache.get("token", first) is None
+
+
 def test_a_reply_has_a_limit_of_tokens(model: FakeModel) -> None:
     scorer(model.url, max_reply_tokens=77)(data())
     assert model.asked[0]["max_tokens"] == 77
@@ -501,36 +534,47 @@ def test_a_token_of_the_model_is_sent_instead_of_the_agents(
     assert model.tokens == ["Bearer dummy-token-5678"]
 
 
-def health(endpoint: str, **settings: Any) -> list[httpx.Response]:
-    """Ask /healthz twice."""
+def health(endpoint: str, **settings: Any) -> httpx.Response:
     app = create_app(ForecastSettings(endpoint, "tiny", **settings))
     with client(app) as http:
-        return [http.get("/healthz") for _ in range(2)]
+        return http.get("/healthz")
 
 
-def test_health_knows_that_the_model_answers_and_asks_seldom(model: FakeModel) -> None:
-    answers = health(model.url)
-    assert [each.json() for each in answers] == [{"status": "ok", "model": "answers"}] * 2
-    assert model.listed == 1
-    assert model.asked == []
+def test_health_knows_that_the_model_answers(model: FakeModel) -> None:
+    assert health(model.url).json() == {"status": "ok", "model": "answers"}
+    assert model.asked == [], "it costs no tokens"
+
+
+def test_health_asks_the_model_at_most_every_ten_seconds(model: FakeModel) -> None:
+    times = iter([0.0, 0.5, 10.4, 10.5, 11.0])
+    asked = ModelHealth(ForecastSettings(model.url, "tiny"), lambda: next(times))
+    found = list[str | None]()
+
+    async def asking() -> None:
+        for model.models_status in (503, 200, 200):
+            found.append(await asked.trouble())
+
+    asyncio.run(asking())
+    assert [trouble is None for trouble in found] == [False, False, True]
+    assert model.listed == 2
 
 
 @pytest.mark.parametrize("status", [401, 404])
 def test_a_server_that_refuses_to_list_its_models_is_there(model: FakeModel, status: int) -> None:
     model.models_status = status
-    assert health(model.url)[0].status_code == 200
+    assert health(model.url).status_code == 200
 
 
 def test_health_knows_that_a_model_is_loading(model: FakeModel) -> None:
     model.models_status = 503
-    answer = health(model.url)[0]
+    answer = health(model.url)
     assert answer.status_code == 503
     assert "loading" in answer.json()["detail"]
 
 
 def test_a_scorer_with_a_fallback_is_healthy_without_its_model() -> None:
-    assert health("http://127.0.0.1:9")[0].status_code == 503
-    answer = health("http://127.0.0.1:9", fallback=True)[0]
+    assert health("http://127.0.0.1:9").status_code == 503
+    answer = health("http://127.0.0.1:9", fallback=True)
     assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
 
 
