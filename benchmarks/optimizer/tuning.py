@@ -54,7 +54,6 @@ _NOTABLE_CPU = 1.5
 OF_LARGE = frozenset(
     {
         "ALL_ITEMS_ASSIGNMENTS",
-        "COMPARED_SUMS",
         "ENUMERATED_CELLS",
         "MOMENTUM",
         "PARTITION_WIDTH",

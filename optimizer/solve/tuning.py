@@ -148,10 +148,16 @@ LARGEST_DENOMINATOR = 1_000
 Measured: no effect at 500 or 2000.
 """
 
-COMPARED_SUMS = 200_000
-"""Sums: compared at once, so that numpy's overhead is small and the array stays in the cache.
+BAND_SUPPLY_SHARE = 0.6
+"""Share of the largest supply of a band: smaller supplies are in the next one.
 
-Measured: no effect at 100000 or 400000.
+Measured on one pricing of `cluster` 1000 x 5000: 11 instead of 20 ms of one band.
+"""
+
+LEAST_BAND_RESOURCES = 128
+"""Resources: of a band at least, because each has the overhead of some calls of numpy.
+
+Measured at 8 on one pricing of `uneven` 40 x 100: 1.15 instead of 0.5 ms.
 """
 
 PARTITION_WIDTH = 64
@@ -166,11 +172,11 @@ ALL_ITEMS_ASSIGNMENTS = 600_000
 Measured at 0 on `prof`: 8.4 times the pricings.
 """
 
-SIFTING_MARGIN = 2
+SIFTING_MARGIN = 3
 """Multiples of what fits on a resource: items of each size, kept where all are too many for memory.
 
-Measured on the dual of `unusable` 300 x 1000, bound 70,472.5 in 2.6 CPU s: at 1, 70,545.6 in 2.3;
-at 4, 70,471.1 in 3.3.
+Measured on the dual of `cluster` 300 x 1000, bound 59,911 in 2.3 CPU s: at 1, 59,947 in 1.5; at 6,
+59,906 in 2.8.
 """
 
 PRICED_CELLS = 4_000_000
@@ -245,25 +251,24 @@ Measured on `tiers`: without the last two, 0.68 times the pricings; with 4.0 alo
 64.0 alone 0.56 times, bound +0.1%.
 """
 
-SIFTED_DESCENTS = 6
-"""Descents: over profitable items only, where all items are too many to be kept in memory.
+SIFTED_STEPS = 15
+"""Subgradient steps: over profitable items, where all are too many for memory; then all are priced.
 
-Measured on the dual of `unusable` 300 x 1000, bound 70,472.5 in 2.6 CPU s: at 3, 70,494.7 in 1.3;
-at 12, 70,469.7 in 5.5.
+Measured on the dual of `cluster` 300 x 1000, bound 59,911 in 2.3 CPU s: at 8, 59,917 in 1.4; at 30,
+59,910 in 4.6.
 """
 
-SIFTED_STEPS = 40
-"""Subgradient steps: of each of these descents; then all items are priced.
+SIFTED_TARGET_DROP = 0.02
+"""Share of the bound: what the first of these steps aim to lower it by.
 
-Measured on the dual of `unusable` 300 x 1000, bound 70,472.5 in 2.6 CPU s: at 20, 70,483.4 in
-1.3; at 80, 70,467.7 in 5.1.
+Measured on the dual of `cluster` 1000 x 5000, bound 352,208 in 14.5 CPU s: 352,407 in 12.9 at 0.01.
 """
 
-SIFTED_DROP_SHRINK = 0.5
-"""Factor: of what a descent aims to lower the bound by, from one of them to the next.
+SIFTED_STEP_SHRINK = 0.87
+"""Factor: of the step size each time that all items are priced, whether the bound is lower or not.
 
-Measured on the dual of `unusable` 300 x 1000, bound 70,472.5 in 2.6 CPU s: at 0.25, 70,483.4 in
-2.5; at 0.75, 70,488.1 in 2.8.
+Measured on the dual of `cluster` 300 x 1000, bound 59,911 in 2.3 CPU s: at 0.75, 59,942 in 1.2; at
+0.93, 59,911 in 5.6.
 """
 
 # Column generation and masters

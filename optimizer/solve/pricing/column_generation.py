@@ -11,7 +11,7 @@ import numpy as np
 
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.columns import ColumnPool, Columns
-from optimizer.solve.blocks.knapsack_items import KnapsackItems
+from optimizer.solve.blocks.knapsack_items import KnapsackBand
 from optimizer.solve.pricing.lagrangian_relaxation import (
     PricingResult,
     assignments_of_modes,
@@ -24,7 +24,7 @@ from optimizer.solve.tuning import MASTER_COLUMNS, MASTER_GAP, MASTER_ROUNDS, PR
 
 def generate_columns(
     blocks: BlockProblem,
-    items: list[KnapsackItems] | None,
+    items: list[KnapsackBand] | None,
     prices: Prices,
     pool: ColumnPool,
     context: SolveContext,

@@ -7,23 +7,23 @@ Mathematical Programming 1 (1971), by subgradients; where few classes repeat, by
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import floor
 
 import numpy as np
 
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.columns import ColumnPool, ColumnSelection, concatenated_columns
-from optimizer.solve.blocks.knapsack_items import KnapsackItems
+from optimizer.solve.blocks.knapsack_items import KnapsackBand
 from optimizer.solve.pricing.column_generation import generate_columns
 from optimizer.solve.pricing.diving import dive
 from optimizer.solve.pricing.lagrangian_relaxation import (
     PricingResult,
     initial_prices,
     items_if_few,
+    lower_bound_by_sifting,
     lower_bound_by_subgradients,
     price_blocks,
-    sifted_items,
 )
 from optimizer.solve.pricing.restricted_master import is_feasible
 from optimizer.solve.time_limit import SolveContext
@@ -34,10 +34,6 @@ from optimizer.solve.tuning import (
     FEW_CLASSES_STEP_PATIENCE,
     QUICK_DIVE_ASSIGNMENTS,
     QUICK_DIVE_STEPS,
-    SIFTED_DESCENTS,
-    SIFTED_DROP_SHRINK,
-    SIFTED_STEPS,
-    SIFTING_MARGIN,
     STEP_PATIENCE,
     VALUE_TOLERANCE,
     WARM_UP_STEPS,
@@ -61,7 +57,7 @@ class LagrangianDual:
 
     bound: float
     prices: Prices
-    items: list[KnapsackItems] | None
+    items: list[KnapsackBand] | None
     incumbent: ColumnSelection
     pool: ColumnPool
 
@@ -119,7 +115,7 @@ def solve_lagrangian_dual(
 
 def _descend(
     blocks: BlockProblem,
-    items: list[KnapsackItems] | None,
+    items: list[KnapsackBand] | None,
     start: Prices,
     patience: int,
     on_pricing: OnPricing,
@@ -127,7 +123,7 @@ def _descend(
 ) -> tuple[float, Prices]:
     """Return the lowest bound that subgradient steps reach, over sifted items if they are many."""
     if items is None:
-        return _sifted_descents(blocks, start, on_pricing, stop)
+        return lower_bound_by_sifting(blocks, start, on_pricing=on_pricing, stop=stop)
     return lower_bound_by_subgradients(
         blocks,
         items,
@@ -139,43 +135,9 @@ def _descend(
     )
 
 
-def _sifted_descents(
-    blocks: BlockProblem, start: Prices, on_pricing: OnPricing, stop: Callable[[], bool]
-) -> tuple[float, Prices]:
-    """Return the lowest bound at the ends of descents over the items that are profitable at first.
-
-    All items are priced at the end of each, so the bound is valid; a pricing in between is reported
-    with an infinite bound. Each descent aims closer than the one before.
-    """
-    lowest, best, prices, drop, steps = np.inf, start, start, DUAL_TARGET_DROP, 0
-
-    def seen(pricing: PricingResult, priced: Prices) -> None:
-        nonlocal steps
-        steps += 1
-        on_pricing(replace(pricing, bound=np.inf), priced)
-
-    for descent in range(1, SIFTED_DESCENTS + 1):
-        drop, most = drop * SIFTED_DROP_SHRINK, descent * SIFTED_STEPS
-        _, prices = lower_bound_by_subgradients(
-            blocks,
-            sifted_items(blocks, prices, SIFTING_MARGIN),
-            prices,
-            target_drop=drop,
-            on_pricing=seen,
-            stop=lambda most=most: steps >= most or stop(),  # type: ignore[misc] # a default
-        )
-        pricing = price_blocks(blocks, None, prices)
-        on_pricing(pricing, prices)
-        if pricing.bound < lowest:
-            lowest, best = pricing.bound, prices
-        if stop():
-            break
-    return lowest, best
-
-
 def _starting_point(
     blocks: BlockProblem,
-    items: list[KnapsackItems] | None,
+    items: list[KnapsackBand] | None,
     known: Prices | None,
     stop: Callable[[], bool],
 ) -> tuple[float, Prices]:

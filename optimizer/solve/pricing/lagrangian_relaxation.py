@@ -12,7 +12,7 @@ solving integer programming problems", Management Science 27 (1981).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,10 +21,9 @@ from optimizer.model.subgradient import StepRule, minimise
 from optimizer.solve.blocks.block_problem import BlockProblem, Prices
 from optimizer.solve.blocks.knapsack import KnapsackTable, knapsack_contents, solve_knapsacks
 from optimizer.solve.blocks.knapsack_items import (
-    KnapsackItems,
+    KnapsackBand,
     all_items,
-    concatenated_items,
-    most_profitable,
+    most_profitable_items,
 )
 from optimizer.solve.tuning import (
     ALL_ITEMS_ASSIGNMENTS,
@@ -33,6 +32,10 @@ from optimizer.solve.tuning import (
     MOMENTUM,
     NEGLIGIBLE_BOUND,
     PRICED_CELLS,
+    SIFTED_STEP_SHRINK,
+    SIFTED_STEPS,
+    SIFTED_TARGET_DROP,
+    SIFTING_MARGIN,
     STEP_PATIENCE,
     STEP_PROGRESS,
     STEP_SHRINK,
@@ -58,7 +61,7 @@ class PricingResult:
 
 
 def price_blocks(
-    blocks: BlockProblem, items: list[KnapsackItems] | None, prices: Prices
+    blocks: BlockProblem, items: list[KnapsackBand] | None, prices: Prices
 ) -> PricingResult:
     """Solve the blocks at given prices; `items`: all knapsack items, if they are kept in memory."""
     if items is None:
@@ -105,23 +108,18 @@ def assignments_of_modes(
     return workloads, resources[positions]
 
 
-def items_if_few(blocks: BlockProblem) -> list[KnapsackItems] | None:
+def items_if_few(blocks: BlockProblem) -> list[KnapsackBand] | None:
     """Return all knapsack items; None where they are too many to be kept in memory."""
     return all_items(blocks) if blocks.values.size <= ALL_ITEMS_ASSIGNMENTS else None
 
 
-def sifted_items(blocks: BlockProblem, prices: Prices, margin: int = 1) -> list[KnapsackItems]:
+def sifted_items(blocks: BlockProblem, prices: Prices, margin: int = 1) -> list[KnapsackBand]:
     """Return the items that can be taken at these prices, `margin` times as many as fit.
 
     A bound that is priced with them holds at these prices alone; elsewhere it is a guess.
     """
-    count = len(blocks.resource_sites)
-    width = max(1, PRICED_CELLS // max(1, len(blocks.sizes)))
-    room, pieces = margin * blocks.largest_supply, []
-    for first in range(0, count, width):
-        items = all_items(blocks, slice(first, min(first + width, count)))
-        pieces.append(most_profitable(items, prices.workloads, prices.linking, room))
-    return concatenated_items(pieces)
+    most = max(1, PRICED_CELLS // max(1, len(blocks.sizes)))
+    return most_profitable_items(blocks, prices, margin, most)
 
 
 def initial_prices(
@@ -165,7 +163,7 @@ def initial_prices(
 
 def lower_bound_by_subgradients(
     blocks: BlockProblem,
-    items: list[KnapsackItems] | None,
+    items: list[KnapsackBand] | None,
     start: Prices,
     *,
     target_drop: float,
@@ -180,15 +178,12 @@ def lower_bound_by_subgradients(
     Ends when it is small, or when `stop` returns True. `on_pricing` is called with every pricing
     result and its prices.
     """
-    count = len(start.workloads)
-    available = np.concatenate([blocks.counts, blocks.linking.limits])
     least = NEGLIGIBLE_BOUND * float(blocks.values.max(initial=0.0))
 
-    def evaluate(point: Floats) -> tuple[float, Floats]:
-        prices = Prices(point[:count], point[count:])
+    def price(prices: Prices) -> PricingResult:
         pricing = price_blocks(blocks, items, prices)
         on_pricing(pricing, prices)
-        return pricing.bound, available - _usage(blocks, pricing)
+        return pricing
 
     def distance(value: float, lowest: float, size: float) -> float:
         return value - lowest + target_drop * size * max(abs(lowest), least)
@@ -202,6 +197,65 @@ def lower_bound_by_subgradients(
         least_size=LEAST_STEP_SIZE,
         progress=lambda lowest: STEP_PROGRESS * max(abs(lowest), least),
     )
+    return _lower_bound(blocks, start, price, rule, stop)
+
+
+def lower_bound_by_sifting(
+    blocks: BlockProblem,
+    start: Prices,
+    *,
+    on_pricing: Callable[[PricingResult, Prices], None],
+    stop: Callable[[], bool],
+) -> tuple[float, Prices]:
+    """Return the lowest bound that subgradient steps over sifted items reach, and its prices.
+
+    The items are sifted again after every SIFTED_STEPS steps. The pricing that follows is that of
+    all items, so its bound is valid. The others only guess it: they are reported with an infinite
+    bound, and the step size shrinks whether they are lower or not.
+    """
+    least = NEGLIGIBLE_BOUND * float(blocks.values.max(initial=0.0))
+    lowest, best, steps = np.inf, start, 0
+    items: list[KnapsackBand] = []
+
+    def price(prices: Prices) -> PricingResult:
+        nonlocal lowest, best, steps, items
+        is_exact, steps = steps % SIFTED_STEPS == 0, steps + 1
+        if is_exact:
+            items = sifted_items(blocks, prices, SIFTING_MARGIN)
+        pricing = price_blocks(blocks, items, prices)
+        if is_exact and pricing.bound < lowest:
+            lowest, best = pricing.bound, prices
+        on_pricing(pricing if is_exact else replace(pricing, bound=np.inf), prices)
+        return pricing
+
+    rule = StepRule(
+        fresh=1.0,
+        kept=MOMENTUM,
+        distance=lambda value, _lowest, size: SIFTED_TARGET_DROP * size * max(abs(value), least),
+        patience=SIFTED_STEPS,
+        shrink=SIFTED_STEP_SHRINK,
+        least_size=LEAST_STEP_SIZE,
+        progress=lambda _lowest: np.inf,
+    )
+    _lower_bound(blocks, start, price, rule, stop)
+    return lowest, best
+
+
+def _lower_bound(
+    blocks: BlockProblem,
+    start: Prices,
+    price: Callable[[Prices], PricingResult],
+    rule: StepRule,
+    stop: Callable[[], bool],
+) -> tuple[float, Prices]:
+    """Return the lowest bound of the pricings that steps by a rule meet, and its prices."""
+    count = len(start.workloads)
+    available = np.concatenate([blocks.counts, blocks.linking.limits])
+
+    def evaluate(point: Floats) -> tuple[float, Floats]:
+        pricing = price(Prices(point[:count], point[count:]))
+        return pricing.bound, available - _usage(blocks, pricing)
+
     lowest, best = minimise(evaluate, np.concatenate([start.workloads, start.linking]), rule, stop)
     return lowest, Prices(best[:count], best[count:])
 
