@@ -28,6 +28,10 @@ EXAMPLES: Mapping[type[BaseModel], Document] = {
     ScorerConfig: {
         "name": "cpu-scorer",
         "description": "CPU cores that a pod used over the last hour",
+        "displayName": "CPU use",
+        "unit": "cores",
+        "direction": "LowerIsBetter",
+        "range": {"min": 0},
         "source": {
             "type": "Prometheus",
             "host": "http://prometheus.monitoring.svc:9090",

@@ -9,6 +9,7 @@ import (
 var Config = map[string]any{
 	"name":        "my-scorer",
 	"description": "CPU cores that a pod used over the last hour",
+	"unit":        "cores",
 	"source": map[string]any{
 		"type": "Prometheus",
 		"host": environment("PROMETHEUS_URL", "http://kube-prometheus-kube-prome-prometheus.monitoring.svc:9090"),

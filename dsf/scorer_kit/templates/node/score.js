@@ -3,6 +3,7 @@
 export const CONFIG = {
   name: "my-scorer",
   description: "CPU cores that a pod used over the last hour",
+  unit: "cores",
   source: {
     type: "Prometheus",
     host:

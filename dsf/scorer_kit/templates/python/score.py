@@ -7,6 +7,7 @@ from typing import Any
 CONFIG = {
     "name": "my-scorer",
     "description": "CPU cores that a pod used over the last hour",
+    "unit": "cores",
     "source": {
         "type": "Prometheus",
         "host": os.environ.get(
