@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
+from mcp_server.result_text import question
 
 from dsf.api.names import OPTIMIZATION_LABEL
 from dsf.kube import kinds
 from dsf.kube.embedded import EmbeddedHub
 from dsf.kube.port import Object
-from mcp_server.result_text import question
 from optimizer.plan.plan import Plan, result
 from optimizer.plan.text.tables import render
 from optimizer.service import Optimizer
