@@ -1,12 +1,16 @@
 """The manifests and images that the READMEs deploy."""
 
+import ast
 import re
 import shutil
+import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from dsf.api.crd.dynamic_scorer import DynamicScorerSpec
 from dsf.api.scoring.dimension_format import DimensionFormat
@@ -130,3 +134,32 @@ def test_an_image_runs_as_a_numeric_user(folder: str) -> None:
     """Without a number, the kubelet cannot tell that runAsNonRoot holds."""
     text = (SCORERS / folder / "Dockerfile").read_text()
     assert re.search(r"^USER [1-9]\d*:[1-9]\d*$", text, re.MULTILINE)
+
+
+FOLDERS = sorted(file.parent for file in SCORERS.glob("*/requirements.txt"))
+COMES_WITH = {"starlette": "fastapi", "pydantic_core": "pydantic", "yaml": "pyyaml"}
+"""The package that brings a module of another name."""
+
+
+def imported(folder: Path) -> set[str]:
+    """Return the packages whose modules a scorer and the shared modules import."""
+    nodes = [
+        node
+        for file in (*SCORERS.glob("*.py"), *folder.glob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text()))
+    ]
+    modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {
+        node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level
+    }
+    tops = {module.partition(".")[0] for module in modules} - sys.stdlib_module_names
+    return {COMES_WITH.get(top, top) for top in tops}
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_the_requirements_are_what_a_scorer_imports_and_what_the_tests_use(folder: Path) -> None:
+    lines = (folder / "requirements.txt").read_text().splitlines()
+    required = {found.name: found for found in map(Requirement, lines)}
+    assert required.keys() == imported(folder)
+    for name, requirement in required.items():
+        assert requirement.specifier.contains(version(name)), name

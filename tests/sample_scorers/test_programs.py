@@ -214,6 +214,9 @@ WRONG = [
     (static, ["--scores", "README.md"], {}, 1, "README.md: "),
     (llm_forecast, [], {}, 2, "set VLLM_ENDPOINT and MODEL_NAME"),
     (llm_forecast, ["--deadline", "nan"], MODEL, 2, "'nan' is not a positive number"),
+    (llm_forecast, ["--api", "soap"], MODEL, 2, "invalid choice: 'soap'"),
+    (llm_forecast, ["--tokens-per-hour", "0"], MODEL, 2, "'0' is not a whole number of at least 1"),
+    (llm_forecast, ["--model-token-file", "none"], MODEL, 2, "none is not a file with a token"),
     (llm_forecast, ["--concurrency", "0"], MODEL, 2, "'0' is not a whole number of at least 1"),
     (
         llm_forecast,
