@@ -1,6 +1,7 @@
 """The MCP server: the optimizer as tools that an assistant can call.
 
-`result_text` and `result_views` are pure; `tools`, `app` and `cli` do I/O.
+`results` is pure; `tools`, `resources`, `server`, `app` and `cli` do I/O. `server` imports the rest
+on the first call, because clients wait for `initialize`.
 Imports `optimizer`, `dsf.kube`, `dsf.runtime` and `dsf.cli`.
 
 FastMCP reads its environment variables when it is imported, so they are set here. Its logs go

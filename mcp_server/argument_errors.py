@@ -8,8 +8,6 @@ from fastmcp.tools.base import ToolResult
 from mcp_types import CallToolRequestParams
 from pydantic import ValidationError as PydanticValidationError
 
-from mcp_server.results.result_text import wrong_arguments
-
 _MOST_ARGUMENTS = 20
 """Arguments of one call: more than any tool has."""
 
@@ -36,6 +34,8 @@ class ArgumentErrors(Middleware):
         except ValidationError as error:
             if not isinstance(error.__cause__, PydanticValidationError):
                 raise
+            from mcp_server.results.result_text import wrong_arguments  # noqa: PLC0415
+
             wrong = wrong_arguments(error.__cause__)
             known = ", ".join(await _arguments_of(context))
             raise ToolError(

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
     from socket import socket
 
-    from optimizer.access.authorized_optimizer import Access
+    from dsf.kube.port import Kube
     from optimizer.api.watched_certificate import WatchedCertificate
     from optimizer.service import Optimizer
 
@@ -116,21 +117,29 @@ def _refuse_http_options(invocation: click.Context, transport: str) -> None:
 
 def _run(transport: str, log_level: str, log_format: Any, rest: "Mapping[str, Any]") -> None:
     from dsf.kube.client.client_config import BadKubeconfig
-    from dsf.runtime.endpoints import CannotListen
     from dsf.runtime.logs import set_up
-    from dsf.runtime.process import run
-    from optimizer.api.serving import listen
 
     set_up(log_level, log_format)
     try:
         if transport == "stdio":
-            _run_as_filter(_serve(None, None, rest))
+            _run_as_filter(_serve_stdio(rest))
         else:
-            certificate = certificate_of(rest)
-            with listen(rest["bind_address"], rest["port"]) as listener:
-                check_auth(rest, listener)
-                run(_serve(listener, certificate, rest))
-    except (CannotListen, BadKubeconfig) as error:
+            _run_http(rest)
+    except BadKubeconfig as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _run_http(rest: "Mapping[str, Any]") -> None:
+    from dsf.runtime.endpoints import CannotListen
+    from dsf.runtime.process import run
+    from optimizer.api.serving import listen
+
+    try:
+        certificate = certificate_of(rest)
+        with listen(rest["bind_address"], rest["port"]) as listener:
+            check_auth(rest, listener)
+            run(_serve_http(listener, certificate, rest))
+    except CannotListen as error:
         raise click.ClickException(str(error)) from error
 
 
@@ -143,44 +152,42 @@ def _run_as_filter(main: "Coroutine[Any, Any, None]") -> None:
     asyncio.run(main)
 
 
-async def _serve(
-    listener: "socket | None", certificate: "WatchedCertificate | None", rest: "Mapping[str, Any]"
-) -> None:
+async def _serve_stdio(rest: "Mapping[str, Any]") -> None:
     from dsf.kube.client.connect import connect
-    from dsf.kube.clock import utc_now
-    from mcp_server.app import create_mcp
-    from optimizer.service import Optimizer
+    from mcp_server.server import create_mcp
 
     async with connect(rest["kubeconfig"], rest["context"]) as kube:
-        service = Optimizer(kube, settings_of(rest), now=utc_now)
-        if listener is None:
-            mcp = create_mcp(
-                service,
-                read_only=rest["read_only"],
-                when_client_cannot_ask=rest["when_client_cannot_ask"],
-            )
-            await mcp.run_stdio_async(show_banner=False)
-        else:
-            await _serve_http(service, listener, certificate, rest, access_of(rest, kube))
+        mcp = create_mcp(
+            cache(lambda: _optimizer(kube, rest)),
+            read_only=rest["read_only"],
+            when_client_cannot_ask=rest["when_client_cannot_ask"],
+        )
+        await mcp.run_stdio_async(show_banner=False)
 
 
 async def _serve_http(
-    service: "Optimizer",
-    listener: "socket",
-    certificate: "WatchedCertificate | None",
-    rest: "Mapping[str, Any]",
-    access: "Access | None",
+    listener: "socket", certificate: "WatchedCertificate | None", rest: "Mapping[str, Any]"
 ) -> None:
+    from dsf.kube.client.connect import connect
     from mcp_server.app import PATH, create_mcp_app
     from optimizer.api.serving import serve, url
 
-    app = create_mcp_app(
-        service,
-        read_only=rest["read_only"],
-        allowed_hosts=rest["allowed_host"],
-        when_client_cannot_ask=rest["when_client_cannot_ask"],
-        access=access,
-        requests_per_second=rest["requests_per_second"],
-    )
-    _log.info("serving", extra={"url": f"{url(listener, tls=bool(certificate))}{PATH}"})
-    await serve(app, listener, certificate, limits=connection_limits(rest))
+    async with connect(rest["kubeconfig"], rest["context"]) as kube:
+        app = create_mcp_app(
+            _optimizer(kube, rest),
+            read_only=rest["read_only"],
+            allowed_hosts=rest["allowed_host"],
+            when_client_cannot_ask=rest["when_client_cannot_ask"],
+            access=access_of(rest, kube),
+            requests_per_second=rest["requests_per_second"],
+        )
+        _log.info("serving", extra={"url": f"{url(listener, tls=bool(certificate))}{PATH}"})
+        await serve(app, listener, certificate, limits=connection_limits(rest))
+
+
+def _optimizer(kube: "Kube", rest: "Mapping[str, Any]") -> "Optimizer":
+    """Return the optimizer; its imports take a second, which `initialize` does not wait for."""
+    from dsf.kube.clock import utc_now
+    from optimizer.service import Optimizer
+
+    return Optimizer(kube, settings_of(rest), now=utc_now)

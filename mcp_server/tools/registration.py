@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from fastmcp import FastMCP
+from fastmcp.server.providers import LocalProvider
 from mcp_types import ToolAnnotations
 
 from mcp_server.applied_plans import AppliedPlans
@@ -44,7 +44,7 @@ class _ToolDefinition(NamedTuple):
 
 
 def add_tools(
-    mcp: FastMCP,
+    provider: LocalProvider,
     caller: CallerRights,
     shown: ShownPlans,
     *,
@@ -54,11 +54,11 @@ def add_tools(
     """Add the tools to a server; a read-only one has no tool that writes."""
     plans = PlanTools(caller, shown, read_only=read_only)
     for item in _reading(FleetTools(caller), plans, RolloutTools(caller)):
-        _add(mcp, item, _READS)
+        _add(provider, item, _READS)
     if not read_only:
         write = WriteTools(caller, shown, AppliedPlans(), plans, when_client_cannot_ask)
         for item in _writing(write):
-            _add(mcp, item, _WRITES)
+            _add(provider, item, _WRITES)
 
 
 def _reading(
@@ -86,11 +86,10 @@ def _writing(write: WriteTools) -> tuple[_ToolDefinition, ...]:
     )
 
 
-def _add(mcp: FastMCP, item: _ToolDefinition, annotations: ToolAnnotations) -> None:
-    mcp.tool(
+def _add(provider: LocalProvider, item: _ToolDefinition, annotations: ToolAnnotations) -> None:
+    provider.tool(
         item.method,
         title=item.title,
         annotations=annotations,
         output_schema=outline(item.result),
-        meta=None,
     )

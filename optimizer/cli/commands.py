@@ -37,10 +37,10 @@ class _MissingScore(click.ParamType[str | float]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> str | float:
-        from optimizer.wire.request import MAX_MISSING_SCORE
-
         if value == "forbid":
             return "forbid"
+        from optimizer.wire.request import MAX_MISSING_SCORE
+
         try:
             number = float(value)
         except ValueError:

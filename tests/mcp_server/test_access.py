@@ -14,7 +14,8 @@ from fastmcp.exceptions import ToolError
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import AccessTable, EmbeddedHub
 from dsf.kube.kinds import MANIFEST_WORK_REPLICA_SET
-from mcp_server.app import create_mcp, create_mcp_app, create_service_app
+from mcp_server.app import create_mcp_app, create_service_app
+from mcp_server.server import create_mcp
 from mcp_server.shown_plans import APPROVAL_SECONDS, ShownPlans
 from optimizer.access.authorized_optimizer import Access
 from optimizer.access.delegated_auth import DelegatedAuth
@@ -147,7 +148,7 @@ async def test_who_asks_for_many_plans_drops_only_their_own() -> None:
 async def test_an_approval_expires_and_showing_the_plan_again_renews_it() -> None:
     now = [0.0]
     hub = await scenario_hub()
-    mcp = create_mcp(Optimizer(hub, now=utc_now), read_only=False, clock=lambda: now[0])
+    mcp = create_mcp(lambda: Optimizer(hub, now=utc_now), read_only=False, clock=lambda: now[0])
     async with Client(mcp) as client:
         digest = (await client.call_tool("plan_placement", wish())).structured_content["digest"]
         now[0] = APPROVAL_SECONDS + 1
@@ -162,7 +163,7 @@ async def test_an_approval_expires_and_showing_the_plan_again_renews_it() -> Non
 
 async def test_what_changed_since_it_was_shown_is_named() -> None:
     hub = await scenario_hub()
-    async with Client(create_mcp(Optimizer(hub, now=utc_now), read_only=False)) as client:
+    async with Client(create_mcp(lambda: Optimizer(hub, now=utc_now), read_only=False)) as client:
         digest = (await client.call_tool("plan_placement", wish())).structured_content["digest"]
         name = request()["targetWorkloads"][0]["name"]
         labels = {"metadata": {"labels": {"resource-request-amount": "1"}}}

@@ -10,7 +10,7 @@ from fastmcp.client.elicitation import ElicitResult
 from fastmcp.exceptions import ToolError
 
 from dsf.kube.clock import utc_now
-from mcp_server.app import create_mcp
+from mcp_server.server import create_mcp
 from optimizer.service import Optimizer
 from tests.mcp_server.service import Service, generated, scenario_hub, serving, wish
 
@@ -77,7 +77,7 @@ async def test_while_a_tool_waits_an_error_and_an_answer_of_another_form_are_a_r
     handler: Callable[..., Any],
 ) -> None:
     hub = await scenario_hub()
-    mcp = create_mcp(Optimizer(hub, now=utc_now), read_only=False)
+    mcp = create_mcp(lambda: Optimizer(hub, now=utc_now), read_only=False)
     async with Client(mcp, mode="legacy", elicitation_handler=handler) as client:
         plan = (await client.call_tool("plan_placement", wish())).structured_content
         for tool, arguments in _writes(plan["digest"]).items():

@@ -8,7 +8,7 @@ import pytest
 
 from dsf.kube.clock import utc_now
 from dsf.kube.embedded import EmbeddedHub
-from mcp_server.app import create_mcp
+from mcp_server.server import create_mcp
 from optimizer.service import Optimizer
 
 GOLDEN = Path(__file__).with_name("tools.json")
@@ -18,7 +18,7 @@ BUDGET = 13_500
 
 
 async def _interface(*, read_only: bool) -> dict[str, Any]:
-    mcp = create_mcp(Optimizer(EmbeddedHub(), now=utc_now), read_only=read_only)
+    mcp = create_mcp(lambda: Optimizer(EmbeddedHub(), now=utc_now), read_only=read_only)
     tools = [tool.to_mcp_tool() for tool in await mcp.list_tools()]
     return {
         "instructions": mcp.instructions,

@@ -1,0 +1,206 @@
+"""What an assistant pays: definitions, answers, calls, and imports before the first answer."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from fastmcp import Client
+
+from dsf.kube.clock import utc_now
+from dsf.kube.kinds import ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, Kind
+from dsf.kube.port import ObjectList
+from mcp_server.server import create_mcp
+from optimizer.service import Optimizer
+from tests.mcp_server.service import POWER, generated, scenario_hub
+from tests.mcp_server.tokens import definition_tokens, result_tokens
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+MOST_DEFINITION_TOKENS = 2_500
+MOST_OVERVIEW_TOKENS = 4_000
+MOST_ANSWER_TOKENS = 1_500
+MOST_CALLS = 2
+
+
+async def test_the_definitions_of_the_read_only_tools_fit() -> None:
+    hub = await scenario_hub()
+    async with Client(create_mcp(lambda: Optimizer(hub, now=utc_now))) as client:
+        tools = await client.list_tools()
+    shown = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+    assert definition_tokens(shown) < MOST_DEFINITION_TOKENS
+    for tool in shown:
+        assert tool["title"]
+        assert tool["outputSchema"]["properties"]
+        assert set(tool["annotations"]) >= {
+            "readOnlyHint",
+            "destructiveHint",
+            "idempotentHint",
+            "openWorldHint",
+        }
+
+
+class _LargeHub:
+    """1,000 clusters with 10 scores each; every other kind is empty."""
+
+    clusters = tuple(
+        {
+            "metadata": {"name": f"cluster-{number:04}", "labels": {}},
+            "spec": {"hubAcceptsClient": True},
+            "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "nvidia.com/gpu": "8"}},
+        }
+        for number in range(1000)
+    )
+    scores = tuple(
+        {
+            "metadata": {"name": f"score-{score}", "namespace": cluster["metadata"]["name"]},
+            "status": {
+                "scores": [{"name": f"app-{n};all", "value": (score * n) % 100} for n in range(10)],
+                "validUntil": "2020-01-01T00:00:00Z" if score == 9 else "2099-01-01T00:00:00Z",
+            },
+        }
+        for cluster in clusters
+        for score in range(10)
+    )
+
+    async def list(self, kind: Kind, _: str | None = None, **__: Any) -> ObjectList:
+        items: Iterable[Any] = ()
+        if kind is MANAGED_CLUSTER:
+            items = self.clusters
+        elif kind is ADD_ON_PLACEMENT_SCORE:
+            items = self.scores
+        return ObjectList(tuple(items), "1")
+
+
+async def test_the_overview_of_a_large_fleet_fits_and_says_what_it_left_out() -> None:
+    hub: Any = _LargeHub()
+    async with Client(create_mcp(lambda: Optimizer(hub, now=utc_now))) as client:
+        result = await client.call_tool("fleet_overview", {})
+    assert result_tokens(result) < MOST_OVERVIEW_TOKENS
+    view = result.structured_content
+    assert (view["total_clusters"], len(view["scores"])) == (1000, 10)
+    assert view["scores"][9]["expired"] == 1000
+    assert view["omitted"]["clusters"] == 1000 - len(view["clusters"])
+    assert "Left out: 988 clusters" in result.content[0].text
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client() -> AsyncIterator[Client[Any]]:
+    """A client of a server that may write, with the guide's power plan in force."""
+    hub = await scenario_hub()
+    optimizer = Optimizer(hub, now=utc_now)
+    async with Client(create_mcp(lambda: optimizer, read_only=False)) as client:
+        plan = await client.call_tool("plan_placement", {"objective": "power"})
+        await client.call_tool("apply_plan", {"digest": plan.structured_content["digest"]})
+        assert len(await generated(hub)) == 6
+        yield client
+
+
+Calls = list[tuple[str, dict[str, Any]]]
+
+REQUESTS: dict[str, tuple[Calls, list[str]]] = {
+    "Which scores are there, and which cluster is greenest?": (
+        [("list_scores", {})],
+        [POWER, "best worker01 47.5"],
+    ),
+    "Optimise for performance, show me first": (
+        [("plan_placement", {"objective": "performance"})],
+        ["mwrs-app01 moves from 2g.24gb on worker01 to 3g.48gb on", "uncovered at least 2 minutes"],
+    ),
+    "Why is app01 not on worker02?": (
+        [("explain_placement", {"workload": "app01", "cluster": "worker02"})],
+        ["mwrs-app01 on cluster worker02: a solution with it is worth as much"],
+    ),
+    "What if worker02 goes down?": (
+        [("plan_placement", {"objective": "power", "what_if": {"lose": ["worker02"]}})],
+        ["mwrs-app01 stops on 2g.24gb on worker01: NoCapacityLeft", "moves from"],
+    ),
+    "Is it compliant yet?": ([("follow_rollout", {})], ["0 of 2 placements", "OCM has not"]),
+    "Apply": (
+        [("plan_placement", {"objective": "performance"}), ("apply_plan", {})],
+        ["Applied 8 changes"],
+    ),
+    "Roll back": ([("rollback", {}), ("apply_plan", {})], ["Applied 8 changes"]),
+}
+"""The seven requests of issue 17: the calls that answer each, and what the answer says."""
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+async def test_each_ordinary_request_takes_two_calls_and_1500_tokens(
+    client: Client[Any], request_: str
+) -> None:
+    calls, said = REQUESTS[request_]
+    assert len(calls) <= MOST_CALLS
+    spent, digest, text = 0.0, "", ""
+    for tool, arguments in calls:
+        told = {"digest": digest} if tool == "apply_plan" else arguments
+        result = await client.call_tool(tool, told)
+        spent += result_tokens(result)
+        digest = (result.structured_content or {}).get("digest", digest)
+        text += result.content[0].text
+    assert spent < MOST_ANSWER_TOKENS
+    for part in said:
+        assert part in text
+
+
+LATE = (
+    "numpy",
+    "highspy",
+    "pulp",
+    "fastapi",
+    "optimizer.service",
+    "optimizer.plan",
+)
+"""What `initialize` needs none of: importing these takes as long as all the rest of a start."""
+
+
+@pytest.mark.exhaustive
+async def test_nothing_that_only_tools_need_is_imported_before_the_first_of_them(
+    tmp_path: Path,
+) -> None:
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(
+        json.dumps(
+            {
+                "current-context": "a",
+                "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+                "clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:1"}}],
+                "users": [{"name": "a", "user": {"token": "t"}}],
+            }
+        )
+    )
+    program = (
+        "import atexit, sys\n"
+        "atexit.register(lambda: print(*sorted(sys.modules), file=sys.stderr))\n"
+        f"sys.argv = ['dsf', 'mcp', '--kubeconfig', {str(kubeconfig)!r}]\n"
+        "from dsf.cli import main\n"
+        "main()\n"
+    )
+    initialize = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
+    ended = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", program],
+        input=json.dumps(initialize) + "\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert json.loads(ended.stdout.splitlines()[0])["result"]["serverInfo"]["name"]
+    imported = set(ended.stderr.split())
+    assert "mcp_server.server" in imported
+    assert [name for name in LATE if name in imported] == []
