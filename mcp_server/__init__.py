@@ -1,7 +1,6 @@
 """The MCP server: the optimizer as tools that an assistant can call.
 
-`results` is pure; `tools`, `resources`, `server`, `app` and `cli` do I/O. `server` imports the rest
-on the first call, because clients wait for `initialize`.
+`results` is pure, the rest does I/O. `server` imports what only calls need on the first call.
 Imports `optimizer`, `dsf.kube`, `dsf.runtime` and `dsf.cli`.
 
 FastMCP reads its environment variables when it is imported, so they are set here. Its logs go

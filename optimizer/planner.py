@@ -24,6 +24,7 @@ from optimizer.observe import (
 )
 from optimizer.plan.plan import Plan, plan
 from optimizer.plan.rollout_plan import RolloutPace, RolloutPlan
+from optimizer.plan.workload_moves import uncovered_by_steps
 from optimizer.record.rollback import (
     RestoredPlan,
     with_recorded_policies,
@@ -134,7 +135,9 @@ class Planner:
         if request.rollout == "AllAtOnce" or not made.changes:
             return made
         steps = await self._steps(made, observation, fleet, problem)
-        return steps if isinstance(steps, RequestProblem) else replace(made, rollout=steps)
+        if isinstance(steps, RequestProblem):
+            return steps
+        return replace(made, rollout=steps, moves=uncovered_by_steps(made.moves, steps.actions))
 
     async def _steps(
         self, made: Plan, observation: Observation, fleet: Fleet, problem: Problem

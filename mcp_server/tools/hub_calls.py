@@ -19,6 +19,7 @@ from optimizer.api.caller import CallerGone, caller_of
 from optimizer.domain.issue import Issue
 from optimizer.record.recorded_plan import RecordedPlan
 from optimizer.wire.request_problem import CALLER_GONE, RequestProblem
+from optimizer.wire.rollout import RolloutStatus
 
 logger = logging.getLogger(__name__)
 
@@ -51,9 +52,17 @@ async def asked(work: Coroutine[Any, Any, T | RequestProblem]) -> T:
 
 
 async def recorded_plans(caller: AuthorizedOptimizer, namespace: str) -> tuple[RecordedPlan, ...]:
-    """Return the recorded plans of a namespace; none if the hub keeps none."""
+    """Return the recorded plans of a namespace; none if the caller may not read them."""
     found = await caller.plans(namespace)
-    return () if isinstance(found, Issue) else granted(found)
+    return () if isinstance(found, Issue | RequestProblem) else found
+
+
+async def recorded_rollouts(
+    caller: AuthorizedOptimizer, namespace: str
+) -> tuple[RolloutStatus, ...]:
+    """Return the rollouts of a namespace; none if the caller may not read them."""
+    found = await caller.rollouts(namespace)
+    return () if isinstance(found, RequestProblem) else found.items
 
 
 def granted(found: T | RequestProblem) -> T:

@@ -61,8 +61,19 @@ def add_tools(
             _add(provider, item, _WRITES)
 
 
+def tool_results() -> dict[str, type[ResultPart]]:
+    """Return the type of each tool's result, by the tool's name."""
+    return {
+        name: item.result
+        for item in (*_reading(FleetTools, PlanTools, RolloutTools), *_writing(WriteTools))
+        for name in [item.method.__name__]
+    }
+
+
 def _reading(
-    fleet: FleetTools, plans: PlanTools, rollouts: RolloutTools
+    fleet: FleetTools | type[FleetTools],
+    plans: PlanTools | type[PlanTools],
+    rollouts: RolloutTools | type[RolloutTools],
 ) -> tuple[_ToolDefinition, ...]:
     return (
         _ToolDefinition("Fleet overview", fleet.fleet_overview, FleetOverview),
@@ -77,7 +88,7 @@ def _reading(
     )
 
 
-def _writing(write: WriteTools) -> tuple[_ToolDefinition, ...]:
+def _writing(write: WriteTools | type[WriteTools]) -> tuple[_ToolDefinition, ...]:
     return (
         _ToolDefinition("Apply a plan", write.apply_plan, AppliedView),
         _ToolDefinition("Pause, resume, turn back", write.change_rollout, FollowView),

@@ -5,7 +5,7 @@ from fastmcp.tools.base import ToolResult
 from mcp_server.results import plan_text
 from mcp_server.results.plan_views import follow_view
 from mcp_server.tools.arguments import Namespace, Optimization
-from mcp_server.tools.hub_calls import CallerRights, asked, recorded_plans
+from mcp_server.tools.hub_calls import CallerRights, asked, recorded_plans, recorded_rollouts
 from optimizer.record.plan_history import history_of
 
 
@@ -21,8 +21,8 @@ class RolloutTools:
         """Say how far an applied plan is: steps, compliance, what each workload waits for."""
         caller = self._caller()
         status = await asked(caller.placement_status(namespace, optimization))
-        rollouts = await asked(caller.rollouts(namespace))
-        rollout = next((item for item in rollouts.items if item.optimization == optimization), None)
+        rollouts = await asked(recorded_rollouts(caller, namespace))
+        rollout = next((item for item in rollouts if item.optimization == optimization), None)
         history = history_of(await asked(recorded_plans(caller, namespace)), optimization)
         applied = (item.spec.digest for item in history if item.phase == "Applied")
         view = follow_view(status, rollout, next(applied, ""))

@@ -10,6 +10,7 @@ from optimizer.domain.grouping import members_by_key
 from optimizer.domain.solution import Assignment, Decision, PolicyEnforcement
 from optimizer.wire.base import Name, ResultPart
 from optimizer.wire.result import Removal, Unplaced
+from optimizer.wire.rollout import StepActions
 
 MoveAction = Literal["starts", "moves", "stays", "shrinks", "stops", "waits"]
 
@@ -36,8 +37,9 @@ class WorkloadMove(ResultPart):
     uncovered: Annotated[
         bool,
         Field(
-            description="It runs now, and a cluster where it will run changes its policy: it stops"
-            " there until the policy has been compliant for the stable window."
+            description="It has fewer replicas meanwhile. All at once: it runs now, and a cluster"
+            " where it will run changes its policies, which must then be compliant for the stable"
+            " window. Stepwise: as the steps say."
         ),
     ] = False
     why: Annotated[Name, Field(description="Why it has fewer places than it asks for.")] = ""
@@ -94,6 +96,14 @@ def workload_moves(
         ),
         *(_removed(item) for item in removed if item.workload not in named),
     )
+
+
+def uncovered_by_steps(
+    moves: Iterable[WorkloadMove], steps: Iterable[StepActions]
+) -> tuple[WorkloadMove, ...]:
+    """Return the moves of a plan whose steps say which workloads are uncovered."""
+    names = {name for step in steps for name in step.uncovered}
+    return tuple(item.model_copy(update={"uncovered": item.workload in names}) for item in moves)
 
 
 def score_totals(moves: Iterable[WorkloadMove]) -> dict[str, float]:

@@ -159,6 +159,19 @@ async def test_a_plan_is_told_by_workload() -> None:
     assert second.enforcement_changes[0].after == ("policy-enable-mig-2g-worker01",)
 
 
+async def test_the_steps_of_a_rollout_say_who_is_uncovered() -> None:
+    hub = await scenario_hub()
+    optimizer = Optimizer(hub, now=utc_now)
+    first = await optimizer.plan(OptimizeRequest(**request(PERFORMANCE)))
+    assert isinstance(first, Plan)
+    await optimizer.apply(first)
+    second = await optimizer.plan(OptimizeRequest(**request(POWER), rollout="Stepwise"))
+    assert isinstance(second, Plan)
+    assert second.rollout is not None
+    told = {name for step in second.rollout.actions for name in step.uncovered}
+    assert {item.workload for item in second.moves if item.uncovered} == told
+
+
 async def test_the_overview_counts_and_cuts(facts: FleetFacts) -> None:
     found = fleet_overview(facts, shown=1)
     assert (found.total_clusters, found.ready_clusters, found.total_workloads) == (2, 2, 2)
