@@ -75,8 +75,17 @@ def policies(hub: Hub, clusters: list[ManagedCluster]) -> None:
 
 
 @pytest.fixture(scope="session")
-def framework(hub: Hub) -> str:
-    """The framework's chart on the hub; returns the namespace of its controller."""
+def manifests_namespace(hub: Hub) -> str:
+    """The namespace whose workloads and policies the hub controller may read."""
+    return hub.namespace("manifests")
+
+
+@pytest.fixture(scope="session")
+def framework(hub: Hub, policies: None, manifests_namespace: str) -> str:
+    """The framework's chart on the hub; returns the namespace of its controller.
+
+    The policies' CRD is there before, because the controller's start waits for manifests.
+    """
     # Sources and scoring APIs are processes of this machine, which for Pods they never are.
     scorers: Object = {"deniedCIDRs": []}
     election = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}
@@ -84,6 +93,7 @@ def framework(hub: Hub) -> str:
         "resyncSeconds": RESYNC_SECONDS,
         "probePeriodSeconds": RESYNC_SECONDS,
         "distributeSecrets": True,
+        "manifestNamespaces": [manifests_namespace],
         "scorers": scorers,
         "leaderElection": election,
     }

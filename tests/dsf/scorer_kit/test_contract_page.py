@@ -33,6 +33,7 @@ from dsf.api.scoring.adjustments import LABEL_LIMIT
 from dsf.api.scoring.dimension_format import PLACEHOLDERS, DimensionFormat
 from dsf.api.scoring.scoring_api import ConfiguredScoring, ConfiguredSource, ScorerConfig
 from dsf.cli.root import root
+from dsf.hub.assess.context_completion import CONTEXT_BYTES
 from dsf.hub.observe.prober import ProbeLimits
 from tests.command_line import invoked
 from tests.eventually import until
@@ -153,6 +154,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         "request: series; bytes of the source's answers": (
             f"{SERIES_LIMIT:,}; {calls.max_bytes >> 20} MiB"
         ),
+        "request: workloads and devices of `context`": f"{CONTEXT_BYTES >> 10} KiB as JSON",
         "response: bytes; results": (
             f"{MAX_SERIES * BYTES_PER_SERIES / 1e6:.0f} MB; {MAX_SERIES * RESULTS_PER_SERIES:,}"
         ),

@@ -33,7 +33,9 @@ pytestmark = pytest.mark.usefixtures("everything_used")
 
 
 def test_the_controller(hub: Hub, framework: str) -> None:
-    roles = of_name(installed(hub, ADDON, framework), "dynamic-scoring-controller")
+    objects = installed(hub, ADDON, framework)
+    roles = of_name(objects, "dynamic-scoring-controller")
+    roles += of_name(objects, "dynamic-scoring-controller-manifests")
     events = [*hub.audited(account(framework, "dynamic-scoring-controller"))]
     assert granted(roles) - RACES == used(events) - RACES
     assert refused(events) == []
