@@ -28,7 +28,7 @@ def published_meaning(scorer: Mapping[str, Any]) -> PublishedMeaning:
     """
     status, spec = scorer.get("status") or {}, scorer.get("spec") or {}
     try:
-        if status.get("scoreName"):
+        if status.get("scoreName") or status.get("meaning"):
             return PublishedMeaning.model_validate(status.get("meaning") or {})
         if scorer["metadata"].get("namespace") == HUB_NAMESPACE:
             declared = DynamicScorerSpec.model_validate(spec)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dsf.api.conditions import Condition
 from dsf.api.scoring.adjustments import Adjustments, Rule
 from dsf.hub.report.scorer_counts import ScorerCounts
-from dsf.hub.report.wording import first_items
+from dsf.hub.report.wording import SHOWN_ITEMS, first_items
 
 _REASONS: Mapping[str, str] = {
     "AllDropped": "no result became an entry: return finite numbers",
@@ -46,9 +46,10 @@ def adjusted_condition(counts: ScorerCounts) -> Condition:
     worst = min(reasons.values(), key=_GRAVITY.__getitem__)
     clusters = sorted(reasons, key=lambda cluster: (_GRAVITY[reasons[cluster]], cluster))
     number = Counter(reasons.values())[worst]
+    shown = [f"{cluster}: {counts.adjusted[cluster]}" for cluster in clusters[:SHOWN_ITEMS]]
     message = (
         f"{number} of {counts.desired} managed clusters: {_REASONS[worst]}."
-        f" {first_items([f'{cluster}: {counts.adjusted[cluster]}' for cluster in clusters])}"
+        f" {first_items(shown, of=len(clusters))}"
     )
     return Condition("ScoresAdjusted", "True", worst, message)
 

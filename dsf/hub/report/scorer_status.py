@@ -74,7 +74,7 @@ def scorer_status(
     return {
         "healthStatus": assessment.health.status,
         "scoreName": _score_name(assessment),
-        "meaning": _meaning(assessment),
+        **_meaning(assessment),
         **last_synced_config(assessment),
         **(_cluster_fields(progress) if progress else {}),
         **status_conditions(assessment.scorer.obj, [_ready(found, counts), *found], now=now),
@@ -213,12 +213,15 @@ def _if_told(assessment: ScorerAssessment, condition: Condition) -> list[Conditi
     return [condition] if told or condition.reason not in _NOTHING_TO_SAY else []
 
 
-def _meaning(assessment: ScorerAssessment) -> dict[str, Any] | None:
-    """Return what the published scores mean; None if nothing is known."""
-    resolution = assessment.resolution
-    if not isinstance(resolution, Resolved):
-        return None
-    return resolution.meaning.model_dump(by_alias=True, exclude_none=True) or None
+def _meaning(assessment: ScorerAssessment) -> dict[str, Any]:
+    """Return the status field `meaning`; it stays as it is while the scorer can't be resolved.
+
+    Scores that were published before are valid for some time, with that meaning.
+    """
+    if not isinstance(assessment.resolution, Resolved):
+        return {}
+    meaning = assessment.resolution.meaning
+    return {"meaning": meaning.model_dump(by_alias=True, exclude_none=True) or None}
 
 
 def _score_name(assessment: ScorerAssessment) -> str | None:

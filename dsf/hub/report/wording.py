@@ -10,9 +10,12 @@ SHOWN_CHARACTERS = 120
 """Characters that a message quotes of a value."""
 
 
-def first_items(items: Sequence[str]) -> str:
-    """Return the first items separated by semicolons, and how many more there are."""
-    more = len(items) - SHOWN_ITEMS
+def first_items(items: Sequence[str], *, of: int | None = None) -> str:
+    """Return the first items separated by semicolons, and how many more there are.
+
+    `of` is the number of all items, where `items` are only the first of them.
+    """
+    more = (len(items) if of is None else of) - SHOWN_ITEMS
     return "; ".join(items[:SHOWN_ITEMS]) + (f"; and {more} more" if more > 0 else "")
 
 

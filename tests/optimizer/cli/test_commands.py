@@ -147,6 +147,18 @@ def test_a_plan_that_places_nothing_fails_and_says_why(tmp_path: Path) -> None:
     assert "ExpiredScore" in result.stdout
 
 
+def test_a_score_of_which_a_file_says_that_lower_is_better_is_not_maximised(tmp_path: Path) -> None:
+    path = tmp_path / "scorer.yaml"
+    path.write_text(
+        "apiVersion: dynamic-scoring.open-cluster-management.io/v1alpha1, kind: DynamicScorer,"
+        " metadata: {name: s, namespace: open-cluster-management}, spec: {description: d,"
+        " configURL: 'http://h/config', direction: lowerIsBetter,"
+        " scoring: {params: {name: example_performance_score}}}".join("{}")
+    )
+    line = failure(*FOLDERS, f"-f{path}", REQUEST)
+    assert "lower values of the score example-performance-score are better" in line
+
+
 def test_a_missing_score_can_have_a_value() -> None:
     result = run(*FOLDERS, REQUEST, "--missing-score", "much")
     assert result.exit_code == 2

@@ -118,6 +118,15 @@ def test_two_scorers_of_one_score_with_different_directions_are_named() -> None:
     assert condition(status_of(end, "old"), "MeaningClear")[:2] == ("True", "Declared")
 
 
+def test_the_meaning_of_scores_that_are_still_valid_outlives_a_broken_config() -> None:
+    end = settled(fleet((scorer(), told(unit="W", direction="LowerIsBetter"))))
+    unnamed = {**api_config(), "scoring": {"params": {"interval": 30}}}
+    broken = ProbeResult(health=None, config=ScorerConfig.model_validate(unnamed))
+    status = status_of(settled(replace(end, probes={target(scorer()): broken})), "cpu")["status"]
+    assert condition({"status": status}, "MeaningClear")[:2] == ("Unknown", "NotResolved")
+    assert status["meaning"] == {"unit": "W", "direction": "LowerIsBetter"}
+
+
 def test_the_condition_stays_once_it_has_said_something() -> None:
     start = fleet((scorer(), told(range={"min": 0, "max": 4096})))
     end = settled(start)
