@@ -76,6 +76,8 @@ class Forecasts:
         widened = _MEDIAN + (probability - _MEDIAN) * self._correction
         rank = (np.ceil if above else np.floor)(widened * (self.known + 1)) - 1
         error = self._error(np.clip(rank, 0, np.maximum(self.known - 1, 0)).astype(np.intp))
+        if not 0 <= widened <= 1:  # too few horizons to have shown such an error
+            error *= self._correction
         # Errors of one sign only, as of a short series, must not move a bound across the mean.
         found = self.mean + (np.maximum(error, 0) if above else np.minimum(error, 0))
         extreme = self.high if above else self.low

@@ -14,7 +14,9 @@ _FOLDER = Path(__file__).parent
 RECORDINGS = {
     "build-machine": Path(prometheus_replay.__file__).with_name("recording.json"),
     "aws-load-balancer": _FOLDER / "aws-load-balancer.json",
+    "aws-database": _FOLDER / "aws-database.json",
     "gpu-inference": _FOLDER / "gpu-inference.json",
+    "shared-machine": _FOLDER / "shared-machine.json",
 }
 """The recordings that are shipped."""
 
