@@ -57,8 +57,9 @@ class HubOptions:
 
     `resync_seconds` pass between two full reconciles, and between two fetches of one API's config.
     `probe_seconds` pass between two probes of one scoring API.
-    Changes of scores within `report_seconds` lead to one reconcile. `writes` bounds the writes in
-    flight. Workloads and policies of `manifest_namespaces` are sent to scorers that ask for them.
+    Changes of scores and manifests within `report_seconds` lead to one reconcile. `writes` bounds
+    the writes in flight. Workloads and policies of `manifest_namespaces` are sent to scorers that
+    ask for them.
     """
 
     namespace: str = names.HUB_NAMESPACE
@@ -135,7 +136,7 @@ class HubController:
         """
         self._views.on_change(
             urgent=lambda: self._fleet.enqueue(FLEET, SETTLE_SECONDS),
-            score=lambda: self._fleet.enqueue(FLEET, self._options.report_seconds),
+            often=lambda: self._fleet.enqueue(FLEET, self._options.report_seconds),
         )
         async with asyncio.TaskGroup() as group:
             self._views.start(group)

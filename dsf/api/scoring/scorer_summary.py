@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError, field_serializer
 
 from dsf.api.crd.asked_context import AskedContext
 from dsf.api.crd.dynamic_scorer import TENANT, TENANT_LENGTH
@@ -66,6 +66,15 @@ class ScorerSummary(WireModel):
     context_devices: Annotated[tuple[SuppliedDevice, ...], Field(exclude_if=_absent)] = ()
     context_labels: Annotated[dict[str, str], Field(default_factory=dict, exclude_if=_absent)]
     context_claims: Annotated[dict[str, str], Field(default_factory=dict, exclude_if=_absent)]
+
+    @field_serializer("context")
+    def _asked_of_agents(self, context: AskedContext | None) -> dict[str, Any] | None:
+        """Return the context without what only the hub uses.
+
+        An agent would refuse a template field that is newer than itself, with all summaries.
+        """
+        only_hub: Any = {"namespaces": True, "workloads": {"fields"}}
+        return context.model_dump(by_alias=True, exclude=only_hub) if context else None
 
 
 _ONE_LINE_EACH = frozenset({"contextWorkloads", "contextDevices"})

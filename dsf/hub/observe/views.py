@@ -118,12 +118,16 @@ class Views:
         """Return the plural kinds that have not been listed yet."""
         return [name for name, view in self._all.items() if not view.synced.is_set()]
 
-    def on_change(self, urgent: Callable[[], None], score: Callable[[], None]) -> None:
-        """Call `score` when a score changes, and `urgent` when anything else does."""
-        for view in (*self._urgent.values(), *self._manifests()):
+    def on_change(self, urgent: Callable[[], None], often: Callable[[], None]) -> None:
+        """Call `often` when something changes that changes often, and `urgent` for anything else.
+
+        Scores do, and manifests: a change of one is a write to every managed cluster.
+        """
+        changing: list[View[Any]] = [self._scores, self._misplaced, *self._manifests()]
+        for view in self._urgent.values():
             view.on_change(lambda _: urgent())
-        for view in (self._scores, self._misplaced):
-            view.on_change(lambda _: score())
+        for view in changing:
+            view.on_change(lambda _: often())
 
     def start(self, group: asyncio.TaskGroup) -> None:
         """List and watch in tasks of the group."""

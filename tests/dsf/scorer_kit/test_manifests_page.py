@@ -74,9 +74,9 @@ def test_the_scores_of_the_page_decide_a_placement(
     }
     for each in scores:
         assert f"`{each['name']}` with {each['value']}" in TEXT
-    assert "policy-2g" in typed(url, plan)
     found = json.loads(typed(url, f"{plan} -o json"))
     assert found["objective_value"] == 78
+    assert "name: policy-2g" in found["output_yaml"]
     assert describe.startswith("kubectl describe dynamicscorer fit-scorer")
 
 
