@@ -54,6 +54,7 @@ def explain(
         *_source(summary, evidence, failure),
         *_context(summary),
         ("scoring", _scoring(summary, evidence, failure)),
+        *([("range", f"{summary.scoring_range} declared")] if summary.scoring_range else []),
         ("normalize", str(summary.scoring_normalize or "none: scores count as they are")),
         ("format", summary.score_dimension_format),
         ("on failure", str(summary.scoring_on_failure or "Expire")),

@@ -150,7 +150,8 @@ CHECKS = (
     ),
     ConformanceCheck(
         "values",
-        "with --data: values lie in -100..100, and are not all 0 after rounding down",
+        "with --data: values lie in -100..100, are not all 0 after rounding down, and come from"
+        " scores in the declared range",
         judges.values,
         needs="own series",
     ),

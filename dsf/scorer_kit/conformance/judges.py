@@ -217,6 +217,12 @@ def values(evidence: Evidence) -> Findings:
         yield warning(f"{counted(count, 'value')} clamped to -100..100", fix)
     if len(scores.entries) > 1 and {entry.value for entry in scores.entries} == {0}:
         yield warning("all values are 0, because scores are rounded down", fix)
+    if count := scores.adjusted.get("OutsideDeclaredRange"):
+        declared = evidence.summary.scoring_range
+        yield warning(
+            f"{counted(count, 'score')} outside the declared range {declared}",
+            "correct range in the config, or the scores",
+        )
 
 
 def token(evidence: Evidence) -> Findings:
@@ -272,5 +278,7 @@ def _published(evidence: Evidence, results: Sequence[ScoringResult], form: str) 
     if isinstance(dimension, InvalidInput):
         raise TypeError(dimension.message)
     summary = evidence.summary
-    settings = ConversionSettings(CLUSTER, summary.score_name, dimension, summary.scoring_normalize)
+    settings = ConversionSettings(
+        CLUSTER, summary.score_name, dimension, summary.scoring_normalize, summary.scoring_range
+    )
     return convert(results, settings)

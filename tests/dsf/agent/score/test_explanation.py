@@ -8,6 +8,7 @@ from dsf.agent.score.result_rules import ConversionSettings, convert
 from dsf.agent.wire.encoded_series import EncodedSeries
 from dsf.agent.wire.scoring_answer import ScoringResult
 from dsf.api.crd.asked_context import AskedContext, AskedWorkloads
+from dsf.api.crd.score_meaning import ScoreRange
 from dsf.api.crd.score_rules import Normalize, OnFailure
 from dsf.api.invalid_input import InvalidInput
 from dsf.api.scoring.dimension_format import DimensionFormat
@@ -28,7 +29,12 @@ def rounded(*results: ScoringResult, **changes: Any) -> str:
     dimension = DimensionFormat.parse(one.score_dimension_format)
     assert not isinstance(dimension, InvalidInput)
     form = ConversionSettings(
-        "cluster1", one.score_name, dimension, normalize=one.scoring_normalize, series=3
+        "cluster1",
+        one.score_name,
+        dimension,
+        normalize=one.scoring_normalize,
+        declared=one.scoring_range,
+        series=3,
     )
     evidence = RoundEvidence(ENDPOINT, SERIES, results, form)
     return explain(one, evidence, convert(results, form), None)
@@ -70,6 +76,12 @@ def test_every_value_says_where_it_comes_from() -> None:
         ["pod=c", "0", "100", "100", "100", ";c", "MissingLabel"],
         ["node=n2,pod=z", "3", "99.7", "99", "-", "-", "SeriesLimit"],
     ]
+
+
+def test_a_score_outside_the_declared_range_is_shown_beside_the_range() -> None:
+    text = rounded(result(7, node="n1", pod="a"), scoring_range=ScoreRange(min=0, max=5))
+    assert "  range       0..5 declared\n" in text
+    assert rows(text)[1][-1] == "OutsideDeclaredRange"
 
 
 def test_the_context_of_the_call_is_told() -> None:

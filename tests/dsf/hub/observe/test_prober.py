@@ -5,6 +5,7 @@ import contextlib
 import gzip
 import json
 import socket
+from typing import Any
 
 import pytest
 
@@ -75,6 +76,10 @@ def _with_interval(text: str) -> bytes:
     return json.dumps(api_config()).replace('"interval": 30', f'"interval": {text}').encode()
 
 
+def _declaring(**meaning: Any) -> ScoringAPI:
+    return ScoringAPI(body=json.dumps({**api_config(), **meaning}).encode())
+
+
 REPLIES = {
     "not JSON": (ScoringAPI(body=b"<html>"), "NotJSON"),
     "not UTF-8": (ScoringAPI(body=b'{"name": "\xff"}'), "NotJSON"),
@@ -101,6 +106,12 @@ REPLIES = {
     "not a number": (ScoringAPI(body=_with_interval("NaN")), "InvalidConfig"),
     "a fraction": (ScoringAPI(body=_with_interval("0.5")), "InvalidConfig"),
     "null": (ScoringAPI(body=b"null"), "InvalidConfig"),
+    "a range that is none": (_declaring(range={"min": 1, "max": 0}), "InvalidConfig"),
+    "a range without ends": (_declaring(range={}), "InvalidConfig"),
+    "an unknown direction": (_declaring(direction="Up"), "InvalidConfig"),
+    "a unit that is too long": (_declaring(unit="x" * 33), "InvalidConfig"),
+    "a unit that colours a terminal": (_declaring(unit="W\x1b[31m"), "InvalidConfig"),
+    "a display name of two lines": (_declaring(displayName="a\nb"), "InvalidConfig"),
     "a string": (ScoringAPI(body=b'"config"'), "InvalidConfig"),
     "two documents": (ScoringAPI(body=b"{}{}"), "NotJSON"),
     "zeros": (ScoringAPI(body=b"\0" * 1000), "NotJSON"),

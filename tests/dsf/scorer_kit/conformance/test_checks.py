@@ -146,6 +146,9 @@ WRONG: dict[str, tuple[TestApi, str, str]] = {
     "nameless": (relabelled(), "dimensions", "tell them apart"),
     "huge": (scaled(1e6), "values", "clamped"),
     "tiny": (scaled(1e-6), "values", "rounded down"),
+    "outside": (configured(range={"max": -1}), "values", "outside the declared range ..-1"),
+    "no-range": (configured(range={"min": 2, "max": 1}), "config", "min has to be less than max"),
+    "control": (configured(unit="W\x1b[31m"), "config", "unit"),
     "strict-type": (
         TestApi(unless(lambda _, headers: "text/plain" in headers["Content-Type"], broken)),
         "content-type",
@@ -174,6 +177,7 @@ WARNED = {
     "silent",
     "small-but-says-so",
     "huge",
+    "outside",
     "tiny",
 }
 """The APIs that pass nevertheless."""
